@@ -1,0 +1,16 @@
+"""What compiled kernels and the data plane share; native_shim/include/kernel_abi.h is the same in C."""
+
+LAUNCH_WORK_DIM = 0
+LAUNCH_GLOBAL_SIZE = 8
+LAUNCH_GLOBAL_OFFSET = 32
+LAUNCH_LOCAL_SIZE = 56
+LAUNCH_NUM_GROUPS = 80
+LAUNCH_GLOBALS = 104
+LAUNCH_PRINTF_BUFFER = 112
+LAUNCH_SIZE = 120
+
+THREAD_LOCAL_MEMORY = 0
+THREAD_SCRATCH = 8
+THREAD_SIZE = 16
+
+MEMORY_ALIGN = 128

@@ -1,0 +1,146 @@
+/* The objects of the OpenCL API as the data plane keeps them. */
+#ifndef CLD_OBJECTS_H
+#define CLD_OBJECTS_H
+
+#include <pthread.h>
+
+#include "kernel_abi.h"
+#include "object.h"
+
+struct cld_code;  /* code.h: a mapped object file */
+struct cld_sched; /* queue.c's private state */
+
+struct cld_device {
+    struct cld_object obj; /* key: the Python peer that answers the queries */
+    struct cld_device *parent; /* NULL for the root device, which is never freed */
+    uint32_t compute_units;    /* threads that may execute a command of this device at once */
+    uint32_t *cpus;            /* their CPU numbers, compute_units of them */
+    void *pool;                /* worker.c's view of those CPUs */
+};
+
+struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
+    void (*function)(void *handle, void *user_data);
+    void *user_data;
+    struct cld_callback *next;
+};
+
+struct cld_context {
+    struct cld_object obj;
+    uint32_t device_count;
+    struct cld_device **devices; /* held */
+    size_t property_count;       /* words in properties with the final 0; 0 when created with NULL */
+    cl_context_properties *properties;
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
+    void *notify_data;
+    pthread_mutex_t lock; /* callbacks and SVM allocations */
+    struct cld_callback *destructors;
+    struct cld_svm *svm; /* allocations of clSVMAlloc, svm.c */
+};
+
+struct cld_queue {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    struct cld_device *device;   /* held */
+    cl_command_queue_properties properties;
+    size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
+    cl_queue_properties *property_list;
+    struct cld_sched *sched;
+};
+
+struct cld_mem {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    cl_mem_object_type type;
+    cl_mem_flags flags; /* effective ones: inherited and defaulted */
+    size_t size;
+    uint8_t *data;    /* where the bytes are; inside the parent's for sub-buffers */
+    void *host_ptr;   /* as given with CL_MEM_USE_HOST_PTR */
+    bool owns_data;
+    bool svm;         /* host_ptr lies in an SVM allocation */
+    struct cld_mem *parent; /* held, sub-buffers */
+    size_t offset;
+    _Atomic uint32_t map_count;
+    size_t property_count;
+    cl_mem_properties *properties;
+    pthread_mutex_t lock; /* destructors, maps */
+    struct cld_callback *destructors;
+    struct cld_map *maps; /* memory.c */
+};
+
+struct cld_sampler {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    cl_bool normalized;
+    cl_addressing_mode addressing;
+    cl_filter_mode filter;
+    size_t property_count;
+    cl_sampler_properties *properties;
+};
+
+/* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
+struct cld_executable {
+    _Atomic int32_t holds;
+    uint32_t code_count;
+    struct cld_code **code;
+    uint8_t *globals; /* program-scope variables, initialised */
+    size_t globals_size;
+};
+
+struct cld_program {
+    struct cld_object obj; /* key: the Python peer: source, IL, build state, logs, binaries */
+    struct cld_context *context; /* held */
+    pthread_mutex_t lock;
+    struct cld_executable *executable; /* loaded by the first clCreateKernel after a build */
+    _Atomic uint32_t kernel_count;     /* attached kernel objects: they forbid a rebuild */
+};
+
+enum cld_arg_kind {
+    CLD_ARG_VALUE,   /* size bytes by value */
+    CLD_ARG_GLOBAL,  /* cl_mem or NULL or SVM pointer; constant too */
+    CLD_ARG_LOCAL,   /* the block holds the byte offset into local memory (uint64) */
+    CLD_ARG_SAMPLER,
+    CLD_ARG_IMAGE,
+    CLD_ARG_PIPE,
+    CLD_ARG_QUEUE,
+};
+
+struct cld_arg_info {
+    uint8_t kind;      /* enum cld_arg_kind */
+    uint8_t constant;  /* address space qualifier is __constant */
+    uint32_t size;     /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
+    uint32_t align;    /* of the value; of the pointee for local arguments */
+    uint32_t offset;   /* in the argument block */
+};
+
+/* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
+ * kernel function. */
+struct cld_kernel_info {
+    _Atomic int32_t holds;
+    struct cld_executable *executable; /* held */
+    char *name;
+    cld_kernel_fn entry;
+    uint32_t arg_count;
+    struct cld_arg_info *args;
+    uint32_t block_size;        /* of the argument block */
+    uint64_t local_static;      /* bytes of kernel-scope local variables */
+    uint64_t scratch_fixed;     /* bytes, see struct cld_thread */
+    uint64_t scratch_per_item;
+    uint64_t reqd_local_size[3]; /* zeros when the kernel has no reqd_work_group_size */
+    uint64_t max_group_size;     /* CL_KERNEL_WORK_GROUP_SIZE */
+    uint32_t width;              /* work-items per vector, the preferred multiple */
+    uint32_t uses_printf;
+    uint64_t flags;              /* reserved */
+};
+
+struct cld_kernel {
+    struct cld_object obj; /* key: the Python peer: argument names and types, work-group info */
+    struct cld_program *program; /* held */
+    struct cld_kernel_info *info;
+    pthread_mutex_t lock;
+    uint8_t *block;       /* argument values; local arguments hold their SIZE here until launch */
+    struct cld_mem **mems; /* per argument, NOT held (the specification: the caller's duty) but checked at enqueue */
+    uint8_t *is_set;      /* per argument */
+    bool svm_fine_system;  /* CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM */
+};
+
+#endif
