@@ -124,9 +124,10 @@ class Instruction(Value):
     value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str), instruction
     number (int), arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into `memory`.
     decorations: {Decoration: tuple of literals or True}, FuncParamAttr: set.
+    mask: after passes/linearise.py, a bool Value: lanes that execute it (memory, calls, traps); None: all.
     """
 
-    __slots__ = ("block", "decorations", "line", "memory", "offset", "op", "operands")
+    __slots__ = ("block", "decorations", "line", "mask", "memory", "offset", "op", "operands")
 
     def __init__(self, op, type_=None, operands=(), block=None, name=""):
         super().__init__(type_, name)
@@ -135,6 +136,7 @@ class Instruction(Value):
         self.block = block
         self.decorations = NO_DECORATIONS
         self.memory = None  # MemoryAccess, or None
+        self.mask = None
         self.line = None  # (file, line, column) from OpLine
         self.offset = 0  # word offset in the binary, for messages
 

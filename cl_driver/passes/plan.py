@@ -1,0 +1,103 @@
+"""What the passes hand to the code generator: one kernel as regions of plain SSA.
+
+A kernel without barriers has one region. Otherwise the work-items of a group all run one region to its
+RegionExit before any of them enters the next; the exit names the next region, the same for every work-item of
+the group (OpenCL C 6.15.8: a barrier is met by all work-items or by none). Region 0 comes first.
+
+All regions use the same Argument objects, those of `KernelPlan.arguments`. Values that live from one region to
+another are in slots, private memory that does is in context variables; both are per-group storage in scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..spirv.module import Argument, EntryPoint, Function, Module, Type, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the passes may choose by. Hashable, so it can be part of a cache key."""
+
+    width: int = 1  # work-items per vector; above 1 the regions are linearised
+    flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
+    small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
+    verify: bool = False  # run the IR verifier after every pass
+    skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
+    show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group."""
+
+    index: int
+    type: Type
+    uniform: bool = False
+    stride: int | None = None  # known lane stride of the value (shape.py); None: varying
+    name: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class PrivateVariable:
+    """Function-storage memory that lives across region boundaries: one block of bytes per work-item."""
+
+    index: int
+    type: Type  # the pointee
+    size: int  # bytes
+    alignment: int
+    initializer: object = None  # a Constant that region 0 stores, or None
+    name: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class LocalVariable:
+    """A Workgroup variable that the kernel uses, at a fixed offset of the group's local memory."""
+
+    variable: Variable
+    offset: int
+    size: int
+    alignment: int
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """One function without barriers: blocks that end in RegionExit (or Unreachable), never in Return.
+
+    once: runs once per group, not per work-item: work-group collectives and asynchronous copies. Uses the
+    ...Item operations, no built-in variable that differs between work-items, and shapes is all uniform.
+    """
+
+    index: int
+    function: Function
+    once: bool = False
+    successors: tuple[int, ...] = ()  # region indices that it may exit to, REGION_END left out
+    shapes: object = None  # shape.ShapeInfo
+
+
+@dataclass(eq=False, slots=True)
+class KernelPlan:
+    """One kernel, ready for code generation."""
+
+    name: str
+    entry_point: EntryPoint
+    module: Module
+    options: PlanOptions
+    arguments: list[Argument]
+    regions: list[Region]
+    slots: list[Slot] = field(default_factory=list)
+    private_variables: list[PrivateVariable] = field(default_factory=list)
+    local_variables: list[LocalVariable] = field(default_factory=list)
+    local_size: int = 0  # bytes of all local_variables
+    private_size: int = 0  # bytes of Function variables that are still memory, per work-item, all regions
+    constants: list[Variable] = field(default_factory=list)  # UniformConstant variables used, transitively
+    globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
+    builtins: set = field(default_factory=set)  # BuiltIn of each Input variable read
+    calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
+    uses_printf: bool = False
+    assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits
+
+    @property
+    def uses_barrier(self) -> bool:
+        """True if the group must finish one region before it starts another."""
+        return len(self.regions) > 1
