@@ -1,0 +1,62 @@
+"""Which OpenCL.std instructions become calls of the builtin library, and what the called functions are named.
+
+The library (cl_driver/builtins/) defines one scalar function per name and type:
+
+    __cld_<instruction>_<type>        type: f16 f32 f64, the floating type that the instruction is about
+
+with the parameters of the OpenCL C function, all scalar. OpenCL vectors are lowered component by component.
+Results through a pointer go to Function storage: `float __cld_fract_f32(float x, __private float *ip)`; the
+generator stores them through the program's own pointer, whatever its storage class.
+
+    float __cld_sin_f32(float x)                            double __cld_pow_f64(double x, double y)
+    float __cld_ldexp_f32(float x, int k)                   float __cld_pown_f32(float x, int n)
+    int   __cld_ilogb_f32(float x)                          float __cld_rootn_f32(float x, int n)
+    float __cld_frexp_f32(float x, __private int *exp)      float __cld_lgamma_r_f32(float x, __private int *sign)
+    float __cld_remquo_f32(float x, float y, __private int *quo)
+    float __cld_sincos_f32(float x, __private float *cosval)    (returns the sine)
+    float __cld_fmod_f32(float x, float y)                  OpFRem and OpFMod call it as well
+    float __cld_fma_f32(float a, float b, float c)          only where the CPU has no fma instruction
+
+f16 calls the f32 function and rounds its result; the library has no f16 functions. half_NAME and native_NAME
+call NAME, unless a few instructions do. What clang leaves as calls of mangled names (Import linkage) is looked
+up in the library under just that mangled name.
+"""
+
+from __future__ import annotations
+
+from ..spirv.module import Kind, Type
+
+PREFIX = "__cld_"
+
+# OpenCL.std instruction number: the NAME of the library function.
+LIBRARY_INSTRUCTIONS: dict[int, str] = {
+    0: "acos", 1: "acosh", 2: "acospi", 3: "asin", 4: "asinh", 5: "asinpi", 6: "atan", 7: "atan2", 8: "atanh",
+    9: "atanpi", 10: "atan2pi", 11: "cbrt", 14: "cos", 15: "cosh", 16: "cospi", 17: "erfc", 18: "erf",
+    19: "exp", 20: "exp2", 21: "exp10", 22: "expm1", 29: "fmod", 31: "frexp", 32: "hypot", 33: "ilogb",
+    34: "ldexp", 35: "lgamma", 36: "lgamma_r", 37: "log", 38: "log2", 39: "log10", 40: "log1p", 41: "logb",
+    47: "nextafter", 48: "pow", 49: "pown", 50: "powr", 51: "remainder", 52: "remquo", 54: "rootn",
+    57: "sin", 58: "sincos", 59: "sinh", 60: "sinpi", 62: "tan", 63: "tanh", 64: "tanpi", 65: "tgamma",
+    67: "cos", 69: "exp", 70: "exp2", 71: "exp10", 72: "log", 73: "log2", 74: "log10", 75: "powr", 78: "sin",
+    80: "tan",
+    81: "cos", 83: "exp", 84: "exp2", 85: "exp10", 86: "log", 87: "log2", 88: "log10", 89: "powr", 92: "sin",
+    94: "tan",
+}  # fmt: skip
+
+# Library functions whose last parameter is a pointer: NAME: what it points to ("int", or "float" for the type
+# of the instruction).
+POINTER_RESULTS = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "float"}
+
+# The width of the function that is called for each width of the instruction's type.
+CALLED_WIDTH = {16: 32, 32: 32, 64: 64}
+
+
+def library_name(name: str, type_: Type) -> str:
+    """The library function of instruction NAME for a FLOAT type, or a VECTOR of one."""
+    element = type_.element if type_.kind is Kind.VECTOR else type_
+    return f"{PREFIX}{name}_f{CALLED_WIDTH[element.width]}"
+
+
+def all_library_names() -> list[str]:
+    """Every name that the generator may ask for; a test checks that the library defines each."""
+    names = {*LIBRARY_INSTRUCTIONS.values(), "fma"}
+    return sorted(f"{PREFIX}{name}_f{width}" for name in names for width in (32, 64))
