@@ -1,0 +1,120 @@
+"""What the door calls: functions bound to operations by name, and the peers of C handles.
+
+An operation is an entry point's name ("clBuildProgram") or one of the control plane's own that the C glue
+needs beside them ("build_run"). Its function gets the request's values as positional arguments; the first
+ones may be keys of peers, which arrive resolved. It returns None or a sequence of plain values (int, bytes,
+str, None, lists of them), or raises CLError. No other exception is meant; the door turns any into
+CL_OUT_OF_HOST_MEMORY.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import threading
+
+from cl_driver.api.errors import CLError
+
+# Chapters are imported by the first call of one of their operations: a context costs no compiler options.
+CHAPTERS = {
+    "cl_driver.api.device": ("clGetDeviceInfo", "clCreateSubDevices"),
+    "cl_driver.api.context": ("clCreateContext",),
+    "cl_driver.api.sampler": ("clCreateSamplerWithProperties",),
+    "cl_driver.api.program": (
+        "clCreateProgramWithSource",
+        "clCreateProgramWithIL",
+        "clCreateProgramWithBinary",
+        "clCreateProgramWithBuiltInKernels",
+        "clSetProgramSpecializationConstant",
+        "clUnloadCompiler",
+    ),
+    "cl_driver.api.program_build": (
+        "clBuildProgram",
+        "clCompileProgram",
+        "clLinkProgram",
+        "build_run",
+    ),
+    "cl_driver.api.program_info": (
+        "clGetProgramInfo",
+        "clGetProgramBuildInfo",
+        "program_binaries",
+        "program_executable",
+    ),
+    "cl_driver.api.kernel": (
+        "clGetKernelInfo",
+        "clGetKernelArgInfo",
+        "clGetKernelWorkGroupInfo",
+        "clGetKernelSubGroupInfo",
+    ),
+}
+_chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}
+
+# The root device needs no call to be made: its peer has this key in every process.
+ROOT_DEVICE_KEY = 1
+
+
+class _Registry:
+    """The functions by operation, the peers by key."""
+
+    def __init__(self):
+        self.functions: dict[str, tuple] = {}
+        self.peers: dict[int, object] = {}
+        self.keys = itertools.count(ROOT_DEVICE_KEY + 1)
+        self.lock = threading.Lock()
+
+
+_registry = _Registry()
+
+
+def entrypoint(operation: str, *peer_types: type):
+    """Binds a function to an operation. peer_types: classes of the peers whose keys come first."""
+
+    def bind(function):
+        _registry.functions[operation] = (function, peer_types)
+        return function
+
+    return bind
+
+
+def call(operation: str, values: list) -> list:
+    """Runs an operation; returns the answer's values. Raises CLError, or what a defect raises."""
+    bound = _registry.functions.get(operation)
+    if bound is None:
+        importlib.import_module(_chapter_of[operation])
+        bound = _registry.functions[operation]
+    function, peer_types = bound
+    if peer_types:
+        peers = [peer(key, kind) for key, kind in zip(values, peer_types, strict=False)]
+        answer = function(*peers, *values[len(peer_types) :])
+    else:
+        answer = function(*values)
+    return [] if answer is None else list(answer)
+
+
+def adopt(peer_object: object) -> int:
+    """Keeps the Python peer of a handle; returns its key."""
+    with _registry.lock:
+        key = next(_registry.keys)
+    _registry.peers[key] = peer_object
+    return key
+
+
+def peer(key: int, kind: type):
+    """The peer with that key. CLError with the kind's `invalid` code where there is none of that class."""
+    if key == ROOT_DEVICE_KEY and key not in _registry.peers:
+        importlib.import_module("cl_driver.api.device")
+    found = _registry.peers.get(key)
+    if not isinstance(found, kind):
+        raise CLError(kind.invalid, f"no {kind.__name__} has key {key}")
+    return found
+
+
+def set_root_device(device: object) -> None:
+    """Called once by api/device.py."""
+    _registry.peers[ROOT_DEVICE_KEY] = device
+
+
+def forget(keys) -> None:
+    """Drops the peers of destroyed handles; unknown keys are ignored."""
+    for key in keys:
+        _registry.peers.pop(key, None)

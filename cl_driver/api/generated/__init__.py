@@ -1,0 +1,1 @@
+"""Files that programs wrote; see make_enums.py."""

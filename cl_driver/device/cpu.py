@@ -1,0 +1,140 @@
+"""The processor: its name, its instruction-set extensions, its clock.
+
+Everything is read at run time from the operating system: nothing of the machine that built the package
+enters the code or the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+# /proc/cpuinfo flags whose LLVM feature has another name. A flag that is in neither table is not passed on.
+X86_RENAMED = {
+    "pni": "sse3",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2",
+    "abm": "lzcnt",
+    "lahf_lm": "sahf",
+    "pclmulqdq": "pclmul",
+    "rdrand": "rdrnd",
+    "sha_ni": "sha",
+    "avx512_bf16": "avx512bf16",
+    "avx512_bitalg": "avx512bitalg",
+    "avx512_fp16": "avx512fp16",
+    "avx512_vbmi2": "avx512vbmi2",
+    "avx512_vnni": "avx512vnni",
+    "avx512_vp2intersect": "avx512vp2intersect",
+    "avx512_vpopcntdq": "avx512vpopcntdq",
+    "avx_vnni": "avxvnni",
+    "bmi1": "bmi",
+    "fsgsbase": "fsgsbase",
+}
+X86_SAME = frozenset(
+    "adx aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512ifma avx512vbmi avx512vl avx_ifma bmi2 "
+    "cx16 f16c fma fma4 fxsr gfni mmx movbe popcnt prfchw rdpid rdseed sse sse2 sse4a ssse3 tbm vaes "
+    "vpclmulqdq xop xsave xsavec xsaveopt xsaves".split()
+)
+AARCH64_RENAMED = {
+    "asimd": "neon",
+    "fp": "fp-armv8",
+    "atomics": "lse",
+    "crc32": "crc",
+    "asimdhp": "fullfp16",
+    "asimddp": "dotprod",
+    "asimdfhm": "fp16fml",
+    "asimdrdm": "rdm",
+    "lrcpc": "rcpc",
+    "fcma": "complxnum",
+    "jscvt": "jsconv",
+    "sha2": "sha2",
+    "sha3": "sha3",
+    "aes": "aes",
+    "sve": "sve",
+    "sve2": "sve2",
+    "bf16": "bf16",
+    "i8mm": "i8mm",
+}
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """architecture: "x86_64" or "aarch64"; flags: the kernel's names of the extensions; mhz: 0 if unknown."""
+
+    architecture: str
+    name: str
+    vendor: str
+    flags: frozenset[str]
+    mhz: int
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The LLVM target features that this processor has, sorted: part of every compile-cache key."""
+        if self.architecture == "aarch64":
+            found = {AARCH64_RENAMED[flag] for flag in self.flags if flag in AARCH64_RENAMED}
+        else:
+            found = {X86_RENAMED[flag] for flag in self.flags if flag in X86_RENAMED}
+            found |= self.flags & X86_SAME
+            if not (self.flags & {"avx512f"} and self.flags & {"avx512vl"} and self.flags & {"avx512bw"}):
+                found = {feature for feature in found if not feature.startswith("avx512")}
+        return tuple(sorted(found))
+
+    @property
+    def vector_bytes(self) -> int:
+        """Width of the widest vector registers in bytes."""
+        if self.architecture == "aarch64":
+            return 16
+        if "avx512f" in self.features:
+            return 64
+        return 32 if "avx" in self.flags else 16
+
+    @property
+    def integer_vector_bytes(self) -> int:
+        """Width of the widest registers with integer arithmetic: AVX without AVX2 has 16."""
+        return 16 if self.vector_bytes == 32 and "avx2" not in self.flags else self.vector_bytes
+
+    @property
+    def has_fma(self) -> bool:
+        return self.architecture == "aarch64" or bool(self.flags & {"fma", "fma4"})
+
+
+@functools.cache
+def host_cpu() -> Cpu:
+    """The processor of this machine."""
+    architecture = platform.machine() if os.name != "posix" else os.uname().machine
+    fields = _first_processor(Path("/proc/cpuinfo"))
+    flags = frozenset((fields.get("flags") or fields.get("Features") or "").split())
+    name = fields.get("model name") or fields.get("Processor") or fields.get("Hardware") or architecture
+    vendor = fields.get("vendor_id") or fields.get("CPU implementer") or ""
+    return Cpu(architecture, " ".join(name.split()), vendor, flags, _clock(fields))
+
+
+def _first_processor(cpuinfo: Path) -> dict[str, str]:
+    """The fields of the first processor; empty where there is no such file."""
+    fields: dict[str, str] = {}
+    try:
+        # Only the first block: on machines with hundreds of CPUs the whole file takes tens of milliseconds.
+        with open(cpuinfo, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not line.strip() and "flags" in fields | {"flags": ""} and fields:
+                    break
+                key, _, value = line.partition(":")
+                fields.setdefault(key.strip(), value.strip())
+    except OSError:
+        return {}
+    return fields
+
+
+def _clock(fields: dict[str, str]) -> int:
+    """The highest configured clock in MHz, else the current one, else 0."""
+    try:
+        return int(Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").read_text()) // 1000
+    except (OSError, ValueError):
+        pass
+    try:
+        return round(float(fields["cpu MHz"]))
+    except (KeyError, ValueError):
+        return 0
