@@ -6,9 +6,17 @@
 
 struct cld_code;
 
-/* NULL on failure, with the reason in error. Malformed input is refused, never trusted. */
+/* Maps one object of this machine's architecture. The bytes are copied: they may go afterwards. Undefined
+ * symbols are resolved from code_symbols.def and from nowhere else. NULL on failure, with the reason in error
+ * (cut to error_size, always terminated if error_size > 0). Malformed input is refused, never trusted: every
+ * offset, size, index and relocation is checked before it is used. What cannot be checked is whether the
+ * instructions themselves are benign. Any thread may call it. */
 struct cld_code *cld_code_load(const void *object, size_t size, char *error, size_t error_size);
-void *cld_code_symbol(const struct cld_code *code, const char *name); /* NULL if absent */
+
+/* The address of a defined global symbol; NULL if absent. */
+void *cld_code_symbol(const struct cld_code *code, const char *name);
+
+/* Unmaps. No thread may be inside the code. NULL is allowed. */
 void cld_code_unload(struct cld_code *code);
 
 #endif
