@@ -1,0 +1,55 @@
+"""PyOpenCL's own test files, inside a Python of the version that the driver embeds.
+
+python tests/peers/pyopencl.py [--python PYTHON] [pytest arguments]
+
+Installs PyOpenCL (PyPI) with mako in a venv of its own below build/, takes the tests from PyOpenCL's source
+archive, and runs them. With a --python of another version the driver works through its runtime process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from peers import WORK, environment
+
+
+def prepare(python: str) -> tuple[Path, Path]:
+    """(interpreter of the venv, folder of the tests)."""
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], check=True,
+                             capture_output=True, text=True).stdout.strip()
+    venv = WORK / f"pyopencl-{version}"
+    interpreter = venv / "bin" / "python"
+    if not (venv / "ready").exists():
+        subprocess.run([python, "-m", "venv", venv], check=True)
+        pip = [interpreter, "-m", "pip", "install", "-q"]
+        subprocess.run([*pip, "pyopencl", "mako", "pytest", "numpy"], check=True)
+        # The source archive's metadata needs PyOpenCL's build tools.
+        subprocess.run([*pip, "scikit_build_core", "nanobind", "typing_extensions"], check=True)
+        (venv / "ready").touch()
+    archives = WORK / "archives"
+    if not list(archives.glob("pyopencl-*.tar.gz")):
+        subprocess.run([interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation",
+                        "--no-binary", "pyopencl", "-d", archives, "pyopencl"], check=True)
+    archive = sorted(archives.glob("pyopencl-*.tar.gz"))[-1]
+    source = archives / archive.name.removesuffix(".tar.gz")
+    if not source.exists():
+        with tarfile.open(archive) as packed:
+            packed.extractall(archives, filter="data")
+    return interpreter, source / "test"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=sys.executable)
+    arguments, rest = parser.parse_known_args()
+    interpreter, tests = prepare(arguments.python)
+    command = [interpreter, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *(rest or [tests])]
+    return subprocess.run(command, cwd=tests, env={**environment(), "PYOPENCL_NO_CACHE": "1"}).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
