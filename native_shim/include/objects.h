@@ -8,14 +8,20 @@
 #include "object.h"
 
 struct cld_code;  /* code.h: a mapped object file */
-struct cld_sched; /* queue.c's private state */
+struct cld_event; /* command.h */
+struct cld_pool;  /* worker.h */
 
 struct cld_device {
     struct cld_object obj; /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
     uint32_t compute_units;    /* threads that may execute a command of this device at once */
-    uint32_t *cpus;            /* their CPU numbers, compute_units of them */
-    void *pool;                /* worker.c's view of those CPUs */
+    uint32_t *cpus;            /* their CPU numbers, compute_units of them; cpus.h finds the root's */
+    uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
+    uint64_t max_item_sizes[3];
+    uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t max_alloc_size;    /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint32_t base_align;        /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
+    _Atomic(struct cld_pool *) pool; /* worker.c's, made at first need */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
@@ -32,9 +38,8 @@ struct cld_context {
     cl_context_properties *properties;
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
-    pthread_mutex_t lock; /* callbacks and SVM allocations */
-    struct cld_callback *destructors;
-    struct cld_svm *svm; /* allocations of clSVMAlloc, svm.c */
+    struct cld_callback *destructors; /* callback.h */
+    struct cld_svm *svm;              /* allocations of clSVMAlloc, svm.c */
 };
 
 struct cld_queue {
@@ -44,7 +49,13 @@ struct cld_queue {
     cl_command_queue_properties properties;
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
-    struct cld_sched *sched;
+    pthread_mutex_t lock;             /* all that follows, but for last */
+    _Atomic(struct cld_event *) last; /* in-order: the newest command, held, until it is complete */
+    struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
+    uint32_t pending_count;
+    uint64_t pending_time;              /* estimated duration of those in ns */
+    struct cld_event *unfinished;       /* out-of-order: every command that is not complete, newest first */
+    struct cld_event *barrier;          /* out-of-order: the newest barrier that is not complete */
 };
 
 struct cld_mem {
@@ -62,9 +73,8 @@ struct cld_mem {
     _Atomic uint32_t map_count;
     size_t property_count;
     cl_mem_properties *properties;
-    pthread_mutex_t lock; /* destructors, maps */
-    struct cld_callback *destructors;
-    struct cld_map *maps; /* memory.c */
+    struct cld_callback *destructors; /* callback.h */
+    struct cld_map *maps;             /* what clEnqueueMap* gave out, enqueue_map.c */
 };
 
 struct cld_sampler {
@@ -112,6 +122,11 @@ struct cld_arg_info {
     uint32_t offset;   /* in the argument block */
 };
 
+enum cld_kernel_flags {
+    /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
+    CLD_KERNEL_UNIFORM_GROUPS = 1,
+};
+
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
  * kernel function. */
 struct cld_kernel_info {
@@ -129,7 +144,8 @@ struct cld_kernel_info {
     uint64_t max_group_size;     /* CL_KERNEL_WORK_GROUP_SIZE */
     uint32_t width;              /* work-items per vector, the preferred multiple */
     uint32_t uses_printf;
-    uint64_t flags;              /* reserved */
+    uint64_t flags;              /* enum cld_kernel_flags */
+    _Atomic uint64_t item_time;  /* running estimate of ns per work-item, times 1024; 0 is unknown */
 };
 
 struct cld_kernel {
