@@ -1,0 +1,188 @@
+"""Every environment variable that the driver reads: one table.
+
+The C side's table (build/gen/settings_table.h) and the README's are generated from it. Nothing else in the
+driver reads the environment; passes get an options object and read nothing at all.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable.
+
+    type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1) or "choice".
+    default: as text; "" where something else decides, which the sentence says.
+    in_key: whether it changes what the compiler makes, and so enters the compile-cache key.
+    """
+
+    name: str
+    type: str
+    default: str
+    sentence: str
+    in_key: bool = False
+    choices: tuple[str, ...] = ()
+
+
+_ROWS = (
+    Setting(
+        "CL_DRIVER_RUNTIME",
+        "choice",
+        "auto",
+        "Where the control plane runs: embedded in the host's process, in a process of its own, or as fits.",
+        choices=("auto", "embedded", "process"),
+    ),
+    Setting(
+        "CL_DRIVER_LOG",
+        "choice",
+        "off",
+        "What is logged: nothing, why calls failed, or every call that reaches the control plane too.",
+        choices=("off", "errors", "calls"),
+    ),
+    Setting("CL_DRIVER_LOG_FILE", "path", "", "Where the log goes, instead of stderr; appended to."),
+    Setting(
+        "CL_DRIVER_THREADS",
+        "integer",
+        "",
+        "The number of compute units, instead of the CPUs that the process may use.",
+    ),
+    Setting(
+        "CL_DRIVER_CACHE_DIR",
+        "path",
+        "",
+        "The compile cache's folder, instead of $XDG_CACHE_HOME/cl_driver or ~/.cache/cl_driver.",
+    ),
+    Setting(
+        "CL_DRIVER_CACHE_SIZE",
+        "integer",
+        "1G",
+        "Bytes that the compile cache may take; 0 keeps nothing on disk.",
+    ),
+    Setting(
+        "CL_DRIVER_CPU",
+        "string",
+        "",
+        "The CPU that code is made for, instead of the one found: an LLVM CPU name or feature list.",
+        in_key=True,
+    ),
+    Setting(
+        "CL_DRIVER_WIDTH",
+        "integer",
+        "",
+        "Work-items per SIMD vector, instead of what the CPU suggests; 1 turns vectorisation off.",
+        in_key=True,
+    ),
+    Setting(
+        "CL_DRIVER_CLANG",
+        "path",
+        "",
+        "The clang that compiles OpenCL C, instead of the newest of PATH that can write SPIR-V.",
+        in_key=True,
+    ),
+    Setting(
+        "CL_DRIVER_COMPILE",
+        "choice",
+        "process",
+        "Where compilers run: in processes of their own, or in the control plane's (for debugging).",
+        choices=("process", "inprocess"),
+    ),
+    Setting("CL_DRIVER_COMPILE_TIMEOUT", "integer", "300", "Seconds that a build may take; 0 for no limit."),
+    Setting(
+        "CL_DRIVER_COMPILE_MEMORY",
+        "integer",
+        "4G",
+        "Bytes of memory that a compiler process may take; 0 for no limit.",
+    ),
+    Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
+    Setting(
+        "CL_DRIVER_ICD2",
+        "flag",
+        "0",
+        "Offers loader-managed dispatch (cl_khr_icd 2.0) to the ICD loader; some loaders crash of it.",
+    ),
+    Setting("CL_DRIVER_PLATFORM_NAME", "string", "", "CL_PLATFORM_NAME, for programs that select by it."),
+    Setting("CL_DRIVER_PLATFORM_VENDOR", "string", "", "CL_PLATFORM_VENDOR, likewise."),
+    Setting("CL_DRIVER_DEVICE_NAME", "string", "", "CL_DEVICE_NAME, likewise."),
+    Setting("CL_DRIVER_DEVICE_VENDOR", "string", "", "CL_DEVICE_VENDOR, likewise."),
+    Setting("CL_DRIVER_DEVICE_VERSION", "string", "", "CL_DEVICE_VERSION, likewise."),
+    Setting(
+        "CL_DRIVER_DEVICE_TYPE",
+        "choice",
+        "cpu",
+        "CL_DEVICE_TYPE, for programs that want nothing but a GPU.",
+        choices=("cpu", "gpu", "accelerator"),
+    ),
+)
+
+SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}
+
+_SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_integer(text: str) -> int | None:
+    """A non-negative integer with an optional K, M, G or T, or None if it is not one."""
+    text = text.strip()
+    factor = _SUFFIXES.get(text[-1:].upper(), 0)
+    digits = text[:-1] if factor else text
+    return int(digits) * (factor or 1) if digits.isascii() and digits.isdigit() else None
+
+
+def _valid(setting: Setting, text: str) -> bool:
+    match setting.type:
+        case "integer":
+            return parse_integer(text) is not None
+        case "flag":
+            return text in ("0", "1")
+        case "choice":
+            return text in setting.choices
+    return True
+
+
+def text(name: str, environment=os.environ) -> str:
+    """A setting's text: the variable's, or the default where it is unset, empty or malformed."""
+    setting = SETTINGS[name]
+    value = environment.get(name, "")
+    return value if value and _valid(setting, value) else setting.default
+
+
+def integer(name: str, environment=os.environ) -> int | None:
+    """A setting as an integer; None where neither the variable nor the default has one."""
+    value = text(name, environment)
+    return parse_integer(value) if value else None
+
+
+def flag(name: str, environment=os.environ) -> bool:
+    """A setting of type "flag"."""
+    return text(name, environment) == "1"
+
+
+def malformed(environment=os.environ) -> list[str]:
+    """A sentence for every variable that has no meaning: unknown, or with a value that is not of its type."""
+    sentences = []
+    for name, value in sorted(environment.items()):
+        if not name.startswith("CL_DRIVER_"):
+            continue
+        setting = SETTINGS.get(name)
+        if setting is None:
+            sentences.append(f"{name} is not a setting of cl_driver")
+        elif value and not _valid(setting, value):
+            wanted = " or ".join(setting.choices) or f"of type {setting.type}"
+            sentences.append(f"{name}={value} is ignored: it must be {wanted}")
+    return sentences
+
+
+def markdown() -> str:
+    """The README's table."""
+    lines = ["| variable | default | meaning |", "|---|---|---|"]
+    for s in _ROWS:
+        choices = f" ({', '.join(s.choices)})" if s.choices else ""
+        lines.append(f"| `{s.name}` | {s.default or '-'} | {s.sentence}{choices} |")
+    return "\n".join(lines) + "\n"
+
+
+def key_values(environment=os.environ) -> tuple[tuple[str, str], ...]:
+    """What enters the compile-cache key."""
+    return tuple((s.name, text(s.name, environment)) for s in _ROWS if s.in_key)

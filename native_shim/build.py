@@ -1,0 +1,188 @@
+"""Builds the native shim: libcl_driver.so, _cl_driver_embed.so and cl_driver.conf.
+
+    python native_shim/build.py [--out DIR] [--sanitize thread|address] [--allow-missing]
+
+Needs a C compiler, the OpenCL headers, Python's headers and cffi. Only what changed is compiled again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+SHIM = Path(__file__).resolve().parent
+ROOT = SHIM.parent
+for folder in (str(ROOT), str(SHIM)):
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+from gen import dispatch, embed, headers, platform, settings, stubs  # noqa: E402
+
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+COMPILE = ["-std=c11", "-g", "-fPIC", "-fvisibility=hidden", "-pthread"]
+LINK = ["-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-Bsymbolic"]
+LIBRARIES = ["-ldl", "-lm"]
+EXPORTS = (
+    "clGetExtensionFunctionAddress",
+    "clGetPlatformInfo",
+    *dispatch.ICD_NAMES,
+)
+
+
+class BuildError(Exception):
+    """What went wrong, for whoever typed the command."""
+
+
+def run(command: list[str]) -> str:
+    """Runs a tool; returns its standard output. BuildError with what it said if it fails."""
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{shlex.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a generated file, unless it is there and the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+class Builder:
+    """One configuration: a compiler with options, a folder for objects, a folder for the result."""
+
+    def __init__(self, out: Path, build: Path, sanitize: str = "", jobs: int = 0):
+        self.compiler = os.environ.get("CC", "cc")
+        self.out = out
+        self.objects = build / f"obj{'-' + sanitize if sanitize else ''}"
+        self.generated = build / "gen"
+        self.jobs = jobs or len(os.sched_getaffinity(0))
+        optimise = ["-O1", f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"] if sanitize else ["-O2"]
+        self.sanitize = [f"-fsanitize={sanitize}"] if sanitize else []
+        includes = [f"-I{SHIM / 'include'}", f"-I{self.generated}"]
+        self.flags = [*COMPILE, *optimise, *includes, *shlex.split(os.environ.get("CFLAGS", ""))]
+
+    def _fresh(self, target: Path, command: list[str]) -> bool:
+        """Whether the object is newer than all that it was made of, by the same command."""
+        record, depends = target.with_suffix(".cmd"), target.with_suffix(".d")
+        if not (target.exists() and depends.exists() and record.exists()):
+            return False
+        if record.read_text() != shlex.join(command):
+            return False
+        made = target.stat().st_mtime_ns
+        rule = depends.read_text().replace("\\\n", " ").partition(":")[2]
+        try:
+            return all(os.stat(name).st_mtime_ns <= made for name in rule.split())
+        except FileNotFoundError:
+            return False
+
+    def compile(self, source: Path, *extra: str) -> Path:
+        """The object file of a C file."""
+        target = self.objects / f"{source.stem}.o"
+        command = [self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
+        if not self._fresh(target, command):
+            self.objects.mkdir(parents=True, exist_ok=True)
+            run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))])
+            target.with_suffix(".cmd").write_text(shlex.join(command))
+        return target
+
+    def compile_all(self, sources: list[Path]) -> list[Path]:
+        """Objects of several C files; all of them are tried before the first error is raised."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            futures = [pool.submit(self.compile, source) for source in sources]
+        return [future.result() for future in futures]
+
+    def link(self, name: str, objects: list[Path], *options: str) -> Path:
+        """A shared library in the result folder. Replaced as a whole: running programs keep the old one."""
+        target = self.out / name
+        command = [self.compiler, *LINK, *self.sanitize, *map(str, objects), *options]
+        record = self.objects / f"{name}.cmd"
+        newest = max(o.stat().st_mtime_ns for o in objects)
+        unchanged = record.exists() and record.read_text() == shlex.join(command)
+        if target.exists() and unchanged and target.stat().st_mtime_ns >= newest:
+            return target
+        self.out.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_suffix(".new")
+        run([*command, "-o", str(fresh)])
+        fresh.replace(target)
+        record.write_text(shlex.join(command))
+        return target
+
+
+def defined_functions(objects: list[Path]) -> set[str]:
+    """Names of the functions that object files define for one another."""
+    output = run(["nm", "--defined-only", "--extern-only", "--format=posix", *map(str, objects)])
+    return {line.split()[0] for line in output.splitlines() if " T " in line}
+
+
+def build(out: Path, *, build: Path = ROOT / "build", sanitize: str = "", allow_missing: bool = False) -> None:
+    """Everything, into the folder `out`. Raises BuildError."""
+    build.mkdir(parents=True, exist_ok=True)
+    with open(build / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several make runs at once
+        _build(Builder(out, build, sanitize), allow_missing)
+
+
+def _build(builder: Builder, allow_missing: bool) -> None:
+    generated = builder.generated
+    api = headers.read(builder.compiler)
+    write(generated / "settings_table.h", settings.generate())
+    write(generated / "platform_table.h", platform.generate())
+    write(generated / "rows.c", stubs.generate(api))
+    objects = builder.compile_all([*sorted((SHIM / "src").glob("*.c")), generated / "rows.c"])
+    try:
+        text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
+    except dispatch.MissingEntries as error:
+        raise BuildError(f"neither a C function nor a row of gen/rows.py: {error}") from None
+    if missing:
+        print(f"{len(missing)} entries answer CL_INVALID_OPERATION: {' '.join(missing)}", file=sys.stderr)
+    write(generated / "dispatch.c", text)
+    objects.append(builder.compile(generated / "dispatch.c"))
+    script = f"{{ global: {'; '.join(EXPORTS)}; local: *; }};\n"
+    write(generated / "exports.map", script)
+    whole = [] if allow_missing else ["-Wl,-z,relro,-z,now"]
+    if not builder.sanitize and not allow_missing:  # sanitizers leave their run-time's symbols open
+        whole.append("-Wl,-z,defs")
+    version_script = f"-Wl,--version-script={generated / 'exports.map'}"
+    builder.link("libcl_driver.so", objects, version_script, *whole, *LIBRARIES)
+
+    if embed.possible():
+        write(generated / "cl_driver_embed.c", embed.generate())
+        # cffi's own text is not ours to mend: no -Werror for it.
+        flags = [f"-I{embed.include()}", f"-I{SHIM / 'src'}", "-Wno-error", "-Wno-unused-parameter", "-w"]
+        built = builder.compile(generated / "cl_driver_embed.c", *flags)
+        # Python's symbols come from the Python that is in the process or that guest.c loads.
+        builder.link(embed.LIBRARY, [built])
+    write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
+
+
+def main() -> int:
+    """The command line. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Build the native shim of cl_driver.")
+    parser.add_argument("--out", type=Path, default=None, help="where the libraries go (build/lib)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="where objects go (build)")
+    parser.add_argument("--sanitize", choices=["thread", "address"], default="")
+    parser.add_argument("--allow-missing", action="store_true", help="stubs for entries that are not there")
+    arguments = parser.parse_args()
+    out = arguments.out or arguments.build / f"lib{'-' + arguments.sanitize if arguments.sanitize else ''}"
+    try:
+        build(
+            out.resolve(),
+            build=arguments.build.resolve(),
+            sanitize=arguments.sanitize,
+            allow_missing=arguments.allow_missing,
+        )
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

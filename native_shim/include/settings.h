@@ -1,0 +1,26 @@
+/* Environment variables. The table is cl_driver/settings.py. */
+#ifndef CLD_SETTINGS_H
+#define CLD_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cld_setting {
+#define CLD_SETTING(name, type, default_text, choices) name##_SETTING,
+#include "settings_table.h"
+#undef CLD_SETTING
+    CLD_SETTING_COUNT
+};
+
+/* The environment variable's text; the default where it is unset, empty or malformed. Never NULL, "" where
+ * neither says anything. Write the name in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read
+ * at the first call; what a program changes in it later counts no more. */
+const char *cld_setting(enum cld_setting setting);
+
+/* The same as a number, `otherwise` where there is none. */
+int64_t cld_setting_int(enum cld_setting setting, int64_t otherwise);
+
+/* True where the setting's text is that. */
+bool cld_setting_is(enum cld_setting setting, const char *text);
+
+#endif
