@@ -10,6 +10,7 @@ command of this driver takes more than 1.3 times as long as the faster peer's.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,8 +41,6 @@ def platforms(arguments, work: Path):
 
 def run(program: Path, additions: dict) -> dict:
     """One run of the C program: {figure: nanoseconds}."""
-    import os
-
     done = subprocess.run([program], env={**os.environ, **additions}, capture_output=True, text=True,
                           timeout=300)
     if done.returncode:

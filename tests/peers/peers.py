@@ -19,7 +19,7 @@ def environment() -> dict:
 
 def need(*packages: str) -> None:
     """Installs Debian packages that are missing, with apt-get as root or through sudo."""
-    missing = [p for p in packages if subprocess.run(["dpkg", "-s", p], capture_output=True).returncode]
+    missing = [p for p in packages if subprocess.run(["dpkg", "-s", p], capture_output=True, check=False).returncode]
     if not missing:
         return
     sudo = [] if os.geteuid() == 0 else [shutil.which("sudo") or sys.exit(f"install {' '.join(missing)} first")]
