@@ -1,0 +1,234 @@
+"""What a build makes: object code, the layout of arguments, reflection, program-scope variables.
+
+The same bytes are in the cache, in a compiler process's answer, and in program binaries. The last may come
+from anywhere, so everything that the data plane will trust is checked by from_bytes(). No dataclasses here:
+this module is imported by the host's process, where they would cost 15 ms.
+"""
+
+from __future__ import annotations
+
+from cl_driver.jit import wire
+
+try:
+    from _blake2 import blake2b  # hashlib would load OpenSSL, ten times as long
+except ImportError:
+    from hashlib import blake2b
+
+MAGIC = b"CLDEXE\x00\x03"
+_DIGEST = 16
+_HEADER = len(MAGIC) + _DIGEST
+_MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
+
+# ArgInfo.kind; enum cld_arg_kind in objects.h has the same numbers, which a test compares.
+VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
+
+
+class ExecutableError(ValueError):
+    """Bytes that are no executable of this version of the driver; says why."""
+
+
+def _fields(**checks) -> dict:
+    """The fields of a record in their order, each with the check of its value."""
+    return checks
+
+
+class _Record:
+    """A value with named fields."""
+
+    __slots__ = ()
+    FIELDS = _fields()
+
+    def __init__(self, **values):
+        for name in self.FIELDS:
+            setattr(self, name, values.pop(name))
+        if values:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.FIELDS)})"
+
+    def __eq__(self, other) -> bool:
+        return type(self) is type(other) and self.to_values() == other.to_values()
+
+    __hash__ = None
+
+    def to_values(self) -> list:
+        return [getattr(self, name) for name in self.FIELDS]
+
+    @classmethod
+    def from_values(cls, values: list):
+        if type(values) is not list or len(values) != len(cls.FIELDS):
+            raise ExecutableError(f"malformed {cls.__name__}")
+        self = object.__new__(cls)
+        for (name, check), value in zip(cls.FIELDS.items(), values, strict=True):
+            if not check(value):
+                raise ExecutableError(f"malformed {cls.__name__}.{name}")
+            setattr(self, name, value)
+        return self
+
+
+def _text(value) -> bool:
+    return type(value) is str
+
+
+def _c_name(value) -> bool:
+    return type(value) is str and value != "" and "\0" not in value
+
+
+def _bytes(value) -> bool:
+    return type(value) is bytes
+
+
+def _flag(value) -> bool:
+    return type(value) is bool
+
+
+def _size(value) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_BYTES
+
+
+def _small(value) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
+
+
+def _align(value) -> bool:
+    return type(value) is int and 0 < value <= 4096 and not value & (value - 1)
+
+
+def _any_int(value) -> bool:
+    return type(value) is int and -(1 << 63) <= value < 1 << 64
+
+
+def _three(value) -> bool:
+    return type(value) is list and len(value) == 3 and all(map(_small, value))
+
+
+def _list(value) -> bool:
+    return type(value) is list
+
+
+class ArgInfo(_Record):
+    """One kernel argument.
+
+    kind: VALUE, GLOBAL (constant too), LOCAL, SAMPLER...; size: what clSetKernelArg must be given, 0 for
+    LOCAL; align: of the value, or of the pointee for LOCAL; offset: in the argument block; constant: the
+    pointee is in the constant address space. The rest is CL_KERNEL_ARG_*, enums as the API has them; known:
+    whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise).
+    """
+
+    FIELDS = _fields(kind=lambda v: type(v) is int and 0 <= v <= QUEUE, size=_small, align=_align,
+              offset=_small, constant=_flag, known=_flag, name=_text, type_name=_text,
+              address_qualifier=_any_int, access_qualifier=_any_int,
+              type_qualifier=_any_int)  # fmt: skip
+    __slots__ = tuple(FIELDS)
+
+
+class KernelInfo(_Record):
+    """One kernel: see struct cld_kernel_info for what the data plane does with it.
+
+    symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static: bytes of
+    kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
+    zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
+    small_ids: the code holds only where every global id and size fits 31 bits; private_size: bytes per
+    work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the
+    kernel, or 0; remark: how it was vectorised, or why not.
+    """
+
+    FIELDS = _fields(name=_c_name, symbol=_c_name, object_index=_small, args=_list, block_size=_small,
+              local_static=_size, scratch_fixed=_size, scratch_per_item=_size,
+              required_local_size=_three, max_group_size=_size, width=_small, uses_printf=_flag,
+              small_ids=_flag, private_size=_size, attributes=_text, sub_group_size=_small,
+              sub_groups_per_group=_small, remark=_text)  # fmt: skip
+    __slots__ = tuple(FIELDS)
+
+    def to_values(self) -> list:
+        values = super().to_values()
+        values[3] = [arg.to_values() for arg in self.args]
+        return values
+
+    @classmethod
+    def from_values(cls, values: list) -> KernelInfo:
+        self = super().from_values(values)
+        self.args = [ArgInfo.from_values(arg) for arg in self.args]
+        for arg in self.args:
+            if arg.offset + (8 if arg.kind != VALUE else arg.size) > self.block_size:
+                raise ExecutableError(f"an argument of {self.name} lies outside its block")
+        return self
+
+
+class Globals(_Record):
+    """Program-scope variables: size and align of their memory, its first bytes (the rest is zero), and
+    fixups [[offset, target]]: the 8 bytes at offset become the address of the memory plus target."""
+
+    FIELDS = _fields(size=_size, align=_align, image=_bytes, fixups=_list)
+    __slots__ = tuple(FIELDS)
+
+    @classmethod
+    def from_values(cls, values: list) -> Globals:
+        self = super().from_values(values)
+        if len(self.image) > self.size:
+            raise ExecutableError("program-scope variables are larger than their memory")
+        for fixup in self.fixups:
+            if type(fixup) is not list or len(fixup) != 2 or not all(map(_size, fixup)):
+                raise ExecutableError("malformed Globals.fixups")
+            if fixup[0] + 8 > self.size or fixup[1] > self.size:
+                raise ExecutableError("a pointer to a program-scope variable lies outside their memory")
+        return self
+
+
+NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
+
+
+class Executable(_Record):
+    """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
+    that it was made for; options: as given to the build; il: the program's SPIR-V, linked, before
+    specialisation, so that a binary made for another CPU can be built again."""
+
+    FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list,
+              il=_bytes)  # fmt: skip
+    __slots__ = tuple(FIELDS)
+
+    def to_values(self) -> list:
+        return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
+                self.globals.to_values(), self.il]  # fmt: skip
+
+    @classmethod
+    def from_values(cls, values: list) -> Executable:
+        self = super().from_values(values)
+        self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
+        self.globals = Globals.from_values(self.globals)
+        if not all(map(_bytes, self.objects)):
+            raise ExecutableError("malformed Executable.objects")
+        for kernel in self.kernels:
+            if kernel.object_index >= len(self.objects):
+                raise ExecutableError(f"the object of {kernel.name} is missing")
+        if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
+            raise ExecutableError("two kernels have one name")
+        return self
+
+    def kernel(self, name: str) -> KernelInfo | None:
+        """The kernel of that name."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+    def to_bytes(self) -> bytes:
+        """Magic, digest of the rest, values."""
+        body = wire.encode(self.to_values())
+        return MAGIC + blake2b(body, digest_size=_DIGEST).digest() + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Executable:
+        """The reverse of to_bytes(). ExecutableError if the bytes are not exactly what it made."""
+        if data[: len(MAGIC)] != MAGIC:
+            raise ExecutableError("not an executable of this version of the driver")
+        body = bytes(data[_HEADER:])
+        if blake2b(body, digest_size=_DIGEST).digest() != data[len(MAGIC) : _HEADER]:
+            raise ExecutableError("the executable is damaged")
+        try:
+            return cls.from_values(wire.decode(body))
+        except wire.WireError as error:
+            raise ExecutableError(str(error)) from error
+
+
+def is_executable(data: bytes) -> bool:
+    """True if the bytes look like one, of this version."""
+    return data[: len(MAGIC)] == MAGIC

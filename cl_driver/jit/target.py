@@ -1,0 +1,133 @@
+"""What code is made for: an architecture, its features, the width of its vectors.
+
+Nothing here needs LLVM: the description is made in the host's process, where it enters the cache key, and is
+handed to the compiler process. Features are passed one by one and never as the name of a CPU: a name promises
+more than a virtual machine may have, and LLVM may not know it.
+"""
+
+from __future__ import annotations
+
+from cl_driver.device.cpu import Cpu, host_cpu
+
+# x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
+_LEVELS = {
+    "x86-64": "cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "cx16 sahf popcnt sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+
+# Without these there is no OpenCL on either architecture (the base of its ABI).
+_BASE = {"x86_64": frozenset(_LEVELS["x86-64"].split()), "aarch64": frozenset(("neon", "fp-armv8"))}
+
+# A feature that is taken away takes with it what cannot be without it.
+_NEEDS = {"avx512f": ("avx512", "evex512"), "avx": ("avx", "fma", "f16c", "xop", "vaes", "vpclmulqdq"),
+          "avx2": ("avx2", "avx512", "vaes", "vpclmulqdq")}  # fmt: skip
+
+
+class Target:
+    """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
+    work-items per vector that CL_DRIVER_WIDTH asks for, 0 if the code generator is to choose."""
+
+    __slots__ = ("features", "triple", "vector_bits", "width")
+
+    def __init__(self, triple: str, features: tuple[str, ...], vector_bits: int, width: int = 0):
+        self.triple = triple
+        self.features = features
+        self.vector_bits = vector_bits
+        self.width = width
+
+    @property
+    def architecture(self) -> str:
+        return self.triple.partition("-")[0]
+
+    @property
+    def feature_string(self) -> str:
+        """For LLVM's target machine."""
+        return ",".join("+" + feature for feature in self.features)
+
+    @property
+    def key(self) -> str:
+        """Equal for equal targets: part of every cache key and of program binaries."""
+        return f"{self.triple} {self.vector_bits} {self.width} {self.feature_string}"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Target) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"Target({self.key})"
+
+    def to_values(self) -> list:
+        """For the wire."""
+        return [self.triple, list(self.features), self.vector_bits, self.width]
+
+    @classmethod
+    def from_values(cls, values: list) -> Target:
+        triple, features, vector_bits, width = values
+        return cls(triple, tuple(features), vector_bits, width)
+
+
+def _triple(architecture: str) -> str:
+    return f"{architecture}-unknown-linux-gnu"
+
+
+def _vector_bits(architecture: str, features: set[str]) -> int:
+    if architecture == "aarch64":
+        return 128
+    if "avx512f" in features:
+        return 512
+    return 256 if "avx2" in features else 128
+
+
+def _without(features: set[str], name: str) -> set[str]:
+    gone = _NEEDS.get(name, ())
+    return {f for f in features if f != name and not any(f.startswith(prefix) for prefix in gone)}
+
+
+def _level(name: str) -> set[str]:
+    names: set[str] = set()
+    for level, features in _LEVELS.items():
+        names |= set(features.split())
+        if level == name:
+            break
+    return names
+
+
+def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
+    """The features that CL_DRIVER_CPU leaves of this CPU's, and a sentence for each word that means nothing.
+
+    The setting is a comma-separated list: "native", "x86-64", "x86-64-v2" to "x86-64-v4", "+feature",
+    "-feature". Never more than the CPU has: code for more would end in SIGILL.
+    """
+    host = set(cpu.features) | _BASE[cpu.architecture]
+    features, complaints = set(host), []
+    for word in filter(None, (part.strip() for part in setting.split(","))):
+        if word == "native":
+            features = set(host)
+        elif word in _LEVELS and cpu.architecture == "x86_64":
+            features = host & _level(word)
+            missing = sorted(_level(word) - host)
+            if missing:
+                complaints.append(f"this CPU is no {word}: it lacks {', '.join(missing)}")
+        elif word[0] == "-":
+            features = _without(features, word[1:]) | _BASE[cpu.architecture]
+        elif word[0] == "+" and word[1:] in host:
+            features.add(word[1:])
+        else:
+            complaints.append(f"CL_DRIVER_CPU: this CPU has no '{word}'")
+    return features, complaints
+
+
+def make_target(cpu: Cpu, setting: str = "", width: int = 0) -> Target:
+    """The target for a CPU under the settings CL_DRIVER_CPU and CL_DRIVER_WIDTH."""
+    features, _ = parse_cpu(setting, cpu)
+    bits = _vector_bits(cpu.architecture, features)
+    return Target(_triple(cpu.architecture), tuple(sorted(features)), bits, width)
+
+
+def host_target(setting: str = "", width: int = 0) -> Target:
+    """The target for the CPU that this process runs on."""
+    return make_target(host_cpu(), setting, width)
