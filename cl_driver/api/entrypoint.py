@@ -9,15 +9,15 @@ CL_OUT_OF_HOST_MEMORY.
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import itertools
-import threading
 
 from cl_driver.api.errors import CLError
 
 # Chapters are imported by the first call of one of their operations: a context costs no compiler options.
 CHAPTERS = {
-    "cl_driver.api.device": ("clGetDeviceInfo", "clCreateSubDevices"),
+    "cl_driver.api.device": ("clGetDeviceInfo", "clCreateSubDevices", "device_limits"),
     "cl_driver.api.context": ("clCreateContext",),
     "cl_driver.api.sampler": ("clCreateSamplerWithProperties",),
     "cl_driver.api.program": (
@@ -60,7 +60,7 @@ class _Registry:
         self.functions: dict[str, tuple] = {}
         self.peers: dict[int, object] = {}
         self.keys = itertools.count(ROOT_DEVICE_KEY + 1)
-        self.lock = threading.Lock()
+        self.lock = _thread.allocate_lock()
 
 
 _registry = _Registry()

@@ -7,18 +7,19 @@ One writer per C type; the rules of param_value_size, NULL and param_value_size_
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import NamedTuple
 
 from cl_driver.api.errors import CLError
 from cl_driver.api.generated.enums import CL_INVALID_VALUE
 
 
-class Row(NamedTuple):
+class Row:
     """One query: pack(value) gives the bytes that the host gets, get(*objects) the value."""
 
-    pack: Callable[[object], bytes]
-    get: Callable
+    __slots__ = ("get", "pack")
+
+    def __init__(self, pack, get):
+        self.pack = pack
+        self.get = get if callable(get) else lambda *_: get
 
 
 def answer(table: dict[int, Row], param_name: int, *objects) -> bytes:
@@ -30,13 +31,9 @@ def answer(table: dict[int, Row], param_name: int, *objects) -> bytes:
     return row.pack(row.get(*objects))
 
 
-def _integer(code: str) -> Callable[[Callable], Row]:
+def _integer(code: str):
     packer = struct.Struct("<" + code)
-
-    def row(get) -> Row:
-        return Row(packer.pack, get if callable(get) else lambda *_: get)
-
-    return row
+    return lambda get: Row(packer.pack, get)
 
 
 uint = _integer("I")  # cl_uint, cl_bool, 32-bit enums
@@ -47,22 +44,22 @@ size = _integer("Q")  # size_t: hosts are 64-bit
 
 def string(get) -> Row:
     """char[]: the text and its NUL."""
-    return Row(_c_string, get if callable(get) else lambda *_: get)
+    return Row(_c_string, get)
 
 
 def sizes(get) -> Row:
     """size_t[], and other arrays of 64-bit words."""
-    return Row(lambda values: struct.pack(f"<{len(values)}Q", *values), get if callable(get) else lambda *_: get)
+    return Row(lambda values: struct.pack(f"<{len(values)}q", *values), get)
 
 
 def raw(get) -> Row:
     """A structure or byte array that is packed already."""
-    return Row(bytes, get if callable(get) else lambda *_: get)
+    return Row(bytes, get)
 
 
 def versions(get) -> Row:
     """cl_name_version[]: of (name, version number) pairs."""
-    return Row(pack_versions, get if callable(get) else lambda *_: get)
+    return Row(pack_versions, get)
 
 
 def _c_string(text) -> bytes:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
-from pathlib import Path
+from cl_driver.device.files import numbered, read
 
-SYSTEM = Path("/sys/devices/system")
+SYSTEM = "/sys/devices/system"
 
 
-@dataclass(frozen=True)
 class Cache:
     """A data or unified cache. size and line in bytes; cpus: who shares it."""
 
-    level: int
-    size: int
-    line: int
-    cpus: frozenset[int]
+    __slots__ = ("cpus", "level", "line", "size")
+
+    def __init__(self, level: int, size: int, line: int, cpus: frozenset):
+        self.level = level
+        self.size = size
+        self.line = line
+        self.cpus = cpus
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
@@ -30,53 +30,48 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def parse_size(text: str) -> int:
-    """"32K", "1024K", "2M": bytes."""
-    text = text.strip()
+    """ "32K", "1024K", "2M": bytes. ValueError where it is no number."""
     unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
     return int(text.rstrip("KMG")) * unit
 
 
-@functools.cache
-def caches(cpu: int, system: Path = SYSTEM) -> tuple[Cache, ...]:
+def caches(cpu: int, system: str = SYSTEM) -> tuple[Cache, ...]:
     """The data and unified caches of a CPU, innermost first; empty where the kernel tells nothing."""
     found = []
-    for index in sorted((system / "cpu" / f"cpu{cpu}" / "cache").glob("index[0-9]*")):
+    for index in numbered(f"{system}/cpu/cpu{cpu}/cache", "index"):
+        if read(index + "/type") not in ("Data", "Unified"):
+            continue
         try:
-            if (index / "type").read_text().strip() not in ("Data", "Unified"):
-                continue
             found.append(
                 Cache(
-                    int((index / "level").read_text()),
-                    parse_size((index / "size").read_text()),
-                    int((index / "coherency_line_size").read_text()),
-                    parse_cpu_list((index / "shared_cpu_list").read_text()),
+                    int(read(index + "/level")),
+                    parse_size(read(index + "/size")),
+                    int(read(index + "/coherency_line_size")),
+                    parse_cpu_list(read(index + "/shared_cpu_list")),
                 )
             )
-        except (OSError, ValueError):
+        except ValueError:
             continue
     return tuple(sorted(found, key=lambda cache: cache.level))
 
 
-def cache(cpu: int, level: int, system: Path = SYSTEM) -> Cache | None:
+def cache(cpu: int, level: int, system: str = SYSTEM) -> Cache | None:
     """The CPU's data cache of that level, if it has one."""
     return next((found for found in caches(cpu, system) if found.level == level), None)
 
 
-@functools.cache
-def nodes(system: Path = SYSTEM) -> tuple[frozenset[int], ...]:
+def nodes(system: str = SYSTEM) -> tuple[frozenset[int], ...]:
     """The CPUs of each NUMA node, in order of the nodes; nodes without CPUs left out."""
     found = []
-    for folder in sorted((system / "node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
+    for folder in numbered(system + "/node", "node"):
         try:
-            cpus = parse_cpu_list((folder / "cpulist").read_text())
-        except (OSError, ValueError):
+            found.append(parse_cpu_list(read(folder + "/cpulist")))
+        except ValueError:
             continue
-        if cpus:
-            found.append(cpus)
-    return tuple(found)
+    return tuple(cpus for cpus in found if cpus)
 
 
-def groups(cpus: tuple[int, ...], domain: str, system: Path = SYSTEM) -> list[tuple[int, ...]]:
+def groups(cpus: tuple[int, ...], domain: str, system: str = SYSTEM) -> list[tuple[int, ...]]:
     """`cpus` split by what they share: domain is "numa", "l4", "l3", "l2" or "l1".
 
     Groups come in the order of their first CPU. A domain that the machine does not have gives [].

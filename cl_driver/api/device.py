@@ -1,0 +1,148 @@
+"""Chapters 4.2 and 4.3: device queries and sub-devices.
+
+The C side knows the devices themselves and their CPUs; peers hold what Python alone needs. Answers never
+change, so the C side keeps them: each query of a device comes through the door once. CL_DEVICE_PLATFORM,
+CL_DEVICE_PARENT_DEVICE and CL_DEVICE_REFERENCE_COUNT are about handles and never come here.
+"""
+
+from __future__ import annotations
+
+from cl_driver.api.entrypoint import adopt, entrypoint, set_root_device
+from cl_driver.api.errors import CLError, require
+from cl_driver.api.generated import enums as cl
+from cl_driver.api.info import answer
+from cl_driver.device import limits, topology
+
+DOMAINS = {
+    cl.CL_DEVICE_AFFINITY_DOMAIN_NUMA: "numa",
+    cl.CL_DEVICE_AFFINITY_DOMAIN_L4_CACHE: "l4",
+    cl.CL_DEVICE_AFFINITY_DOMAIN_L3_CACHE: "l3",
+    cl.CL_DEVICE_AFFINITY_DOMAIN_L2_CACHE: "l2",
+    cl.CL_DEVICE_AFFINITY_DOMAIN_L1_CACHE: "l1",
+}
+
+
+class Device:
+    """A device or sub-device. cpus: of its compute units; partition: the properties that made it, with 0."""
+
+    invalid = cl.CL_INVALID_DEVICE
+
+    def __init__(self, cpus: tuple[int, ...] = (), partition: tuple[int, ...] = (), parent: Device | None = None):
+        self.cpus = cpus
+        self.partition = partition
+        self.parent = parent
+        self.limits = limits.host_limits()
+
+    @property
+    def root(self) -> Device:
+        return self.parent.root if self.parent else self
+
+
+set_root_device(Device())
+
+
+@entrypoint("device_limits", Device)
+def device_limits(device: Device, cpus: list):
+    """What the data plane checks against; cpus is how the root device learns its compute units."""
+    device.cpus = tuple(cpus)
+    return (
+        limits.MAX_WORK_GROUP_SIZE,
+        [limits.MAX_WORK_GROUP_SIZE] * 3,
+        device.limits.local_memory,
+        device.limits.global_memory,
+        limits.MEM_BASE_ADDR_ALIGN,
+    )
+
+
+@entrypoint("clGetDeviceInfo", Device)
+def get_device_info(device: Device, param_name: int):
+    from cl_driver.api.device_info import DEVICE_INFO  # contexts are made without it
+
+    return (answer(DEVICE_INFO, param_name, device),)
+
+
+@entrypoint("clCreateSubDevices", Device)
+def create_sub_devices(device: Device, properties: list, num_devices: int | None):
+    """properties: the whole list, with its final 0. num_devices: None if only their number is asked for.
+
+    Returns [[key, cpus of the sub-device], ...]; with num_devices None the keys are 0.
+    """
+    # "Only one of the listed partitioning schemes can be specified in properties."
+    # "CL_INVALID_VALUE if values specified in properties are not valid or if values specified in properties
+    # are valid but not supported by the device."
+    require(len(properties) >= 2, cl.CL_INVALID_VALUE, "properties is empty")
+    scheme, values = properties[0], properties[1:]
+    if scheme == cl.CL_DEVICE_PARTITION_EQUALLY:
+        parts, partition = _equally(device, values), properties
+    elif scheme == cl.CL_DEVICE_PARTITION_BY_COUNTS:
+        parts, partition = _by_counts(device, values), properties
+    elif scheme == cl.CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN:
+        parts, domain = _by_affinity_domain(device, values)
+        partition = [scheme, domain, 0]
+    else:
+        raise CLError(cl.CL_INVALID_VALUE, f"{scheme:#x} is not a partition scheme")
+    if num_devices is None:
+        return ([[0, list(cpus)] for cpus in parts],)
+    # "CL_INVALID_VALUE if out_devices is not NULL and num_devices is less than the number of sub-devices
+    # created by the partition scheme."
+    require(num_devices >= len(parts), cl.CL_INVALID_VALUE, f"there are {len(parts)} sub-devices")
+    return ([[adopt(Device(cpus, tuple(partition), device)), list(cpus)] for cpus in parts],)
+
+
+def _ended(values: list, used: int) -> None:
+    """"Only one of the listed partitioning schemes can be specified": the list ends after its values."""
+    require(len(values) == used + 1 and values[used] == 0, cl.CL_INVALID_VALUE, "properties has more than one scheme")
+
+
+def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
+    count = values[0]
+    _ended(values, 1)
+    # "The value n is passed as the value accompanying this property."
+    require(count > 0, cl.CL_INVALID_VALUE, "sub-devices of no compute units")
+    # "CL_DEVICE_PARTITION_FAILED if the partition name is supported by the implementation but in_device could
+    # not be further partitioned."
+    require(count <= len(device.cpus) and len(device.cpus) > 1, cl.CL_DEVICE_PARTITION_FAILED, "too few compute units")
+    # "If n does not divide evenly into CL_DEVICE_MAX_COMPUTE_UNITS, then the remaining compute units are not
+    # used."
+    return [device.cpus[at : at + count] for at in range(0, len(device.cpus) - count + 1, count)]
+
+
+def _by_counts(device: Device, values: list) -> list[tuple[int, ...]]:
+    end = values.index(cl.CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
+    counts = values[:end]
+    # The list has an end of its own before the properties' end; both are 0, and hosts leave out the second.
+    require(len(values) <= end + 2, cl.CL_INVALID_VALUE, "properties has more than one scheme")
+    require(counts, cl.CL_INVALID_VALUE, "the list of counts is empty")
+    units = len(device.cpus)
+    require(units > 1, cl.CL_DEVICE_PARTITION_FAILED, "the device has one compute unit")
+    # "CL_INVALID_DEVICE_PARTITION_COUNT if [...] the number of sub-devices requested exceeds
+    # CL_DEVICE_PARTITION_MAX_SUB_DEVICES or the total number of compute units requested exceeds
+    # CL_DEVICE_MAX_COMPUTE_UNITS for in_device, or the number of compute units requested for one or more
+    # sub-devices is less than zero or the number of sub-devices requested exceeds
+    # CL_DEVICE_MAX_COMPUTE_UNITS for in_device."
+    wrong = len(counts) > units or any(count < 0 for count in counts) or sum(counts) > units
+    require(not wrong, cl.CL_INVALID_DEVICE_PARTITION_COUNT, f"the device has {units} compute units")
+    parts, at = [], 0
+    for count in counts:
+        parts.append(device.cpus[at : at + count])
+        at += count
+    return parts
+
+
+def _by_affinity_domain(device: Device, values: list) -> tuple[list[tuple[int, ...]], int]:
+    domain = values[0]
+    _ended(values, 1)
+    if domain == cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE:
+        # "The implementation shall find the first level along which the device or sub-device may be further
+        # subdivided in the order NUMA, L4, L3, L2, L1".
+        for candidate, name in DOMAINS.items():
+            parts = topology.groups(device.cpus, name)
+            if len(parts) > 1:
+                return parts, candidate
+        raise CLError(cl.CL_DEVICE_PARTITION_FAILED, "all compute units share every cache")
+    require(domain in DOMAINS, cl.CL_INVALID_VALUE, f"{domain:#x} is not an affinity domain")
+    parts = topology.groups(device.cpus, DOMAINS[domain])
+    # "valid but not supported by the device": a level that the machine does not have.
+    require(parts, cl.CL_INVALID_VALUE, f"there is no {DOMAINS[domain]} here")
+    require(len(parts) > 1, cl.CL_DEVICE_PARTITION_FAILED, f"all compute units share the {DOMAINS[domain]}")
+    return parts, domain

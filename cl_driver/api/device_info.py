@@ -1,0 +1,266 @@
+"""The table of clGetDeviceInfo. Each row: the query, the C type of its answer, where it comes from."""
+
+from __future__ import annotations
+
+from cl_driver import settings
+from cl_driver.api.device import DOMAINS, Device
+from cl_driver.api.generated import enums as cl
+from cl_driver.api.info import make_version, raw, size, sizes, string, uint, ulong, versions
+from cl_driver.device import capabilities, limits, topology
+from cl_driver.device.platform import NUMERIC_VERSION
+from cl_driver.device.platform import VENDOR as PLATFORM_VENDOR
+from cl_driver.device.platform import VERSION as PLATFORM_VERSION
+from cl_driver.version import VERSION as DRIVER_VERSION
+
+TRUE, FALSE = 1, 0
+
+# Query numbers of extensions whose headers are newer than Debian 12's.
+CL_DRIVER_UUID_KHR = 0x106B
+
+# PCI vendor identifiers, which CL_DEVICE_VENDOR_ID must use where there is one.
+VENDOR_IDS = {"GenuineIntel": 0x8086, "AuthenticAMD": 0x1022, "0x41": 0x13B5, "0x61": 0x106B, "0x51": 0x5143}
+
+
+def _overridden(setting: str, otherwise) -> object:
+    """An answer that a setting may replace, for programs that choose devices by it."""
+    return lambda device: settings.text(setting) or otherwise(device)
+
+
+def _device_type(device: Device) -> int:
+    return {
+        "cpu": cl.CL_DEVICE_TYPE_CPU,
+        "gpu": cl.CL_DEVICE_TYPE_GPU,
+        "accelerator": cl.CL_DEVICE_TYPE_ACCELERATOR,
+    }[settings.text("CL_DRIVER_DEVICE_TYPE")]
+
+
+def _capable(name: str):
+    """CL_TRUE if the CPU has the capability of that name."""
+    return lambda device: int(any(row.name == name for row in capabilities.present(device.limits.cpu)))
+
+
+def _single_fp_config(device: Device) -> int:
+    # "CL_FP_FMA - IEEE754-2008 fused multiply-add is supported": without the instruction it would be emulated.
+    return (
+        cl.CL_FP_DENORM
+        | cl.CL_FP_INF_NAN
+        | cl.CL_FP_ROUND_TO_NEAREST
+        | cl.CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+        | (cl.CL_FP_FMA if device.limits.cpu.has_fma else 0)
+    )
+
+
+# "If double precision is supported by the device, then the minimum double precision floating-point capability
+# [...] is" all of these.
+DOUBLE_FP_CONFIG = (
+    cl.CL_FP_FMA
+    | cl.CL_FP_ROUND_TO_NEAREST
+    | cl.CL_FP_ROUND_TO_ZERO
+    | cl.CL_FP_ROUND_TO_INF
+    | cl.CL_FP_INF_NAN
+    | cl.CL_FP_DENORM
+)
+
+ATOMIC_CAPABILITIES = (
+    cl.CL_DEVICE_ATOMIC_ORDER_RELAXED
+    | cl.CL_DEVICE_ATOMIC_ORDER_ACQ_REL
+    | cl.CL_DEVICE_ATOMIC_ORDER_SEQ_CST
+    | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP
+    | cl.CL_DEVICE_ATOMIC_SCOPE_DEVICE
+    | cl.CL_DEVICE_ATOMIC_SCOPE_ALL_DEVICES
+)
+
+# Host and device share one address space and one coherent memory system.
+SVM_CAPABILITIES = (
+    cl.CL_DEVICE_SVM_COARSE_GRAIN_BUFFER
+    | cl.CL_DEVICE_SVM_FINE_GRAIN_BUFFER
+    | cl.CL_DEVICE_SVM_FINE_GRAIN_SYSTEM
+    | cl.CL_DEVICE_SVM_ATOMICS
+)
+
+HOST_QUEUE_PROPERTIES = cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl.CL_QUEUE_PROFILING_ENABLE
+
+
+def _version_pairs(found: dict) -> list[tuple[str, int]]:
+    return [(name, make_version(*version)) for name, version in found.items()]
+
+
+def _extensions(device: Device) -> dict:
+    return capabilities.extensions(device.limits.cpu)
+
+
+def _affinity_domains(device: Device) -> int:
+    found = 0
+    for domain, name in DOMAINS.items():
+        if len(topology.groups(device.cpus, name)) > 1:
+            found |= domain
+    return found | (cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE if found else 0)
+
+
+def _partition_properties(device: Device) -> list[int]:
+    # "If the device cannot be partitioned (i.e. there is no partitioning scheme supported by the device that
+    # will return at least two sub-devices), a value of 0 will be returned."
+    if len(device.cpus) < 2:
+        return [0]
+    schemes = [cl.CL_DEVICE_PARTITION_EQUALLY, cl.CL_DEVICE_PARTITION_BY_COUNTS]
+    if _affinity_domains(device):
+        schemes.append(cl.CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
+    return schemes
+
+
+def _uuid(kind: bytes) -> bytes:
+    """16 bytes that stay the same on this machine: "immutable for a given device across processes, driver
+    APIs, driver versions, and system reboots"."""
+    import hashlib  # only this query needs it
+
+    digest = bytearray(hashlib.sha256(b"cl_driver " + kind).digest()[: cl.CL_UUID_SIZE_KHR])
+    digest[6] = digest[6] & 0x0F | 0x80  # RFC 9562: version 8, custom
+    digest[8] = digest[8] & 0x3F | 0x80
+    return bytes(digest)
+
+
+_extension_names = string(lambda device: " ".join(_extensions(device)))
+_extension_versions = versions(lambda device: _version_pairs(_extensions(device)))
+_il_version = string(lambda _: " ".join(f"SPIR-V_{a}.{b}" for a, b in capabilities.SPIRV_VERSIONS))
+_il_versions = versions([("SPIR-V", make_version(*version)) for version in capabilities.SPIRV_VERSIONS])
+_opencl_c = capabilities.HIGHEST_COMPATIBLE_OPENCL_C
+
+DEVICE_INFO = {
+    cl.CL_DEVICE_TYPE: ulong(_device_type),
+    cl.CL_DEVICE_VENDOR_ID: uint(lambda device: VENDOR_IDS.get(device.limits.cpu.vendor, 0)),
+    cl.CL_DEVICE_MAX_COMPUTE_UNITS: uint(lambda device: len(device.cpus)),
+    cl.CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS: uint(3),
+    cl.CL_DEVICE_MAX_WORK_ITEM_SIZES: sizes((limits.MAX_WORK_GROUP_SIZE,) * 3),
+    cl.CL_DEVICE_MAX_WORK_GROUP_SIZE: size(limits.MAX_WORK_GROUP_SIZE),
+    # The code generator vectorises across work-items: scalar code is what it prefers.
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR: uint(1),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT: uint(1),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT: uint(1),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG: uint(1),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT: uint(1),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE: uint(1),
+    # "If the cl_khr_fp16 extension is not supported, CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF must return 0."
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF: uint(_capable("fp16")),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR: uint(lambda device: device.limits.vector_width(1)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT: uint(lambda device: device.limits.vector_width(2)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_INT: uint(lambda device: device.limits.vector_width(4)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG: uint(lambda device: device.limits.vector_width(8)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: uint(lambda device: device.limits.vector_width(4, True)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: uint(lambda device: device.limits.vector_width(8, True)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: uint(
+        lambda device: device.limits.vector_width(2, True) if _capable("fp16")(device) else 0
+    ),
+    cl.CL_DEVICE_MAX_CLOCK_FREQUENCY: uint(lambda device: device.limits.clock_mhz),
+    cl.CL_DEVICE_ADDRESS_BITS: uint(64),
+    cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE: ulong(lambda device: device.limits.global_memory),
+    # Images are absent: "the value is 0 otherwise" for every limit.
+    cl.CL_DEVICE_IMAGE_SUPPORT: uint(FALSE),
+    cl.CL_DEVICE_MAX_READ_IMAGE_ARGS: uint(0),
+    cl.CL_DEVICE_MAX_WRITE_IMAGE_ARGS: uint(0),
+    cl.CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS: uint(0),
+    cl.CL_DEVICE_IL_VERSION: _il_version,
+    cl.CL_DEVICE_ILS_WITH_VERSION: _il_versions,
+    cl.CL_DEVICE_IMAGE2D_MAX_WIDTH: size(0),
+    cl.CL_DEVICE_IMAGE2D_MAX_HEIGHT: size(0),
+    cl.CL_DEVICE_IMAGE3D_MAX_WIDTH: size(0),
+    cl.CL_DEVICE_IMAGE3D_MAX_HEIGHT: size(0),
+    cl.CL_DEVICE_IMAGE3D_MAX_DEPTH: size(0),
+    cl.CL_DEVICE_IMAGE_MAX_BUFFER_SIZE: size(0),
+    cl.CL_DEVICE_IMAGE_MAX_ARRAY_SIZE: size(0),
+    cl.CL_DEVICE_MAX_SAMPLERS: uint(0),
+    cl.CL_DEVICE_IMAGE_PITCH_ALIGNMENT: uint(0),
+    cl.CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT: uint(0),
+    # "must be 0 for devices that do not support pipes."
+    cl.CL_DEVICE_MAX_PIPE_ARGS: uint(0),
+    cl.CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS: uint(0),
+    cl.CL_DEVICE_PIPE_MAX_PACKET_SIZE: uint(0),
+    cl.CL_DEVICE_PIPE_SUPPORT: uint(FALSE),
+    cl.CL_DEVICE_MAX_PARAMETER_SIZE: size(limits.MAX_PARAMETER_SIZE),
+    cl.CL_DEVICE_MEM_BASE_ADDR_ALIGN: uint(limits.MEM_BASE_ADDR_ALIGN * 8),  # in bits
+    cl.CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE: uint(limits.MEM_BASE_ADDR_ALIGN),  # in bytes: long16
+    cl.CL_DEVICE_SINGLE_FP_CONFIG: ulong(_single_fp_config),
+    cl.CL_DEVICE_DOUBLE_FP_CONFIG: ulong(DOUBLE_FP_CONFIG),
+    cl.CL_DEVICE_GLOBAL_MEM_CACHE_TYPE: uint(
+        lambda device: cl.CL_READ_WRITE_CACHE if device.limits.cache_size else cl.CL_NONE
+    ),
+    cl.CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE: uint(lambda device: device.limits.cache_line),
+    cl.CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: ulong(lambda device: device.limits.cache_size),
+    cl.CL_DEVICE_GLOBAL_MEM_SIZE: ulong(lambda device: device.limits.global_memory),
+    # Constant memory is ordinary memory.
+    cl.CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE: ulong(lambda device: device.limits.global_memory),
+    cl.CL_DEVICE_MAX_CONSTANT_ARGS: uint(255),
+    cl.CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE: size(limits.MAX_GLOBAL_VARIABLE_SIZE),
+    cl.CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE: size(limits.MAX_GLOBAL_VARIABLE_SIZE),
+    cl.CL_DEVICE_LOCAL_MEM_TYPE: uint(cl.CL_GLOBAL),
+    cl.CL_DEVICE_LOCAL_MEM_SIZE: ulong(lambda device: device.limits.local_memory),
+    cl.CL_DEVICE_ERROR_CORRECTION_SUPPORT: uint(FALSE),
+    cl.CL_DEVICE_HOST_UNIFIED_MEMORY: uint(TRUE),
+    cl.CL_DEVICE_PROFILING_TIMER_RESOLUTION: size(1),
+    cl.CL_DEVICE_ENDIAN_LITTLE: uint(TRUE),
+    cl.CL_DEVICE_AVAILABLE: uint(TRUE),
+    cl.CL_DEVICE_COMPILER_AVAILABLE: uint(TRUE),
+    cl.CL_DEVICE_LINKER_AVAILABLE: uint(TRUE),
+    cl.CL_DEVICE_EXECUTION_CAPABILITIES: ulong(cl.CL_EXEC_KERNEL | cl.CL_EXEC_NATIVE_KERNEL),
+    cl.CL_DEVICE_QUEUE_ON_HOST_PROPERTIES: ulong(HOST_QUEUE_PROPERTIES),
+    # "must be 0 for devices that do not support on-device queues."
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES: ulong(0),
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE: uint(0),
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE: uint(0),
+    cl.CL_DEVICE_MAX_ON_DEVICE_QUEUES: uint(0),
+    cl.CL_DEVICE_MAX_ON_DEVICE_EVENTS: uint(0),
+    cl.CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES: ulong(0),
+    cl.CL_DEVICE_BUILT_IN_KERNELS: string(""),
+    cl.CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION: versions(()),
+    cl.CL_DEVICE_NAME: string(_overridden("CL_DRIVER_DEVICE_NAME", lambda device: device.limits.cpu.name)),
+    cl.CL_DEVICE_VENDOR: string(
+        _overridden("CL_DRIVER_DEVICE_VENDOR", lambda device: device.limits.cpu.vendor or PLATFORM_VENDOR)
+    ),
+    cl.CL_DRIVER_VERSION: string(DRIVER_VERSION),
+    cl.CL_DEVICE_PROFILE: string("FULL_PROFILE"),
+    cl.CL_DEVICE_VERSION: string(_overridden("CL_DRIVER_DEVICE_VERSION", lambda _: PLATFORM_VERSION)),
+    cl.CL_DEVICE_NUMERIC_VERSION: uint(make_version(*NUMERIC_VERSION)),
+    cl.CL_DEVICE_OPENCL_C_VERSION: string(f"OpenCL C {_opencl_c[0]}.{_opencl_c[1]} cl_driver {DRIVER_VERSION}"),
+    cl.CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR: uint(make_version(*_opencl_c)),
+    cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS: versions(
+        [("OpenCL C", make_version(*version)) for version in capabilities.OPENCL_C_VERSIONS]
+    ),
+    cl.CL_DEVICE_OPENCL_C_FEATURES: versions(
+        lambda device: [(name, make_version(3)) for name in capabilities.features(device.limits.cpu)]
+    ),
+    cl.CL_DEVICE_EXTENSIONS: _extension_names,
+    cl.CL_DEVICE_EXTENSIONS_WITH_VERSION: _extension_versions,
+    cl.CL_DEVICE_PRINTF_BUFFER_SIZE: size(limits.PRINTF_BUFFER_SIZE),
+    cl.CL_DEVICE_PREFERRED_INTEROP_USER_SYNC: uint(TRUE),
+    cl.CL_DEVICE_PARTITION_MAX_SUB_DEVICES: uint(lambda device: len(device.cpus)),
+    cl.CL_DEVICE_PARTITION_PROPERTIES: sizes(_partition_properties),
+    cl.CL_DEVICE_PARTITION_AFFINITY_DOMAIN: ulong(_affinity_domains),
+    # "Otherwise the implementation may either return a param_value_size_ret of 0 [...] or can return a
+    # property value of 0".
+    cl.CL_DEVICE_PARTITION_TYPE: sizes(lambda device: device.partition),
+    cl.CL_DEVICE_SVM_CAPABILITIES: ulong(SVM_CAPABILITIES),
+    # "This query can return 0 which indicates that the preferred alignment is aligned to the natural size".
+    cl.CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT: uint(0),
+    cl.CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT: uint(0),
+    cl.CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT: uint(0),
+    # "must be 0 for devices that do not support sub-groups."
+    cl.CL_DEVICE_MAX_NUM_SUB_GROUPS: uint(0),
+    cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS: uint(FALSE),
+    cl.CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES: ulong(ATOMIC_CAPABILITIES),
+    cl.CL_DEVICE_ATOMIC_FENCE_CAPABILITIES: ulong(ATOMIC_CAPABILITIES | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM),
+    cl.CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT: uint(TRUE),
+    cl.CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT: uint(_capable("work_group_collective_functions")),
+    cl.CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT: uint(_capable("generic_address_space")),
+    cl.CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(lambda device: device.limits.vector_width(4, True)),
+    # "Returns the latest version of the conformance test suite that this device has fully passed in accordance
+    # with the official conformance process": none.
+    cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED: string(""),
+    # cl_khr_device_uuid
+    cl.CL_DEVICE_UUID_KHR: raw(lambda _: _uuid(limits.machine_identity())),
+    CL_DRIVER_UUID_KHR: raw(lambda _: _uuid(DRIVER_VERSION.encode())),
+    cl.CL_DEVICE_LUID_VALID_KHR: uint(FALSE),
+    cl.CL_DEVICE_LUID_KHR: raw(bytes(cl.CL_LUID_SIZE_KHR)),
+    cl.CL_DEVICE_NODE_MASK_KHR: uint(0),
+}
+
+# Queries that native_shim/src/api_device.c answers itself, because they are about handles.
+ANSWERED_IN_C = (cl.CL_DEVICE_PLATFORM, cl.CL_DEVICE_PARENT_DEVICE, cl.CL_DEVICE_REFERENCE_COUNT)

@@ -1,0 +1,124 @@
+"""What the device can do, one row per capability.
+
+Extension strings, OpenCL C feature macros and SPIR-V capabilities all derive from these rows: what is not
+here is not claimed anywhere, and what is here is claimed everywhere that its specification says.
+"""
+
+from __future__ import annotations
+
+from cl_driver.device.cpu import Cpu
+
+
+class Capability:
+    """One thing that a device may or may not do.
+
+    extensions: {name: (major, minor, patch)}; features: OpenCL C feature macros (of OpenCL C 3.0);
+    spirv: names of SPIR-V capabilities; spirv_extensions: SPIR-V extensions that a module may declare;
+    present(cpu): whether this CPU has it; unconditional: every CPU has.
+    """
+
+    __slots__ = ("extensions", "features", "name", "present", "spirv", "spirv_extensions", "unconditional")
+
+    def __init__(self, name, *, extensions=(), features=(), spirv=(), spirv_extensions=(), present=None):
+        self.name = name
+        versioned = isinstance(extensions, dict)
+        self.extensions = extensions if versioned else dict.fromkeys(extensions, (1, 0, 0))
+        self.features = features
+        self.spirv = spirv
+        self.spirv_extensions = spirv_extensions
+        self.unconditional = present is None
+        self.present = present or (lambda cpu: True)
+
+
+CAPABILITIES = (
+    Capability(
+        "kernels",
+        spirv=("Addresses", "Float16Buffer", "Int16", "Int8", "Kernel", "Linkage", "Matrix", "Vector16"),
+    ),
+    Capability("byte_addressable_store", extensions=("cl_khr_byte_addressable_store",)),
+    Capability(
+        "int32_atomics",
+        extensions=(
+            "cl_khr_global_int32_base_atomics",
+            "cl_khr_global_int32_extended_atomics",
+            "cl_khr_local_int32_base_atomics",
+            "cl_khr_local_int32_extended_atomics",
+        ),
+    ),
+    Capability(
+        "int64_atomics",
+        extensions=("cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"),
+        spirv=("Int64Atomics",),
+    ),
+    Capability("int64", features=("__opencl_c_int64",), spirv=("Int64",)),
+    Capability("fp64", extensions=("cl_khr_fp64",), features=("__opencl_c_fp64",), spirv=("Float64",)),
+    Capability(
+        "atomic_orders_and_scopes",
+        features=(
+            "__opencl_c_atomic_order_acq_rel",
+            "__opencl_c_atomic_order_seq_cst",
+            "__opencl_c_atomic_scope_device",
+            "__opencl_c_atomic_scope_all_devices",
+        ),
+    ),
+    Capability(
+        "generic_address_space", features=("__opencl_c_generic_address_space",), spirv=("GenericPointer",)
+    ),
+    Capability("program_scope_global_variables", features=("__opencl_c_program_scope_global_variables",)),
+    Capability(
+        "work_group_collective_functions",
+        features=("__opencl_c_work_group_collective_functions",),
+        spirv=("Groups",),
+    ),
+    Capability("il_program", extensions=("cl_khr_il_program",)),
+    Capability(
+        "spirv_no_integer_wrap_decoration",
+        extensions=("cl_khr_spirv_no_integer_wrap_decoration",),
+        spirv_extensions=("SPV_KHR_no_integer_wrap_decoration",),
+    ),
+    Capability(
+        "spirv_linkonce_odr",
+        extensions=("cl_khr_spirv_linkonce_odr",),
+        spirv_extensions=("SPV_KHR_linkonce_odr",),
+    ),
+    Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
+    Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
+    Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
+    Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
+)
+
+
+def present(cpu: Cpu) -> list[Capability]:
+    """The capabilities of that CPU, in the order of the table."""
+    return [capability for capability in CAPABILITIES if capability.present(cpu)]
+
+
+def extensions(cpu: Cpu) -> dict[str, tuple[int, int, int]]:
+    """Names and versions of the device's extensions, sorted by name."""
+    found = {}
+    for capability in present(cpu):
+        found.update(capability.extensions)
+    return dict(sorted(found.items()))
+
+
+def features(cpu: Cpu) -> tuple[str, ...]:
+    """The feature macros that OpenCL C 3.0 programs see, sorted."""
+    return tuple(sorted(name for capability in present(cpu) for name in capability.features))
+
+
+def spirv_capabilities(cpu: Cpu) -> tuple[str, ...]:
+    """The SPIR-V capabilities that a module may declare, sorted."""
+    return tuple(sorted(name for capability in present(cpu) for name in capability.spirv))
+
+
+def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
+    """The SPIR-V extensions that a module may declare, sorted."""
+    return tuple(sorted(name for capability in present(cpu) for name in capability.spirv_extensions))
+
+
+# CL_DEVICE_OPENCL_C_ALL_VERSIONS: "support for at least OpenCL C 3.0, OpenCL C 1.2, OpenCL C 1.1, and OpenCL
+# C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes, images and device queues.
+OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0))
+HIGHEST_COMPATIBLE_OPENCL_C = (1, 2)
+SPIRV_VERSIONS = ((1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6))
+OPENCL_VERSION = (3, 0)

@@ -1,0 +1,56 @@
+"""Every limit of the device that follows from the CPU, its caches and its memory."""
+
+from __future__ import annotations
+
+import os
+
+from cl_driver.device.cpu import Cpu, host_cpu
+from cl_driver.device.files import read
+from cl_driver.device.memory import global_memory_size
+from cl_driver.device.topology import caches
+
+MAX_WORK_GROUP_SIZE = 4096
+MAX_PARAMETER_SIZE = 4352  # 255 arguments of up to 16 bytes, and a few structures by value
+MEM_BASE_ADDR_ALIGN = 128  # bytes: the largest built-in type is long16
+LOCAL_MEMORY_MINIMUM = 64 << 10
+LOCAL_MEMORY_MAXIMUM = 512 << 10
+PRINTF_BUFFER_SIZE = 8 << 20
+MAX_GLOBAL_VARIABLE_SIZE = 256 << 20
+
+
+class Limits:
+    """The limits of this machine; sizes in bytes."""
+
+    __slots__ = ("cache_line", "cache_size", "clock_mhz", "cpu", "global_memory", "local_memory")
+
+    def __init__(self, cpu: Cpu, data_caches, global_memory: int):
+        self.cpu = cpu
+        outermost = data_caches[-1] if data_caches else None
+        self.cache_line = outermost.line if outermost else 64
+        self.cache_size = outermost.size if outermost else 0
+        self.clock_mhz = cpu.mhz
+        self.global_memory = global_memory
+        # Local memory is ordinary memory that should stay in a core's own cache: half of the second level.
+        second = next((found.size for found in data_caches if found.level == 2), 0)
+        self.local_memory = min(max(second // 2, LOCAL_MEMORY_MINIMUM), LOCAL_MEMORY_MAXIMUM)
+
+    def vector_width(self, element_bytes: int, floating: bool = False) -> int:
+        """How many elements of that size one vector register holds."""
+        width = self.cpu.vector_bytes if floating else self.cpu.integer_vector_bytes
+        return min(width // element_bytes, 16)
+
+
+_host: list[Limits] = []
+
+
+def host_limits() -> Limits:
+    """The limits of this machine; computed once."""
+    if not _host:
+        first = min(os.sched_getaffinity(0))
+        _host.append(Limits(host_cpu(), caches(first), global_memory_size()))
+    return _host[0]
+
+
+def machine_identity() -> bytes:
+    """Something that stays the same on this machine across processes and reboots, for the device's UUID."""
+    return (read("/etc/machine-id") or read("/proc/sys/kernel/hostname")).encode()
