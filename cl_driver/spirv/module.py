@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from .enums import Op, StorageClass
 
@@ -30,7 +31,8 @@ class Kind(Enum):
 class Type:
     """One type. Which of the attributes mean something depends on `kind`."""
 
-    __slots__ = ("count", "element", "kind", "members", "name", "op", "operands", "packed", "storage", "width")
+    __slots__ = ("count", "depth", "element", "kind", "members", "name", "op", "operands", "packed", "storage",
+                 "width")
 
     def __init__(self, kind: Kind, *, width=0, element=None, count=0, members=(), packed=False, storage=None,
                  name="", op=None, operands=()):
@@ -43,7 +45,28 @@ class Type:
         self.storage = storage  # POINTER: StorageClass
         self.name = name
         self.op = op  # OPAQUE: the Op that declares it
-        self.operands = operands  # OPAQUE: its literals
+        self.operands = operands  # OPAQUE: its literals, an image's sampled type first; FLOAT: its encoding
+        # How deep other types nest in this one: bounds every recursion over types.
+        depth = max((member.depth for member in members), default=0)
+        self.depth = max(depth, element.depth if element else 0) + 1
+
+    def __repr__(self):
+        kind = self.kind
+        if kind in (Kind.INT, Kind.FLOAT):
+            return f"{kind.value}{self.width}"
+        if kind in (Kind.VECTOR, Kind.ARRAY):
+            return f"{kind.value}({self.element!r}, {self.count})"
+        if kind is Kind.STRUCT:
+            return f"struct({self.name or len(self.members)})"
+        if kind is Kind.POINTER:
+            pointee = self.element.kind.value if self.element else "untyped"
+            return f"pointer({self.storage.name}, {pointee})"
+        if kind is Kind.OPAQUE:
+            return self.op.name.removeprefix("Type").lower()
+        return kind.value
+
+
+NO_DECORATIONS = MappingProxyType({})  # shared, hence read-only: replace it, do not fill it
 
 
 class Value:
@@ -99,7 +122,7 @@ class Variable(Value):
         self.initializer = initializer
         self.builtin = None  # BuiltIn for Input variables
         self.linkage = None  # (name, LinkageType) or None
-        self.decorations = {}
+        self.decorations = NO_DECORATIONS
 
 
 class Argument(Value):
@@ -110,10 +133,7 @@ class Argument(Value):
     def __init__(self, type_, index, name=""):
         super().__init__(type_, name)
         self.index = index
-        self.decorations = {}
-
-
-NO_DECORATIONS: dict = {}
+        self.decorations = NO_DECORATIONS
 
 
 class Instruction(Value):
@@ -121,8 +141,8 @@ class Instruction(Value):
 
     operands: Values, Blocks, and literals (int, str) in the order of the grammar without result type and
     result id. Scope and memory-semantics operands stay Values (constants nearly always). OpPhi: value, block,
-    value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str), instruction
-    number (int), arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into `memory`.
+    value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str, always
+    "OpenCL.std"), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into `memory`.
     decorations: {Decoration: tuple of literals or True}, FuncParamAttr: set.
     mask: after passes/linearise.py, a bool Value: lanes that execute it (memory, calls, traps); None: all.
     """
@@ -130,7 +150,8 @@ class Instruction(Value):
     __slots__ = ("block", "decorations", "line", "mask", "memory", "offset", "op", "operands")
 
     def __init__(self, op, type_=None, operands=(), block=None, name=""):
-        super().__init__(type_, name)
+        self.type = type_
+        self.name = name
         self.op = op
         self.operands = list(operands)
         self.block = block
@@ -151,14 +172,19 @@ class MemoryAccess:
 
 
 class Block:
-    """A basic block: phis first, one terminator last."""
+    """A basic block: phis first, one terminator last.
 
-    __slots__ = ("function", "instructions", "name")
+    Merge instructions are left out (kernels need no structured control flow); what OpLoopMerge or
+    OpLoopControlINTEL says stays in `loop_control` of the block that held it: (LoopControl mask, parameters).
+    """
+
+    __slots__ = ("function", "instructions", "loop_control", "name")
 
     def __init__(self, function=None, name=""):
         self.function = function
         self.instructions = []
         self.name = name
+        self.loop_control = None
 
     @property
     def terminator(self):
@@ -176,17 +202,56 @@ class Block:
 
 
 class Function(Value):
-    """A function. `type` is a FUNCTION type; a declaration (Import linkage) has no blocks."""
+    """A function. `type` is a FUNCTION type; a declaration (Import linkage) has no blocks.
 
-    __slots__ = ("arguments", "blocks", "control", "decorations", "linkage")
+    The body is decoded when `blocks` or `arguments` is first read, which may raise SpirvError.
+    """
 
-    def __init__(self, type_, name="", control=0):
+    __slots__ = ("_arguments", "_blocks", "_load", "control", "decorations", "linkage", "offset")
+
+    def __init__(self, type_, name="", control=0, load=None):
         super().__init__(type_, name)
-        self.arguments = []
-        self.blocks = []  # the entry block first
+        self._arguments = []
+        self._blocks = []
+        self._load = load  # fills arguments and blocks; None once that is done
         self.control = control  # FunctionControl mask
         self.linkage = None  # (name, LinkageType) or None
-        self.decorations = {}
+        self.decorations = NO_DECORATIONS
+        self.offset = 0
+
+    @property
+    def blocks(self):
+        """The entry block first."""
+        if self._load is not None:
+            self._decode()
+        return self._blocks
+
+    @blocks.setter
+    def blocks(self, blocks):
+        if self._load is not None:
+            self._decode()
+        self._blocks = blocks
+
+    @property
+    def arguments(self):
+        if self._load is not None:
+            self._decode()
+        return self._arguments
+
+    @arguments.setter
+    def arguments(self, arguments):
+        if self._load is not None:
+            self._decode()
+        self._arguments = arguments
+
+    def _decode(self):
+        load, self._load = self._load, None
+        try:
+            load(self)
+        except BaseException:
+            self._load = load
+            self._arguments, self._blocks = [], []
+            raise
 
 
 @dataclass
@@ -212,6 +277,8 @@ class Module:
     variables: list = field(default_factory=list)
     spec_constants: dict = field(default_factory=dict)  # SpecId: Constant with its default
     source: tuple = ()  # (SourceLanguage, version) of OpSource
+    strings: list = field(default_factory=list)  # texts of OpString
+    memory_model: int = 2  # MemoryModel; 2 is OpenCL
     types: object = None  # the TypeTable that interns types and constants
 
 

@@ -1,0 +1,431 @@
+"""Decodes the body of one function, the reader's inner loop.
+
+Nearly all instructions have one of two forms: type, result and ids, or ids only. The others have a decoder
+in DECODERS, or follow their pattern from the grammar.
+"""
+
+from __future__ import annotations
+
+from .enums import Op, OpenCLStd
+from .errors import SpirvError
+from .module import NO_DECORATIONS, Argument, Block, Function, Instruction, MemoryAccess, Type
+from .tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS
+
+MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
+# Bits of MemoryAccess that one word follows: Aligned, the two of the Vulkan memory model, the alias scopes.
+MEMORY_WITH_WORD = 0x2 | 0x8 | 0x10 | 0x10000 | 0x20000
+MEMORY_KNOWN = MEMORY_WITH_WORD | 0x1 | 0x4 | 0x20
+
+# Operands that are types.
+TAKES_TYPES = frozenset(
+    row.op for row in ROWS.values()
+    if row.op.name.startswith("Untyped") or row.op in (Op.CooperativeMatrixLengthKHR,
+                                                        Op.CooperativeMatrixLengthNV))
+
+
+class Scope(dict):
+    """ids of a function body to Values; those of the module are copied in when first used."""
+
+    __slots__ = ("outer",)
+
+    def __init__(self, outer):
+        super().__init__()
+        self.outer = outer
+
+    def __missing__(self, key):
+        value = self[key] = self.outer[key]
+        return value
+
+
+class Body:
+    """State while one body is decoded. The reader gives the module's words, ids, names and decorations."""
+
+    def __init__(self, reader, function: Function):
+        self.reader = reader
+        self.function = function
+        self.words = reader.words
+        self.types = reader.types_by_id
+        self.values = Scope(reader.values)
+        self.labels: dict[int, Block] = {}
+        self.placed: set[int] = set()  # labels whose block has begun
+        self.blocks: list[Block] = []
+        self.block: Block | None = None
+        self.line = None
+        self.late: list[tuple[Instruction, int, int]] = []  # phi operands to resolve at the end
+
+    def error(self, p: int, rule: str) -> SpirvError:
+        return self.reader.error(p, rule)
+
+    def define(self, p: int, rid: int, value) -> None:
+        """Binds a result id, which must be new and below the bound."""
+        if not 0 < rid < self.reader.bound:
+            raise self.error(p, f"result id {rid} is not below the bound {self.reader.bound}")
+        if rid in self.values or rid in self.reader.values or rid in self.reader.types_by_id:
+            raise self.error(p, f"result id {rid} is defined twice")
+        self.values[rid] = value
+
+    def type(self, p: int, id_: int) -> Type:
+        type_ = self.types.get(id_)
+        if type_ is None:
+            raise self.error(p, f"id {id_} is not a type")
+        return type_
+
+    def value(self, p: int, id_: int):
+        try:
+            return self.values[id_]
+        except KeyError:
+            raise self.error(p, self.not_a_value(id_)) from None
+
+    def not_a_value(self, id_: int) -> str:
+        if id_ in self.types:
+            return f"id {id_} is a type where a value is needed"
+        if id_ in self.labels:
+            return f"id {id_} is a label where a value is needed"
+        return f"id {id_} is used before its definition, or has none"
+
+    def label(self, id_: int) -> Block:
+        block = self.labels.get(id_)
+        if block is None:
+            block = self.labels[id_] = Block(self.function)
+        return block
+
+    def add(self, p: int, op, type_, rid: int, operands: list) -> Instruction:
+        instruction = Instruction(op, type_, operands, self.block)
+        instruction.line = self.line
+        instruction.offset = p
+        if rid:
+            self.define(p, rid, instruction)
+            self.describe(instruction, rid)
+        self.block.instructions.append(instruction)
+        return instruction
+
+    def describe(self, value, rid: int) -> None:
+        """Gives a value its name and decorations."""
+        reader = self.reader
+        if rid in reader.names:
+            value.name = reader.string(reader.names[rid] + 2)[0]
+        if rid in reader.decorations:
+            value.decorations = reader.decorations[rid]
+
+    def decode(self, start: int, end: int) -> None:
+        """Words [start, end) are those after OpFunction up to OpFunctionEnd."""
+        words, types, values, forms = self.words, self.types, self.values, FORMS
+        names, decorations = self.reader.names, self.reader.decorations
+        module_values, bound = self.reader.values, self.reader.bound
+        p = start
+        while p < end:
+            word = words[p]
+            n = word >> 16
+            form = forms.get(word & 0xFFFF)
+            if form is None:
+                raise self.error(p, "not an instruction of function bodies")
+            kind, op, least, most, extra = form
+            if not least <= n <= most:
+                raise self.error(p, f"{n} words, where {least} to {most} are right")
+            if kind <= RESULT_IDS:
+                block = self.block
+                if block is None:
+                    raise self.error(p, "outside of a block")
+                instruction = Instruction.__new__(Instruction)
+                instruction.op = op
+                try:
+                    if kind:
+                        instruction.type = types[words[p + 1]]
+                        rid = words[p + 2]
+                        instruction.operands = [values[w] for w in words[p + 3:p + n]]
+                        if rid in values or rid in module_values or rid in types or not 0 < rid < bound:
+                            self.define(p, rid, None)
+                        values[rid] = instruction
+                        instruction.name = self.reader.string(names[rid] + 2)[0] if rid in names else ""
+                        instruction.decorations = decorations.get(rid, NO_DECORATIONS)
+                    else:
+                        instruction.type = None
+                        instruction.operands = [values[w] for w in words[p + 1:p + n]]
+                        instruction.name = ""
+                        instruction.decorations = NO_DECORATIONS
+                except KeyError as missing:
+                    id_ = missing.args[0]
+                    if kind and id_ == words[p + 1] and id_ not in types:
+                        raise self.error(p, f"id {id_} is not a type") from None
+                    raise self.error(p, self.not_a_value(id_)) from None
+                instruction.block = block
+                instruction.memory = None
+                instruction.line = self.line
+                instruction.offset = p
+                block.instructions.append(instruction)
+                if extra:
+                    self.block = None
+            else:
+                if kind == IN_BLOCK and self.block is None:
+                    raise self.error(p, "outside of a block")
+                extra(self, p, n, op)
+            p += n
+        self.finish(end)
+
+    def finish(self, end: int) -> None:
+        function = self.function
+        if self.block is not None:
+            raise self.error(end, "a block without a terminator")
+        for id_ in self.labels:
+            if id_ not in self.placed or id_ in self.values or id_ in self.reader.values:
+                raise self.error(end, f"id {id_} is used as a label but labels no block of this function")
+        for phi, index, id_ in self.late:
+            try:
+                phi.operands[index] = self.values[id_]
+            except KeyError:
+                raise self.error(phi.offset, self.not_a_value(id_)) from None
+        if len(function._arguments) != len(function.type.members):
+            raise self.error(end, f"{len(function._arguments)} parameters, the function's type has "
+                                  f"{len(function.type.members)}")
+        function._blocks = self.blocks
+
+
+# Decoders: (body, word offset, number of words, op).
+
+def _parameter(body, p, n, op):
+    if body.blocks:
+        raise body.error(p, "parameters come before the first block")
+    function, words = body.function, body.words
+    type_, index = body.type(p, words[p + 1]), len(function._arguments)
+    if index >= len(function.type.members) or type_ is not function.type.members[index]:
+        raise body.error(p, "the parameter's type is not that of the function's type")
+    argument = Argument(type_, index)
+    body.define(p, words[p + 2], argument)
+    body.describe(argument, words[p + 2])
+    function._arguments.append(argument)
+
+
+def _label(body, p, n, op):
+    if body.block is not None:
+        raise body.error(p, "the block before has no terminator")
+    rid, reader = body.words[p + 1], body.reader
+    if rid in body.placed or rid in body.values or rid in reader.values or rid in body.types:
+        raise body.error(p, f"result id {rid} is defined twice")
+    if not 0 < rid < reader.bound:
+        raise body.error(p, f"result id {rid} is not below the bound {reader.bound}")
+    body.placed.add(rid)
+    body.block = block = body.label(rid)
+    if rid in reader.names:
+        block.name = reader.string(reader.names[rid] + 2)[0]
+    body.blocks.append(block)
+
+
+def _line(body, p, n, op):
+    words = body.words
+    body.line = (body.reader.string_of(p, words[p + 1]), words[p + 2], words[p + 3])
+
+
+def _no_line(body, p, n, op):
+    body.line = None
+
+
+def _nothing(body, p, n, op):
+    pass
+
+
+def _undef(body, p, n, op):
+    words = body.words
+    body.define(p, words[p + 2], body.reader.table.undef(body.type(p, words[p + 1])))
+
+
+def _loop_merge(body, p, n, op):
+    first = p + (3 if op == Op.LoopMerge else 1)
+    control = body.words[first]
+    if control or op == Op.LoopControlINTEL:
+        body.block.loop_control = (control, tuple(body.words[first + 1:p + n]))
+
+
+def _branch(body, p, n, op):
+    body.add(p, op, None, 0, [body.label(body.words[p + 1])])
+    body.block = None
+
+
+def _branch_conditional(body, p, n, op):
+    words = body.words
+    if n not in (4, 6):
+        raise body.error(p, f"{n} words, where 4 or 6 are right")
+    operands = [body.value(p, words[p + 1]), body.label(words[p + 2]), body.label(words[p + 3])]
+    body.add(p, op, None, 0, operands + words[p + 4:p + n])
+    body.block = None
+
+
+def _switch(body, p, n, op):
+    words = body.words
+    selector = body.value(p, words[p + 1])
+    size = 2 if getattr(selector.type, "width", 0) > 32 else 1
+    operands = [selector, body.label(words[p + 2])]
+    if (n - 3) % (size + 1):
+        raise body.error(p, "literals and labels do not come in pairs")
+    mask = (1 << (getattr(selector.type, "width", 0) or 32)) - 1
+    for q in range(p + 3, p + n, size + 1):
+        literal = words[q] | words[q + 1] << 32 if size == 2 else words[q]
+        operands += (literal & mask, body.label(words[q + size]))
+    body.add(p, op, None, 0, operands)
+    body.block = None
+
+
+def _phi(body, p, n, op):
+    words = body.words
+    if n % 2 == 0:
+        raise body.error(p, "values and labels do not come in pairs")
+    instructions = body.block.instructions
+    if instructions and instructions[-1].op != Op.Phi:
+        raise body.error(p, "after another instruction of its block")
+    operands = []
+    phi = body.add(p, op, body.type(p, words[p + 1]), words[p + 2], operands)
+    operands = phi.operands
+    values = body.values
+    for q in range(p + 3, p + n, 2):
+        try:
+            operands.append(values[words[q]])
+        except KeyError:
+            body.late.append((phi, len(operands), words[q]))
+            operands.append(None)
+        operands.append(body.label(words[q + 1]))
+
+
+def memory_access(body, p, q, end):
+    """The memory operands at word q and the word after them."""
+    words = body.words
+    mask = words[q]
+    if mask & ~MEMORY_KNOWN:
+        raise body.error(p, f"unknown memory operands {mask:#x}")
+    last = q + 1 + (mask & MEMORY_WITH_WORD).bit_count()
+    if last > end:
+        raise body.error(p, "memory operands are cut short")
+    alignment = words[q + 1] if mask & MEMORY_ALIGNED else 0
+    if mask & MEMORY_ALIGNED and (alignment == 0 or alignment & (alignment - 1)):
+        raise body.error(p, f"alignment {alignment} is not a power of two")
+    return MemoryAccess(alignment, bool(mask & MEMORY_VOLATILE), bool(mask & MEMORY_NONTEMPORAL)), last
+
+
+def _memory(body, p, n, op):
+    """OpLoad, OpStore, OpCopyMemory, OpCopyMemorySized."""
+    words, end = body.words, p + n
+    type_, rid, q = None, 0, p + 1
+    if op == Op.Load:
+        type_, rid, q = body.type(p, words[p + 1]), words[p + 2], p + 3
+    count = MEMORY_IDS[op]
+    operands = [body.value(p, w) for w in words[q:q + count]]
+    q += count
+    access = None
+    if q < end:
+        access, q = memory_access(body, p, q, end)
+        if q < end and op in (Op.CopyMemory, Op.CopyMemorySized):
+            source, q = memory_access(body, p, q, end)  # the second set is the source's
+            alignment = min(access.alignment, source.alignment)
+            access = MemoryAccess(alignment, access.volatile or source.volatile,
+                                  access.nontemporal and source.nontemporal)
+        if q != end:
+            raise body.error(p, "words after the memory operands")
+    body.add(p, op, type_, rid, operands).memory = access
+
+
+MEMORY_IDS = {Op.Load: 1, Op.Store: 2, Op.CopyMemory: 2, Op.CopyMemorySized: 3}
+
+
+def _extended(body, p, n, op):
+    words = body.words
+    name = body.reader.sets.get(words[p + 3])
+    if name is None:
+        raise body.error(p, f"id {words[p + 3]} is not an extended instruction set")
+    if name != "OpenCL.std":
+        return  # debug information and other non-semantic sets; the reader refuses all others
+    if words[p + 4] not in OpenCLStd:
+        raise body.error(p, f"{words[p + 4]} is no instruction of OpenCL.std")
+    operands = [name, OpenCLStd(words[p + 4]), *(body.value(p, w) for w in words[p + 5:p + n])]
+    body.add(p, op, body.type(p, words[p + 1]), words[p + 2], operands)
+
+
+def _pattern(body, p, n, op):
+    """Any other instruction, by its operands in the grammar."""
+    words, end, q = body.words, p + n, p + 1
+    row = ROWS[op]
+    type_, rid, operands = None, 0, []
+    for kind, quantifier in row.operands:
+        while True:
+            if q >= end:
+                if not quantifier:
+                    raise body.error(p, f"operand {kind} is missing")
+                break
+            if kind == "IdResultType":
+                type_ = body.type(p, words[q])
+            elif kind == "IdResult":
+                rid = words[q]
+            elif kind in ID_KINDS:
+                if words[q] in body.types and op in TAKES_TYPES:
+                    operands.append(body.types[words[q]])
+                else:
+                    operands.append(body.value(p, words[q]))
+            elif kind == "LiteralString":
+                text, q = body.reader.string(q, end)
+                operands.append(text)
+                q -= 1
+            elif kind in ENUM_OF:
+                operands.append(enumerant(body, p, kind, words[q]))
+            elif kind == "ImageOperands":
+                # The mask, then the ids that its bits announce.
+                operands.append(words[q])
+                operands += (body.value(p, w) for w in words[q + 1:end])
+                q = end - 1
+            elif kind == "LiteralInteger" or kind in MASK_KINDS:
+                operands.append(words[q])
+            else:
+                raise body.error(p, f"operands of kind {kind} are not for kernels")
+            q += 1
+            if quantifier != "*":
+                break
+    if q != end:
+        raise body.error(p, f"{end - q} words too many")
+    body.add(p, op, type_, rid, operands)
+
+
+ENUM_OF = {kind: ENUMS[kind] for kind in VALUE_KINDS}
+
+
+def enumerant(body, p, kind, value):
+    try:
+        return ENUM_OF[kind](value)
+    except ValueError:
+        raise body.error(p, f"{value} is no {kind}") from None
+
+
+RESULT_IDS, IDS, IN_BLOCK, ANYWHERE = 1, 0, 2, 3
+
+DECODERS = {
+    Op.FunctionParameter: (ANYWHERE, _parameter), Op.Label: (ANYWHERE, _label), Op.Line: (ANYWHERE, _line),
+    Op.NoLine: (ANYWHERE, _no_line), Op.Nop: (ANYWHERE, _nothing), Op.Undef: (ANYWHERE, _undef),
+    Op.LoopMerge: (IN_BLOCK, _loop_merge), Op.LoopControlINTEL: (IN_BLOCK, _loop_merge),
+    Op.SelectionMerge: (IN_BLOCK, _nothing), Op.Branch: (IN_BLOCK, _branch),
+    Op.BranchConditional: (IN_BLOCK, _branch_conditional), Op.Switch: (IN_BLOCK, _switch),
+    Op.Phi: (IN_BLOCK, _phi), Op.Load: (IN_BLOCK, _memory), Op.Store: (IN_BLOCK, _memory),
+    Op.CopyMemory: (IN_BLOCK, _memory), Op.CopyMemorySized: (IN_BLOCK, _memory),
+    Op.ExtInst: (ANYWHERE, _extended), Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
+}
+ENDS = frozenset({Op.Return, Op.ReturnValue, Op.Unreachable, Op.Kill, Op.TerminateInvocation, Op.AbortKHR,
+                  Op.IgnoreIntersectionKHR, Op.TerminateRayKHR, Op.EmitMeshTasksEXT})
+NOT_IN_BODIES = frozenset({"Type-Declaration", "Constant-Creation", "Annotation", "Mode-Setting", "Debug",
+                           "Extension", "Function"})
+
+
+def _forms():
+    """{opcode: (form, Op, least words, most words, decoder or whether it ends a block)}."""
+    out = {}
+    for op, row in ROWS.items():
+        if op in DECODERS:
+            form, decoder = DECODERS[op]
+            out[op] = (form, row.op, row.min_words, row.max_words, decoder)
+        elif row.class_ in NOT_IN_BODIES and op != Op.FunctionCall:
+            continue
+        else:
+            rest = [operand.kind for operand in row.operands if operand.kind not in ("IdResultType", "IdResult")]
+            plain = all(kind in ID_KINDS for kind in rest) and op not in TAKES_TYPES
+            if plain and row.has_type == row.has_result:
+                form = RESULT_IDS if row.has_type else IDS
+                out[op] = (form, row.op, row.min_words, row.max_words, op in ENDS)
+            else:
+                out[op] = (IN_BLOCK, row.op, row.min_words, row.max_words, _pattern)
+    return out
+
+
+FORMS = _forms()

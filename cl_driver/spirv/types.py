@@ -1,0 +1,82 @@
+"""The table that interns the types and constants of a program.
+
+Modules that are to be linked, and the builtin library they use, share one table, or tables made from one
+another (`TypeTable(base)`): their equal types and constants are then the same objects.
+"""
+
+from __future__ import annotations
+
+from .enums import StorageClass
+from .module import Constant, Kind, Type, Undef
+
+MAX_DEPTH = 255  # nesting of types; the universal limit for structures
+
+
+class TypeTable:
+    """Makes types and constants; equal ones once. Struct names do not make structs differ."""
+
+    def __init__(self, base: TypeTable | None = None):
+        self._types = dict(base._types) if base else {}
+        self._constants = dict(base._constants) if base else {}
+
+    def _intern(self, key, **attributes) -> Type:
+        found = self._types.get(key)
+        if found is None:
+            found = self._types[key] = Type(key[0], **attributes)
+        return found
+
+    def void(self) -> Type:
+        return self._intern((Kind.VOID,))
+
+    def bool(self) -> Type:
+        return self._intern((Kind.BOOL,))
+
+    def int(self, width: int) -> Type:
+        return self._intern((Kind.INT, width), width=width)
+
+    def float(self, width: int, encoding=None) -> Type:
+        """encoding: an FPEncoding such as BFloat16KHR, or None for IEEE 754."""
+        operands = () if encoding is None else (encoding,)
+        return self._intern((Kind.FLOAT, width, operands), width=width, operands=operands)
+
+    def vector(self, element: Type, count: int) -> Type:
+        return self._intern((Kind.VECTOR, element, count), element=element, count=count)
+
+    def array(self, element: Type, count: int) -> Type:
+        return self._intern((Kind.ARRAY, element, count), element=element, count=count)
+
+    def struct(self, members: tuple[Type, ...], packed: bool = False, name: str = "") -> Type:
+        return self._intern((Kind.STRUCT, members, packed), members=members, packed=packed, name=name)
+
+    def pointer(self, storage: StorageClass, element: Type | None) -> Type:
+        """element None: an untyped pointer (SPV_KHR_untyped_pointers)."""
+        return self._intern((Kind.POINTER, storage, element), storage=storage, element=element)
+
+    def function(self, result: Type, parameters: tuple[Type, ...]) -> Type:
+        return self._intern((Kind.FUNCTION, result, parameters), element=result, members=parameters)
+
+    def opaque(self, op, operands: tuple = ()) -> Type:
+        """operands: literals, and for images the sampled type first."""
+        return self._intern((Kind.OPAQUE, op, operands), op=op, operands=operands)
+
+    def constant(self, type_: Type, value) -> Constant:
+        """The constant of a value in the form that Constant documents."""
+        key = (type_, value)
+        found = self._constants.get(key)
+        # True == 1 does not matter: the types in the keys differ.
+        if found is None:
+            found = self._constants[key] = Constant(type_, value)
+        return found
+
+    def null(self, type_: Type) -> Constant:
+        return self.constant(type_, None)
+
+    def integer(self, width: int, value: int) -> Constant:
+        """An integer constant; value of either sign."""
+        return self.constant(self.int(width), value & ((1 << width) - 1))
+
+    def undef(self, type_: Type) -> Undef:
+        found = self._constants.get(type_)
+        if found is None:
+            found = self._constants[type_] = Undef(type_)
+        return found
