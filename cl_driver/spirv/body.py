@@ -149,7 +149,7 @@ class Body:
                         raise self.error(p, f"id {id_} is not a type") from None
                     raise self.error(p, self.not_a_value(id_)) from None
                 instruction.block = block
-                instruction.memory = None
+                instruction.memory = instruction.mask = None
                 instruction.line = self.line
                 instruction.offset = p
                 block.instructions.append(instruction)
