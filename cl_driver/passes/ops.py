@@ -20,20 +20,11 @@ AnyLane mask                     bool, uniform: true if any lane's mask is true
 
 from __future__ import annotations
 
-from enum import IntEnum
+from ..spirv.enumerant import enumeration
 
 REGION_END = -1
 
-
-class PassOp(IntEnum):
-    """Opcodes of the pseudo-instructions."""
-
-    ContextLoad = 0x10000
-    ContextStore = 0x10001
-    ContextVariable = 0x10002
-    RegionExit = 0x10003
-    ContextLoadItem = 0x10004
-    ContextStoreItem = 0x10005
-    GroupItems = 0x10006
-    EntryMask = 0x10007
-    AnyLane = 0x10008
+PassOp = enumeration(__name__, "PassOp", """
+ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
+ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544
+""")  # fmt: skip

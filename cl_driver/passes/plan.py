@@ -15,6 +15,10 @@ from dataclasses import dataclass, field
 from ..spirv.module import Argument, EntryPoint, Function, Module, Type, Variable
 
 
+class PlanError(Exception):
+    """A kernel that cannot be compiled; the message is for the build log."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """What the passes may choose by. Hashable, so it can be part of a cache key."""

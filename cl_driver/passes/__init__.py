@@ -1,0 +1,1 @@
+"""SSA passes on SPIR-V functions: from a kernel of a module to a KernelPlan (see README.md)."""

@@ -1,0 +1,187 @@
+"""Dominators, post-dominators and the loop nest of a control-flow graph.
+
+Immediate dominators by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
+Algorithm", 2001), which is fastest for graphs of the size of kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..spirv.module import Block, Function
+from .ir import predecessors, reverse_postorder
+
+
+class DominatorTree:
+    """Immediate dominators; also of the reversed graph, whose root is the virtual exit None."""
+
+    def __init__(self, order: list, parents_of: dict):
+        """order: reverse postorder from the root; parents_of: predecessors of each node in this direction."""
+        self.order = order
+        number = {node: i for i, node in enumerate(order)}
+        immediate: list[int | None] = [None] * len(order)
+        immediate[0] = 0
+        parents = [[number[p] for p in parents_of[node] if p in number] for node in order]
+        changed = True
+        while changed:
+            changed = False
+            for i in range(1, len(order)):
+                new = None
+                for p in parents[i]:
+                    if immediate[p] is None:
+                        continue
+                    if new is None:
+                        new = p
+                        continue
+                    a, b = p, new
+                    while a != b:
+                        while a > b:
+                            a = immediate[a]
+                        while b > a:
+                            b = immediate[b]
+                    new = a
+                if immediate[i] != new:
+                    immediate[i] = new
+                    changed = True
+        self.number = number
+        self._immediate = immediate
+        # Intervals of a walk over the tree answer `dominates` in constant time.
+        children: list[list[int]] = [[] for _ in order]
+        for i in range(1, len(order)):
+            children[immediate[i]].append(i)
+        self._enter = [0] * len(order)
+        self._leave = [0] * len(order)
+        clock = 0
+        stack = [(0, iter(children[0]))]
+        while stack:
+            node, rest = stack[-1]
+            for child in rest:
+                clock += 1
+                self._enter[child] = clock
+                stack.append((child, iter(children[child])))
+                break
+            else:
+                self._leave[node] = clock
+                stack.pop()
+
+    def immediate(self, node):
+        """The immediate dominator; None for the root."""
+        i = self.number[node]
+        return self.order[self._immediate[i]] if i else None
+
+    def dominates(self, a, b) -> bool:
+        """True if every path from the root to b passes a (a block dominates itself)."""
+        i, j = self.number[a], self.number[b]
+        return self._enter[i] <= self._enter[j] <= self._leave[i]
+
+
+def dominators(function: Function, before=None) -> DominatorTree:
+    return DominatorTree(reverse_postorder(function), before or predecessors(function))
+
+
+EXIT = None  # the virtual block behind all ends of a function
+
+
+def post_dominators(function: Function) -> DominatorTree:
+    """The dominator tree of the reversed graph, rooted at EXIT.
+
+    Blocks of loops without an end are given an edge to EXIT from one of them, so that every block is in it.
+    """
+    after = {block: block.successors() for block in function.blocks}
+    before: dict = {block: [] for block in function.blocks}
+    for block, successors in after.items():
+        for successor in successors:
+            before[successor].append(block)
+    ends = [block for block in function.blocks if not after[block]]
+    order, seen = _postorder_backwards(ends, before)
+    while len(seen) < len(function.blocks):
+        stuck = next(b for b in reversed(function.blocks) if b not in seen)
+        ends.append(stuck)
+        after[stuck] = [*after[stuck], EXIT]
+        order, seen = _postorder_backwards(ends, before)
+    for block in ends:
+        if EXIT not in after[block]:
+            after[block] = [*after[block], EXIT]
+    after[EXIT] = []
+    return DominatorTree([EXIT, *order], after)
+
+
+def _postorder_backwards(ends, before):
+    """Reverse postorder of the reversed graph from all ends, and the set of blocks in it."""
+    order: list[Block] = []
+    seen: set[Block] = set()
+    for end in reversed(ends):
+        if end in seen:
+            continue
+        seen.add(end)
+        stack = [(end, iter(before[end]))]
+        while stack:
+            block, rest = stack[-1]
+            for predecessor in rest:
+                if predecessor not in seen:
+                    seen.add(predecessor)
+                    stack.append((predecessor, iter(before[predecessor])))
+                    break
+            else:
+                order.append(block)
+                stack.pop()
+    order.reverse()
+    return order, seen
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A natural loop: the blocks that reach a back edge to the header without passing it."""
+
+    header: Block
+    latches: list[Block]
+    blocks: set[Block]
+    parent: Loop | None = None
+    children: list[Loop] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return 1 + (self.parent.depth if self.parent else 0)
+
+    def exits(self) -> list[tuple[Block, Block]]:
+        """Edges that leave the loop, in the order of reverse postorder of nothing in particular."""
+        return [(b, s) for b in self.blocks for s in b.successors() if s not in self.blocks]
+
+
+class LoopNest:
+    """All loops of a reducible function, innermost of each block, outer before inner."""
+
+    def __init__(self, function: Function, tree: DominatorTree, before):
+        self.loops: list[Loop] = []
+        self.innermost: dict[Block, Loop] = {}
+        headers: dict[Block, list[Block]] = {}
+        for block in tree.order:
+            for successor in block.successors():
+                if tree.dominates(successor, block):
+                    headers.setdefault(successor, []).append(block)
+        # Inner headers come later in reverse postorder, so outer loops are made first.
+        for header in sorted(headers, key=tree.number.__getitem__):
+            latches = headers[header]
+            blocks = {header}
+            work = [latch for latch in latches if latch is not header]
+            while work:
+                block = work.pop()
+                if block not in blocks:
+                    blocks.add(block)
+                    work.extend(before[block])
+            loop = Loop(header, latches, blocks, self.innermost.get(header))
+            if loop.parent:
+                loop.parent.children.append(loop)
+            self.loops.append(loop)
+            for block in blocks:
+                self.innermost[block] = loop
+
+
+def is_reducible(function: Function, tree: DominatorTree) -> bool:
+    """True if every edge back in reverse postorder goes to a block that dominates its source."""
+    number = tree.number
+    for block in tree.order:
+        for successor in block.successors():
+            if number[successor] <= number[block] and not tree.dominates(successor, block):
+                return False
+    return True

@@ -1,0 +1,192 @@
+"""Constant folding and local simplification of single instructions, by tables of laws."""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op
+from ..spirv.module import Constant, Instruction, Kind, Undef, Value
+
+
+def _signed(value: int, width: int) -> int:
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def _shift_in_range(function):
+    return lambda a, b, width: function(a, b, width) if b < width else None
+
+
+def _nonzero(function):
+    return lambda a, b, width: function(a, b, width) if b else None
+
+
+def _truncated_division(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+# Integer laws: (a, b, width in bits) of unsigned operands to a result that is masked afterwards, or None.
+_INTEGER = {
+    Op.IAdd: lambda a, b, w: a + b,
+    Op.ISub: lambda a, b, w: a - b,
+    Op.IMul: lambda a, b, w: a * b,
+    Op.UDiv: _nonzero(lambda a, b, w: a // b),
+    Op.UMod: _nonzero(lambda a, b, w: a % b),
+    Op.SDiv: _nonzero(lambda a, b, w: _truncated_division(_signed(a, w), _signed(b, w))),
+    Op.BitwiseAnd: lambda a, b, w: a & b,
+    Op.BitwiseOr: lambda a, b, w: a | b,
+    Op.BitwiseXor: lambda a, b, w: a ^ b,
+    Op.ShiftLeftLogical: _shift_in_range(lambda a, b, w: a << b),
+    Op.ShiftRightLogical: _shift_in_range(lambda a, b, w: a >> b),
+    Op.ShiftRightArithmetic: _shift_in_range(lambda a, b, w: _signed(a, w) >> b),
+}
+
+_COMPARE = {
+    Op.IEqual: lambda a, b, w: a == b,
+    Op.INotEqual: lambda a, b, w: a != b,
+    Op.UGreaterThan: lambda a, b, w: a > b,
+    Op.UGreaterThanEqual: lambda a, b, w: a >= b,
+    Op.ULessThan: lambda a, b, w: a < b,
+    Op.ULessThanEqual: lambda a, b, w: a <= b,
+    Op.SGreaterThan: lambda a, b, w: _signed(a, w) > _signed(b, w),
+    Op.SGreaterThanEqual: lambda a, b, w: _signed(a, w) >= _signed(b, w),
+    Op.SLessThan: lambda a, b, w: _signed(a, w) < _signed(b, w),
+    Op.SLessThanEqual: lambda a, b, w: _signed(a, w) <= _signed(b, w),
+}
+
+_LOGICAL = {
+    Op.LogicalAnd: lambda a, b: a and b,
+    Op.LogicalOr: lambda a, b: a or b,
+    Op.LogicalEqual: lambda a, b: a == b,
+    Op.LogicalNotEqual: lambda a, b: a != b,
+}
+
+# x op neutral = x, on the right only
+_NEUTRAL = {
+    Op.IAdd: 0, Op.ISub: 0, Op.IMul: 1, Op.BitwiseOr: 0, Op.BitwiseXor: 0, Op.ShiftLeftLogical: 0,
+    Op.ShiftRightLogical: 0, Op.ShiftRightArithmetic: 0, Op.UDiv: 1,
+}  # fmt: skip
+
+
+class Folder:
+    """Simplifies one instruction at a time; `fold` returns a value that can stand for it, or None."""
+
+    def __init__(self, types):
+        self.types = types
+        self.by_op = {
+            Op.Phi: self._phi,
+            Op.Select: self._select,
+            Op.CompositeExtract: self._extract,
+            Op.Bitcast: self._bitcast,
+            Op.CopyObject: lambda i: i.operands[0],
+            Op.UConvert: self._convert,
+            Op.SConvert: self._convert,
+            Op.LogicalNot: self._not,
+        }
+        self.by_op.update(dict.fromkeys(_INTEGER, self._integer))
+        self.by_op.update(dict.fromkeys(_COMPARE, self._compare))
+        self.by_op.update(dict.fromkeys(_LOGICAL, self._logical))
+
+    def fold(self, instruction: Instruction) -> Value | None:
+        law = self.by_op.get(instruction.op)
+        return law(instruction) if law else None
+
+    def _integer(self, instruction):
+        a, b = instruction.operands
+        if type(b) is not Constant or b.type.kind is not Kind.INT:
+            return None
+        right = b.value or 0
+        op = instruction.op
+        if type(a) is not Constant:
+            return a if _NEUTRAL.get(op) == right and a.type is instruction.type else None
+        if a.type.kind is not Kind.INT:
+            return None
+        width = instruction.type.width
+        result = _INTEGER[op](a.value or 0, right, width)
+        return None if result is None else self.types.integer(width, result)
+
+    def _compare(self, instruction):
+        a, b = instruction.operands
+        if type(a) is not Constant or type(b) is not Constant or a.type.kind is not Kind.INT:
+            return None
+        result = _COMPARE[instruction.op](a.value or 0, b.value or 0, a.type.width)
+        return self.types.constant(instruction.type, result)
+
+    def _logical(self, instruction):
+        a, b = instruction.operands
+        if instruction.type.kind is not Kind.BOOL:
+            return None
+        op = instruction.op
+        if type(a) is Constant and type(b) is Constant:
+            return self.types.constant(instruction.type, bool(_LOGICAL[op](bool(a.value), bool(b.value))))
+        for known, other in ((a, b), (b, a)):
+            if type(known) is Constant:
+                if op is Op.LogicalAnd:
+                    return other if known.value else known
+                if op is Op.LogicalOr:
+                    return known if known.value else other
+        return None
+
+    def _not(self, instruction):
+        value = instruction.operands[0]
+        if type(value) is Constant and instruction.type.kind is Kind.BOOL:
+            return self.types.constant(instruction.type, not value.value)
+        return None
+
+    def _phi(self, instruction):
+        only = None
+        for operand in instruction.operands[::2]:
+            if operand is instruction or operand is only:
+                continue
+            if only is not None:
+                return None
+            only = operand
+        return self.types.undef(instruction.type) if only is None else only
+
+    def _select(self, instruction):
+        condition, a, b = instruction.operands
+        if a is b:
+            return a
+        if type(condition) is Constant and condition.type.kind is Kind.BOOL:
+            return a if condition.value else b
+        return None
+
+    def _extract(self, instruction):
+        value, *indices = instruction.operands
+        while indices:
+            if type(value) is Instruction and value.op is Op.CompositeConstruct:
+                if value.type.kind is Kind.VECTOR and len(value.operands) != value.type.count:
+                    return None
+                value = value.operands[indices[0]]
+            elif type(value) is Instruction and value.op is Op.CompositeInsert and len(indices) == 1:
+                inserted, base, *where = value.operands
+                if len(where) != 1:
+                    return None
+                if where[0] != indices[0]:
+                    value = base
+                    continue
+                value = inserted
+            elif type(value) is Constant and value.value is not None:
+                value = value.value[indices[0]]
+            elif type(value) is Undef:
+                return self.types.undef(instruction.type)
+            else:
+                return None
+            indices = indices[1:]
+        return value if isinstance(value, Value) and value.type is instruction.type else None
+
+    def _bitcast(self, instruction):
+        value = instruction.operands[0]
+        while True:
+            if value.type is instruction.type:
+                return value
+            if type(value) is not Instruction or value.op is not Op.Bitcast:
+                return None
+            value = value.operands[0]
+
+    def _convert(self, instruction):
+        value = instruction.operands[0]
+        if type(value) is not Constant or value.type.kind is not Kind.INT:
+            return None
+        number = value.value or 0
+        if instruction.op is Op.SConvert:
+            number = _signed(number, value.type.width)
+        return self.types.integer(instruction.type.width, number)

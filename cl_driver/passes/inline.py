@@ -1,0 +1,187 @@
+"""Clones a kernel with every call of a function that has a body expanded in place.
+
+Calls of declarations stay calls: the code generator finds them in the builtin library by their linkage name.
+Function variables move to the entry block, their initialisers become stores where they stood. Merge
+instructions are dropped: later passes find loops and joins themselves.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
+from ..spirv.module import Argument, Block, Function, Instruction, MemoryAccess, Module, Value
+from .ir import ADDRESS, append, clone_instruction
+from .layout import alignment_of, size_of
+from .plan import PlanError
+
+MAX_INSTRUCTIONS = 2_000_000  # of one kernel after inlining
+
+_DROPPED = frozenset((Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine))
+
+
+def inline(module: Module, entry: Function) -> Function:
+    """A new function: the entry point with all calls expanded. Its Arguments are the entry's own."""
+    return _Inliner(module).run(entry)
+
+
+class _Inliner:
+    def __init__(self, module: Module):
+        self.types = module.types
+        self.function = None
+        self.variables: list[Instruction] = []
+        self.stack: list[Function] = []
+        self.count = 0
+        self.written: dict[Argument, bool] = {}
+
+    def run(self, entry: Function) -> Function:
+        new = self.function = Function(entry.type, entry.name, entry.control)
+        new.arguments = entry.arguments
+        new.decorations = entry.decorations
+        first = Block(new, "entry")
+        new.blocks.append(first)
+        values = {}
+        for argument in entry.arguments:
+            if is_by_value(argument) and self.may_write(entry, argument):
+                values[argument] = self.private_copy(argument, argument, first)
+        body, returns = self.clone_body(entry, values)
+        append(first, Op.Branch, None, [body])
+        for block, _ in returns:
+            append(block, Op.Return)
+        for variable in self.variables:
+            variable.block = first
+        first.instructions[:0] = self.variables
+        return new
+
+    def clone_body(self, callee: Function, values: dict) -> tuple[Block, list]:
+        """Clones all blocks of a function; returns its entry and [(block without terminator, value)]."""
+        if callee in self.stack:
+            cycle = [f.name or "?" for f in self.stack[self.stack.index(callee) :]] + [callee.name or "?"]
+            raise PlanError("recursion is not allowed in OpenCL C: " + " calls ".join(cycle))
+        self.stack.append(callee)
+        new_blocks = self.function.blocks
+        firsts = {block: Block(self.function, block.name) for block in callee.blocks}
+        values.update(firsts)
+        lasts: dict[Block, Block] = {}
+        phis: list[tuple[Instruction, Instruction]] = []
+        returns = []
+        get = values.get
+        for block in callee.blocks:
+            current = firsts[block]
+            current.loop_control = block.loop_control
+            new_blocks.append(current)
+            instructions = current.instructions
+            self.count += len(block.instructions)
+            for instruction in block.instructions:
+                op = instruction.op
+                if op in _DROPPED:
+                    continue
+                if op is Op.Phi:
+                    copy = clone_instruction(instruction, (), current)
+                    phis.append((copy, instruction))
+                elif op is Op.Variable:
+                    copy = self.move_variable(instruction, values, current)
+                    values[instruction] = copy
+                    continue
+                elif op is Op.FunctionCall and instruction.operands[0].blocks:
+                    current, result = self.expand(instruction, values, current)
+                    instructions = current.instructions
+                    values[instruction] = result
+                    continue
+                elif op is Op.Return or op is Op.ReturnValue:
+                    value = instruction.operands[0] if instruction.operands else None
+                    returns.append((current, get(value, value)))
+                    continue
+                else:
+                    copy = clone_instruction(instruction, [get(o, o) for o in instruction.operands], current)
+                instructions.append(copy)
+                values[instruction] = copy
+            lasts[block] = current
+        if self.count > MAX_INSTRUCTIONS:
+            raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
+        for copy, original in phis:
+            operands = original.operands
+            for i in range(0, len(operands), 2):
+                # A predecessor that the reader dropped has no clone, and its edge does not exist.
+                if operands[i + 1] in lasts:
+                    copy.operands += [get(operands[i], operands[i]), lasts[operands[i + 1]]]
+        self.stack.pop()
+        return firsts[callee.blocks[0]], returns
+
+    def expand(self, call: Instruction, values: dict, current: Block):
+        """Puts the callee's body behind `current`; returns the block to go on in, and the result."""
+        callee = call.operands[0]
+        inner = {}
+        for parameter, argument in zip(callee.arguments, call.operands[1:], strict=True):
+            value = values.get(argument, argument)
+            if is_by_value(parameter) and self.may_write(callee, parameter):
+                value = self.private_copy(parameter, value, current)
+            inner[parameter] = value
+        body, returns = self.clone_body(callee, inner)
+        append(current, Op.Branch, None, [body])
+        after = Block(self.function, current.name)
+        self.function.blocks.append(after)
+        for block, _ in returns:
+            append(block, Op.Branch, None, [after])
+        result_type = callee.type.element
+        if not returns or returns[0][1] is None:
+            result = self.types.undef(result_type)
+        elif len(returns) == 1:
+            result = returns[0][1]
+        else:
+            operands = [o for block, value in returns for o in (value, block)]
+            result = append(after, Op.Phi, result_type, operands)
+        return after, result
+
+    def move_variable(self, variable: Instruction, values: dict, current: Block) -> Instruction:
+        copy = Instruction(Op.Variable, variable.type, [StorageClass.Function], None, variable.name)
+        copy.decorations = variable.decorations
+        copy.line = variable.line
+        self.variables.append(copy)
+        if len(variable.operands) > 1:
+            initializer = variable.operands[1]
+            append(current, Op.Store, None, [copy, values.get(initializer, initializer)], MemoryAccess())
+        return copy
+
+    def private_copy(self, parameter: Argument, pointer, block: Block) -> Instruction:
+        """A ByVal parameter that the function may write is a variable of its own."""
+        pointee = parameter.type.element
+        variable = Instruction(Op.Variable, parameter.type, [StorageClass.Function], None, parameter.name)
+        alignment = parameter.decorations.get(Decoration.Alignment)
+        if alignment:
+            variable.decorations = {Decoration.Alignment: alignment}
+        self.variables.append(variable)
+        size = self.types.integer(64, size_of(pointee))
+        access = MemoryAccess(alignment=alignment_of(pointee))
+        append(block, Op.CopyMemorySized, None, [variable, pointer, size], access)
+        return variable
+
+    def may_write(self, function: Function, parameter: Argument) -> bool:
+        """False if the memory that a ByVal parameter points to is only read in its function."""
+        found = self.written.get(parameter)
+        if found is None:
+            found = self.written[parameter] = writes_through(function, parameter)
+        return found
+
+
+def is_by_value(parameter: Argument) -> bool:
+    attributes = parameter.decorations.get(Decoration.FuncParamAttr)
+    return bool(attributes) and FunctionParameterAttribute.ByVal in attributes
+
+
+def writes_through(function: Function, pointer) -> bool:
+    """True unless every use of the pointer, and of addresses computed from it, is a read."""
+    derived = {pointer}
+    for block in function.blocks:
+        for instruction in block.instructions:
+            operands = instruction.operands
+            if derived.isdisjoint(o for o in operands if isinstance(o, Value)):
+                continue
+            op = instruction.op
+            if op in ADDRESS or op is Op.Bitcast or op is Op.CopyObject:
+                derived.add(instruction)
+            elif op is Op.Load or op is Op.LifetimeStart or op is Op.LifetimeStop:
+                continue
+            elif (op is Op.CopyMemory or op is Op.CopyMemorySized) and operands[0] not in derived:
+                continue
+            else:
+                return True
+    return False

@@ -1,0 +1,73 @@
+"""The passes in their order: from a kernel of a module to a KernelPlan.
+
+Every step works on the function that the step before left; `run_pass` prints, verifies, times and skips.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from ..spirv.enums import Op
+from ..spirv.module import EntryPoint, Function, Module
+from .describe import describe
+from .dump import function_text
+from .inline import inline
+from .ops import REGION_END, PassOp
+from .plan import KernelPlan, PlanError, PlanOptions, Region
+from .promote import promote
+from .simplify import simplify
+from .verify import verify
+
+__all__ = ["PlanError", "PlanOptions", "plan"]
+
+OPTIONAL = ("promote", "simplify")  # passes that may be left out by PlanOptions.skip
+
+timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
+
+
+def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = PlanOptions()) -> KernelPlan:
+    """Compiles one entry point of a module to a plan. The module is not changed.
+
+    Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
+    """
+    types = module.types
+    function = run_pass("inline", inline, options, None, module, entry_point.function)
+
+    # Before promotion: dead blocks would only make phis.
+    run_pass("simplify", simplify, options, function, types)
+
+    # Promotion makes values of the addresses and conditions that were in variables; the second simplify
+    # folds what they turned out to be, and drops the addresses that nobody needs any more.
+    run_pass("promote", promote, options, function, types)
+    run_pass("simplify", simplify, options, function, types)
+
+    result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments,
+                        regions=[whole_region(function)])
+    describe(result)
+    return result
+
+
+def whole_region(function: Function) -> Region:
+    """A kernel without barriers as its only region."""
+    for block in function.blocks:
+        terminator = block.terminator
+        if terminator.op is Op.Return:
+            terminator.op = PassOp.RegionExit
+            terminator.operands = [REGION_END]
+    return Region(0, function)
+
+
+def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, *arguments):
+    """Runs one pass on a function in place (or to make one), unless the options skip it."""
+    if name in options.skip and name in OPTIONAL:
+        return None
+    start = time.perf_counter()
+    result = pass_(*arguments) if function is None else pass_(function, *arguments)
+    timings[name] = timings.get(name, 0.0) + time.perf_counter() - start
+    function = function or result
+    if name in options.show or "all" in options.show:
+        print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
+    if options.verify:
+        verify(function, name)
+    return result
