@@ -75,7 +75,7 @@ def create_sub_devices(device: Device, properties: list, num_devices: int | None
     if scheme == cl.CL_DEVICE_PARTITION_EQUALLY:
         parts, partition = _equally(device, values), properties
     elif scheme == cl.CL_DEVICE_PARTITION_BY_COUNTS:
-        parts, partition = _by_counts(device, values), properties
+        parts, partition = _by_counts(device, values), [*properties, 0]
     elif scheme == cl.CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN:
         parts, domain = _by_affinity_domain(device, values)
         partition = [scheme, domain, 0]

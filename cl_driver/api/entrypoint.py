@@ -19,7 +19,6 @@ from cl_driver.api.errors import CLError
 CHAPTERS = {
     "cl_driver.api.device": ("clGetDeviceInfo", "clCreateSubDevices", "device_limits"),
     "cl_driver.api.context": ("clCreateContext",),
-    "cl_driver.api.sampler": ("clCreateSamplerWithProperties",),
     "cl_driver.api.program": (
         "clCreateProgramWithSource",
         "clCreateProgramWithIL",
@@ -60,6 +59,7 @@ class _Registry:
         self.functions: dict[str, tuple] = {}
         self.peers: dict[int, object] = {}
         self.keys = itertools.count(ROOT_DEVICE_KEY + 1)
+        self.highest = ROOT_DEVICE_KEY
         self.lock = _thread.allocate_lock()
 
 
@@ -94,9 +94,21 @@ def call(operation: str, values: list) -> list:
 def adopt(peer_object: object) -> int:
     """Keeps the Python peer of a handle; returns its key."""
     with _registry.lock:
-        key = next(_registry.keys)
+        key = _registry.highest = next(_registry.keys)
     _registry.peers[key] = peer_object
     return key
+
+
+def highest_key() -> int:
+    """The highest key handed out so far: a process that forked keeps the peers up to it."""
+    return _registry.highest
+
+
+def start_keys_after(key: int) -> None:
+    """Hands out higher keys only: a runtime process that replaces one that died must not reuse its keys."""
+    with _registry.lock:
+        _registry.highest = max(key, _registry.highest)
+        _registry.keys = itertools.count(_registry.highest + 1)
 
 
 def peer(key: int, kind: type):

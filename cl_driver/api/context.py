@@ -1,0 +1,42 @@
+"""Chapter 4.4: contexts. The handles of a context's devices stay in C; here are the rules of its properties."""
+
+from __future__ import annotations
+
+from cl_driver.api.device import Device
+from cl_driver.api.entrypoint import adopt, entrypoint, peer
+from cl_driver.api.errors import CLError, require
+from cl_driver.api.generated import enums as cl
+
+
+class Context:
+    """The devices that programs of this context are for."""
+
+    invalid = cl.CL_INVALID_CONTEXT
+
+    def __init__(self, devices: dict[int, Device]):
+        self.devices = devices  # by key
+
+
+@entrypoint("clCreateContext")
+def create_context(properties: list | None, devices: list):
+    """properties: the words of the list, with its final 0; CL_CONTEXT_PLATFORM's value is 1 if the handle is
+    this platform's and 0 if it is not. devices: keys."""
+    check_properties(properties or [0])
+    return (adopt(Context({key: peer(key, Device) for key in devices})),)
+
+
+def check_properties(words: list[int]) -> None:
+    """"CL_INVALID_PROPERTY if a context property name in properties is not a supported property name, if the
+    value specified for a supported property name is not valid, or if the same property name is specified more
+    than once." """
+    seen = set()
+    for name, value in zip(words[:-1:2], words[1::2], strict=True):
+        require(name not in seen, cl.CL_INVALID_PROPERTY, f"property {name:#x} is there twice")
+        seen.add(name)
+        if name == cl.CL_CONTEXT_PLATFORM:
+            # "CL_INVALID_PLATFORM [...] if the platform specified in properties is not a valid platform."
+            require(value == 1, cl.CL_INVALID_PLATFORM, "the platform of the properties is not this driver's")
+        elif name == cl.CL_CONTEXT_INTEROP_USER_SYNC:
+            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+        else:
+            raise CLError(cl.CL_INVALID_PROPERTY, f"{name:#x} is not a context property")

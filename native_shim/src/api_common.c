@@ -1,0 +1,89 @@
+/* What the files of the control plane's C side share. */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+
+bool cld_context_has_device(const struct cld_context *context, const struct cld_device *device) {
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i] == device)
+            return true;
+    return false;
+}
+
+bool cld_copy_properties(const intptr_t *properties, size_t *count, intptr_t **copy) {
+    *count = 0;
+    *copy = NULL;
+    if (!properties)
+        return true;
+    size_t words = 0;
+    while (properties[words])
+        words += 2;
+    words++;
+    *copy = malloc(words * sizeof **copy);
+    if (!*copy)
+        return false;
+    memcpy(*copy, properties, words * sizeof **copy);
+    *count = words;
+    return true;
+}
+
+void cld_put_words(struct cld_msg *request, const intptr_t *words, size_t count) {
+    cld_put_list(request, (uint32_t)count);
+    for (size_t i = 0; i < count; i++)
+        cld_put_int(request, (int64_t)words[i]);
+}
+
+cl_int cld_query(const char *operation, struct cld_msg *request, size_t param_value_size, void *param_value,
+                 size_t *param_value_size_ret) {
+    struct cld_msg reply;
+    cl_int status = cld_door_call(operation, request, &reply);
+    status = cld_info_reply(status, &reply, param_value_size, param_value, param_value_size_ret);
+    cld_msg_free(request);
+    cld_msg_free(&reply);
+    return status;
+}
+
+cl_int cld_call_for_key(const char *operation, struct cld_msg *request, uint64_t *key) {
+    struct cld_msg reply;
+    cl_int status = cld_door_call(operation, request, &reply);
+    *key = 0;
+    if (!status) {
+        *key = (uint64_t)cld_get_int(&reply);
+        if (reply.failed)
+            status = CL_OUT_OF_HOST_MEMORY;
+    }
+    cld_msg_free(request);
+    cld_msg_free(&reply);
+    return status;
+}
+
+cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices, const cl_device_id *device_list,
+                         struct cld_device *const **devices, uint32_t *count) {
+    /* "CL_INVALID_VALUE if device_list is NULL and num_devices is greater than zero, or if device_list is not
+     * NULL and num_devices is zero." */
+    CLD_REQUIRE((device_list != NULL) == (num_devices > 0), CL_INVALID_VALUE,
+                "device_list and num_devices contradict each other");
+    if (!device_list) {
+        *devices = context->devices;
+        *count = context->device_count;
+        return CL_SUCCESS;
+    }
+    for (cl_uint i = 0; i < num_devices; i++) {
+        struct cld_device *device = cld_object_check(device_list[i], CLD_DEVICE);
+        CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
+                    "a device of device_list is not one of the context's");
+    }
+    /* A cl_device_id is the address of its struct cld_device. */
+    *devices = (struct cld_device *const *)(const void *)device_list;
+    *count = num_devices;
+    return CL_SUCCESS;
+}
+
+void cld_put_devices(struct cld_msg *request, struct cld_device *const *devices, uint32_t count) {
+    cld_put_list(request, count);
+    for (uint32_t i = 0; i < count; i++)
+        cld_put_int(request, (int64_t)devices[i]->obj.key);
+}
