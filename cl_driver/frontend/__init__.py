@@ -1,0 +1,1 @@
+"""OpenCL C to SPIR-V: options.py reads option strings, clang.py runs the compiler."""

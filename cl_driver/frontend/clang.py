@@ -1,0 +1,270 @@
+"""Finds a clang that can write SPIR-V, and runs it as a child: OpenCL C source to SPIR-V and a log."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+from contextlib import nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from .options import BuildOptions
+
+OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
+NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
+MORE_FOLDERS = "/usr/bin:/usr/local/bin"
+SOURCE_NAME = "program.cl"  # in diagnostics
+TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
+MEMORY_LIMIT = 8 << 30  # bytes of address space
+MAX_LOG = 1 << 20  # characters
+
+# What clang writes on its own account and not the program's.
+_NOISE = re.compile(r"^(clang[-\d.]*: (warning|note): .*|\d+ warnings? (and \d+ errors? )?generated\.|"
+                    r"PLEASE submit a bug report.*)\n", re.MULTILINE)
+
+
+class ClangError(Exception):
+    """There is no usable clang; the message says what was looked for."""
+
+
+class Clang(NamedTuple):
+    """An executable; `identity` changes when it does and is part of the cache key."""
+
+    path: str
+    major: int
+    identity: str
+
+
+class Language(NamedTuple):
+    """What the device offers to programs; device/capabilities.py knows.
+
+    extensions: cl_khr_... names, each a macro; features: __opencl_c_... macros, which only OpenCL C 3.0
+    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma: fused multiply-add is fast.
+    """
+
+    extensions: tuple[str, ...] = ("cl_khr_byte_addressable_store", "cl_khr_fp64")
+    features: tuple[str, ...] = ("__opencl_c_fp64", "__opencl_c_int64")
+    images: bool = False
+    fma: bool = True
+    version: tuple[int, int] = (3, 0)  # __OPENCL_VERSION__
+
+
+class FrontendResult(NamedTuple):
+    """spirv: None if the program is wrong, and log says why. dependencies: absolute paths of the files that
+    the source includes, headers given by the program and clang's own left out."""
+
+    spirv: bytes | None
+    log: str
+    dependencies: tuple[str, ...]
+
+
+@lru_cache(maxsize=8)
+def find(setting: str = "") -> Clang:
+    """The clang to use: the one that the setting CL_DRIVER_CLANG names, else the best on PATH.
+
+    Costs no process for names that carry their version. Raises ClangError.
+    """
+    tried = []
+    for name in (setting,) if setting else NAMES:
+        path = shutil.which(name) or shutil.which(name, path=MORE_FOLDERS)
+        if path is None:
+            tried.append(f"{name}: not found")
+            continue
+        real = os.path.realpath(path)
+        versioned = re.fullmatch(r"clang-(\d+)", os.path.basename(path))
+        major = int(versioned[1]) if versioned else _ask_version(path)
+        if major < OLDEST:
+            tried.append(f"{path}: version {major} of clang" if major else f"{path}: not a clang")
+            continue
+        status = os.stat(real)
+        return Clang(path, major, f"{real} {status.st_size} {status.st_mtime_ns}")
+    raise ClangError(f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
+                     f"clang-22). Looked at: {'; '.join(tried)}")
+
+
+def _ask_version(path: str) -> int:
+    """The major version, or 0 for anything but a clang."""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20,
+                              stdin=subprocess.DEVNULL, env=_environment())
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    match = re.search(r"clang version (\d+)", done.stdout)
+    return int(match[1]) if match else 0
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the host's that changes what clang does (CPATH, CCC_OVERRIDE_OPTIONS, locale...)."""
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
+            "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+
+
+# Extensions of SPIR-V that clang may use where the program asks for what they offer.
+SPIRV_EXTENSIONS = ("SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_linkonce_odr", "SPV_KHR_expect_assume")
+
+
+def device_arguments(language: Language, options: BuildOptions) -> list[str]:
+    """The macros and language features of the device, exactly."""
+    names = list(language.extensions)
+    if options.standard >= (3, 0):
+        names += language.features
+    arguments = ["-Xclang", "-cl-ext=" + ",".join(["-all", *("+" + name for name in names)])]
+    # Names that clang knows become macros by themselves; it ignores others.
+    arguments += (f"-D{name}=1" for name in language.extensions if name not in CLANG_KNOWS)
+    arguments.append("-D__OPENCL_VERSION__=%d%d0" % language.version)
+    if not language.images:
+        arguments.append("-U__IMAGE_SUPPORT__")
+    if language.fma:
+        arguments += ("-DFP_FAST_FMAF=1", "-DFP_FAST_FMA=1")
+    return arguments
+
+
+CLANG_KNOWS = frozenset({
+    "cl_khr_3d_image_writes", "cl_khr_byte_addressable_store", "cl_khr_depth_images", "cl_khr_extended_bit_ops",
+    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_gl_msaa_sharing", "cl_khr_global_int32_base_atomics",
+    "cl_khr_global_int32_extended_atomics", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
+    "cl_khr_integer_dot_product", "cl_khr_kernel_clock", "cl_khr_local_int32_base_atomics",
+    "cl_khr_local_int32_extended_atomics", "cl_khr_mipmap_image", "cl_khr_mipmap_image_writes",
+    "cl_khr_srgb_image_writes", "cl_khr_subgroup_ballot", "cl_khr_subgroup_clustered_reduce",
+    "cl_khr_subgroup_extended_types", "cl_khr_subgroup_named_barrier", "cl_khr_subgroup_non_uniform_arithmetic",
+    "cl_khr_subgroup_non_uniform_vote", "cl_khr_subgroup_rotate", "cl_khr_subgroup_shuffle",
+    "cl_khr_subgroup_shuffle_relative", "cl_khr_subgroups", "cl_ext_float_atomics",
+})
+
+
+def base_arguments(clang: Clang) -> list[str]:
+    """The same for every program.
+
+    Vectorising, and widening loops for scalar CPUs, is the code generator's work and would hide the program's
+    shape from it; so would loop strength reduction, which the SPIR-V back end runs.
+    """
+    return [clang.path, "-target", "spirv64", "-x", "cl", "-fno-vectorize", "-fno-slp-vectorize",
+            "-mllvm", "-disable-lsr", "-mllvm", "-spirv-ext=" + ",".join("+" + e for e in SPIRV_EXTENSIONS),
+            "-ferror-limit=100", "-fno-color-diagnostics"]
+
+
+class _Run(NamedTuple):
+    output: bytes
+    errors: str
+    status: int | None  # None: out of time
+    dependencies: tuple[str, ...]
+
+
+def run(clang: Clang, arguments: list[str], source: bytes, headers: dict[str, bytes], folder: str | None,
+        time_limit: float = TIME_LIMIT) -> _Run:
+    """Runs clang with the source on its standard input; the result comes from its standard output.
+
+    headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
+    include folders refer.
+    """
+    with tempfile.TemporaryDirectory(prefix="cl_driver-") if headers else nullcontext("") as private:
+        if headers:
+            arguments = [*arguments, "-I", private]
+            _write_headers(Path(private), headers)
+        follow = b"include" in source or b"??=" in source or headers or "-include" in arguments
+        list_fd = os.memfd_create("dependencies") if follow else -1
+        try:
+            if follow:
+                arguments = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"]
+            output, errors, status = _spawn(arguments, source, folder, (list_fd,) if follow else (), time_limit)
+            dependencies = _read_dependencies(list_fd, clang, private, folder) if follow else ()
+        finally:
+            if follow:
+                os.close(list_fd)
+    return _Run(output, errors, status, dependencies)
+
+
+def _spawn(arguments, source, folder, fds, time_limit):
+    marked = f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
+    child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             cwd=folder, env=_environment(), pass_fds=fds)
+    try:
+        # Limits are set from outside: code that runs between fork and exec would forbid vfork.
+        resource.prlimit(child.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT))
+        resource.prlimit(child.pid, resource.RLIMIT_CORE, (0, 0))
+    except (OSError, ValueError):
+        pass  # it has ended already, or a lower limit is in force
+    try:
+        output, errors = child.communicate(marked, timeout=time_limit)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        return b"", "", None
+    return output, errors.decode("utf-8", "replace"), child.returncode
+
+
+def _write_headers(folder: Path, headers: dict[str, bytes]) -> None:
+    """Headers under the names by which the source includes them; a name may have folders, but stays inside."""
+    for name, text in headers.items():
+        path = Path(os.path.normpath(folder / name.lstrip("/")))
+        if folder not in path.parents:
+            raise ValueError(f"header name {name!r} points outside of the program")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+
+
+def _read_dependencies(fd: int, clang: Clang, private: str, folder: str | None) -> tuple[str, ...]:
+    """The make rule that clang wrote, without the target, the source, clang's headers and private ones."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    text = b""
+    while part := os.read(fd, 1 << 16):
+        text += part
+    words = re.findall(r"(?:\\.|[^\s\\])+", text.decode("utf-8", "surrogateescape").replace("\\\n", " "))
+    base = os.path.abspath(folder or ".")
+    out = []
+    for word in words[1:]:
+        path = os.path.normpath(os.path.join(base, re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")))
+        if word in ("-", "<stdin>", SOURCE_NAME) or os.path.basename(path) == "<stdin>":
+            continue
+        if (private and path.startswith(private)) or re.search(r"/clang/[^/]+/include/opencl-c", path):
+            continue
+        out.append(path)
+    return tuple(dict.fromkeys(out))
+
+
+def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | None = None,
+            language: Language = Language(), folder: str | None = None, clang: str = "",
+            time_limit: float = TIME_LIMIT) -> FrontendResult:
+    """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised."""
+    try:
+        found = find(clang)
+    except ClangError as why:
+        return FrontendResult(None, f"{why}\n", ())
+    arguments = [*base_arguments(found), *device_arguments(language, options),
+                 *options.clang_arguments(language.fma), "-c", "-o", "-", "-"]
+    try:
+        done = run(found, arguments, source, headers or {}, folder, time_limit)
+    except (OSError, ValueError) as why:
+        return FrontendResult(None, f"clang could not be run: {why}\n", ())
+    log = clean_log(done.errors)
+    if done.status is None:
+        return FrontendResult(None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n",
+                              done.dependencies)
+    if done.status:
+        if done.status < 0 or "PLEASE submit a bug report" in done.errors:
+            log = crash_log(done.errors, done.status)
+        elif "unknown target triple" in done.errors or "No available targets" in done.errors:
+            log = f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
+        return FrontendResult(None, log or f"error: clang ended with status {done.status}\n", done.dependencies)
+    return FrontendResult(done.output, log, done.dependencies)
+
+
+def clean_log(errors: str) -> str:
+    """The diagnostics of the program alone."""
+    log = _NOISE.sub("", errors)
+    return log if len(log) <= MAX_LOG else log[:MAX_LOG] + "\n(the log was cut here)\n"
+
+
+def crash_log(errors: str, status: int) -> str:
+    """For a clang that died: its diagnostics, and the line that says why, without addresses and stack."""
+    head = errors.split("PLEASE submit a bug report", 1)[0]
+    why = re.search(r"^(fatal error: error in backend: .*|LLVM ERROR: .*|.*Assertion .* failed.*)$", errors,
+                    re.MULTILINE)
+    how = f"signal {-status}" if status < 0 else f"status {status}"
+    return clean_log(head) + f"error: clang crashed ({how}){': ' + why[1] if why else ''}\n"

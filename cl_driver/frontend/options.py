@@ -1,0 +1,248 @@
+"""The build, compile and link options of OpenCL 3.0 (API specification, sections 5.8.6 and 5.8.7).
+
+Parsed once, in the host's process, so that a wrong option is an error code of the call itself: this module
+imports nothing that costs time. What an option does is spread over two stages: `clang_arguments` here, and
+the attributes that the code generator reads.
+"""
+
+from __future__ import annotations
+
+BUILD, COMPILE, LINK = "build", "compile", "link"
+
+
+class OptionError(ValueError):
+    """An option that is not valid, with the reason: CL_INVALID_BUILD/COMPILER/LINKER_OPTIONS."""
+
+
+# name: default. Order is the order of the key.
+FIELDS = {
+    "definitions": (),  # of (name, text or None); text None removes the macro
+    "include_folders": (),
+    "standard": (1, 2),  # of OpenCL C; (3, 1) stands for nothing, C++ for OpenCL is `cpp`
+    "cpp": "",  # "CLC++1.0", "CLC++2021"
+    "standard_given": False,
+    "warnings_off": False,  # -w
+    "warnings": (),  # -Werror, -Wall, -Wno-...
+    "single_precision_constant": False,
+    "denorms_are_zero": False,
+    "fp32_correctly_rounded_divide_sqrt": False,
+    "opt_disable": False,
+    "mad_enable": False,
+    "no_signed_zeros": False,
+    "unsafe_math_optimizations": False,
+    "finite_math_only": False,
+    "fast_relaxed_math": False,
+    "uniform_work_group_size": False,
+    "no_subgroup_ifp": False,
+    "kernel_arg_info": False,
+    "debug": False,  # -g
+    "create_library": False,
+    "enable_link_options": False,
+    "spir": False,  # -x spir
+}
+
+# What each option sets, by where it is allowed.
+_MATH = {
+    "-cl-denorms-are-zero": ("denorms_are_zero",),
+    "-cl-no-signed-zeros": ("no_signed_zeros",),
+    # "This option includes the -cl-no-signed-zeros and -cl-mad-enable options."
+    "-cl-unsafe-math-optimizations": ("unsafe_math_optimizations", "no_signed_zeros", "mad_enable"),
+    "-cl-finite-math-only": ("finite_math_only",),
+    # "Sets the optimization options -cl-finite-math-only and -cl-unsafe-math-optimizations."
+    "-cl-fast-relaxed-math": ("fast_relaxed_math", "finite_math_only", "unsafe_math_optimizations",
+                              "no_signed_zeros", "mad_enable"),
+    "-cl-no-subgroup-ifp": ("no_subgroup_ifp",),
+}
+_COMPILER_FLAGS = {
+    **_MATH,
+    "-w": ("warnings_off",),
+    "-cl-single-precision-constant": ("single_precision_constant",),
+    "-cl-fp32-correctly-rounded-divide-sqrt": ("fp32_correctly_rounded_divide_sqrt",),
+    "-cl-opt-disable": ("opt_disable",),
+    "-cl-strict-aliasing": (),  # deprecated; OpenCL C's rules are what the compiler follows anyway
+    "-cl-mad-enable": ("mad_enable",),
+    "-cl-uniform-work-group-size": ("uniform_work_group_size",),
+    "-cl-kernel-arg-info": ("kernel_arg_info",),
+    "-g": ("debug",),
+}
+_LINKER_FLAGS = {
+    **_MATH,
+    "-create-library": ("create_library",),
+    "-enable-link-options": ("enable_link_options",),
+    # Not on the specification's list of link options, but passed by programs that give one string to both.
+    "-cl-mad-enable": ("mad_enable",),
+    "-cl-kernel-arg-info": ("kernel_arg_info",),
+    "-cl-opt-disable": ("opt_disable",),
+    "-g": ("debug",),
+}
+_STANDARDS = {
+    "CL1.0": (1, 0), "CL1.1": (1, 1), "CL1.2": (1, 2), "CL2.0": (2, 0), "CL3.0": (3, 0),
+    "CLC++": (2, 0), "CLC++1.0": (2, 0), "CLC++2021": (3, 0),
+}
+_MATH_FIELDS = sorted({name for names in _MATH.values() for name in names})
+
+
+class BuildOptions:
+    """What an options string says: FIELDS as attributes. Hashable; equal options compile equally."""
+
+    __slots__ = tuple(FIELDS)
+
+    def __init__(self, **given):
+        for name, default in FIELDS.items():
+            setattr(self, name, given.pop(name, default))
+        if given:
+            raise TypeError(f"no such option: {', '.join(given)}")
+
+    def values(self) -> tuple:
+        return tuple(getattr(self, name) for name in FIELDS)
+
+    def __eq__(self, other):
+        return isinstance(other, BuildOptions) and self.values() == other.values()
+
+    def __hash__(self):
+        return hash(self.values())
+
+    def __repr__(self):
+        changed = [f"{n}={v!r}" for n, v in zip(FIELDS, self.values(), strict=True) if v != FIELDS[n]]
+        return f"BuildOptions({', '.join(changed)})"
+
+    def replace(self, **changes) -> BuildOptions:
+        """A copy with changes."""
+        return BuildOptions(**{**dict(zip(FIELDS, self.values(), strict=True)), **changes})
+
+    def with_link_options(self, link: BuildOptions) -> BuildOptions:
+        """For a program linked with -enable-link-options: its math options as link options set them."""
+        return self.replace(**{name: True for name in _MATH_FIELDS if getattr(link, name)})
+
+    def clang_arguments(self, fma: bool = True) -> list[str]:
+        """Arguments for clang, all but those of the device (clang.py).
+
+        fma: the CPU multiplies and adds in one instruction. Then clang contracts within expressions, as the
+        FP_CONTRACT pragma says (on by default, OpenCL C 6.1); the code generator contracts no further unless
+        an option allows it. Without the instruction a contracted operation would be far slower than two.
+        """
+        arguments = [f"-cl-std={self.cpp or 'CL%d.%d' % self.standard}"]
+        for name, text in self.definitions:
+            arguments.append(f"-U{name}" if text is None else f"-D{name}={text}")
+        arguments += (f"-I{folder}" for folder in self.include_folders)
+        arguments += self.warnings
+        if self.warnings_off:
+            arguments.append("-w")
+        if self.single_precision_constant:
+            arguments.append("-cl-single-precision-constant")
+        if self.fast_relaxed_math:
+            arguments.append("-cl-fast-relaxed-math")
+        else:
+            if self.unsafe_math_optimizations:
+                arguments.append("-cl-unsafe-math-optimizations")
+            if self.finite_math_only:
+                arguments.append("-cl-finite-math-only")
+            if self.no_signed_zeros:
+                arguments.append("-cl-no-signed-zeros")
+        if self.uniform_work_group_size and self.standard >= (2, 0):
+            arguments.append("-cl-uniform-work-group-size")
+        arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
+        arguments.append("-O0" if self.opt_disable else "-O2")
+        return arguments
+
+
+def tokens(text: str) -> list[str]:
+    """Splits an options string at white space.
+
+    Double quotes group and disappear; a backslash makes a quote, a backslash or a space literal, and is
+    itself elsewhere. Single quotes group where a token or the value of -D or -I begins, and stand for
+    themselves elsewhere, as in -DSEPARATOR=','.
+    """
+    out: list[str] = []
+    current: list[str] | None = None
+    quote = ""
+    i = 0
+    while i < len(text):
+        c = text[i]
+        if c == "\\" and i + 1 < len(text) and text[i + 1] in "\"'\\ " and quote != "'":
+            i += 1
+            current = [*(current or []), text[i]]
+        elif quote:
+            if c == quote:
+                quote = ""
+            else:
+                current.append(c)
+        elif c == '"' or (c == "'" and "".join(current or []) in ("", "-D", "-I")):
+            quote = c
+            current = current or []
+        elif c.isspace() or c == "\0":
+            if current is not None:
+                out.append("".join(current))
+            current = None
+        elif current is None:
+            current = [c]
+        else:
+            current.append(c)
+        i += 1
+    if quote:
+        raise OptionError(f"a {quote} without its partner")
+    if current is not None:
+        out.append("".join(current))
+    return out
+
+
+def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
+    """The options of clBuildProgram, clCompileProgram or clLinkProgram. Raises OptionError."""
+    flags = _LINKER_FLAGS if stage == LINK else _COMPILER_FLAGS
+    values: dict = {}
+    definitions, folders, warnings = [], [], []
+    words = iter(tokens(text or ""))
+    for word in words:
+        if word in flags:
+            values.update(dict.fromkeys(flags[word], True))
+        elif stage == LINK:
+            raise OptionError(f"{word!r} is not a link option")
+        elif word[:2] in ("-D", "-U", "-I"):
+            value = word[2:] or next(words, None)
+            if not value:
+                raise OptionError(f"{word[:2]} without a value")
+            if word[:2] == "-I":
+                folders.append(value)
+            else:
+                definitions.append(_definition(value) if word[:2] == "-D" else (_name(value), None))
+        elif word.startswith("-cl-std="):
+            standard = word[len("-cl-std="):].upper()
+            if standard not in _STANDARDS:
+                raise OptionError(f"{word!r} names no version of OpenCL C")
+            values["standard"], values["standard_given"] = _STANDARDS[standard], True
+            values["cpp"] = standard if standard.startswith("CLC++") else ""
+        elif word == "-x":
+            language = next(words, None)
+            if language not in ("spir", "cl", "clc", "clc++"):
+                raise OptionError(f"-x {language or ''} is not a language of OpenCL")
+            values["spir"] = language == "spir"
+        elif word.startswith("-spir-std="):
+            if word[len("-spir-std="):] not in ("1.2", "2.0"):
+                raise OptionError(f"{word!r} names no version of SPIR")
+        elif word == "-Werror" or word.startswith(("-Wno-", "-Werror=")) or word in ("-Wall", "-Wextra"):
+            warnings.append(word)
+        elif word in ("-O0", "-O1", "-O2", "-O3", "-Os"):
+            # Not OpenCL's, but harmless and common; -O0 is -cl-opt-disable.
+            values["opt_disable"] = word == "-O0"
+        else:
+            raise OptionError(f"{word!r} is not a {'build' if stage == BUILD else 'compile'} option")
+    return BuildOptions(definitions=tuple(definitions), include_folders=tuple(folders), warnings=tuple(warnings),
+                        **values)
+
+
+def _name(name: str) -> str:
+    """A macro name, or that of a function-like macro with its parameters."""
+    plain = name.split("(", 1)[0]
+    if not plain.replace("$", "_").isidentifier():
+        raise OptionError(f"{plain!r} is not a macro name")
+    return name
+
+
+def _definition(text: str) -> tuple[str, str]:
+    """name=definition; without one the definition is 1.
+
+    "The contents of definition are tokenized and processed as if they appeared during translation phase three
+    in a #define directive. In particular, the definition will be truncated by embedded newline characters."
+    """
+    name, equals, value = text.partition("=")
+    return _name(name), value.split("\n", 1)[0] if equals else "1"
