@@ -92,11 +92,22 @@ class Builder:
             target.with_suffix(".cmd").write_text(shlex.join(command))
         return target
 
-    def compile_all(self, sources: list[Path]) -> list[Path]:
-        """Objects of several C files; all of them are tried before the first error is raised."""
+    def compile_all(self, sources: list[Path], keep_going: bool = False) -> list[Path]:
+        """Objects of several C files; all of them are tried before the first error is raised.
+
+        keep_going: a file that does not compile is reported, and its last good object taken, if any.
+        """
         with ThreadPoolExecutor(self.jobs) as pool:
-            futures = [pool.submit(self.compile, source) for source in sources]
-        return [future.result() for future in futures]
+            futures = {source: pool.submit(self.compile, source) for source in sources}
+        objects = []
+        for source, future in futures.items():
+            old = self.objects / f"{source.stem}.o"
+            if keep_going and future.exception():
+                print(f"{future.exception()}\nkept as it was: {source.name}", file=sys.stderr)
+                objects += [old] if old.exists() else []
+            else:
+                objects.append(future.result())
+        return objects
 
     def link(self, name: str, objects: list[Path], *options: str) -> Path:
         """A shared library in the result folder. Replaced as a whole: running programs keep the old one."""
@@ -135,7 +146,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     write(generated / "settings_table.h", settings.generate())
     write(generated / "platform_table.h", platform.generate())
     write(generated / "rows.c", stubs.generate(api))
-    objects = builder.compile_all([*sorted((SHIM / "src").glob("*.c")), generated / "rows.c"])
+    sources = [*sorted((SHIM / "src").glob("*.c")), generated / "rows.c"]
+    objects = builder.compile_all(sources, keep_going=allow_missing)
     try:
         text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
     except dispatch.MissingEntries as error:
@@ -155,7 +167,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     if embed.possible():
         write(generated / "cl_driver_embed.c", embed.generate())
         # cffi's own text is not ours to mend: no -Werror for it.
-        flags = [f"-I{embed.include()}", f"-I{SHIM / 'src'}", "-Wno-error", "-Wno-unused-parameter", "-w"]
+        flags = [f"-I{embed.include()}", f"-I{SHIM / 'embed'}", "-w"]
         built = builder.compile(generated / "cl_driver_embed.c", *flags)
         # Python's symbols come from the Python that is in the process or that guest.c loads.
         builder.link(embed.LIBRARY, [built])

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 import sysconfig
 from pathlib import Path
 
 LIBRARY = "_cl_driver_embed.so"
 ROOT = Path(__file__).resolve().parents[2]
+
+# A callback for C, and what Python may call of C.
+_API = "int cld_embed_serve(const uint8_t *request, size_t size, void *reply);"
+_CDEF = """
+int cld_embed_answer(void *reply, const void *bytes, size_t size);
+int cld_embed_spawn(char **argv, char **envp, int socket_type);
+"""
+_INIT = """
+from _cl_driver_embed import ffi, lib
+from cl_driver.door import embedded
+
+embedded.register(ffi, lib)
+"""
 
 
 def include() -> str:
@@ -18,34 +34,55 @@ def include() -> str:
 def libpython() -> Path | None:
     """The shared libpython of the running Python, or None if it has none."""
     name = sysconfig.get_config_var("INSTSONAME") or ""
-    for folder in (sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL"), sys.base_prefix + "/lib"):
+    folders = (sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL"), f"{sys.base_prefix}/lib")
+    for folder in folders:
         if folder and ".so" in name and (Path(folder) / name).exists():
             return Path(folder) / name
     return None
 
 
 def possible() -> bool:
-    """Whether an embedded Python can be built: where not, there is the runtime process."""
-    return False
+    """Whether an embedding can be built: where not, there is the runtime process."""
+    return (Path(include()) / "Python.h").exists()
 
 
 def generate() -> str:
     """The C text."""
-    return ""
-
-
-def configuration(out: Path) -> str:
-    """The text of cl_driver.conf, for a library in the folder `out`."""
     import cffi
 
+    ffi = cffi.FFI()
+    ffi.embedding_api(_API)
+    ffi.cdef(_CDEF)
+    ffi.set_source("_cl_driver_embed", '#include "embed.c"')
+    ffi.embedding_init_code(_INIT)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(None):  # it says what it does
+        ffi.emit_c_code(text)
+    return text.getvalue()
+
+
+def configuration(folder: Path, executable: str = sys.executable) -> str:
+    """The text of cl_driver.conf beside a library in `folder`, for the running Python.
+
+    In an installed package cl_driver and cffi are found relative to the library, so that it may move.
+    """
+    stdlib = [sysconfig.get_path("stdlib", vars=_base()), sysconfig.get_config_var("DESTSHARED")]
+    if folder.parent.name == "cl_driver" and folder.name == "_native":
+        paths = [os.path.join("..", "..")]
+    else:
+        import cffi
+
+        paths = [str(ROOT), str(Path(cffi.__file__).resolve().parents[1])]
     lines = [
         f"version={sys.version_info[0]}.{sys.version_info[1]}",
-        f"python={sys.executable}",
+        f"python={executable}",
         f"home={sys.base_prefix}",
         f"libpython={libpython() or ''}",
-        f"path={sysconfig.get_path('stdlib')}",
-        f"path={sysconfig.get_config_var('DESTSHARED')}",
-        f"path={ROOT}",
-        f"path={Path(cffi.__file__).resolve().parents[1]}",
+        *(f"stdlib={path}" for path in stdlib if path),
+        *(f"path={path}" for path in paths),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _base() -> dict[str, str]:
+    return {"installed_base": sys.base_prefix, "base": sys.base_prefix}

@@ -22,6 +22,7 @@ struct cld_msg {
 
 void cld_msg_init(struct cld_msg *msg);
 void cld_msg_free(struct cld_msg *msg);
+void *cld_msg_grow(struct cld_msg *msg, size_t size); /* size more bytes at the end; NULL: out of memory */
 void cld_put_int(struct cld_msg *msg, int64_t value);
 void cld_put_bytes(struct cld_msg *msg, const void *bytes, size_t size);
 void cld_put_string(struct cld_msg *msg, const char *string); /* NULL is written as none */

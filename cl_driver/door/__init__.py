@@ -1,0 +1,1 @@
+"""The door between the planes: messages, their dispatch, and the two ways in. See README.md."""

@@ -1,0 +1,39 @@
+"""From a request's bytes to an answer's: finds the operation, calls it, turns exceptions into a status.
+
+Request: operation, list of keys whose peers may go, then the operation's values.
+Answer: status, the highest key handed out so far, then the answer's values (none unless the status is 0).
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from cl_driver.api import entrypoint
+from cl_driver.api.errors import CLError, name
+from cl_driver.api.generated.enums import CL_OUT_OF_HOST_MEMORY
+from cl_driver.door.codec import decode, encode
+from cl_driver.log import level, log
+
+
+def serve(request: bytes) -> bytes:
+    """Answers one request. Raises nothing but KeyboardInterrupt and the like."""
+    operation = "?"
+    status, values = 0, ()
+    start = time.perf_counter_ns() if level >= 2 else 0
+    try:
+        first, forgotten, *arguments = decode(request)
+        operation = first.decode("ascii")
+        if forgotten:
+            entrypoint.forget(forgotten)
+        values = entrypoint.call(operation, arguments)
+        answer = encode((0, entrypoint.highest_key(), *values))
+    except CLError as error:
+        status, answer = error.code, b""
+        log(1, f"{operation}: {error}")
+    except Exception:
+        status, answer = CL_OUT_OF_HOST_MEMORY, b""
+        log(1, f"{operation}: {traceback.format_exc()}")
+    if level >= 2:
+        log(2, f"{operation}: {name(status)} ({(time.perf_counter_ns() - start) / 1000:.0f} us)")
+    return answer or encode((status, entrypoint.highest_key()))

@@ -1,0 +1,47 @@
+"""The door of a Python that lives in the host's process: cffi's embedding calls `serve`."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from cl_driver import spawn
+from cl_driver.door.dispatch import serve
+from cl_driver.log import log
+
+_callback = None
+
+
+def register(ffi, lib) -> None:
+    """Binds the C side. Runs once, from cffi's initialisation code."""
+    global _callback
+
+    def failed(kind, value, trace):
+        # What escaped is the host's affair (Ctrl-C): the call fails, and the host gets it when it is back.
+        log(1, f"door: {kind.__name__}: {value}")
+        if isinstance(value, KeyboardInterrupt):
+            import _thread
+
+            _thread.interrupt_main()
+        return -1
+
+    @ffi.def_extern(error=-1, onerror=failed)
+    def cld_embed_serve(request, size, reply):
+        answer = serve(ffi.buffer(request, size)[:])
+        return lib.cld_embed_answer(reply, ffi.from_buffer(answer), len(answer))
+
+    def native_spawn(argv: list[str], environment: dict[str, str]) -> socket.socket:
+        def strings(texts):
+            kept = [ffi.new("char[]", os.fsencode(text)) for text in texts]
+            return ffi.new("char *[]", [*kept, ffi.NULL]), kept
+
+        arguments, kept_arguments = strings(argv)
+        variables, kept_variables = strings(f"{key}={value}" for key, value in environment.items())
+        descriptor = lib.cld_embed_spawn(arguments, variables, socket.SOCK_STREAM)
+        del kept_arguments, kept_variables
+        if descriptor < 0:
+            raise OSError(-descriptor, os.strerror(-descriptor), argv[0])
+        return socket.socket(fileno=descriptor)
+
+    _callback = cld_embed_serve
+    spawn.use(native_spawn)

@@ -1,0 +1,34 @@
+"""What failed and why, for those who ask (CL_DRIVER_LOG); native_shim/src/log.c writes to the same place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+
+from cl_driver import settings
+
+_LEVELS = {"off": 0, "errors": 1, "calls": 2}
+level = _LEVELS[settings.text("CL_DRIVER_LOG")]
+
+
+def log(at_level: int, text: str) -> None:
+    """Writes lines at level 1 (errors) or 2 (calls); does nothing below the level that was asked for.
+
+    Never raises, and never touches sys.stderr, which may be the host program's.
+    """
+    if at_level > level:
+        return
+    prefix = f"cl_driver[{threading.get_native_id()}]: "
+    lines = "".join(f"{prefix}{line}\n" for line in text.rstrip().split("\n"))
+    data = lines.encode("utf-8", "backslashreplace")
+    path = settings.text("CL_DRIVER_LOG_FILE")
+    with contextlib.suppress(OSError):
+        if not path:
+            os.write(2, data)
+            return
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, data)
+        finally:
+            os.close(file)

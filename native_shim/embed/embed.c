@@ -1,0 +1,153 @@
+/* The part of _cl_driver_embed.so that cffi does not write: starting Python, joining it, forking under it.
+ * This file is included in the module's source (native_shim/gen/embed.py). It is not linked to libpython: the
+ * symbols are those of the Python that is in the process, or that guest.c opened. */
+#include <Python.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "embed.h"
+
+#define VISIBLE __attribute__((visibility("default")))
+
+static struct cld_embed_config host; /* its functions only: the strings are the caller's */
+
+static int cld_embed_answer(void *reply, const void *bytes, size_t size) {
+    return host.answer(reply, bytes, size) ? 0 : -1;
+}
+
+static int cld_embed_spawn(char **argv, char **envp, int socket_type) {
+    return host.spawn(argv, envp, socket_type);
+}
+
+static bool append_paths(PyWideStringList *list, size_t count, char *const *paths) {
+    for (size_t i = 0; i < count; i++) {
+        wchar_t *path = Py_DecodeLocale(paths[i], NULL);
+        PyStatus status = path ? PyWideStringList_Append(list, path) : PyStatus_NoMemory();
+        PyMem_RawFree(path);
+        if (PyStatus_Exception(status))
+            return false;
+    }
+    return true;
+}
+
+static PyStatus set_string(PyConfig *config, wchar_t **field, const char *text) {
+    return PyConfig_SetBytesString(config, field, text);
+}
+
+/* A Python that takes nothing from its surroundings: no environment, no site, no locale, no signal handlers,
+ * no touch of the C standard streams. Leaves the GIL free. */
+static int initialise(const struct cld_embed_config *embed) {
+    PyPreConfig before;
+    PyPreConfig_InitIsolatedConfig(&before);
+    before.utf8_mode = 1; /* paths and options are bytes of the host's; LC_CTYPE is not ours to set */
+    PyStatus status = Py_PreInitialize(&before);
+    PyConfig config;
+    PyConfig_InitIsolatedConfig(&config);
+    config.site_import = 0;
+    config.install_signal_handlers = 0;
+    config.pathconfig_warnings = 0;
+    config.parse_argv = 0;
+    config.faulthandler = 0;
+    config.module_search_paths_set = 1;
+    if (!PyStatus_Exception(status))
+        status = set_string(&config, &config.program_name, embed->python);
+    if (!PyStatus_Exception(status))
+        status = set_string(&config, &config.executable, embed->python);
+    if (!PyStatus_Exception(status))
+        status = set_string(&config, &config.home, embed->home);
+    if (!PyStatus_Exception(status) &&
+        !(append_paths(&config.module_search_paths, embed->stdlib_count, embed->stdlib) &&
+          append_paths(&config.module_search_paths, embed->path_count, embed->path)))
+        status = PyStatus_NoMemory();
+    if (!PyStatus_Exception(status))
+        status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    if (PyStatus_Exception(status)) {
+        embed->log(status.err_msg ? status.err_msg : "Python cannot be initialised");
+        return -1;
+    }
+    PyEval_SaveThread();
+    return 0;
+}
+
+/* Logs and clears the exception of the Python call that just failed. */
+static void log_exception(const struct cld_embed_config *embed) {
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    embed->log(utf8 ? utf8 : "the control plane cannot be imported");
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+/* Imports everything that cffi's initialisation is going to, which could only print of failures. A Python that
+ * is the host's sees our folders only meanwhile, and last, so that its own modules are found first. */
+static int import_control_plane(const struct cld_embed_config *embed) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    /* The host may be in the middle of an exception. */
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *path = PySys_GetObject("path"), *before = NULL;
+    bool good = path && PyList_Check(path);
+    if (good && embed->join) {
+        before = PyList_GetSlice(path, 0, PyList_GET_SIZE(path));
+        good = before != NULL;
+        for (size_t i = 0; good && i < embed->path_count; i++) {
+            PyObject *folder = PyUnicode_DecodeFSDefault(embed->path[i]);
+            good = folder && !PyList_Append(path, folder);
+            Py_XDECREF(folder);
+        }
+    }
+    const char *const modules[] = {"_cffi_backend", "cl_driver.door.embedded"};
+    for (size_t i = 0; good && i < sizeof modules / sizeof *modules; i++) {
+        PyObject *module = PyImport_ImportModule(modules[i]);
+        good = module != NULL;
+        Py_XDECREF(module);
+    }
+    if (!good)
+        log_exception(embed);
+    if (before && (PyList_SetSlice(path, 0, PyList_GET_SIZE(path), before) || PyErr_Occurred()))
+        PyErr_Clear();
+    Py_XDECREF(before);
+    PyErr_Restore(kind, value, trace);
+    PyGILState_Release(gil);
+    return good ? 0 : -1;
+}
+
+VISIBLE int cld_embed_start(const struct cld_embed_config *embed) {
+    host = *embed;
+    if (!embed->join && initialise(embed))
+        return -1;
+    return import_control_plane(embed);
+}
+
+VISIBLE int cld_embed_usable(void) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsInitialized() && !Py_IsFinalizing();
+#else
+    return Py_IsInitialized() && !_Py_IsFinalizing();
+#endif
+}
+
+/* fork must not happen while another thread is inside Python: it takes the GIL, as os.fork would. */
+VISIBLE void cld_embed_fork(int step) {
+    static PyGILState_STATE gil;
+    switch (step) {
+    case 0:
+        gil = PyGILState_Ensure();
+        PyOS_BeforeFork();
+        break;
+    case 1:
+        PyOS_AfterFork_Parent();
+        PyGILState_Release(gil);
+        break;
+    default:
+        PyOS_AfterFork_Child();
+        PyGILState_Release(gil);
+    }
+}

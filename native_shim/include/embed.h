@@ -1,0 +1,26 @@
+/* Between libcl_driver.so and _cl_driver_embed.so, which alone knows Python's own API. */
+#ifndef CLD_EMBED_H
+#define CLD_EMBED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cld_embed_config {
+    bool join; /* the Python of the process, instead of a new one */
+    const char *python, *home;
+    size_t stdlib_count, path_count;
+    char *const *stdlib;
+    char *const *path;
+    bool (*answer)(void *reply, const void *bytes, size_t size);
+    int (*spawn)(char *const *argv, char *const *envp, int socket_type);
+    void (*log)(const char *text);
+};
+
+/* Functions of _cl_driver_embed.so, found by name. */
+typedef int cld_embed_start_fn(const struct cld_embed_config *config); /* 0, or -1 after logging why */
+typedef int cld_embed_serve_fn(const uint8_t *request, size_t size, void *reply); /* 0, or -1: no answer */
+typedef int cld_embed_usable_fn(void); /* Python is initialised and not finalising */
+typedef void cld_embed_fork_fn(int step); /* 0 before, 1 after in the parent, 2 after in the child */
+
+#endif

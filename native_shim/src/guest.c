@@ -1,0 +1,240 @@
+/* Decides once how this process reaches Python: embeds one, joins the one that is there, or asks a runtime
+ * process. See DESIGN.md, "Being a guest in somebody's process". */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed.h"
+#include "log.h"
+#include "settings.h"
+#include "spawn.h"
+
+enum way { UNDECIDED, EMBEDDED, JOINED, PROCESS, FAILED };
+static _Atomic int way;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool lock_held_for_fork;
+
+static cld_embed_serve_fn *embed_serve;
+static cld_embed_usable_fn *embed_usable;
+static cld_embed_fork_fn *embed_fork;
+
+/* A function that the process had before us, whoever brought it. */
+static void *process_symbol(const char *name) {
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+/* Whether this thread holds the GIL of a Python that is not ours to wait under. Asked only where the process's
+ * Python is one whose API we know. */
+static bool holds_gil(void) {
+    int (*check)(void) = (int (*)(void))(uintptr_t)process_symbol("PyGILState_Check");
+    int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
+    return check && initialised && initialised() && check();
+}
+
+static bool append(void *reply, const void *bytes, size_t size) {
+    void *place = cld_msg_grow(reply, size);
+    if (place && size)
+        memcpy(place, bytes, size);
+    return place != NULL;
+}
+
+static void log_text(const char *text) {
+    cld_log(1, "%s", text);
+}
+
+/* The symbol in _cl_driver_embed.so; all of them must be there. */
+static bool load_embed(const struct cld_guest_config *config, cld_embed_start_fn **start) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/_cl_driver_embed.so", config->directory) < 0)
+        return false;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    free(path);
+    if (!library) {
+        cld_log(1, "%s", dlerror());
+        return false;
+    }
+    *start = (cld_embed_start_fn *)(uintptr_t)dlsym(library, "cld_embed_start");
+    embed_serve = (cld_embed_serve_fn *)(uintptr_t)dlsym(library, "cld_embed_serve");
+    embed_usable = (cld_embed_usable_fn *)(uintptr_t)dlsym(library, "cld_embed_usable");
+    embed_fork = (cld_embed_fork_fn *)(uintptr_t)dlsym(library, "cld_embed_fork");
+    return *start && embed_serve && embed_usable && embed_fork;
+}
+
+struct starting {
+    const struct cld_guest_config *config;
+    bool join;
+    bool good;
+};
+
+static void start_embed(void *argument) {
+    struct starting *starting = argument;
+    const struct cld_guest_config *config = starting->config;
+    struct cld_embed_config embed = {
+        .join = starting->join,
+        .python = config->python,
+        .home = config->home,
+        .stdlib_count = config->stdlib_count,
+        .stdlib = config->stdlib,
+        .path_count = config->path_count,
+        .path = config->path,
+        .answer = append,
+        .spawn = cld_spawn,
+        .log = log_text,
+    };
+    cld_embed_start_fn *start;
+    starting->good = load_embed(config, &start) && start(&embed) == 0;
+}
+
+/* Joins the process's own Python, which is of our version and initialised. */
+static bool join(const struct cld_guest_config *config) {
+    struct starting starting = {config, true, false};
+    start_embed(&starting); /* in this thread, which may hold the GIL */
+    return starting.good;
+}
+
+static int names_libpython(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size, (void)data;
+    const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    return slash && !strncmp(slash, "/libpython", 10);
+}
+
+/* Starts a Python in a process that has none. Extension modules find libpython's symbols only if it is
+ * global, which ICD loaders' RTLD_LOCAL prevents for whatever we are linked to: so it is opened here. */
+static enum way embed(const struct cld_guest_config *config) {
+    if (!*config->libpython || dl_iterate_phdr(names_libpython, NULL))
+        return FAILED;
+    void *libpython = dlopen(config->libpython, RTLD_NOW | RTLD_GLOBAL);
+    if (!libpython) {
+        cld_log(1, "%s", dlerror());
+        return FAILED;
+    }
+    struct starting starting = {config, false, false};
+    return cld_with_stack(start_embed, &starting) && starting.good ? EMBEDDED : FAILED;
+}
+
+static enum way decide(const struct cld_guest_config *config) {
+    if (!config)
+        return FAILED;
+    bool automatic = cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto");
+    if (cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "process"))
+        return PROCESS;
+    const char *(*get_version)(void) = (const char *(*)(void))(uintptr_t)process_symbol("Py_GetVersion");
+    enum way found = FAILED;
+    if (get_version) {
+        const char *version = get_version();
+        size_t length = strlen(config->version);
+        bool same = !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
+        int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
+        if (same && initialised && initialised() && join(config))
+            found = JOINED;
+        else
+            cld_log(1, "the process's Python %.8s cannot be joined", version);
+    } else {
+        found = embed(config);
+    }
+    return found == FAILED && automatic ? PROCESS : found;
+}
+
+static void before_fork(void) {
+    /* A Python host forks with the GIL held, and whoever holds the lock may be waiting for it. */
+    lock_held_for_fork = way == JOINED || way == UNDECIDED ? !pthread_mutex_trylock(&lock)
+                                                            : !pthread_mutex_lock(&lock);
+    if (way == EMBEDDED)
+        embed_fork(0);
+    else if (way == PROCESS)
+        cld_process_before_fork();
+}
+
+static void after_fork_in_parent(void) {
+    if (way == EMBEDDED)
+        embed_fork(1);
+    else if (way == PROCESS)
+        cld_process_after_fork(false);
+    if (lock_held_for_fork)
+        pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void) {
+    if (way == EMBEDDED)
+        embed_fork(2);
+    else if (way == PROCESS)
+        cld_process_after_fork(true);
+    else if (!lock_held_for_fork && way == UNDECIDED)
+        way = FAILED; /* another thread was starting Python: half of it is here, and nobody to finish it */
+    pthread_mutex_init(&lock, NULL);
+}
+
+/* Takes the lock without waiting for it under the GIL. */
+static void lock_decision(void) {
+    if (!pthread_mutex_trylock(&lock))
+        return;
+    void *(*save)(void) = (void *(*)(void))(uintptr_t)process_symbol("PyEval_SaveThread");
+    void (*restore)(void *) = (void (*)(void *))(uintptr_t)process_symbol("PyEval_RestoreThread");
+    void *state = save && restore && holds_gil() ? save() : NULL;
+    pthread_mutex_lock(&lock);
+    if (state)
+        restore(state);
+}
+
+static enum way decided(const struct cld_guest_config *config) {
+    if (way == UNDECIDED) {
+        lock_decision();
+        if (way == UNDECIDED) {
+            static bool registered;
+            if (!registered)
+                registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+            way = decide(config);
+            cld_log(2, "Python is %s",
+                    (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return way;
+}
+
+struct serving {
+    const struct cld_msg *request;
+    struct cld_msg *answer;
+    bool good;
+};
+
+static void serve(void *argument) {
+    struct serving *serving = argument;
+    serving->good = !embed_serve(serving->request->data, serving->request->size, serving->answer) &&
+                    serving->answer->size && !serving->answer->failed;
+}
+
+bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer) {
+    const struct cld_guest_config *config = cld_guest_config();
+    struct serving serving = {request, answer, false};
+    switch (decided(config)) {
+    case PROCESS:
+        return cld_process_exchange(config, request, answer);
+    case JOINED:
+        if (!embed_usable()) {
+            cld_log(1, "the host's Python has ended");
+            return false;
+        }
+        if (holds_gil()) { /* another thread could not get it while this one waits */
+            serve(&serving);
+            return serving.good;
+        }
+        return cld_with_stack(serve, &serving) && serving.good;
+    case EMBEDDED:
+        if (!embed_usable()) {
+            cld_log(1, "somebody has ended the embedded Python");
+            return false;
+        }
+        return cld_with_stack(serve, &serving) && serving.good;
+    default:
+        cld_log(1, "there is no Python");
+        return false;
+    }
+}

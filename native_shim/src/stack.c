@@ -1,0 +1,66 @@
+/* Python wants more stack than some threads of hosts have. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "guest.h"
+#include "log.h"
+
+enum { ENOUGH = 512 << 10, OWN = 16 << 20 };
+
+/* Bytes between here and the end of this thread's stack; 0 on a stack that is not the thread's (a coroutine's,
+ * a signal handler's), of which nothing is known. */
+static size_t stack_left(void) {
+    static __thread uintptr_t low, high;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (!high) {
+        pthread_attr_t attributes;
+        void *address;
+        size_t size, guard = 0;
+        if (pthread_getattr_np(pthread_self(), &attributes))
+            return 0;
+        if (!pthread_attr_getstack(&attributes, &address, &size)) {
+            pthread_attr_getguardsize(&attributes, &guard);
+            low = (uintptr_t)address + guard;
+            high = (uintptr_t)address + size;
+        }
+        pthread_attr_destroy(&attributes);
+    }
+    return here > low && here <= high ? here - low : 0;
+}
+
+struct call {
+    void (*function)(void *argument);
+    void *argument;
+};
+
+static void *run(void *argument) {
+    struct call *call = argument;
+    call->function(call->argument);
+    return NULL;
+}
+
+bool cld_with_stack(void (*function)(void *argument), void *argument) {
+    if (stack_left() >= ENOUGH) {
+        function(argument);
+        return true;
+    }
+    struct call call = {function, argument};
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, OWN);
+    sigfillset(&all); /* the host's signals go to the host's threads */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&thread, &attributes, run, &call);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error) {
+        cld_log(1, "no thread for Python: error %d", error);
+        return false;
+    }
+    pthread_join(thread, NULL);
+    return true;
+}
