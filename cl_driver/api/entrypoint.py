@@ -43,7 +43,6 @@ CHAPTERS = {
         "clGetKernelInfo",
         "clGetKernelArgInfo",
         "clGetKernelWorkGroupInfo",
-        "clGetKernelSubGroupInfo",
     ),
 }
 _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}

@@ -1,0 +1,59 @@
+"""Chapter 5.9.4: kernel queries. A kernel has no peer: it is its program's, whose executable cannot change
+while kernels are attached, and its place among the executable's kernels."""
+
+from __future__ import annotations
+
+from cl_driver.api.entrypoint import entrypoint
+from cl_driver.api.errors import CLError, require
+from cl_driver.api.generated import enums as cl
+from cl_driver.api.info import answer, size, string, uint, ulong
+from cl_driver.api.program import SOURCE, Program
+
+
+def _kernel(program: Program, index: int):
+    require(program.built, cl.CL_INVALID_KERNEL, "the kernel's program is no longer built")
+    return program.built.executable.kernels[index]
+
+
+# What the C side does not know: CL_KERNEL_FUNCTION_NAME and the rest are answered there.
+KERNEL_INFO = {
+    # "For kernels not created from OpenCL C source and the clCreateProgramWithSource API call the string
+    # returned from this query will be empty."
+    cl.CL_KERNEL_ATTRIBUTES: string(
+        lambda program, kernel: kernel.attributes if program.origin == SOURCE else ""
+    ),
+}
+
+# Others are answered by the C side, which has them for its own use.
+WORK_GROUP_INFO = {
+    cl.CL_KERNEL_PRIVATE_MEM_SIZE: ulong(lambda kernel: kernel.private_size),
+}
+
+ARG_INFO = {
+    cl.CL_KERNEL_ARG_ADDRESS_QUALIFIER: uint(lambda arg: arg.address_qualifier),
+    cl.CL_KERNEL_ARG_ACCESS_QUALIFIER: uint(lambda arg: arg.access_qualifier),
+    cl.CL_KERNEL_ARG_TYPE_NAME: string(lambda arg: arg.type_name),
+    cl.CL_KERNEL_ARG_TYPE_QUALIFIER: ulong(lambda arg: arg.type_qualifier),
+    cl.CL_KERNEL_ARG_NAME: string(lambda arg: arg.name),
+}
+
+
+@entrypoint("clGetKernelInfo", Program)
+def get_kernel_info(program: Program, index: int, param_name: int):
+    return (answer(KERNEL_INFO, param_name, program, _kernel(program, index)),)
+
+
+@entrypoint("clGetKernelWorkGroupInfo", Program)
+def get_kernel_work_group_info(program: Program, index: int, param_name: int):
+    return (answer(WORK_GROUP_INFO, param_name, _kernel(program, index)),)
+
+
+@entrypoint("clGetKernelArgInfo", Program)
+def get_kernel_arg_info(program: Program, index: int, arg_index: int, param_name: int):
+    arg = _kernel(program, index).args[arg_index]
+    # "CL_INVALID_VALUE if param_name is not valid"
+    require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
+    # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel."
+    if not arg.known:
+        raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
+    return (answer(ARG_INFO, param_name, arg),)

@@ -1,0 +1,137 @@
+"""Chapters 5.8.1 to 5.8.3: program objects and how they come to be."""
+
+from __future__ import annotations
+
+from cl_driver.api.context import Context
+from cl_driver.api.entrypoint import adopt, entrypoint
+from cl_driver.api.errors import CLError, require
+from cl_driver.api.generated import enums as cl
+
+SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
+
+
+class DeviceBuild:
+    """What a program has for one device.
+
+    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library; executable:
+    of a built program, or of a binary that waits for clBuildProgram.
+    """
+
+    __slots__ = ("binary", "binary_type", "executable", "log", "options", "spirv", "status")
+
+    def __init__(self):
+        self.status = cl.CL_BUILD_NONE
+        self.log = ""
+        self.options = ""
+        self.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE
+        self.spirv: bytes | None = None
+        self.executable = None
+        self.binary = b""  # kept once asked for
+
+    @property
+    def is_built(self) -> bool:
+        """True if kernels can be made of it."""
+        return self.executable is not None and self.status == cl.CL_BUILD_SUCCESS
+
+
+class Program:
+    """A program object.
+
+    origin: SOURCE, IL, BINARY or LINKED; builds: by device key, in the order of CL_PROGRAM_DEVICES.
+    """
+
+    invalid = cl.CL_INVALID_PROGRAM
+
+    def __init__(self, context: Context, origin: str, devices=None):
+        self.context = context
+        self.origin = origin
+        self.source = b""
+        self.il: bytes | None = None
+        self.spec_sizes: dict[int, int] = {}
+        self.specialisation: dict[int, bytes] = {}
+        self.builds = {key: DeviceBuild() for key in (context.devices if devices is None else devices)}
+        self.job = None  # what build_run is to do, while the status is CL_BUILD_IN_PROGRESS
+
+    def build_of(self, device: int) -> DeviceBuild:
+        """The build for a device of the program; CL_INVALID_DEVICE for others."""
+        require(device in self.builds, cl.CL_INVALID_DEVICE, "not a device of the program")
+        return self.builds[device]
+
+    @property
+    def built(self) -> DeviceBuild | None:
+        """The first build that kernels can be made of."""
+        return next((build for build in self.builds.values() if build.is_built), None)
+
+
+@entrypoint("clCreateProgramWithSource", Context)
+def create_program_with_source(context: Context, strings: list):
+    program = Program(context, SOURCE)
+    # "The source string returned is a concatenation of all source strings [...]. The concatenation strips any
+    # nulls in the original source strings."
+    program.source = b"".join(strings).replace(b"\0", b"")
+    return (adopt(program),)
+
+
+@entrypoint("clCreateProgramWithIL", Context)
+def create_program_with_il(context: Context, il: bytes):
+    from cl_driver.api.il import ILError, scan
+
+    program = Program(context, IL)
+    # "CL_INVALID_VALUE if the length-byte block of memory pointed to by il does not contain well-formed
+    # intermediate language input that can be consumed by the OpenCL runtime."
+    try:
+        _, program.spec_sizes = scan(il)
+    except ILError as error:
+        raise CLError(cl.CL_INVALID_VALUE, str(error)) from error
+    program.il = il
+    return (adopt(program),)
+
+
+@entrypoint("clCreateProgramWithBinary", Context)
+def create_program_with_binary(context: Context, devices: list, binaries: list):
+    """Returns (key or 0, status of each binary): the host gets the statuses also where the call fails."""
+    from cl_driver.api.program_binary import unpack
+
+    program = Program(context, BINARY, devices)
+    statuses = []
+    for device, binary in zip(devices, binaries, strict=True):
+        build = program.builds[device]
+        try:
+            build.binary_type, build.options, build.spirv, build.executable = unpack(binary)
+            build.binary = binary
+            statuses.append(cl.CL_SUCCESS)
+        except CLError as error:
+            statuses.append(error.code)
+    # "CL_INVALID_BINARY if an invalid program binary was encountered for any device. binary_status will
+    # return specific status for each device."
+    return (0 if any(statuses) else adopt(program), statuses)
+
+
+@entrypoint("clCreateProgramWithBuiltInKernels", Context)
+def create_program_with_built_in_kernels(context: Context, devices: list, kernel_names: bytes):
+    # "CL_INVALID_VALUE if [...] kernel_names contains a kernel name that is not supported by any of the
+    # devices in device_list": there are no built-in kernels.
+    raise CLError(cl.CL_INVALID_VALUE, f"{kernel_names.decode(errors='replace')}: no such built-in kernel")
+
+
+@entrypoint("clSetProgramSpecializationConstant", Program)
+def set_program_specialization_constant(program: Program, spec_id: int, value: bytes):
+    # "CL_INVALID_PROGRAM if program is not a valid program object created from an intermediate language (e.g.
+    # SPIR-V)".
+    require(program.il is not None, cl.CL_INVALID_PROGRAM, "the program was not made from IL")
+    # "CL_INVALID_SPEC_ID if spec_id is not a valid specialization constant identifier."
+    require(spec_id in program.spec_sizes, cl.CL_INVALID_SPEC_ID, f"no constant has the id {spec_id}")
+    # "CL_INVALID_VALUE if spec_size does not match the size of the specialization constant in the module".
+    size = program.spec_sizes[spec_id]
+    require(len(value) == size, cl.CL_INVALID_VALUE, f"the constant has {size} bytes")
+    program.specialisation[spec_id] = value
+
+
+@entrypoint("clUnloadCompiler")
+def unload_compiler():
+    import sys
+
+    # Only if something was built: otherwise there are no compiler processes to end.
+    client = sys.modules.get("cl_driver.jit.client")
+    if client:
+        client.unload()

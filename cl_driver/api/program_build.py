@@ -1,0 +1,250 @@
+"""Chapters 5.8.4 and 5.8.5: build, compile, link.
+
+Each call comes in two parts. The first checks everything that the call itself must report, marks the builds
+as in progress and leaves a job; "build_run" then does the job and blocks until it is done. The C side makes
+the second call itself, or on a thread of its own that calls pfn_notify afterwards.
+"""
+
+from __future__ import annotations
+
+import _thread
+
+from cl_driver.api.context import Context
+from cl_driver.api.entrypoint import adopt, entrypoint, peer
+from cl_driver.api.errors import CLError, require
+from cl_driver.api.generated import enums as cl
+from cl_driver.api.program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
+from cl_driver.frontend import options as compiler_options
+
+# Of changes of a build's status to "in progress": two threads may build one program.
+_starting = _thread.allocate_lock()
+
+_OPTION_ERRORS = {
+    compiler_options.BUILD: cl.CL_INVALID_BUILD_OPTIONS,
+    compiler_options.COMPILE: cl.CL_INVALID_COMPILER_OPTIONS,
+    compiler_options.LINK: cl.CL_INVALID_LINKER_OPTIONS,
+}
+
+
+def _options(text: bytes | None, stage: str) -> tuple[str, compiler_options.BuildOptions]:
+    """"If options is a NULL pointer then it will have the same result as the empty string." """
+    decoded = (text or b"").decode("utf-8", "surrogateescape")
+    try:
+        return decoded, compiler_options.parse(decoded, stage)
+    except compiler_options.OptionError as error:
+        raise CLError(_OPTION_ERRORS[stage], str(error)) from error
+
+
+def _start(program: Program, builds: list[DeviceBuild], options: str, job) -> None:
+    """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts."""
+    with _starting:
+        # "CL_INVALID_OPERATION if the build of a program executable for any of the devices listed in
+        # device_list by a previous call to clBuildProgram for program has not completed."
+        busy = any(build.status == cl.CL_BUILD_IN_PROGRESS for build in program.builds.values())
+        require(not busy, cl.CL_INVALID_OPERATION, "an earlier build has not completed")
+        for build in builds:
+            build.status = cl.CL_BUILD_IN_PROGRESS
+            build.options = options
+            build.log = ""
+        program.job = job
+
+
+@entrypoint("clBuildProgram", Program)
+def build_program(program: Program, devices: list | None, options: bytes | None):
+    text, parsed = _options(options, compiler_options.BUILD)
+    builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
+    if program.origin == BINARY:
+        # "If program is created with clCreateProgramWithBinary, then the program binary must be an executable
+        # binary (not a compiled binary or library)." "CL_INVALID_BINARY if program is created with
+        # clCreateProgramWithBinary and devices listed in device_list do not have a valid program binary
+        # loaded."
+        for build in builds:
+            require(build.executable, cl.CL_INVALID_BINARY, "the program's binary is not an executable")
+        # "If the program was created using clCreateProgramWithBinary and options is a NULL pointer, the
+        # program will be built as if options were the same as when the program binary was originally built."
+        if options is None:
+            text = builds[0].options
+        _start(program, builds, text, lambda: _rebuild_binaries(builds))
+        return
+    # "CL_INVALID_OPERATION if program was not created with clCreateProgramWithSource, clCreateProgramWithIL
+    # or clCreateProgramWithBinary."
+    require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
+    source, il, specialisation = program.source, program.il, dict(program.specialisation)
+
+    def job():
+        from cl_driver.jit import client
+
+        if il is None:
+            executable, log = client.build_source(source, text)
+        else:
+            executable, log = client.build([il], text, specialisation)
+        return _finish_executable(builds, executable, log, cl.CL_BUILD_PROGRAM_FAILURE)
+
+    _start(program, builds, text, job)
+
+
+def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
+    """Executable binaries: as they are if they are for this CPU, else made anew from their SPIR-V."""
+    from cl_driver.jit import client
+
+    status = cl.CL_SUCCESS
+    target = client.service().target.key
+    rebuilt: dict[bytes, tuple] = {}
+    for build in builds:
+        executable, log = build.executable, ""
+        if executable.target != target:
+            key = executable.options.encode("utf-8", "surrogateescape") + b"\0" + executable.il
+            if key not in rebuilt:
+                rebuilt[key] = client.build([executable.il], executable.options)
+            executable, log = rebuilt[key]
+            build.binary = b""
+        status = _finish_executable([build], executable, log, cl.CL_BUILD_PROGRAM_FAILURE) or status
+    return status
+
+
+@entrypoint("clCompileProgram", Program)
+def compile_program(program: Program, devices: list | None, options: bytes | None, headers: list):
+    """headers: [[include name, key of the program], ...]."""
+    text, parsed = _options(options, compiler_options.COMPILE)
+    builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
+    # "CL_INVALID_OPERATION if program has no source or IL available".
+    require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
+    sources: dict[str, bytes] = {}
+    if program.origin == SOURCE:
+        for name, key in headers:
+            # "If multiple entries in header_include_names refer to the same header name, the first one
+            # encountered will be used."
+            sources.setdefault(name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
+    source, il, specialisation = program.source, program.il, dict(program.specialisation)
+
+    def job():
+        from cl_driver.jit import client
+
+        if il is None:
+            result = client.compile_source(source, text, sources)
+            spirv, log = result.il, result.log
+        elif specialisation:
+            spirv, log = client.specialise(il, specialisation, text)
+        else:
+            spirv, log = il, ""
+        return _finish_object(
+            builds, cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, spirv, log, cl.CL_COMPILE_PROGRAM_FAILURE
+        )
+
+    _start(program, builds, text, job)
+
+
+@entrypoint("clLinkProgram", Context)
+def link_program(context: Context, devices: list | None, options: bytes | None, programs: list):
+    """Returns (key of the new program, its devices' keys)."""
+    text, parsed = _options(options, compiler_options.LINK)
+    # "This option must be specified with the create-library option."
+    consistent = parsed.create_library or not parsed.enable_link_options
+    require(consistent, cl.CL_INVALID_LINKER_OPTIONS, "-enable-link-options without -create-library")
+    inputs = [peer(key, Program) for key in programs]
+    for program in inputs:
+        # "CL_INVALID_OPERATION if the compilation or build of a program executable for any of the devices
+        # listed in device_list by a previous call to clCompileProgram or clBuildProgram for program has not
+        # completed."
+        busy = any(build.status == cl.CL_BUILD_IN_PROGRESS for build in program.builds.values())
+        require(not busy, cl.CL_INVALID_OPERATION, "the compilation of an input has not completed")
+    linked = [key for key in (devices or context.devices) if _to_link(inputs, key)]
+    # "CL_INVALID_OPERATION if the rules for devices containing compiled binaries or libraries as described in
+    # input_programs argument above are not followed": at least one device must have something to link.
+    require(linked, cl.CL_INVALID_OPERATION, "no device has compiled binaries of the inputs")
+    result = Program(context, LINKED, list(context.devices) if devices is None else devices)
+    builds = [result.builds[key] for key in linked]
+    # One set of modules: every device of this driver runs the same code, whichever it was compiled for.
+    parts = [program.builds[linked[0]] for program in inputs]
+    modules = [part.spirv for part in parts]
+    all_options = _with_common_options(text, [part.options for part in parts])
+
+    def job():
+        from cl_driver.jit import client
+
+        if parsed.create_library:
+            spirv, log = client.link(modules, all_options)
+            return _finish_object(
+                builds, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY, spirv, log, cl.CL_LINK_PROGRAM_FAILURE
+            )
+        executable, log = client.build(modules, all_options)
+        return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
+
+    _start(result, builds, text, job)
+    return adopt(result), list(result.builds)
+
+
+def _to_link(inputs: list[Program], device: int) -> bool:
+    """True if all inputs have a compiled binary or library for the device, False if none has."""
+    found = [device in program.builds and _is_object(program.builds[device]) for program in inputs]
+    # "All other cases will return a CL_INVALID_OPERATION error."
+    require(all(found) or not any(found), cl.CL_INVALID_OPERATION, "an input was not compiled for a device")
+    return all(found)
+
+
+def _is_object(build: DeviceBuild) -> bool:
+    kinds = (cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY)
+    return build.binary_type in kinds and build.spirv is not None
+
+
+def _with_common_options(link: str, compiled: list[str]) -> str:
+    """The link options, and what every input was compiled with of what matters to code generation."""
+    words = [compiler_options.tokens(text) for text in compiled]
+    flags = [word for word in words[0] if word in CODE_OPTIONS and all(word in other for other in words)]
+    return " ".join([link, *dict.fromkeys(flags)]).strip()
+
+
+# Compile options that also concern what is made of the SPIR-V later, and are link options as well.
+CODE_OPTIONS = frozenset(
+    (
+        "-cl-denorms-are-zero",
+        "-cl-fast-relaxed-math",
+        "-cl-finite-math-only",
+        "-cl-kernel-arg-info",
+        "-cl-mad-enable",
+        "-cl-no-signed-zeros",
+        "-cl-opt-disable",
+        "-cl-unsafe-math-optimizations",
+    )
+)
+
+
+def _finish_executable(builds, executable, log: str, failure: int) -> int:
+    for build in builds:
+        build.spirv = None
+        build.executable = executable
+        build.binary_type = (
+            cl.CL_PROGRAM_BINARY_TYPE_EXECUTABLE if executable else cl.CL_PROGRAM_BINARY_TYPE_NONE
+        )
+    return _finish(builds, executable is not None, log, failure)
+
+
+def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: int) -> int:
+    for build in builds:
+        build.executable = None
+        build.spirv = spirv
+        build.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE if spirv is None else kind
+        build.binary = b""
+    return _finish(builds, spirv is not None, log, failure)
+
+
+def _finish(builds, success: bool, log: str, failure: int) -> int:
+    for build in builds:
+        build.log = log
+        build.status = cl.CL_BUILD_SUCCESS if success else cl.CL_BUILD_ERROR
+    return cl.CL_SUCCESS if success else failure
+
+
+@entrypoint("build_run", Program)
+def build_run(program: Program):
+    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Returns its status."""
+    job, program.job = program.job, None
+    require(job, cl.CL_INVALID_OPERATION, "no build was started")
+    try:
+        return (job(),)
+    finally:
+        # Whatever happened, nobody is left waiting for a build that no longer runs.
+        for build in program.builds.values():
+            if build.status == cl.CL_BUILD_IN_PROGRESS:
+                build.status = cl.CL_BUILD_ERROR
+                build.log = build.log or "The build ended by an error of the driver; see CL_DRIVER_LOG.\n"
