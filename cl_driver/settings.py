@@ -7,24 +7,33 @@ driver reads the environment; passes get an options object and read nothing at a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
 class Setting:
-    """One environment variable.
+    """One environment variable. (A plain class: dataclasses would cost the host's process 12 ms to import.)
 
-    type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1) or "choice".
+    type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1), "choice".
     default: as text; "" where something else decides, which the sentence says.
     in_key: whether it changes what the compiler makes, and so enters the compile-cache key.
     """
 
-    name: str
-    type: str
-    default: str
-    sentence: str
-    in_key: bool = False
-    choices: tuple[str, ...] = ()
+    __slots__ = ("choices", "default", "in_key", "name", "sentence", "type")
+
+    def __init__(
+        self,
+        name: str,
+        type: str,
+        default: str,
+        sentence: str,
+        in_key: bool = False,
+        choices: tuple[str, ...] = (),
+    ):
+        self.name = name
+        self.type = type
+        self.default = default
+        self.sentence = sentence
+        self.in_key = in_key
+        self.choices = choices
 
 
 _ROWS = (
@@ -96,6 +105,8 @@ _ROWS = (
         "4G",
         "Bytes of memory that a compiler process may take; 0 for no limit.",
     ),
+    Setting("CL_DRIVER_COMPILE_IDLE", "integer", "60", "Seconds that an idle compiler process stays."),
+    Setting("CL_DRIVER_JIT_DEBUG", "string", "", "Who is told of loaded kernels: gdb, perf, or gdb,perf."),
     Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
     Setting(
         "CL_DRIVER_ICD2",

@@ -181,30 +181,39 @@ NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
 
 class Executable(_Record):
     """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
-    that it was made for; options: as given to the build; il: the program's SPIR-V, linked, before
-    specialisation, so that a binary made for another CPU can be built again."""
+    that it was made for; options: as given to the build; modules: the program's SPIR-V, before linking and
+    specialisation, and specialisation [[SpecId, bytes]]: what it takes to build it again for another CPU."""
 
     FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list,
-              il=_bytes)  # fmt: skip
+              modules=_list, specialisation=_list)  # fmt: skip
     __slots__ = tuple(FIELDS)
 
     def to_values(self) -> list:
         return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
-                self.globals.to_values(), self.il]  # fmt: skip
+                self.globals.to_values(), self.modules, self.specialisation]  # fmt: skip
 
     @classmethod
     def from_values(cls, values: list) -> Executable:
         self = super().from_values(values)
         self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
         self.globals = Globals.from_values(self.globals)
-        if not all(map(_bytes, self.objects)):
-            raise ExecutableError("malformed Executable.objects")
+        if not all(map(_bytes, self.objects)) or not all(map(_bytes, self.modules)):
+            raise ExecutableError("malformed Executable.objects or modules")
+        for pair in self.specialisation:
+            if type(pair) is not list or len(pair) != 2 or not _small(pair[0]) or not _bytes(pair[1]):
+                raise ExecutableError("malformed Executable.specialisation")
         for kernel in self.kernels:
             if kernel.object_index >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
             raise ExecutableError("two kernels have one name")
         return self
+
+    def add(self, info: KernelInfo, data: bytes) -> None:
+        """Appends a kernel and its object."""
+        info.object_index = len(self.objects)
+        self.kernels.append(info)
+        self.objects.append(data)
 
     def kernel(self, name: str) -> KernelInfo | None:
         """The kernel of that name."""

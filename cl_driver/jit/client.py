@@ -1,0 +1,273 @@
+"""The compile service as the control plane sees it: cache first, then compiler processes.
+
+Runs in the host's process or in the runtime process; never imports llvmlite or numpy, and what only a cache
+miss needs (sockets, threads) only then. Any thread may call any function here. After a fork the child starts
+its own compiler processes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from cl_driver import settings
+from cl_driver.jit import identity, wire
+from cl_driver.jit.cache import Cache, default_folder, digest
+from cl_driver.jit.errors import CompileError
+from cl_driver.jit.executable import Executable, ExecutableError, KernelInfo
+from cl_driver.jit.target import Target, host_target
+
+# A program of fewer instructions than this is compiled where it was read: to hand its kernels to other
+# processes would take longer.
+_FINISH_ALONE = 600
+
+# Preprocessor text that makes the same source mean something else at another time.
+_UNCACHEABLE = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
+
+
+class SourceResult:
+    """il: SPIR-V, or None if the source does not compile; log: what the compiler said, warnings too."""
+
+    __slots__ = ("il", "log")
+
+    def __init__(self, il: bytes | None, log: str):
+        self.il = il
+        self.log = log
+
+
+class Service:
+    """One per process. pid: of the process that may use it."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+        self.target: Target = host_target(
+            settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH") or 0
+        )
+        folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
+        self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
+        self._settings = dict(settings.key_values())
+        self._key = "\0".join(f"{name}={value}" for name, value in self._settings.items())
+        self._settings["CL_DRIVER_DUMP"] = self._dump = settings.text("CL_DRIVER_DUMP")
+        self._inprocess = settings.text("CL_DRIVER_COMPILE") == "inprocess"
+        self._pools: list = []
+
+    # Keys.
+
+    def _digest(self, what: str, options: str, *parts: bytes) -> str:
+        common = (what, identity.compiler(), self.target.key, self._key, options)
+        return digest(*(text.encode("utf-8", "surrogateescape") for text in common), *parts)
+
+    def _source_key(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> str | None:
+        if any(word in source for word in _UNCACHEABLE) or self._dump:
+            return None
+        parts = [source]
+        for name in sorted(headers):
+            parts += [name.encode("utf-8", "surrogateescape"), headers[name]]
+        if b"include" in source or "-I" in options or "-include" in options:
+            parts.append(os.fsencode(_cwd()))  # relative folders start there
+        return self._digest(what, options, *parts)
+
+    # The cache.
+
+    def _load(self, key: str | None) -> tuple[str, bytes] | None:
+        """Log and result of an entry whose source files are still what they were."""
+        entry = self.cache.load(key) if key else None
+        if entry is None:
+            return None
+        try:
+            dependencies, log, result = wire.decode(entry)
+        except ValueError:
+            return None
+        return (log, result) if all(_content(path) == content for path, content in dependencies) else None
+
+    def _store(self, key: str | None, dependencies: list[str], log: str, result: bytes) -> None:
+        if key:
+            known = [[path, _content(path)] for path in dependencies]
+            self.cache.store(key, wire.encode([known, log, result]))
+
+    # Processes.
+
+    def _pool(self):
+        if not self._pools:
+            from cl_driver.jit.pool import Pool
+
+            self._pools.append(Pool(len(os.sched_getaffinity(0))))
+        return self._pools[0]
+
+    def _job(self, options: str) -> dict:
+        target = self.target.to_values()
+        return {"target": target, "options": options, "settings": self._settings, "cwd": _cwd()}
+
+    def _deadline(self) -> float:
+        limit = settings.integer("CL_DRIVER_COMPILE_TIMEOUT")
+        return time.monotonic() + limit if limit else float("inf")
+
+    def _run(self, requests: list[list], deadline: float) -> list:
+        if self._inprocess:
+            from cl_driver.jit import jobs
+
+            return [jobs.run(*request) for request in requests]
+        return self._pool().run(requests, deadline)
+
+    def _start_more(self, kernels: int) -> None:
+        """Has processes warm up, while the first one reads the program, if its kernels will need them."""
+        if kernels > 1 and not self._inprocess:
+            self._pool().start(kernels)
+
+    # Operations.
+
+    def compile_source(self, source: bytes, options: str, headers: dict[str, bytes]) -> SourceResult:
+        key = self._source_key("compile", source, options, headers)
+        found = self._load(key)
+        if found:
+            return SourceResult(found[1], found[0])
+        try:
+            request = ["compile_source", self._job(options), source, headers]
+            [(il, log, dependencies)] = self._run([request], self._deadline())
+        except CompileError as error:
+            return SourceResult(None, str(error))
+        if il is not None:
+            self._store(key, dependencies, log, il)
+        return SourceResult(il, log)
+
+    def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
+        try:
+            [(il, log)] = self._run([["link", self._job(options), modules]], self._deadline())
+        except CompileError as error:
+            return None, str(error)
+        return il, log
+
+    def build(
+        self, modules: list[bytes], options: str, specialisation: dict[int, bytes]
+    ) -> tuple[Executable | None, str]:
+        key = None
+        if not self._dump:
+            constants = [part for k in sorted(specialisation) for part in (b"%d" % k, specialisation[k])]
+            key = self._digest("build", options, *constants, b"modules", *modules)
+        finished = self._finished(key)
+        if finished:
+            return finished
+        request = ["prepare", self._job(options), modules, specialisation, self._finish()]
+        return self._build(key, request)
+
+    def build_source(
+        self, source: bytes, options: str, headers: dict[str, bytes]
+    ) -> tuple[Executable | None, str]:
+        key = self._source_key("build", source, options, headers)
+        finished = self._finished(key)
+        if finished:
+            return finished
+        if len(source) > 4000:
+            self._start_more(source.count(b"kernel void"))
+        request = ["build_source", self._job(options), source, headers, self._finish()]
+        return self._build(key, request)
+
+    def _finish(self) -> int:
+        """Programs of at most so many instructions are finished by the process that reads them."""
+        return 1 << 62 if self._inprocess or self._pool().limit == 1 else _FINISH_ALONE
+
+    def _finished(self, key: str | None) -> tuple[Executable, str] | None:
+        """What the cache has."""
+        found = self._load(key)
+        if not found:
+            return None
+        try:
+            return Executable.from_bytes(found[1]), found[0]
+        except ExecutableError:
+            return None
+
+    def _build(self, key: str | None, request: list) -> tuple[Executable | None, str]:
+        deadline, log = self._deadline(), ""
+        try:
+            [answer] = self._run([request], deadline)
+            log = answer["log"]
+            if "kernels" not in answer:
+                return None, log
+            data = answer.get("executable") or self._kernels(request[1], answer, deadline)
+            executable = Executable.from_bytes(data)
+        except (CompileError, ExecutableError) as error:
+            return None, log + str(error)
+        self._store(key, answer.get("dependencies", []), log, data)
+        return executable, log
+
+    def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
+        """Has the kernels of a program compiled, the largest first, and puts them together."""
+        executable = Executable.from_values(answer["program"])
+        order = [name for name, _ in sorted(answer["kernels"], key=lambda kernel: -kernel[1])]
+        specialisation = dict(executable.specialisation)
+        requests = [["kernel", job, executable.modules, specialisation, name] for name in order]
+        results = dict(zip(order, self._run(requests, deadline), strict=True))
+        for name, _ in answer["kernels"]:
+            info, data = results[name]
+            executable.add(KernelInfo.from_values(info), data)
+        return executable.to_bytes()
+
+    def unload(self) -> None:
+        """clUnloadPlatformCompiler: idle compiler processes end."""
+        for pool in self._pools:
+            pool.close()
+
+    def let_go(self) -> None:
+        """In a fork of this service's process: closes its copies of the sockets."""
+        for pool in self._pools:
+            pool.close(inherited=True)
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"  # it was removed
+
+
+def _content(path: str) -> str | None:
+    """The digest of a file; None if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return digest(file.read())
+    except OSError:
+        return None
+
+
+_services: dict[int, Service] = {}
+
+
+def service() -> Service:
+    """This process's service. No lock: one could be held by another thread at the time of a fork."""
+    pid = os.getpid()
+    found = _services.get(pid)
+    if found is None:
+        for old in [key for key in _services if key != pid]:
+            _services.pop(old).let_go()
+        found = _services.setdefault(pid, Service())
+    return found
+
+
+def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None = None) -> SourceResult:
+    """clCompileProgram: OpenCL C to SPIR-V. headers: contents by the names that #include uses."""
+    return service().compile_source(source, options, headers or {})
+
+
+def link(modules: list[bytes], options: str) -> tuple[bytes | None, str]:
+    """clLinkProgram with -create-library: one SPIR-V module of several, and the log; None where it fails."""
+    return service().link(modules, options)
+
+
+def build(
+    modules: list[bytes], options: str, specialisation: dict[int, bytes] | None = None
+) -> tuple[Executable | None, str]:
+    """SPIR-V modules to an executable, and the log; None where it fails."""
+    return service().build(modules, options, specialisation or {})
+
+
+def build_source(
+    source: bytes, options: str, headers: dict[str, bytes] | None = None
+) -> tuple[Executable | None, str]:
+    """compile_source() and build() in one go, the common case: one look into the cache, one process."""
+    return service().build_source(source, options, headers or {})
+
+
+def unload() -> None:
+    """Ends idle compiler processes. The next build starts new ones."""
+    if os.getpid() in _services:
+        service().unload()

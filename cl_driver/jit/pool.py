@@ -1,0 +1,258 @@
+"""Compiler processes: started when there is work, at most one per core, kept for later builds.
+
+Each answers one request at a time. A process that dies loses its request: the build that made it fails with a
+log, unless the process had not begun (then another gets the request), and the next build starts a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+import time
+from collections import deque
+
+from cl_driver import settings, spawn
+from cl_driver.jit import protocol
+from cl_driver.jit.errors import CompileError
+
+_ATTEMPTS = 3  # to hand a request to a process that begins it
+_LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
+
+
+def _configured() -> dict[str, str]:
+    """cl_driver.conf, which the build wrote: the last value of each key; empty where there is none."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for folder in (os.path.join(package, "_native"), os.path.join(os.path.dirname(package), "build", "lib")):
+        try:
+            with open(os.path.join(folder, "cl_driver.conf"), encoding="utf-8") as file:
+                return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+        except OSError:
+            continue
+    return {}
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
+    one that this process contains may be the host program's."""
+    python = _configured().get("python", "")
+    if not os.access(python, os.X_OK):
+        python = sys.executable
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    start = f"import sys; sys.path.insert(0, {root!r}); from {module} import main; main(sys.argv[1:])"
+    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's.
+    return [python, "-I", "-c", start, *arguments]
+
+
+class Process:
+    """One compiler process. sock: to it; pid, and errors, the descriptor of the file that is its stderr: both
+    known when it has sent them, which it does first; started: whether it has begun the request."""
+
+    def __init__(self):
+        limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
+        self.pid, self.errors = 0, -1
+        try:
+            self.sock = spawn.spawn(command("cl_driver.jit.worker", *map(str, limits)))
+        except OSError as error:
+            raise CompileError(f"the compiler process cannot be started: {error}") from error
+        self.started = False
+
+    def send(self, request: list, seconds: float | None) -> None:
+        """seconds: how long this and receive() may take."""
+        self.started = False
+        self.sock.settimeout(seconds)
+        protocol.send(self.sock, request)
+
+    def receive(self) -> list | None:
+        """The answer, or None when the process has only said that it began."""
+        if self.errors < 0:
+            self.pid, self.errors = protocol.receive_hello(self.sock)
+        answer = protocol.receive(self.sock)
+        if answer[0] == protocol.STARTED:
+            self.started = True
+            return None
+        return answer
+
+    def close(self) -> None:
+        """The process ends when it sees this, whatever it is doing."""
+        self.sock.close()
+        if self.errors >= 0:
+            os.close(self.errors)
+            self.errors = -1
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr: LLVM says there why it gives up."""
+        if self.errors < 0:
+            return ""
+        start = max(0, os.fstat(self.errors).st_size - _LAST_WORDS)
+        return os.pread(self.errors, _LAST_WORDS, start).decode("utf-8", "replace").strip()
+
+
+class Pool:
+    """limit: how many processes there may be at once. Any thread may call run()."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self._changed = threading.Condition()
+        self._idle: list[Process] = []
+        self._count = 0
+
+    def _take(self, wait: bool) -> Process | None:
+        """A process for the caller alone; None if there is none at once and it will not wait."""
+        with self._changed:
+            while True:
+                while self._idle:
+                    process = self._idle.pop()
+                    if not protocol.is_closed(process.sock):
+                        return process
+                    process.close()  # it was idle for too long, or was killed
+                    self._count -= 1
+                if self._count < self.limit:
+                    self._count += 1
+                    break
+                if not wait:
+                    return None
+                self._changed.wait()
+        try:
+            return Process()
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify()
+
+    def _give(self, process: Process) -> None:
+        with self._changed:
+            self._idle.append(process)
+            self._changed.notify()
+
+    def _discard(self, process: Process) -> None:
+        process.close()
+        self._forget()
+
+    def start(self, count: int) -> None:
+        """Starts processes up to `count` in all, so that they are warm when work comes. Never waits."""
+        taken = []
+        try:
+            for _ in range(min(count, self.limit)):
+                process = self._take(wait=False)
+                if process is None:
+                    break
+                taken.append(process)
+        finally:
+            for process in taken:
+                self._give(process)
+
+    def run(self, requests: list[list], deadline: float) -> list:
+        """The answers' values, in the order of the requests, done by as many processes as there are.
+
+        deadline: time.monotonic() after which it gives up. CompileError for the first that failed.
+        """
+        return _Run(self, requests, deadline).answers()
+
+    def close(self, inherited: bool = False) -> None:
+        """Ends all idle processes; busy ones belong to their builds. inherited: this process is a fork of the
+        one that started them, and must only let go of its copies of their sockets."""
+        if inherited:
+            for process in self._idle:
+                process.close()
+            return
+        with self._changed:
+            idle, self._idle = self._idle, []
+            self._count -= len(idle)
+            self._changed.notify_all()
+        for process in idle:
+            process.close()
+
+
+class _Run:
+    """The requests of one build on the processes that it could get."""
+
+    def __init__(self, pool: Pool, requests: list[list], deadline: float):
+        self.pool = pool
+        self.requests = requests
+        self.deadline = deadline
+        self.waiting = deque(range(len(requests)))
+        self.attempts = [0] * len(requests)
+        self.results: list = [None] * len(requests)
+        self.busy: dict[int, tuple[Process, int]] = {}
+        self.poll = select.poll()
+
+    def answers(self) -> list:
+        try:
+            while self.waiting or self.busy:
+                self._hand_out()
+                self._collect()
+        finally:
+            # After a failure: what still compiles for this build is of no use to anybody.
+            for process, _ in self.busy.values():
+                self.pool._discard(process)
+        return self.results
+
+    def _hand_out(self) -> None:
+        while self.waiting:
+            process = self.pool._take(wait=not self.busy)
+            if process is None:
+                return
+            index = self.waiting.popleft()
+            self.attempts[index] += 1
+            try:
+                process.send(self.requests[index], self._left())
+            except protocol.Disconnected as error:
+                self.pool._discard(process)
+                self._again(index, error)
+                continue
+            self.busy[process.sock.fileno()] = process, index
+            self.poll.register(process.sock.fileno(), select.POLLIN)
+
+    def _collect(self) -> None:
+        """Waits for at least one answer."""
+        left = self._left()
+        ready = self.poll.poll(None if left is None else left * 1000) if self.busy else []
+        if self.busy and not ready:
+            raise CompileError("the compiler took longer than CL_DRIVER_COMPILE_TIMEOUT allows")
+        for descriptor, _ in ready:
+            process, index = self.busy[descriptor]
+            try:
+                answer = process.receive()
+            except protocol.Disconnected as error:
+                obituary = _obituary(process, self.requests[index])
+                self._release(descriptor)
+                self.pool._discard(process)
+                if process.started:
+                    raise CompileError(obituary) from error
+                self._again(index, error)
+                continue
+            if answer is None:
+                continue
+            self._release(descriptor)
+            self.pool._give(process)
+            if answer[0] != protocol.OK:
+                raise CompileError(answer[1])
+            self.results[index] = answer[1]
+
+    def _left(self) -> float | None:
+        """Seconds until the deadline, None if there is none."""
+        left = self.deadline - time.monotonic()
+        return None if left == float("inf") else max(0.001, left)
+
+    def _release(self, descriptor: int) -> None:
+        del self.busy[descriptor]
+        self.poll.unregister(descriptor)
+
+    def _again(self, index: int, error: Exception) -> None:
+        """The process was gone before it began: nothing is lost yet."""
+        if self.attempts[index] >= _ATTEMPTS:
+            raise CompileError(f"the compiler process does not start: {error}") from error
+        self.waiting.appendleft(index)
+
+
+def _obituary(process: Process, request: list) -> str:
+    """What the log says of a process that died over a request."""
+    what = f" while it compiled kernel '{request[-1]}'" if request[0] == "kernel" else ""
+    words = process.last_words()
+    return f"the compiler process ended unexpectedly{what}" + (f":\n{words}" if words else "")

@@ -1,0 +1,107 @@
+"""A compiler process: `python -m cl_driver.jit.worker`, started by cl_driver/spawn.py with a socket.
+
+It does one job after the other (jit/jobs.py) until its socket closes or it was idle for long, and ends at
+once, in the middle of a compilation too, when whoever started it is gone. Arguments: seconds to stay idle,
+bytes of address space, each 0 for no limit.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+
+from cl_driver.jit import protocol
+from cl_driver.jit.errors import CompileError
+from cl_driver.spawn import CHILD_DESCRIPTOR
+
+
+def _end() -> None:
+    """Ends this process and its children (clang), without asking what other threads are doing."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _watch(sock) -> None:
+    """Waits for the other side to go; nothing else is reported."""
+    poll = select.poll()
+    poll.register(sock, protocol.POLLRDHUP)
+    while True:
+        if poll.poll():
+            _end()
+
+
+def _warm_up() -> None:
+    """Imports what every job needs, while clang or the front end is still busy with the first."""
+    try:
+        from cl_driver.jit import emit, jobs, target
+
+        jobs.pipeline.warm_up()
+        emit.warm_up(target.host_target())
+    except Exception:
+        traceback.print_exc()  # the job that needs it will say it again, in its log
+
+
+def _answer(request: list) -> list:
+    try:
+        from cl_driver.jit import jobs
+
+        return [protocol.OK, jobs.run(*request)]
+    except CompileError as error:
+        return [protocol.FAILED, str(error)]
+    except Exception as error:
+        text = f"internal error of the compiler, please report it: {type(error).__name__}: {error}"
+        return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
+
+
+def serve(sock, idle: float) -> None:
+    """Answers requests until the socket closes or nothing came for `idle` seconds."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    while poll.poll(idle * 1000 if idle else None):
+        try:
+            request = protocol.receive(sock)
+            protocol.send(sock, [protocol.STARTED])
+            protocol.send(sock, _answer(request))
+        except protocol.Disconnected:
+            return
+
+
+def _limit_memory(size: int) -> None:
+    if size:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _greet(sock) -> None:
+    """Makes stderr a file in memory that whoever started this process can read when it is dead."""
+    errors = os.memfd_create("stderr")
+    os.dup2(errors, 2)
+    os.close(errors)
+    protocol.send_hello(sock, os.getpid(), 2)
+
+
+def main(arguments: list[str]) -> None:
+    """Runs until nobody needs this process."""
+    idle, memory = float(arguments[0]), int(arguments[1])
+    os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
+    sock = socket.socket(fileno=CHILD_DESCRIPTOR)
+    _greet(sock)
+    _limit_memory(memory)
+    threading.Thread(target=_watch, args=(sock,), daemon=True).start()
+    threading.Thread(target=_warm_up, daemon=True).start()
+    serve(sock, idle)
+    # The warm-up thread may be inside LLVM: nothing here needs an orderly end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
