@@ -1,0 +1,65 @@
+"""Compiles the builtin library to one SPIR-V module; run when the package is built.
+
+    python -m cl_driver.builtins.build OUTPUT [--clang CLANG]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+SOURCES = pathlib.Path(__file__).parent / "cl"
+CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
+
+# -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic that the passes must undo.
+OPTIONS = (
+    "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O2", "-Wall", "-Wextra", "-Werror",
+    "-mllvm", "-disable-lsr",
+)  # fmt: skip
+
+
+def find_clang() -> str:
+    """The clang to use: $CL_DRIVER_CLANG, or the newest of the names that Debian and others install."""
+    for name in (os.environ.get("CL_DRIVER_CLANG"), *CLANGS):
+        if name and (path := shutil.which(name)):
+            return path
+    raise FileNotFoundError(f"no clang (looked for {', '.join(CLANGS)}): needed to compile the builtin library")
+
+
+def sources() -> list[pathlib.Path]:
+    """Every file that the module depends on; the build compares their times with the output's."""
+    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".cl", ".h", ".inc"))
+
+
+def build(output: pathlib.Path, clang: str | None = None) -> pathlib.Path:
+    """Compile cl/library.cl to `output` (SPIR-V 1.4, 64-bit addresses). Raises CalledProcessError.
+
+    The output appears whole or not at all, so that builds may run side by side.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+        part = pathlib.Path(folder) / output.name
+        subprocess.run(
+            [clang or find_clang(), *OPTIONS, "-c", str(SOURCES / "library.cl"), "-o", str(part)],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        part.replace(output)
+    return output
+
+
+def main() -> None:
+    """Command line of the package's build."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--clang")
+    arguments = parser.parse_args()
+    build(arguments.output, arguments.clang)
+
+
+if __name__ == "__main__":
+    main()

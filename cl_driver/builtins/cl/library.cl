@@ -1,0 +1,27 @@
+/* The whole builtin library: one module. See README.md for the functions, their algorithms and their errors. */
+
+#include "common.h"
+
+#include "poly_f32.h"
+#include "poly_gamma.h"
+
+#include "mid_f64.h"
+
+#define FLOAT_BITS 32
+#include "types.h"
+
+#include "exact.inc"
+#undef FLOAT_BITS
+#define FLOAT_BITS 64
+#include "types.h"
+
+#include "exact.inc"
+
+#include "exp_f32.cl"
+#include "log_f32.cl"
+#include "trig_f32.cl"
+#include "inverse_trig_f32.cl"
+#include "hyperbolic_f32.cl"
+#include "power_f32.cl"
+#include "erf_f32.cl"
+#include "gamma_f32.cl"

@@ -1,0 +1,164 @@
+/* sin, cos, tan, sincos and their forms in multiples of pi, single precision. All work on |x| and put signs back
+ * at the end. r = |x| - k pi/2 in two parts, |r| <= pi/4 (Cody and Waite with fma: the first step is exact);
+ * from REDUCTION_LIMIT_F32 on by integer multiplication with the bits of 2/pi that matter (Payne and Hanek). */
+
+#define REDUCTION_LIMIT_F32 0x1p16f
+#define PI_2_1_F32 0x1.921fb6p0f
+#define PI_2_2_F32 -0x1.777a5cp-25f
+#define PI_2_3_F32 -0x1.ee59dap-50f
+
+/* Bits of 2/pi after the binary point, preceded by 32 zero bits. */
+__constant uint two_over_pi_f32[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
+                                      0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+
+/* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it weighs
+ * between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
+static float reduce_huge_f32(float x, float *low, int *quadrant)
+{
+    uint bits = as_uint(x);
+    uint mantissa = (bits & 0x7fffffu) | 0x800000u;
+    uint e = (bits >> 23) - 150u + 30u; /* the window begins at bit e of the table: 32 zeros, less two quadrant bits */
+    e = e > 136u ? 136u : e;            /* infinity */
+    uint i = e >> 5, shift = 32u - (e & 31u);
+    uint a = two_over_pi_f32[i], b = two_over_pi_f32[i + 1], c = two_over_pi_f32[i + 2], d = two_over_pi_f32[i + 3];
+    ulong w0 = ((((ulong)a << 32) | b) >> shift) & 0xffffffffu;
+    ulong w1 = ((((ulong)b << 32) | c) >> shift) & 0xffffffffu;
+    ulong w2 = ((((ulong)c << 32) | d) >> shift) & 0xffffffffu;
+    ulong product = ((w0 * mantissa) << 32) + w1 * mantissa + ((w2 * mantissa) >> 32);
+    ulong k = (product + 0x2000000000000000UL) >> 62;
+    double r = (double)(long)(product - (k << 62)) * 0x1.921fb54442d18p-62; /* pi/2 * 2^-62 */
+    r = bits >= 0x7f800000u ? NAN_F64 : r;
+    float high = (float)r;
+    *low = (float)(r - (double)high);
+    *quadrant = (int)k;
+    return high;
+}
+
+/* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant count. */
+static inline float reduce_f32(float ax, float *low, int *quadrant)
+{
+    float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
+    float k = t - ROUND_F32;
+    float r1 = FMA(k, -PI_2_1_F32, ax);
+    float high = k * PI_2_2_F32, rest = FMA(k, PI_2_2_F32, -high);
+    float r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
+    *low = FMA(k, -PI_2_3_F32, ((r1 - r) - high) - rest);
+    *quadrant = as_int(t);
+    if (RARELY(ax >= REDUCTION_LIMIT_F32))
+        r = reduce_huge_f32(ax, low, quadrant);
+    return r;
+}
+
+static inline float sin_part_f32(float r, float low)
+{
+    float z = r * r;
+    return r + FMA(z * r, poly_sin_f32(z), low);
+}
+
+/* 1 - z/2 with the rounding error of z/2's subtraction added back. */
+static inline float cos_part_f32(float r, float low)
+{
+    float z = r * r;
+    float half_z = 0.5f * z;
+    float u = 1.0f - half_z;
+    float rest = (1.0f - u) - half_z;
+    return u + (rest + FMA(z * z, poly_cos_f32(z), -r * low));
+}
+
+float __cld_sin_f32(float x)
+{
+    float low;
+    int k;
+    float r = reduce_f32(ABS(x), &low, &k);
+    float result = k & 1 ? cos_part_f32(r, low) : sin_part_f32(r, low);
+    return flip_f32(result, ((uint)k << 30) ^ as_uint(x));
+}
+
+float __cld_cos_f32(float x)
+{
+    float low;
+    int k;
+    float r = reduce_f32(ABS(x), &low, &k);
+    float result = k & 1 ? sin_part_f32(r, low) : cos_part_f32(r, low);
+    return flip_f32(result, (uint)(k + 1) << 30);
+}
+
+float __cld_sincos_f32(float x, __private float *cosval)
+{
+    float low;
+    int k;
+    float r = reduce_f32(ABS(x), &low, &k);
+    float s = sin_part_f32(r, low), c = cos_part_f32(r, low);
+    *cosval = flip_f32(k & 1 ? s : c, (uint)(k + 1) << 30);
+    return flip_f32(k & 1 ? c : s, ((uint)k << 30) ^ as_uint(x));
+}
+
+/* -1 / (high + low), corrected once by the residual. */
+static inline float negative_reciprocal_f32(float high, float low)
+{
+    float y = -1.0f / high;
+    return FMA(y, FMA(y, high, 1.0f) + y * low, y);
+}
+
+float __cld_tan_f32(float x)
+{
+    float low;
+    int k;
+    float r = reduce_f32(ABS(x), &low, &k);
+    float z = r * r;
+    float tail = FMA(z * r, poly_tan_f32(z), FMA(z, low, low));
+    float t = r + tail;
+    float cotangent = negative_reciprocal_f32(t, tail - (t - r));
+    return flip_f32(k & 1 ? cotangent : t, as_uint(x));
+}
+
+/* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
+static inline float reduce_pi_f32(float ax, int *quadrant)
+{
+    float c = FMA(FLOOR(0.5f * ax), -2.0f, ax);
+    float t = FMA(c, 2.0f, ROUND_F32);
+    *quadrant = as_int(t);
+    return FMA(t - ROUND_F32, -0.5f, c);
+}
+
+static inline float sinpi_part_f32(float r)
+{
+    return FMA(r, 0x1.921fb6p1f, r * poly_sinpi_f32(r * r));
+}
+
+static inline float cospi_part_f32(float r)
+{
+    float z = r * r;
+    return FMA(z, poly_cospi_f32(z), 1.0f);
+}
+
+/* Adding +0 turns the -0 of an odd multiple into the +0 that section 7.5.1 asks for. */
+float __cld_sinpi_f32(float x)
+{
+    int k;
+    float r = reduce_pi_f32(ABS(x), &k);
+    float result = k & 1 ? cospi_part_f32(r) : sinpi_part_f32(r);
+    result = flip_f32(result, (uint)k << 30);
+    return flip_f32(r == 0.0f && !(k & 1) ? 0.0f : result, as_uint(x));
+}
+
+float __cld_cospi_f32(float x)
+{
+    int k;
+    float r = reduce_pi_f32(ABS(x), &k);
+    float result = k & 1 ? sinpi_part_f32(r) : cospi_part_f32(r);
+    return flip_f32(result, (uint)(k + 1) << 30) + 0.0f;
+}
+
+/* Zeros and poles alternate in sign: +0, +infinity, -0, -infinity at 0, 1/2, 1, 3/2. */
+float __cld_tanpi_f32(float x)
+{
+    int k;
+    float r = reduce_pi_f32(ABS(x), &k);
+    float tail = r * poly_tanpi_f32(r * r);
+    float t = FMA(r, 0x1.921fb6p1f, tail);
+    float cotangent = negative_reciprocal_f32(t, FMA(r, 0x1.921fb6p1f, -t) + tail);
+    float exact = flip_f32(k & 1 ? INF_F32 : 0.0f, (uint)k << 30);
+    float result = k & 1 ? cotangent : t;
+    return flip_f32(r == 0.0f ? exact : result, as_uint(x));
+}

@@ -1,0 +1,48 @@
+/* The names that the type-generic sources (*.inc) use; included after defining FLOAT_BITS as 32 or 64. */
+#undef T
+#undef I
+#undef U
+#undef AS_T
+#undef AS_I
+#undef AS_U
+#undef NAME
+#undef MANTISSA_BITS
+#undef BIAS
+#undef INF
+#undef NAN_T
+#undef LOCAL
+#undef CONST
+
+#if FLOAT_BITS == 32
+#define T float
+#define I int
+#define U uint
+#define AS_T as_float
+#define AS_I as_int
+#define AS_U as_uint
+#define NAME(function) __cld_##function##_f32
+#define LOCAL(function) function##_f32
+#define CONST(value) value##f
+#define MANTISSA_BITS 23
+#define BIAS 127
+#define INF INF_F32
+#define NAN_T NAN_F32
+#else
+#define T double
+#define I long
+#define U ulong
+#define AS_T as_double
+#define AS_I as_long
+#define AS_U as_ulong
+#define NAME(function) __cld_##function##_f64
+#define LOCAL(function) function##_f64
+#define CONST(value) value
+#define MANTISSA_BITS 52
+#define BIAS 1023
+#define INF INF_F64
+#define NAN_T NAN_F64
+#endif
+
+#define SIGN_BIT ((U)1 << (FLOAT_BITS - 1))
+#define MANTISSA_MASK (((U)1 << MANTISSA_BITS) - 1)
+#define EXPONENT_MASK (~(SIGN_BIT | MANTISSA_MASK))
