@@ -1,0 +1,453 @@
+"""Arithmetic, logical, bit and comparison instructions (SPIR-V 1.6, sections 3.49.13 to 3.49.15)."""
+
+from __future__ import annotations
+
+from ..spirv.enums import Decoration, Op
+from ..spirv.module import Constant, Kind
+from .lanes import MANGLED, form
+from .library_names import library_name
+from .registry import componentwise, lowers
+from .types import element_type, float_text, ir_type
+
+
+def _element(value) -> str:
+    """The LLVM type of one component of a value."""
+    return ir_type(element_type(value.type))
+
+
+# Integer arithmetic. Overflow wraps unless a decoration says that it does not happen.
+
+_INTEGER = {Op.IAdd: "add", Op.ISub: "sub", Op.IMul: "mul"}
+
+
+@componentwise(*_INTEGER)
+def integer_arithmetic(e, f, i, a, b):
+    """OpIAdd, OpISub, OpIMul."""
+    decorations = i.decorations
+    wrap = ""
+    if decorations:
+        if Decoration.NoUnsignedWrap in decorations:
+            wrap = " nuw"
+        if Decoration.NoSignedWrap in decorations:
+            wrap += " nsw"
+    return e.emit(f"{_INTEGER[i.op]}{wrap} {f(_element(i))} {a}, {b}")
+
+
+@componentwise(Op.SNegate)
+def negate(e, f, i, a):
+    """OpSNegate."""
+    return e.emit(f"sub {f(_element(i))} {'zeroinitializer' if f.count else 0}, {a}")
+
+
+_DIVISIONS = {Op.UDiv: "udiv", Op.SDiv: "sdiv", Op.UMod: "urem", Op.SRem: "srem", Op.SMod: "srem"}
+
+
+@componentwise(*_DIVISIONS)
+def integer_division(e, f, i, a, b):
+    """OpUDiv, OpSDiv, OpUMod, OpSRem, OpSMod.
+
+    A division that the CPU would trap on (by zero, or of the least integer by -1) has an undefined result in
+    OpenCL C but must not raise a signal: the divisor is replaced by 1.
+    """
+    opcode = _DIVISIONS[i.op]
+    divisor = _guarded_divisor(e, f, i, a, b, signed=opcode[0] == "s")
+    t = f(_element(i))
+    result = e.emit(f"{opcode} {t} {a}, {divisor}")
+    if i.op != Op.SMod:
+        return result
+    # The sign of the result is to be that of the divisor.
+    zero = "zeroinitializer" if f.count else "0"
+    signs = e.emit(f"xor {t} {result}, {divisor}")
+    differ = e.emit(f"icmp slt {t} {signs}, {zero}")
+    inexact = e.emit(f"icmp ne {t} {result}, {zero}")
+    adjust = e.emit(f"and {f('i1')} {differ}, {inexact}")
+    sum_ = e.emit(f"add {t} {result}, {divisor}")
+    return e.emit(f"select {f('i1')} {adjust}, {t} {sum_}, {t} {result}")
+
+
+def _guarded_divisor(e, f, i, a, b, signed: bool) -> str:
+    """The divisor, with 1 in its place where the division would trap."""
+    width = element_type(i.type).width
+    divisor = i.operands[1]
+    if isinstance(divisor, Constant) and divisor.value is not None:
+        parts = divisor.value if divisor.type.kind is Kind.VECTOR else (divisor,)
+        minus_one = (1 << width) - 1
+        if all(isinstance(p, Constant) and p.value and not (signed and p.value == minus_one) for p in parts):
+            return b
+    element = _element(i)
+    t, bits = f(element), f("i1")
+    traps = e.emit(f"icmp eq {t} {b}, {'zeroinitializer' if f.count else 0}")
+    if signed:
+        least = e.emit(f"icmp eq {t} {a}, {f.splat(element, str(-1 << width - 1))}")
+        minus = e.emit(f"icmp eq {t} {b}, {f.splat(element, '-1')}")
+        overflow = e.emit(f"and {bits} {least}, {minus}")
+        traps = e.emit(f"or {bits} {traps}, {overflow}")
+    return e.emit(f"select {bits} {traps}, {t} {f.splat(element, '1')}, {t} {b}")
+
+
+# Floating-point arithmetic.
+
+_FLOAT = {Op.FAdd: "fadd", Op.FSub: "fsub", Op.FMul: "fmul", Op.FDiv: "fdiv"}
+
+
+@componentwise(*_FLOAT)
+def float_arithmetic(e, f, i, a, b):
+    """OpFAdd, OpFSub, OpFMul, OpFDiv."""
+    return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
+
+
+@componentwise(Op.VectorTimesScalar)
+def vector_times_scalar(e, f, i, a, b):
+    """OpVectorTimesScalar."""
+    return e.emit(f"fmul {e.flags(i)}{f(_element(i))} {a}, {b}")
+
+
+@componentwise(Op.FNegate)
+def float_negate(e, f, i, a):
+    """OpFNegate: flips the sign, of NaN too."""
+    return e.emit(f"fneg {e.flags(i)}{f(_element(i))} {a}")
+
+
+@lowers(Op.FRem, Op.FMod)
+def float_remainder(e, i):
+    """OpFRem (sign of the dividend) and OpFMod (sign of the divisor), by the library's fmod."""
+    type_ = element_type(i.type)
+    element = ir_type(type_)
+    results = []
+    for a, b in zip(e.components(i.operands[0]), e.components(i.operands[1]), strict=True):
+        result = call_scalar(e, library_name("fmod", type_), type_, [a, b])
+        if i.op == Op.FMod:
+            zero = float_text(0, type_.width)
+            nonzero = e.emit(f"fcmp one {element} {result}, {zero}")
+            negative = e.emit(f"fcmp olt {element} {result}, {zero}")
+            divisor_negative = e.emit(f"fcmp olt {element} {b}, {zero}")
+            differ = e.emit(f"xor i1 {negative}, {divisor_negative}")
+            adjust = e.emit(f"and i1 {nonzero}, {differ}")
+            sum_ = e.emit(f"fadd {element} {result}, {b}")
+            result = e.emit(f"select i1 {adjust}, {element} {sum_}, {element} {result}")
+        results.append(result)
+    e.define_components(i, results)
+
+
+def call_scalar(e, name: str, type_, operands: list[str]) -> str:
+    """Calls a library function of floating scalars; half goes through float (library_names.py)."""
+    element = ir_type(type_)
+    if type_.width == 16:
+        wide = [half_to_float(e, operand) for operand in operands]
+        return float_to_half(e, e.library_call(name, [("float", w) for w in wide], "float"))
+    return e.library_call(name, [(element, operand) for operand in operands], element)
+
+
+def half_to_float(e, operand: str) -> str:
+    """A scalar half as a float."""
+    from .conversion import extend_half
+
+    return extend_half(e, form(0), operand)
+
+
+def float_to_half(e, operand: str) -> str:
+    """A scalar float rounded to half."""
+    from .conversion import truncate_to_half
+
+    return truncate_to_half(e, form(0), operand)
+
+
+@lowers(Op.Dot)
+def dot(e, i):
+    """OpDot of floating vectors: products summed from the first to the last component."""
+    element = _element(i)
+    flags = e.flags(i)
+    a, b = i.operands[:2]
+    f = e.form_of(a.type)
+    product = e.emit(f"fmul {flags}{f(element)} {e.operand(a)}, {e.operand(b)}")
+    e.define(i, sum_of_components(e, f, element, product, flags))
+
+
+def sum_of_components(e, f, element: str, vector: str, flags: str = "") -> str:
+    """The components of one LLVM vector added up in order."""
+    parts = [e.emit(f"extractelement {f(element)} {vector}, i32 {k}") for k in range(f.count)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = e.emit(f"fadd {flags}{element} {total}, {part}")
+    return total
+
+
+@lowers(Op.IAddCarry, Op.ISubBorrow)
+def add_carry(e, i):
+    """OpIAddCarry, OpISubBorrow: a structure of the wrapped result and the carry, 0 or 1."""
+    opcode = "uadd" if i.op == Op.IAddCarry else "usub"
+    a, b = i.operands
+    f, element = e.form_of(a.type), _element(a)
+    t, bits = f(element), f("i1")
+    pair = e.emit(f"call {{ {t}, {bits} }} @llvm.{opcode}.with.overflow.{f.suffix(MANGLED[element])}"
+                  f"({t} {e.operand(a)}, {t} {e.operand(b)})")
+    result = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 0")
+    carry = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 1")
+    carry = e.emit(f"zext {bits} {carry} to {t}")
+    e.define(i, make_pair(e, i.type, result, carry))
+
+
+@lowers(Op.UMulExtended, Op.SMulExtended)
+def multiply_extended(e, i):
+    """OpUMulExtended, OpSMulExtended: a structure of the low and the high half of the product."""
+    a, b = i.operands
+    f, element = e.form_of(a.type), _element(a)
+    low = e.emit(f"mul {f(element)} {e.operand(a)}, {e.operand(b)}")
+    high = multiply_high(e, f, element, e.operand(a), e.operand(b), signed=i.op == Op.SMulExtended)
+    e.define(i, make_pair(e, i.type, low, high))
+
+
+def make_pair(e, type_, first: str, second: str) -> str:
+    """A structure value of two members."""
+    text = ir_type(type_)
+    member = ir_type(type_.members[0])
+    partial = e.emit(f"insertvalue {text} poison, {member} {first}, 0")
+    return e.emit(f"insertvalue {text} {partial}, {member} {second}, 1")
+
+
+def multiply_high(e, f, element: str, a: str, b: str, signed: bool) -> str:
+    """The upper half of the double-width product."""
+    width = int(element[1:])
+    wide = f"i{2 * width}"
+    extend = "sext" if signed else "zext"
+    x = e.emit(f"{extend} {f(element)} {a} to {f(wide)}")
+    y = e.emit(f"{extend} {f(element)} {b} to {f(wide)}")
+    product = e.emit(f"mul {f(wide)} {x}, {y}")
+    high = e.emit(f"lshr {f(wide)} {product}, {f.splat(wide, str(width))}")
+    return e.emit(f"trunc {f(wide)} {high} to {f(element)}")
+
+
+# Bits.
+
+_SHIFTS = {Op.ShiftLeftLogical: "shl", Op.ShiftRightLogical: "lshr", Op.ShiftRightArithmetic: "ashr"}
+
+
+@componentwise(*_SHIFTS)
+def shift(e, f, i, a, b):
+    """Shifts. OpenCL C takes the amount modulo the width (6.3.10); LLVM's result is poison beyond it."""
+    element, amount_element = _element(i), _element(i.operands[1])
+    width = element_type(i.type).width
+    amount = i.operands[1]
+    if amount_element != element:
+        opcode = "zext" if int(amount_element[1:]) < width else "trunc"
+        b = e.emit(f"{opcode} {f(amount_element)} {b} to {f(element)}")
+    known = e.integer(amount)
+    if known is None or known >= width:
+        b = e.emit(f"and {f(element)} {b}, {f.splat(element, str(width - 1))}")
+    return e.emit(f"{_SHIFTS[i.op]} {f(element)} {a}, {b}")
+
+
+_BITWISE = {
+    Op.BitwiseOr: "or", Op.BitwiseXor: "xor", Op.BitwiseAnd: "and", Op.LogicalOr: "or", Op.LogicalAnd: "and",
+    Op.LogicalNotEqual: "xor",
+}  # fmt: skip
+
+
+@componentwise(*_BITWISE)
+def bitwise(e, f, i, a, b):
+    """Bitwise and logical binary operations."""
+    return e.emit(f"{_BITWISE[i.op]} {f(_element(i))} {a}, {b}")
+
+
+@componentwise(Op.Not, Op.LogicalNot)
+def bitwise_not(e, f, i, a):
+    """OpNot, OpLogicalNot."""
+    element = _element(i)
+    return e.emit(f"xor {f(element)} {a}, {f.splat(element, 'true' if element == 'i1' else '-1')}")
+
+
+@componentwise(Op.LogicalEqual)
+def logical_equal(e, f, i, a, b):
+    """OpLogicalEqual."""
+    return e.emit(f"icmp eq {f('i1')} {a}, {b}")
+
+
+@lowers(Op.BitFieldInsert)
+def bit_field_insert(e, i):
+    """OpBitFieldInsert: base with `count` bits from `offset` on replaced by the low bits of insert."""
+    base, insert = i.operands[:2]
+    f, element = e.form_of(i.type), _element(i)
+    t = f(element)
+    offset, mask = (_bit_field(e, i, f, element, i.operands[2], i.operands[3]))
+    mask = e.emit(f"shl {t} {mask}, {offset}")
+    shifted = e.emit(f"shl {t} {e.operand(insert)}, {offset}")
+    inserted = e.emit(f"and {t} {shifted}, {mask}")
+    outside = e.emit(f"xor {t} {mask}, {f.splat(element, '-1')}")
+    kept = e.emit(f"and {t} {e.operand(base)}, {outside}")
+    e.define(i, e.emit(f"or {t} {kept}, {inserted}"))
+
+
+@lowers(Op.BitFieldUExtract, Op.BitFieldSExtract)
+def bit_field_extract(e, i):
+    """OpBitFieldUExtract, OpBitFieldSExtract."""
+    f, element = e.form_of(i.type), _element(i)
+    t = f(element)
+    width = element_type(i.type).width
+    count_value = i.operands[2]
+    offset, mask = _bit_field(e, i, f, element, i.operands[1], count_value)
+    shifted = e.emit(f"lshr {t} {e.operand(i.operands[0])}, {offset}")
+    field = e.emit(f"and {t} {shifted}, {mask}")
+    if i.op == Op.BitFieldSExtract:
+        # Sign extension by (field xor sign) - sign, sign being the field's top bit; nothing for 0 bits.
+        above = e.emit(f"lshr {t} {mask}, {f.splat(element, '1')}")
+        sign = e.emit(f"xor {t} {mask}, {above}")
+        flipped = e.emit(f"xor {t} {field}, {sign}")
+        field = e.emit(f"sub {t} {flipped}, {sign}")
+    assert width
+    e.define(i, field)
+
+
+def _bit_field(e, i, f, element: str, offset_value, count_value) -> tuple[str, str]:
+    """The offset, splatted and in the type of the base, and a mask of `count` low bits."""
+    t, width = f(element), int(element[1:])
+
+    def spread(value):
+        source = _element(value)
+        operand = e.operand(value)
+        if source != element:
+            opcode = "zext" if int(source[1:]) < width else "trunc"
+            operand = e.emit(f"{opcode} {source} {operand} to {element}")
+        return e.splat(operand, element, f) if f.count else operand
+
+    offset = spread(offset_value)
+    # An offset equal to the width is legal with a count of 0: keep the shift defined.
+    offset = e.emit(f"and {t} {offset}, {f.splat(element, str(width - 1))}")
+    count = spread(count_value)
+    all_bits = e.emit(f"icmp uge {t} {count}, {f.splat(element, str(width))}")
+    count = e.emit(f"and {t} {count}, {f.splat(element, str(width - 1))}")
+    above = e.emit(f"shl {t} {f.splat(element, '-1')}, {count}")
+    mask = e.emit(f"xor {t} {above}, {f.splat(element, '-1')}")
+    return offset, e.emit(f"select {f('i1')} {all_bits}, {t} {f.splat(element, '-1')}, {t} {mask}")
+
+
+@componentwise(Op.BitReverse)
+def bit_reverse(e, f, i, a):
+    """OpBitReverse."""
+    return e.intrinsic("bitreverse", f, _element(i), a)
+
+
+@componentwise(Op.BitCount)
+def bit_count(e, f, i, a):
+    """OpBitCount: the result may have another width than the operand."""
+    source, element = _element(i.operands[0]), _element(i)
+    count = e.intrinsic("ctpop", f, source, a)
+    if source == element:
+        return count
+    opcode = "zext" if int(source[1:]) < int(element[1:]) else "trunc"
+    return e.emit(f"{opcode} {f(source)} {count} to {f(element)}")
+
+
+# Comparisons.
+
+_INTEGER_COMPARISONS = {
+    Op.IEqual: "eq", Op.INotEqual: "ne", Op.UGreaterThan: "ugt", Op.SGreaterThan: "sgt",
+    Op.UGreaterThanEqual: "uge", Op.SGreaterThanEqual: "sge", Op.ULessThan: "ult", Op.SLessThan: "slt",
+    Op.ULessThanEqual: "ule", Op.SLessThanEqual: "sle", Op.PtrEqual: "eq", Op.PtrNotEqual: "ne",
+}  # fmt: skip
+
+
+@componentwise(*_INTEGER_COMPARISONS)
+def integer_comparison(e, f, i, a, b):
+    """Comparisons of integers, and of pointers."""
+    return e.emit(f"icmp {_INTEGER_COMPARISONS[i.op]} {f(_element(i.operands[0]))} {a}, {b}")
+
+
+_FLOAT_COMPARISONS = {
+    Op.FOrdEqual: "oeq", Op.FUnordEqual: "ueq", Op.FOrdNotEqual: "one", Op.FUnordNotEqual: "une",
+    Op.FOrdLessThan: "olt", Op.FUnordLessThan: "ult", Op.FOrdGreaterThan: "ogt", Op.FUnordGreaterThan: "ugt",
+    Op.FOrdLessThanEqual: "ole", Op.FUnordLessThanEqual: "ule", Op.FOrdGreaterThanEqual: "oge",
+    Op.FUnordGreaterThanEqual: "uge", Op.Ordered: "ord", Op.Unordered: "uno", Op.LessOrGreater: "one",
+}  # fmt: skip
+
+
+@componentwise(*_FLOAT_COMPARISONS)
+def float_comparison(e, f, i, a, b):
+    """Comparisons of floating-point numbers, ordered and unordered."""
+    return e.emit(f"fcmp {e.flags(i)}{_FLOAT_COMPARISONS[i.op]} {f(_element(i.operands[0]))} {a}, {b}")
+
+
+# llvm.is.fpclass masks.
+_FLOAT_CLASSES = {Op.IsNan: 0x003, Op.IsInf: 0x204, Op.IsFinite: 0x1F8, Op.IsNormal: 0x108}
+
+
+@componentwise(*_FLOAT_CLASSES)
+def float_class(e, f, i, a):
+    """OpIsNan, OpIsInf, OpIsFinite, OpIsNormal."""
+    element = _element(i.operands[0])
+    return e.emit(f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}"
+                  f"({f(element)} {a}, i32 {_FLOAT_CLASSES[i.op]})")
+
+
+@componentwise(Op.SignBitSet)
+def sign_bit_set(e, f, i, a):
+    """OpSignBitSet."""
+    type_ = element_type(i.operands[0].type)
+    bits = e.emit(f"bitcast {f(ir_type(type_))} {a} to {f(f'i{type_.width}')}")
+    return e.emit(f"icmp slt {f(f'i{type_.width}')} {bits}, {'zeroinitializer' if f.count else 0}")
+
+
+@lowers(Op.Any, Op.All)
+def any_all(e, i):
+    """OpAny, OpAll."""
+    vector = i.operands[0]
+    f = e.form_of(vector.type)
+    opcode = "or" if i.op == Op.Any else "and"
+    e.define(i, e.emit(f"call i1 @llvm.vector.reduce.{opcode}.{f.suffix('i1')}({e.typed(vector)})"))
+
+
+@lowers(Op.Select)
+def select(e, i):
+    """OpSelect: the condition is a scalar, or a vector of as many components as the objects."""
+    condition, true, false = i.operands
+    e.define(i, e.emit(f"select {e.typed(condition)}, {e.typed(true)}, {e.typed(false)}"))
+
+
+# Integer dot products (SPV_KHR_integer_dot_product, SPIR-V 1.6).
+
+_DOTS = {
+    Op.SDot: (True, True, False), Op.UDot: (False, False, False), Op.SUDot: (True, False, False),
+    Op.SDotAccSat: (True, True, True), Op.UDotAccSat: (False, False, True),
+    Op.SUDotAccSat: (True, False, True),
+}  # fmt: skip
+
+
+@lowers(*_DOTS)
+def integer_dot(e, i):
+    """Dot products of integer vectors, or of 4 x 8 bits packed in 32, with a saturating accumulator.
+
+    The sum wraps to the result's width, which is exact for AccSat: there the full sum is formed first.
+    """
+    first_signed, second_signed, saturate = _DOTS[i.op]
+    a, b = i.operands[:2]
+    width = i.type.width
+    count = a.type.count if a.type.kind is Kind.VECTOR else 4
+    source = element_type(a.type).width if a.type.kind is Kind.VECTOR else 8
+    # Wide enough for the exact sum of the products and the accumulator.
+    wide = max(width, 2 * source + 8, width + 8 if saturate else 0)
+    wide = f"i{next(w for w in (8, 16, 32, 64, 128) if w >= min(wide, 128))}"
+    f = form(count)
+
+    def extend(value, signed):
+        text = e.typed(value)
+        if value.type.kind is not Kind.VECTOR:
+            text = f"<4 x i8> {e.emit(f'bitcast {text} to <4 x i8>')}"
+        return e.emit(f"{'sext' if signed else 'zext'} {text} to {f(wide)}")
+
+    product = e.emit(f"mul {f(wide)} {extend(a, first_signed)}, {extend(b, second_signed)}")
+    total = e.emit(f"call {wide} @llvm.vector.reduce.add.{f.suffix(wide)}({f(wide)} {product})")
+    signed = first_signed
+    if saturate:
+        accumulator = e.emit(f"{'sext' if signed else 'zext'} {e.typed(i.operands[2])} to {wide}")
+        total = e.emit(f"add {wide} {total}, {accumulator}")
+        total = clamp_integer(e, form(0), wide, total, width, signed)
+    if int(wide[1:]) > width:
+        total = e.emit(f"trunc {wide} {total} to i{width}")
+    e.define(i, total)
+
+
+def clamp_integer(e, f, wide: str, operand: str, width: int, signed: bool) -> str:
+    """A wide signed number (or unsigned, if not signed) limited to what `width` bits hold."""
+    if signed:
+        operand = e.intrinsic("smin", f, wide, operand, f.splat(wide, str((1 << width - 1) - 1)))
+        return e.intrinsic("smax", f, wide, operand, f.splat(wide, str(-1 << width - 1)))
+    return e.intrinsic("umin", f, wide, operand, f.splat(wide, str((1 << width) - 1)))

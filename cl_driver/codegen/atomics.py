@@ -1,0 +1,168 @@
+"""Atomic instructions and memory barriers (SPIR-V 1.6, sections 3.49.18 and 3.49.20).
+
+A work-group runs on one thread. So atomics on Workgroup memory are plain operations, and barriers of
+work-group scope only keep the compiler from moving accesses.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op, Scope, StorageClass
+from .lanes import SCALAR
+from .registry import lowers
+from .types import alignment_of, ir_type
+
+_ACQUIRE, _RELEASE, _ACQUIRE_RELEASE, _SEQUENTIAL = 0x2, 0x4, 0x8, 0x10
+
+
+def ordering(e, semantics, default: str = "monotonic") -> str:
+    """LLVM's ordering of memory semantics; what is not a constant is taken as the strongest."""
+    bits = e.integer(semantics)
+    if bits is None or bits & _SEQUENTIAL:
+        return "seq_cst"
+    acquire = bits & (_ACQUIRE | _ACQUIRE_RELEASE)
+    release = bits & (_RELEASE | _ACQUIRE_RELEASE)
+    if acquire and release:
+        return "acq_rel"
+    return "acquire" if acquire else "release" if release else default
+
+
+def _load_ordering(order: str) -> str:
+    return {"release": "monotonic", "acq_rel": "acquire"}.get(order, order)
+
+
+def _store_ordering(order: str) -> str:
+    return {"acquire": "monotonic", "acq_rel": "release"}.get(order, order)
+
+
+def is_plain(pointer) -> bool:
+    """True for memory that only the thread of the work-group can touch."""
+    return pointer.type.storage in (StorageClass.Workgroup, StorageClass.Function, StorageClass.Private)
+
+
+@lowers(Op.AtomicLoad)
+def atomic_load(e, i):
+    """OpAtomicLoad."""
+    pointer, _, semantics = i.operands[:3]
+    t, alignment = ir_type(i.type), alignment_of(i.type)
+    if is_plain(pointer):
+        e.define(i, e.emit(f"load {t}, ptr {e.operand(pointer)}, align {alignment}"))
+        return
+    order = _load_ordering(ordering(e, semantics))
+    e.define(i, e.emit(f"load atomic {t}, ptr {e.operand(pointer)} {order}, align {alignment}"))
+
+
+@lowers(Op.AtomicStore)
+def atomic_store(e, i):
+    """OpAtomicStore."""
+    pointer, _, semantics, value = i.operands[:4]
+    alignment = alignment_of(value.type)
+    if is_plain(pointer):
+        e.emit_void(f"store {e.typed(value)}, ptr {e.operand(pointer)}, align {alignment}")
+        return
+    order = _store_ordering(ordering(e, semantics))
+    e.emit_void(f"store atomic {e.typed(value)}, ptr {e.operand(pointer)} {order}, align {alignment}")
+
+
+_READ_MODIFY_WRITE = {
+    Op.AtomicExchange: "xchg", Op.AtomicIAdd: "add", Op.AtomicISub: "sub", Op.AtomicSMin: "min",
+    Op.AtomicUMin: "umin", Op.AtomicSMax: "max", Op.AtomicUMax: "umax", Op.AtomicAnd: "and",
+    Op.AtomicOr: "or", Op.AtomicXor: "xor", Op.AtomicFAddEXT: "fadd", Op.AtomicFMinEXT: "fmin",
+    Op.AtomicFMaxEXT: "fmax", Op.AtomicIIncrement: "add", Op.AtomicIDecrement: "sub",
+}  # fmt: skip
+
+
+@lowers(*_READ_MODIFY_WRITE)
+def read_modify_write(e, i):
+    """Atomics that give the old value back. Increment and decrement have no value operand."""
+    pointer, _, semantics = i.operands[:3]
+    operation = _READ_MODIFY_WRITE[i.op]
+    t = ir_type(i.type)
+    value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
+    address = e.operand(pointer)
+    if is_plain(pointer):
+        old = e.emit(f"load {t}, ptr {address}, align {alignment_of(i.type)}")
+        new = _plain_result(e, operation, t, old, value)
+        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment_of(i.type)}")
+        e.define(i, old)
+        return
+    e.define(i, e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}"))
+
+
+_PLAIN_INTRINSICS = {"min": "smin", "max": "smax", "umin": "umin", "umax": "umax", "fmin": "minnum",
+                     "fmax": "maxnum"}
+
+
+def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
+    if operation == "xchg":
+        return value
+    name = _PLAIN_INTRINSICS.get(operation)
+    if name:
+        return e.intrinsic(name, SCALAR, t, old, value)
+    return e.emit(f"{operation} {t} {old}, {value}")
+
+
+@lowers(Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
+def compare_exchange(e, i):
+    """OpAtomicCompareExchange: stores the value if the old one equals the comparator; gives the old one."""
+    pointer, _, equal, unequal, value, comparator = i.operands
+    t = ir_type(i.type)
+    address = e.operand(pointer)
+    if is_plain(pointer):
+        alignment = alignment_of(i.type)
+        old = e.emit(f"load {t}, ptr {address}, align {alignment}")
+        same = e.emit(f"icmp eq {t} {old}, {e.operand(comparator)}")
+        new = e.emit(f"select i1 {same}, {e.typed(value)}, {t} {old}")
+        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
+        e.define(i, old)
+        return
+    failure = _load_ordering(ordering(e, unequal))
+    pair = e.emit(f"cmpxchg ptr {address}, {e.typed(comparator)}, {e.typed(value)} "
+                  f"{ordering(e, equal)} {failure}")
+    e.define(i, e.emit(f"extractvalue {{ {t}, i1 }} {pair}, 0"))
+
+
+@lowers(Op.AtomicFlagTestAndSet)
+def flag_test_and_set(e, i):
+    """OpAtomicFlagTestAndSet: whether the flag was set. A flag is 32 bits, 0 or 1."""
+    pointer, _, semantics = i.operands[:3]
+    if is_plain(pointer):
+        old = e.emit(f"load i32, ptr {e.operand(pointer)}, align 4")
+        e.emit_void(f"store i32 1, ptr {e.operand(pointer)}, align 4")
+    else:
+        old = e.emit(f"atomicrmw xchg ptr {e.operand(pointer)}, i32 1 {ordering(e, semantics)}")
+    e.define(i, e.emit(f"icmp ne i32 {old}, 0"))
+
+
+@lowers(Op.AtomicFlagClear)
+def flag_clear(e, i):
+    """OpAtomicFlagClear."""
+    pointer, _, semantics = i.operands[:3]
+    if is_plain(pointer):
+        e.emit_void(f"store i32 0, ptr {e.operand(pointer)}, align 4")
+        return
+    order = _store_ordering(ordering(e, semantics))
+    e.emit_void(f"store atomic i32 0, ptr {e.operand(pointer)} {order}, align 4")
+
+
+@lowers(Op.MemoryBarrier)
+def memory_barrier(e, i):
+    """OpMemoryBarrier."""
+    fence(e, i.operands[0], i.operands[1])
+
+
+@lowers(Op.ControlBarrier)
+def control_barrier(e, i):
+    """What is left of an OpControlBarrier that needs no region of its own: its memory semantics."""
+    fence(e, i.operands[1], i.operands[2])
+
+
+def fence(e, scope, semantics) -> None:
+    """A fence for the threads that the scope reaches."""
+    bits = e.integer(semantics)
+    if bits == 0:
+        return
+    order = ordering(e, semantics, default="acq_rel")
+    known = e.integer(scope)
+    local = known is not None and known in (Scope.Workgroup, Scope.Subgroup, Scope.Invocation)
+    where = 'syncscope("singlethread") ' if local else ""
+    e.emit_void(f"fence {where}{order}")

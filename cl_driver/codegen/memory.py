@@ -1,0 +1,307 @@
+"""Memory instructions (SPIR-V 1.6, section 3.49.8): variables, addresses, loads, stores, copies, pointer casts.
+
+Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the provenance of integer arithmetic.
+"""
+
+from __future__ import annotations
+
+from ..passes.ops import PassOp
+from ..spirv.enums import Decoration, MemorySemantics, Op, StorageClass
+from ..spirv.module import Constant, Kind, Undef, Variable
+from .abi import THREAD_LOCAL_MEMORY_SIZE
+from .emitter import Components
+from .errors import CodegenError
+from .registry import lowers
+from .types import alignment_of, constant_text, element_type, ir_type, member_offset, size_of
+
+
+@lowers(Op.Variable)
+def variable(e, i):
+    """OpVariable in Function storage: memory of the work-item, uninitialised or set each time."""
+    e.define(i, e.private_memory(i))
+    if i.operands and isinstance(i.operands[0], (Constant, Variable)):
+        initializer = i.operands[0]
+        store_value(e, e.operand(i), initializer, private_alignment(i))
+
+
+def private_alignment(i) -> int:
+    """The alignment of a Function variable: its type's, or a larger one that is asked for."""
+    asked = i.decorations.get(Decoration.Alignment, 0)
+    asked = asked[0] if isinstance(asked, tuple) else int(asked)
+    return max(alignment_of(i.type.element), asked)
+
+
+@lowers(PassOp.ContextVariable)
+def context_variable(e, i):
+    """Private memory that outlives a region."""
+    e.define(i, e.context_memory(i.operands[0]))
+
+
+# Addresses.
+
+
+def step(e, pointer: str, index, stride: int, inbounds: str) -> str:
+    """pointer + index * stride bytes; index is a Value, signed."""
+    known = e.integer(index)
+    if known is not None:
+        width = index.type.width
+        if known >> (width - 1):
+            known -= 1 << width
+        return offset_pointer(e, pointer, known * stride, inbounds)
+    text = e.typed(index)
+    unit = "i8" if stride == 1 else f"[{stride} x i8]"
+    return e.emit(f"getelementptr{inbounds} {unit}, ptr {pointer}, {text}")
+
+
+def offset_pointer(e, pointer: str, offset: int, inbounds: str = " inbounds") -> str:
+    """pointer + offset bytes."""
+    if offset == 0:
+        return pointer
+    return e.emit(f"getelementptr{inbounds} i8, ptr {pointer}, i64 {offset}")
+
+
+@lowers(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+def access_chain(e, i):
+    """The access chains; the Ptr forms begin with an index into an array of what the base points to."""
+    base, indices = i.operands[0], i.operands[1:]
+    if isinstance(base, Variable) and base.builtin is not None:
+        e.define_builtin_component(i, base, indices)
+        return
+    inbounds = " inbounds" if i.op in (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain) else ""
+    pointer = e.operand(base)
+    type_ = base.type.element
+    offset = 0
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        pointer, offset = _advance(e, pointer, offset, indices[0], size_of(type_), inbounds)
+        indices = indices[1:]
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = e.integer(index)
+            if number is None or number >= len(type_.members):
+                raise CodegenError("a structure's member is selected by something that is not its number")
+            offset += member_offset(type_, number)
+            type_ = type_.members[number]
+        else:
+            type_ = type_.element
+            pointer, offset = _advance(e, pointer, offset, index, size_of(type_), inbounds)
+    e.define(i, offset_pointer(e, pointer, offset, inbounds))
+
+
+def _advance(e, pointer, offset, index, stride, inbounds) -> tuple[str, int]:
+    """One step of a chain: constants add to the offset, other indices make a GEP."""
+    known = e.integer(index)
+    if known is None:
+        return step(e, pointer, index, stride, inbounds), offset
+    width = index.type.width
+    if known >> (width - 1):
+        known -= 1 << width
+    return pointer, offset + known * stride
+
+
+@lowers(Op.PtrDiff)
+def pointer_difference(e, i):
+    """OpPtrDiff: in elements."""
+    a, b = i.operands
+    x = e.emit(f"ptrtoint {e.typed(a)} to i64")
+    y = e.emit(f"ptrtoint {e.typed(b)} to i64")
+    difference = e.emit(f"sub i64 {x}, {y}")
+    size = size_of(a.type.element)
+    if size > 1:
+        difference = e.emit(f"sdiv exact i64 {difference}, {size}")
+    if i.type.width < 64:
+        difference = e.emit(f"trunc i64 {difference} to {ir_type(i.type)}")
+    e.define(i, difference)
+
+
+@lowers(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)
+def same_value(e, i):
+    """Casts that change nothing where all storage classes share one address space; copies."""
+    source = i.operands[0]
+    found = e.operands.get(source)
+    e.define(i, found if isinstance(found, Components) else e.operand(source))
+
+
+@lowers(Op.GenericCastToPtrExplicit)
+def generic_cast_explicit(e, i):
+    """OpGenericCastToPtrExplicit: null if the pointer is to another storage class."""
+    pointer = e.operand(i.operands[0])
+    matches = points_to(e, pointer, i.type.storage)
+    e.define(i, e.emit(f"select i1 {matches}, ptr {pointer}, ptr null"))
+
+
+def points_to(e, pointer: str, storage) -> str:
+    """i1: whether a generic pointer is to Workgroup, Function or CrossWorkgroup memory."""
+    if storage == StorageClass.Workgroup:
+        return _in_local_memory(e, pointer)
+    in_private = e.in_private_memory(pointer)
+    if storage == StorageClass.Function:
+        return in_private
+    in_local = _in_local_memory(e, pointer)
+    elsewhere = e.emit(f"or i1 {in_private}, {in_local}")
+    return e.emit(f"xor i1 {elsewhere}, true")
+
+
+def _in_local_memory(e, pointer: str) -> str:
+    size = e.thread_field(THREAD_LOCAL_MEMORY_SIZE, "i64")
+    return in_range(e, pointer, e.local_memory(), size)
+
+
+def in_range(e, pointer: str, start: str, size) -> str:
+    """i1: start <= pointer < start + size."""
+    a = e.emit(f"ptrtoint ptr {pointer} to i64")
+    b = e.emit(f"ptrtoint ptr {start} to i64")
+    offset = e.emit(f"sub i64 {a}, {b}")
+    return e.emit(f"icmp ult i64 {offset}, {size}")
+
+
+@lowers(Op.GenericPtrMemSemantics)
+def generic_pointer_semantics(e, i):
+    """OpGenericPtrMemSemantics: which memory the pointer is to, as memory semantics."""
+    pointer = e.operand(i.operands[0])
+    local, private = _in_local_memory(e, pointer), e.in_private_memory(pointer)
+    local_bit = int(MemorySemantics.WorkgroupMemory)
+    outside = int(MemorySemantics.CrossWorkgroupMemory)
+    t = ir_type(i.type)
+    other = e.emit(f"select i1 {private}, {t} 0, {t} {outside}")
+    e.define(i, e.emit(f"select i1 {local}, {t} {local_bit}, {t} {other}"))
+
+
+# Loads and stores.
+
+
+def access_alignment(access, type_) -> int:
+    """The alignment in bytes that an access may rely on."""
+    return access.alignment if access is not None and access.alignment else alignment_of(type_)
+
+
+@lowers(Op.Load)
+def load(e, i):
+    """OpLoad."""
+    pointer = i.operands[0]
+    if isinstance(pointer, Variable) and pointer.builtin is not None:
+        e.define_builtin(i, pointer)
+        return
+    address = e.operands.get(pointer)
+    if isinstance(address, BuiltinAddress):
+        e.define(i, e.builtin_element(address, i.type))
+        return
+    access = i.memory
+    e.define(i, load_value(e, e.operand(pointer), i.type, access_alignment(access, i.type),
+                           access is not None and access.volatile,
+                           "nontemporal" if access is not None and access.nontemporal else ""))
+
+
+class BuiltinAddress:
+    """The address of one component of an Input variable, which only loads may use."""
+
+    __slots__ = ("index", "variable")
+
+    def __init__(self, variable, index):
+        self.variable = variable
+        self.index = index
+
+
+def load_value(e, address: str, type_, alignment: int, volatile: bool = False, hint: str = "") -> str:
+    """Loads a value of any type. bool is a byte in memory, 0 or 1."""
+    v = "volatile " if volatile else ""
+    t = ir_type(type_)
+    if element_type(type_).kind is Kind.BOOL:
+        memory = t.replace("i1", "i8")
+        byte = e.emit(f"load {v}{memory}, ptr {address}, align {alignment}")
+        return e.emit(f"trunc {memory} {byte} to {t}")
+    metadata = ", !nontemporal !0" if hint else ""
+    return e.emit(f"load {v}{t}, ptr {address}, align {alignment}{metadata}")
+
+
+def store_value(e, address: str, value, alignment: int, volatile: bool = False, hint: str = "") -> None:
+    """Stores a Value."""
+    store_operand(e, address, value.type, e.operand(value), alignment, volatile, hint)
+
+
+def store_operand(e, address: str, type_, operand: str, alignment: int, volatile: bool = False,
+                  hint: str = "") -> None:
+    """Stores an operand of a type."""
+    v = "volatile " if volatile else ""
+    t = ir_type(type_)
+    if element_type(type_).kind is Kind.BOOL:
+        memory = t.replace("i1", "i8")
+        operand = e.emit(f"zext {t} {operand} to {memory}")
+        t = memory
+    metadata = ", !nontemporal !0" if hint else ""
+    e.emit_void(f"store {v}{t} {operand}, ptr {address}, align {alignment}{metadata}")
+
+
+@lowers(Op.Store)
+def store(e, i):
+    """OpStore. Storing an undefined value leaves memory as it is."""
+    pointer, value = i.operands[:2]
+    if isinstance(value, Undef):
+        return
+    access = i.memory
+    if _is_large_null(value):
+        fill_zero(e, e.operand(pointer), size_of(value.type), access_alignment(access, value.type))
+        return
+    store_value(e, e.operand(pointer), value, access_alignment(access, value.type),
+                access is not None and access.volatile,
+                "nontemporal" if access is not None and access.nontemporal else "")
+
+
+def _is_large_null(value) -> bool:
+    return (isinstance(value, Constant) and value.value is None and value.type.kind in (Kind.ARRAY, Kind.STRUCT))
+
+
+def fill_zero(e, address: str, size: int, alignment: int) -> None:
+    """Sets memory to zero."""
+    e.emit_void(f"call void @llvm.memset.p0.i64(ptr align {alignment} {address}, i8 0, i64 {size}, i1 false)")
+
+
+@lowers(Op.CopyMemory)
+def copy_memory(e, i):
+    """OpCopyMemory: one object."""
+    target, source = i.operands[:2]
+    type_ = target.type.element if target.type.element is not None else source.type.element
+    _copy(e, i, target, source, f"i64 {size_of(type_)}", alignment_of(type_))
+
+
+@lowers(Op.CopyMemorySized)
+def copy_memory_sized(e, i):
+    """OpCopyMemorySized: so many bytes; the operands may be the same, but may not overlap otherwise."""
+    target, source, size = i.operands[:3]
+    _copy(e, i, target, source, e.typed(size), 1)
+
+
+def _copy(e, i, target, source, size: str, alignment: int) -> None:
+    access = i.memory
+    if access is not None and access.alignment:
+        alignment = access.alignment
+    volatile = "true" if access is not None and access.volatile else "false"
+    if isinstance(source, (Constant, Undef)):
+        raise CodegenError("a copy from an address that is a constant")
+    width = size.split()[0]
+    e.emit_void(f"call void @llvm.memcpy.p0.p0.{width}(ptr align {alignment} {e.operand(target)}, "
+                f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})")
+
+
+@lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine,
+        Op.AssumeTrueKHR)
+def nothing(e, i):
+    """Hints and structure that need no code."""
+
+
+@lowers(Op.Undef)
+def undef(e, i):
+    """OpUndef inside a function."""
+    e.define(i, constant_text(Undef(i.type)))
+
+
+@lowers(Op.ArrayLength)
+def array_length(e, i):
+    """Only shaders have run-time arrays."""
+    raise CodegenError("OpArrayLength needs a run-time array, which kernels do not have")
+
+
+@lowers(Op.SizeOf)
+def size_of_pointee(e, i):
+    """OpSizeOf: the size of what the operand points to."""
+    e.define(i, str(size_of(i.operands[0].type.element)))
+

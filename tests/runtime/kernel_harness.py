@@ -1,0 +1,189 @@
+"""Runs one kernel in this process, without the data plane: SPIR-V ► plan ► LLVM IR ► object ► ctypes.
+
+Builds the structures of native_shim/include/kernel_abi.h by hand, with numpy arrays as global memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+import subprocess
+import tempfile
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+from cl_driver.codegen import abi
+from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
+from cl_driver.codegen.kernel import emit
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.codegen.program_globals import layout_globals
+from cl_driver.passes.pipeline import plan
+from cl_driver.passes.plan import PlanOptions
+from cl_driver.spirv.reader import read
+
+_counter = itertools.count()
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
+                         ctypes.c_uint64)
+PRINTF = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32)
+
+
+def compile_c(source: str, *options: str) -> bytes:
+    """OpenCL C to SPIR-V by clang-22."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "k.cl").write_text(source)
+        command = ["clang-22", "-target", "spirv64", "-x", "cl", "-c", "-O2", "-w", "-cl-std=CL3.0", *options,
+                   str(path / "k.cl"), "-o", str(path / "k.spv")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        return (path / "k.spv").read_bytes()
+
+
+def assemble(text: str, version: str = "1.4") -> bytes:
+    """SPIR-V assembly to a module."""
+    done = subprocess.run(["spirv-as", "--target-env", f"spv{version}", "-o", "-", "-"], input=text.encode(),
+                          capture_output=True, timeout=60)
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode())
+    return done.stdout
+
+
+class Local:
+    """A local-memory argument of so many bytes."""
+
+    def __init__(self, size: int):
+        self.size = size
+
+
+class Program:
+    """A module whose kernels can be run."""
+
+    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = 1, library=None):
+        self.module = read(data)
+        self.options = options or CodegenOptions()
+        self.width = width
+        self.library = library
+        self.globals_layout = layout_globals(self.module)
+        self.globals = _aligned(max(self.globals_layout.size, 1))
+        image = self.globals_layout.image
+        self.globals[: len(image)] = np.frombuffer(image, np.uint8)
+        for offset, target in self.globals_layout.fixups:
+            self.globals[offset : offset + 8] = np.frombuffer(
+                struct.pack("<Q", self.globals.ctypes.data + target), np.uint8)
+        self.printed: list[tuple[str, bytes]] = []
+        self._kernels: dict = {}
+
+    def code(self, name: str):
+        """The KernelCode of a kernel."""
+        entry = next(p for p in self.module.entry_points if p.name == name)
+        planned = plan(self.module, entry, PlanOptions(width=self.width, verify=True))
+        return emit(planned, self.options, self.library, self.globals_layout)
+
+    def kernel(self, name: str):
+        """(KernelCode, callable) of a kernel."""
+        if name not in self._kernels:
+            code = self.code(name)
+            self._kernels[name] = (code, *load(code, self.options, self._print))
+        return self._kernels[name][:2]
+
+    def _print(self, _buffer, text, args, size):
+        self.printed.append((text.decode("latin-1"), ctypes.string_at(args, size)))
+
+    def run(self, name: str, global_size, local_size, *arguments, offset=(0, 0, 0), split: int = 1,
+            local_memory: int = 1 << 16):
+        """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars."""
+        code, entry = self.kernel(name)
+        sizes, locals_, offsets = _three(global_size, 1), _three(local_size, 1), _three(offset, 0)
+        groups = [-(-g // w) for g, w in zip(sizes, locals_, strict=True)]
+        launch = struct.pack(
+            "<II12QQQ", _dimensions(global_size), 0, *sizes, *offsets, *locals_, *groups,
+            self.globals.ctypes.data, 0x1234)
+        assert len(launch) == abi.LAUNCH_SIZE
+        block = np.zeros(max(code.block_size, 16) + 128, np.uint8)
+        block = block[-block.ctypes.data % 128 :]
+        used = -(-code.local_static // 128) * 128
+        for where, argument in zip(code.block, arguments, strict=True):
+            if where.kind == LOCAL:
+                data = struct.pack("<Q", used)
+                used += -(-argument.size // 128) * 128
+            elif isinstance(argument, np.ndarray) and where.kind not in (VALUE, STRUCT):
+                data = struct.pack("<Q", argument.ctypes.data)
+            elif argument is None:
+                data = struct.pack("<Q", 0)
+            else:
+                data = argument if isinstance(argument, bytes) else np.asarray(argument).tobytes()
+                assert len(data) == where.size, (len(data), where)
+            block[where.offset : where.offset + len(data)] = np.frombuffer(data, np.uint8)
+        memory = _aligned(max(used, 1) + 64)
+        memory[:] = 0xA5
+        items = int(np.prod(locals_))
+        scratch_size = code.scratch_fixed + code.scratch_per_item * items
+        scratch = _aligned(scratch_size + 64)
+        scratch[:] = 0xB6
+        thread = np.frombuffer(struct.pack("<QQQ", memory.ctypes.data, scratch.ctypes.data, used), np.uint8)
+        launch_bytes = np.frombuffer(launch, np.uint8)
+        total = int(np.prod(groups))
+        step = -(-total // split)
+        for first in range(0, total, step):
+            entry(launch_bytes.ctypes.data, block.ctypes.data, thread.ctypes.data, first,
+                  min(first + step, total))
+        assert (scratch[scratch_size:] == 0xB6).all(), "the kernel wrote past its scratch memory"
+        assert (memory[max(used, 1) :] == 0xA5).all(), "the kernel wrote past its local memory"
+
+
+def _three(value, fill) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values + [fill] * (3 - len(values))
+
+
+def _dimensions(value) -> int:
+    return 1 if isinstance(value, int) else len(value)
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Bytes that begin at a multiple of 128."""
+    memory = np.zeros(size + 128, np.uint8)
+    start = -memory.ctypes.data % 128
+    return memory[start : start + size]
+
+
+_machine = None
+
+
+def machine(options: CodegenOptions):
+    """A target machine with the features of the options, as far as this CPU has them."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    features = ",".join(f"+{f}" for f in sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
+    return target.create_target_machine(cpu="x86-64", features=features, opt=2, reloc="pic",
+                                        codemodel="small")
+
+
+def optimise(module, tm) -> None:
+    """A default pipeline, since the inliner and SROA are needed for readable results."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(tm, tuning)
+    builder.getModulePassManager().run(module, builder)
+
+
+def load(code, options: CodegenOptions, printer):
+    """The entry point as a callable, with what keeps it alive."""
+    tm = machine(options)
+    module = llvm.parse_assembly(code.text, llvm.create_context())
+    module.triple, module.data_layout = tm.triple, str(tm.target_data)
+    module.verify()
+    optimise(module, tm)
+    data = tm.emit_object(module)
+    jit = llvm.create_lljit_compiler(tm, use_jit_link=False, suppress_errors=False)
+    callback = PRINTF(printer)
+    builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
+    builder.import_symbol("cld_printf", ctypes.cast(callback, ctypes.c_void_p).value)
+    libc = ctypes.CDLL(None)
+    for name in ("memcpy", "memmove", "memset"):
+        builder.import_symbol(name, ctypes.cast(getattr(libc, name), ctypes.c_void_p).value)
+    tracker = builder.link(jit, f"kernel{next(_counter)}")
+    return ENTRY(tracker[code.symbol]), (jit, tracker, callback)
