@@ -10,8 +10,8 @@
 #include "objects.h"
 #include "platform.h"
 
-/* Fetches the limits of the device (struct cld_device) through the door, once. Contexts do it for each of their devices, so that
- * everything that has a context may rely on the limits. Returns the door's status. */
+/* Fetches the limits of the device (struct cld_device) through the door, once. Contexts do it for each of
+ * their devices, so that everything that has a context may rely on the limits. Returns the door's status. */
 cl_int cld_device_complete(struct cld_device *device);
 
 /* True if the device is one of the context's. */
@@ -36,8 +36,9 @@ cl_int cld_query(const char *operation, struct cld_msg *request, size_t param_va
 cl_int cld_call_for_key(const char *operation, struct cld_msg *request, uint64_t *key);
 
 /* The rules that device lists share: their devices, the context's own if the list is NULL. */
-cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices, const cl_device_id *device_list,
-                         struct cld_device *const **devices, uint32_t *count);
+cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices,
+                         const cl_device_id *device_list, struct cld_device *const **devices,
+                         uint32_t *count);
 
 /* Drops kernel infos and executables (api_kernel.c, api_executable.c). NULL is ignored. */
 void cld_kernel_info_drop(struct cld_kernel_info *info);

@@ -15,7 +15,7 @@ struct cld_device {
     struct cld_object obj; /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
     uint32_t compute_units;    /* threads that may execute a command of this device at once */
-    uint32_t *cpus;            /* their CPU numbers, compute_units of them; cpus.h finds the root's */
+    uint32_t *cpus;            /* their CPU numbers, compute_units of them*/
     uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
     uint64_t max_item_sizes[3];
     uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
@@ -102,7 +102,12 @@ struct cld_program {
     struct cld_context *context; /* held */
     pthread_mutex_t lock;
     struct cld_executable *executable; /* loaded by the first clCreateKernel after a build */
+    uint32_t info_count;               /* its kernels, in the order of CL_PROGRAM_KERNEL_NAMES */
+    struct cld_kernel_info **infos;    /* each held; set and cleared together with executable */
+    uint64_t generation;               /* of builds: what was loaded before the last one began is stale */
     _Atomic uint32_t kernel_count;     /* attached kernel objects: they forbid a rebuild */
+    uint32_t device_count;
+    struct cld_device **devices; /* CL_PROGRAM_DEVICES, each held */
 };
 
 enum cld_arg_kind {
@@ -133,6 +138,7 @@ enum cld_kernel_flags {
 struct cld_kernel_info {
     _Atomic int32_t holds;
     struct cld_executable *executable; /* held */
+    uint32_t index;                    /* among the executable's kernels */
     char *name;
     cld_kernel_fn entry;
     uint32_t arg_count;

@@ -60,8 +60,9 @@ cl_int cld_call_for_key(const char *operation, struct cld_msg *request, uint64_t
     return status;
 }
 
-cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices, const cl_device_id *device_list,
-                         struct cld_device *const **devices, uint32_t *count) {
+cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices,
+                         const cl_device_id *device_list, struct cld_device *const **devices,
+                         uint32_t *count) {
     /* "CL_INVALID_VALUE if device_list is NULL and num_devices is greater than zero, or if device_list is not
      * NULL and num_devices is zero." */
     CLD_REQUIRE((device_list != NULL) == (num_devices > 0), CL_INVALID_VALUE,

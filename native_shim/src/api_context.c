@@ -42,8 +42,9 @@ static void put_properties(struct cld_msg *request, const cl_context_properties 
 }
 
 /* devices: checked, unique. */
-static cl_context make_context(const cl_context_properties *properties, uint32_t count, struct cld_device **devices,
-                               notify_fn notify, void *user_data, cl_int *errcode_ret) {
+static cl_context make_context(const cl_context_properties *properties, uint32_t count,
+                               struct cld_device **devices, notify_fn notify, void *user_data,
+                               cl_int *errcode_ret) {
     cl_int status = CL_SUCCESS;
     for (uint32_t i = 0; i < count && !status; i++)
         status = cld_device_complete(devices[i]);
@@ -81,9 +82,10 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
     return status ? NULL : (cl_context)context;
 }
 
-CL_API_ENTRY cl_context CL_API_CALL clCreateContext(const cl_context_properties *properties, cl_uint num_devices,
-                                                    const cl_device_id *devices, notify_fn pfn_notify,
-                                                    void *user_data, cl_int *errcode_ret) {
+CL_API_ENTRY cl_context CL_API_CALL clCreateContext(const cl_context_properties *properties,
+                                                    cl_uint num_devices, const cl_device_id *devices,
+                                                    notify_fn pfn_notify, void *user_data,
+                                                    cl_int *errcode_ret) {
     /* "CL_INVALID_VALUE if devices is NULL." "CL_INVALID_VALUE if num_devices is equal to zero." */
     CLD_REQUIRE_OR_NULL(devices && num_devices, CL_INVALID_VALUE, "no devices");
     /* "CL_INVALID_VALUE if pfn_notify is NULL but user_data is not NULL." */
@@ -150,9 +152,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_i
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clSetContextDestructorCallback(cl_context handle,
-                                                               void(CL_CALLBACK *pfn_notify)(cl_context, void *),
-                                                               void *user_data) {
+CL_API_ENTRY cl_int CL_API_CALL clSetContextDestructorCallback(
+    cl_context handle, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");

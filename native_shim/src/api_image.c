@@ -33,14 +33,16 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags
                                                 const cl_image_format *image_format, size_t image_width,
                                                 size_t image_height, size_t image_row_pitch, void *host_ptr,
                                                 cl_int *errcode_ret) {
-    (void)flags, (void)image_format, (void)image_width, (void)image_height, (void)image_row_pitch, (void)host_ptr;
+    (void)flags, (void)image_format, (void)image_width, (void)image_height, (void)image_row_pitch,
+        (void)host_ptr;
     return no_images(context, errcode_ret);
 }
 
 CL_API_ENTRY cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags,
                                                 const cl_image_format *image_format, size_t image_width,
-                                                size_t image_height, size_t image_depth, size_t image_row_pitch,
-                                                size_t image_slice_pitch, void *host_ptr, cl_int *errcode_ret) {
+                                                size_t image_height, size_t image_depth,
+                                                size_t image_row_pitch, size_t image_slice_pitch,
+                                                void *host_ptr, cl_int *errcode_ret) {
     (void)flags, (void)image_format, (void)image_width, (void)image_height, (void)image_depth;
     (void)image_row_pitch, (void)image_slice_pitch, (void)host_ptr;
     return no_images(context, errcode_ret);
@@ -65,8 +67,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
     return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size,
-                                               void *param_value, size_t *param_value_size_ret) {
+CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem image, cl_image_info param_name,
+                                               size_t param_value_size, void *param_value,
+                                               size_t *param_value_size_ret) {
     (void)image, (void)param_name, (void)param_value_size, (void)param_value, (void)param_value_size_ret;
     /* "CL_INVALID_MEM_OBJECT if image is a not a valid image object." */
     CLD_REQUIRE(false, CL_INVALID_MEM_OBJECT, "there are no image objects");

@@ -94,7 +94,8 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
     struct cld_mem *mem = new_memory(context, flags, size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     cl_int status = CL_SUCCESS;
-    if (!cld_copy_properties((const intptr_t *)properties, &mem->property_count, (intptr_t **)&mem->properties))
+    if (!cld_copy_properties((const intptr_t *)properties, &mem->property_count,
+                             (intptr_t **)&mem->properties))
         status = CL_OUT_OF_HOST_MEMORY;
     if (flags & CL_MEM_USE_HOST_PTR) {
         mem->data = mem->host_ptr = host_ptr;
@@ -162,7 +163,8 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     CLD_REQUIRE_OR_NULL(parent && parent->type == CL_MEM_OBJECT_BUFFER && !parent->parent,
                         CL_INVALID_MEM_OBJECT, "not a buffer, or a sub-buffer");
     /* "or if flags specifies CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
-    CLD_REQUIRE_OR_NULL(valid_flags(flags) && !(flags & HOST_POINTER), CL_INVALID_VALUE, "flags are not valid");
+    CLD_REQUIRE_OR_NULL(valid_flags(flags) && !(flags & HOST_POINTER), CL_INVALID_VALUE,
+                        "flags are not valid");
     CLD_REQUIRE_OR_NULL(allowed_by_parent(flags, parent->flags), CL_INVALID_VALUE,
                         "flags allow more than the buffer does");
     CLD_REQUIRE_OR_NULL(buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION, CL_INVALID_VALUE,
@@ -245,11 +247,11 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemObjectInfo(cl_mem handle, cl_mem_info pa
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clSetMemObjectDestructorCallback(cl_mem handle,
-                                                                 void(CL_CALLBACK *pfn_notify)(cl_mem, void *),
-                                                                 void *user_data) {
+CL_API_ENTRY cl_int CL_API_CALL clSetMemObjectDestructorCallback(
+    cl_mem handle, void(CL_CALLBACK *pfn_notify)(cl_mem, void *), void *user_data) {
     struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
     CLD_REQUIRE(mem, CL_INVALID_MEM_OBJECT, "not a memory object");
     CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
-    return cld_destructor_add(mem, &mem->destructors, (void (*)(void *, void *))(void *)pfn_notify, user_data);
+    return cld_destructor_add(mem, &mem->destructors, (void (*)(void *, void *))(void *)pfn_notify,
+                              user_data);
 }

@@ -1,0 +1,228 @@
+/* From a built program's answer to code that runs: maps the objects, makes the program-scope variables and
+ * the kernel infos of the data plane. */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_program.h"
+#include "code.h"
+#include "log.h"
+
+void cld_executable_drop(struct cld_executable *executable) {
+    if (!executable || atomic_fetch_sub(&executable->holds, 1) != 1)
+        return;
+    for (uint32_t i = 0; i < executable->code_count; i++)
+        if (executable->code[i])
+            cld_code_unload(executable->code[i]);
+    free(executable->code);
+    free(executable->globals);
+    free(executable);
+}
+
+void cld_kernel_info_drop(struct cld_kernel_info *info) {
+    if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
+        return;
+    cld_executable_drop(info->executable);
+    free(info->name);
+    free(info->args);
+    free(info);
+}
+
+static void drop_infos(struct cld_kernel_info **infos, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        cld_kernel_info_drop(infos[i]);
+    free(infos);
+}
+
+/* A list of objects (bytes). */
+static bool load_code(struct cld_executable *executable, struct cld_msg *reply) {
+    uint32_t count = cld_get_list(reply);
+    if (reply->failed || !(executable->code = calloc(count ? count : 1, sizeof *executable->code)))
+        return false;
+    for (; executable->code_count < count; executable->code_count++) {
+        size_t size;
+        const void *object = cld_get_bytes(reply, &size);
+        char error[256] = "";
+        if (reply->failed)
+            return false;
+        struct cld_code *code = cld_code_load(object, size, error, sizeof error);
+        if (!code) {
+            cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
+            return false;
+        }
+        executable->code[executable->code_count] = code;
+    }
+    return true;
+}
+
+/* size, align, image, list of offset and target of each fix-up: the 8 bytes at offset become the address of
+ * the variables plus target. */
+static bool make_globals(struct cld_executable *executable, struct cld_msg *reply) {
+    uint64_t size = (uint64_t)cld_get_int(reply), align = (uint64_t)cld_get_int(reply);
+    size_t image_size;
+    const void *image = cld_get_bytes(reply, &image_size);
+    uint32_t words = cld_get_list(reply);
+    if (reply->failed || image_size > size)
+        return false;
+    if (size) {
+        void *memory;
+        if (posix_memalign(&memory, align < 128 ? 128 : align, size))
+            return false;
+        memcpy(memory, image, image_size);
+        memset((uint8_t *)memory + image_size, 0, size - image_size);
+        executable->globals = memory;
+        executable->globals_size = size;
+    }
+    for (uint32_t i = 0; i + 1 < words; i += 2) {
+        uint64_t offset = (uint64_t)cld_get_int(reply), target = (uint64_t)cld_get_int(reply);
+        if (reply->failed || size < 8 || offset > size - 8 || target > size)
+            return false;
+        uint64_t address = (uint64_t)(uintptr_t)executable->globals + target;
+        memcpy(executable->globals + offset, &address, sizeof address);
+    }
+    return true;
+}
+
+static char *get_string(struct cld_msg *reply) {
+    size_t size;
+    const void *bytes = cld_get_bytes(reply, &size);
+    return reply->failed ? NULL : strndup(bytes, size);
+}
+
+static bool get_args(struct cld_kernel_info *info, struct cld_msg *reply) {
+    info->arg_count = cld_get_list(reply);
+    if (reply->failed || !(info->args = calloc(info->arg_count ? info->arg_count : 1, sizeof *info->args)))
+        return false;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        struct cld_arg_info *arg = &info->args[i];
+        cld_get_list(reply);
+        arg->kind = (uint8_t)cld_get_int(reply);
+        arg->constant = (uint8_t)cld_get_int(reply);
+        arg->size = (uint32_t)cld_get_int(reply);
+        arg->align = (uint32_t)cld_get_int(reply);
+        arg->offset = (uint32_t)cld_get_int(reply);
+    }
+    return !reply->failed;
+}
+
+/* One kernel: see program_executable in cl_driver/api/program_info.py. */
+static struct cld_kernel_info *get_info(struct cld_executable *executable, struct cld_msg *reply) {
+    struct cld_kernel_info *info = calloc(1, sizeof *info);
+    if (!info)
+        return NULL;
+    atomic_store(&info->holds, 1);
+    info->executable = executable;
+    atomic_fetch_add(&executable->holds, 1);
+    cld_get_list(reply);
+    info->name = get_string(reply);
+    uint32_t object = (uint32_t)cld_get_int(reply);
+    char *symbol = get_string(reply);
+    info->block_size = (uint32_t)cld_get_int(reply);
+    info->local_static = (uint64_t)cld_get_int(reply);
+    info->scratch_fixed = (uint64_t)cld_get_int(reply);
+    info->scratch_per_item = (uint64_t)cld_get_int(reply);
+    uint32_t dimensions = cld_get_list(reply);
+    for (uint32_t i = 0; i < dimensions; i++) {
+        uint64_t size = (uint64_t)cld_get_int(reply);
+        if (i < 3)
+            info->reqd_local_size[i] = size;
+    }
+    info->max_group_size = (uint64_t)cld_get_int(reply);
+    info->width = (uint32_t)cld_get_int(reply);
+    info->uses_printf = (uint32_t)cld_get_int(reply);
+    info->flags = (uint64_t)cld_get_int(reply);
+    bool whole = get_args(info, reply) && info->name && symbol && object < executable->code_count;
+    if (whole) {
+        /* ISO C has no cast from a data to a function pointer; POSIX has. */
+        void *entry = cld_code_symbol(executable->code[object], symbol);
+        memcpy(&info->entry, &entry, sizeof entry);
+        if (!entry)
+            cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
+    }
+    free(symbol);
+    if (!whole || !info->entry) {
+        cld_kernel_info_drop(info);
+        return NULL;
+    }
+    return info;
+}
+
+/* The answer of program_executable; NULL when it is malformed or memory is out. */
+static struct cld_kernel_info **get_executable(struct cld_msg *reply, struct cld_executable **result,
+                                               uint32_t *count) {
+    struct cld_executable *executable = calloc(1, sizeof *executable);
+    if (!executable)
+        return NULL;
+    atomic_store(&executable->holds, 1);
+    struct cld_kernel_info **infos = NULL;
+    *count = 0;
+    if (load_code(executable, reply) && make_globals(executable, reply)) {
+        uint32_t kernels = cld_get_list(reply);
+        infos = reply->failed ? NULL : calloc(kernels ? kernels : 1, sizeof *infos);
+        while (infos && *count < kernels) {
+            infos[*count] = get_info(executable, reply);
+            if (!infos[*count]) {
+                drop_infos(infos, *count);
+                infos = NULL;
+                break;
+            }
+            infos[*count]->index = *count;
+            ++*count;
+        }
+    }
+    if (infos)
+        *result = executable;
+    else
+        cld_executable_drop(executable);
+    return infos;
+}
+
+cl_int cld_program_load(struct cld_program *program) {
+    pthread_mutex_lock(&program->lock);
+    bool loaded = program->infos != NULL;
+    uint64_t generation = program->generation;
+    pthread_mutex_unlock(&program->lock);
+    if (loaded)
+        return CL_SUCCESS;
+    struct cld_msg request, reply;
+    cld_msg_init(&request);
+    cld_put_int(&request, (int64_t)program->obj.key);
+    cl_int status = cld_door_call("program_executable", &request, &reply);
+    struct cld_kernel_info **infos = NULL;
+    struct cld_executable *executable = NULL;
+    uint32_t count = 0;
+    if (!status && !(infos = get_executable(&reply, &executable, &count)))
+        status = CL_OUT_OF_RESOURCES;
+    cld_msg_free(&request);
+    cld_msg_free(&reply);
+    if (status)
+        return status;
+    pthread_mutex_lock(&program->lock);
+    bool current = generation == program->generation, first = !program->infos;
+    if (current && first) {
+        program->infos = infos;
+        program->info_count = count;
+        program->executable = executable;
+    }
+    pthread_mutex_unlock(&program->lock);
+    if (!current || !first) { /* another thread was faster, or began another build */
+        drop_infos(infos, count);
+        cld_executable_drop(executable);
+    }
+    return current ? CL_SUCCESS : CL_INVALID_PROGRAM_EXECUTABLE;
+}
+
+void cld_program_unload(struct cld_program *program) {
+    pthread_mutex_lock(&program->lock);
+    struct cld_kernel_info **infos = program->infos;
+    uint32_t count = program->info_count;
+    struct cld_executable *executable = program->executable;
+    program->infos = NULL;
+    program->info_count = 0;
+    program->executable = NULL;
+    program->generation++;
+    pthread_mutex_unlock(&program->lock);
+    drop_infos(infos, count);
+    cld_executable_drop(executable);
+}

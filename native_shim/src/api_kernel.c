@@ -1,0 +1,243 @@
+/* Kernel objects: creation, clones and queries (API specification, 5.9.1, 5.9.3 and 5.9.4). */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_program.h"
+#include "log.h"
+
+static void destroy_kernel(void *object) {
+    struct cld_kernel *kernel = object;
+    atomic_fetch_sub(&kernel->program->kernel_count, 1);
+    cld_kernel_info_drop(kernel->info);
+    free(kernel->block);
+    free(kernel->mems);
+    free(kernel->is_set);
+    pthread_mutex_destroy(&kernel->lock);
+    cld_object_drop(kernel->program);
+}
+
+__attribute__((constructor)) static void register_kernel(void) {
+    cld_object_on_destroy(CLD_KERNEL, destroy_kernel);
+}
+
+/* NULL when out of memory. The caller holds program->lock or a kernel of it, so that info stays. */
+static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_kernel_info *info) {
+    size_t args = info->arg_count ? info->arg_count : 1;
+    uint8_t *block = calloc(1, info->block_size ? info->block_size : 1);
+    struct cld_mem **mems = calloc(args, sizeof *mems);
+    uint8_t *is_set = calloc(args, sizeof *is_set);
+    struct cld_kernel *kernel = block && mems && is_set ? cld_object_new(CLD_KERNEL) : NULL;
+    if (!kernel) {
+        free(block);
+        free(mems);
+        free(is_set);
+        return NULL;
+    }
+    kernel->program = program;
+    cld_object_hold(program);
+    atomic_fetch_add(&program->kernel_count, 1);
+    kernel->info = info;
+    atomic_fetch_add(&info->holds, 1);
+    kernel->block = block;
+    kernel->mems = mems;
+    kernel->is_set = is_set;
+    pthread_mutex_init(&kernel->lock, NULL);
+    return kernel;
+}
+
+CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char *kernel_name,
+                                                  cl_int *errcode_ret) {
+    struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
+    CLD_REQUIRE_OR_NULL(program, CL_INVALID_PROGRAM, "not a program");
+    CLD_REQUIRE_OR_NULL(kernel_name, CL_INVALID_VALUE, "kernel_name is NULL");
+    cl_int status = cld_program_load(program);
+    CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable that can be loaded");
+    struct cld_kernel *kernel = NULL;
+    /* "CL_INVALID_KERNEL_NAME if kernel_name is not found in program." */
+    status = CL_INVALID_KERNEL_NAME;
+    pthread_mutex_lock(&program->lock);
+    for (uint32_t i = 0; i < program->info_count; i++)
+        if (!strcmp(program->infos[i]->name, kernel_name)) {
+            kernel = new_kernel(program, program->infos[i]);
+            status = kernel ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+            break;
+        }
+    pthread_mutex_unlock(&program->lock);
+    CLD_REQUIRE_OR_NULL(!status, status, kernel_name);
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_kernel)kernel;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_uint num_kernels,
+                                                         cl_kernel *kernels, cl_uint *num_kernels_ret) {
+    struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
+    CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
+    cl_int status = cld_program_load(program);
+    CLD_REQUIRE(!status, status, "the program has no executable that can be loaded");
+    pthread_mutex_lock(&program->lock);
+    uint32_t count = program->info_count, made = 0;
+    bool room = !kernels || num_kernels >= count;
+    while (kernels && room && made < count) {
+        kernels[made] = (cl_kernel)new_kernel(program, program->infos[made]);
+        if (!kernels[made])
+            break;
+        made++;
+    }
+    pthread_mutex_unlock(&program->lock);
+    /* "CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number of kernels". */
+    CLD_REQUIRE(room, CL_INVALID_VALUE, "num_kernels is too small");
+    if (kernels && made < count) {
+        while (made-- > 0)
+            cld_object_release(kernels[made], CLD_KERNEL, CL_INVALID_KERNEL);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    if (num_kernels_ret)
+        *num_kernels_ret = count;
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_kernel CL_API_CALL clCloneKernel(cl_kernel handle, cl_int *errcode_ret) {
+    struct cld_kernel *source = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE_OR_NULL(source, CL_INVALID_KERNEL, "not a kernel");
+    struct cld_kernel *kernel = new_kernel(source->program, source->info);
+    CLD_REQUIRE_OR_NULL(kernel, CL_OUT_OF_HOST_MEMORY, "no memory");
+    /* "an exact copy of source_kernel": its arguments, and what clSetKernelExecInfo set. */
+    pthread_mutex_lock(&source->lock);
+    memcpy(kernel->block, source->block, source->info->block_size);
+    memcpy(kernel->mems, source->mems, source->info->arg_count * sizeof *source->mems);
+    memcpy(kernel->is_set, source->is_set, source->info->arg_count * sizeof *source->is_set);
+    kernel->svm_fine_system = source->svm_fine_system;
+    pthread_mutex_unlock(&source->lock);
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_kernel)kernel;
+}
+
+/* A query that Python answers: of the program's executable, by the kernel's place in it. */
+static cl_int query_peer(const char *operation, const struct cld_kernel *kernel, const cl_uint *arg_index,
+                         cl_uint param_name, size_t param_value_size, void *param_value,
+                         size_t *param_value_size_ret) {
+    struct cld_msg request;
+    cld_msg_init(&request);
+    cld_put_int(&request, (int64_t)kernel->program->obj.key);
+    cld_put_int(&request, kernel->info->index);
+    if (arg_index)
+        cld_put_int(&request, *arg_index);
+    cld_put_int(&request, param_name);
+    return cld_query(operation, &request, param_value_size, param_value, param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelInfo(cl_kernel handle, cl_kernel_info param_name,
+                                                size_t param_value_size, void *param_value,
+                                                size_t *param_value_size_ret) {
+    const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    cl_uint number;
+    switch (param_name) {
+    case CL_KERNEL_FUNCTION_NAME:
+        return cld_info_string(kernel->info->name, param_value_size, param_value, param_value_size_ret);
+    case CL_KERNEL_NUM_ARGS:
+        return cld_info(&kernel->info->arg_count, sizeof kernel->info->arg_count, param_value_size,
+                        param_value, param_value_size_ret);
+    case CL_KERNEL_REFERENCE_COUNT:
+        number = cld_object_refs(kernel);
+        return cld_info(&number, sizeof number, param_value_size, param_value, param_value_size_ret);
+    case CL_KERNEL_CONTEXT:
+        return cld_info(&kernel->program->context, sizeof kernel->program->context, param_value_size,
+                        param_value, param_value_size_ret);
+    case CL_KERNEL_PROGRAM:
+        return cld_info(&kernel->program, sizeof kernel->program, param_value_size, param_value,
+                        param_value_size_ret);
+    }
+    return query_peer("clGetKernelInfo", kernel, NULL, param_name, param_value_size, param_value,
+                      param_value_size_ret);
+}
+
+/* "CL_INVALID_DEVICE if device is not in the list of devices associated with kernel or if device is NULL but
+ * there is more than one device associated with kernel." */
+static const struct cld_device *kernel_device(const struct cld_kernel *kernel, cl_device_id handle) {
+    const struct cld_program *program = kernel->program;
+    if (!handle)
+        return program->device_count == 1 ? program->devices[0] : NULL;
+    const struct cld_device *device = cld_object_check(handle, CLD_DEVICE);
+    return device && cld_program_has_device(program, device) ? device : NULL;
+}
+
+/* Variables of the kernel's scope and local arguments, "If the local memory size, for any pointer argument
+ * [...] is not specified, its size is assumed to be 0." */
+static cl_ulong local_memory_size(struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = kernel->info;
+    cl_ulong total = info->local_static;
+    pthread_mutex_lock(&kernel->lock);
+    for (uint32_t i = 0; i < info->arg_count; i++)
+        if (info->args[i].kind == CLD_ARG_LOCAL && kernel->is_set[i]) {
+            uint64_t size;
+            memcpy(&size, kernel->block + info->args[i].offset, sizeof size);
+            total += size;
+        }
+    pthread_mutex_unlock(&kernel->lock);
+    return total;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel handle, cl_device_id device_handle,
+                                                         cl_kernel_work_group_info param_name,
+                                                         size_t param_value_size, void *param_value,
+                                                         size_t *param_value_size_ret) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    const struct cld_device *device = kernel_device(kernel, device_handle);
+    CLD_REQUIRE(device, CL_INVALID_DEVICE, "not a device of the kernel, or one of several must be named");
+    const struct cld_kernel_info *info = kernel->info;
+    size_t sizes[3];
+    cl_ulong bytes;
+    switch (param_name) {
+    case CL_KERNEL_GLOBAL_WORK_SIZE:
+        /* "CL_INVALID_VALUE if param_name is CL_KERNEL_GLOBAL_WORK_SIZE and device is not a custom device and
+         * kernel is not a built-in kernel." */
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "neither a custom device nor a built-in kernel");
+    case CL_KERNEL_WORK_GROUP_SIZE:
+        sizes[0] =
+            info->max_group_size < device->max_group_size ? info->max_group_size : device->max_group_size;
+        return cld_info(sizes, sizeof *sizes, param_value_size, param_value, param_value_size_ret);
+    case CL_KERNEL_COMPILE_WORK_GROUP_SIZE:
+        for (int i = 0; i < 3; i++)
+            sizes[i] = info->reqd_local_size[i];
+        return cld_info(sizes, sizeof sizes, param_value_size, param_value, param_value_size_ret);
+    case CL_KERNEL_LOCAL_MEM_SIZE:
+        bytes = local_memory_size(kernel);
+        return cld_info(&bytes, sizeof bytes, param_value_size, param_value, param_value_size_ret);
+    case CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
+        sizes[0] = info->width;
+        return cld_info(sizes, sizeof *sizes, param_value_size, param_value, param_value_size_ret);
+    }
+    return query_peer("clGetKernelWorkGroupInfo", kernel, NULL, param_name, param_value_size, param_value,
+                      param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_device_id device_handle,
+                                                        cl_kernel_sub_group_info param_name,
+                                                        size_t input_value_size, const void *input_value,
+                                                        size_t param_value_size, void *param_value,
+                                                        size_t *param_value_size_ret) {
+    (void)param_name, (void)input_value_size, (void)input_value;
+    (void)param_value_size, (void)param_value, (void)param_value_size_ret;
+    const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(kernel_device(kernel, device_handle), CL_INVALID_DEVICE,
+                "not a device of the kernel, or one of several must be named");
+    /* "CL_INVALID_OPERATION if device does not support sub-groups." */
+    CLD_REQUIRE(false, CL_INVALID_OPERATION, "the device has no sub-groups");
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel handle, cl_uint arg_index,
+                                                   cl_kernel_arg_info param_name, size_t param_value_size,
+                                                   void *param_value, size_t *param_value_size_ret) {
+    const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "no such argument");
+    return query_peer("clGetKernelArgInfo", kernel, &arg_index, param_name, param_value_size, param_value,
+                      param_value_size_ret);
+}
