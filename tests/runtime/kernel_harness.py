@@ -14,6 +14,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
+
 from cl_driver.codegen import abi
 from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.kernel import emit

@@ -1,0 +1,95 @@
+"""The code loader (native_shim/src/code_*.c) as a library of its own for tests, through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "native_shim" / "src").glob("code_*.c"))
+HERE = Path(__file__).resolve().parent / "c"
+FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'native_shim' / 'include'}"]
+
+KERNEL = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
+)
+
+
+def compile_c(output: Path, *arguments: str) -> Path:
+    """Runs gcc over the loader's sources and the tests' own."""
+    command = ["gcc", *FLAGS, *map(str, SOURCES), str(HERE / "code_link.c"), *arguments, "-o", str(output)]
+    subprocess.run(command, check=True, timeout=120)
+    return output
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The loader, built once per test run."""
+    folder = tempfile.TemporaryDirectory(prefix="cld-code-")
+    lib = ctypes.CDLL(str(compile_c(Path(folder.name) / "libcode.so", "-shared", "-fPIC")))
+    lib._folder = folder
+    lib.cld_code_load.restype = ctypes.c_void_p
+    lib.cld_code_load.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    lib.cld_code_symbol.restype = ctypes.c_void_p
+    lib.cld_code_symbol.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    lib.cld_code_unload.restype = None
+    lib.cld_code_unload.argtypes = [ctypes.c_void_p]
+    lib.link_object.restype = ctypes.c_size_t
+    lib.link_object.argtypes = [
+        ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_uint64), ctypes.c_char_p, ctypes.c_size_t,
+    ]  # fmt: skip
+    lib.relocate.argtypes = [
+        ctypes.c_int, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64
+    ]  # fmt: skip
+    return lib
+
+
+class LoadError(Exception):
+    """The loader refused an object; the message is its reason."""
+
+
+class Code:
+    """A loaded object."""
+
+    def __init__(self, data: bytes):
+        reason = ctypes.create_string_buffer(200)
+        self.handle = library().cld_code_load(data, len(data), reason, len(reason))
+        if not self.handle:
+            raise LoadError(reason.value.decode())
+
+    def address(self, name: str) -> int | None:
+        return library().cld_code_symbol(self.handle, name.encode())
+
+    def kernel(self, name: str = "kernel"):
+        """A symbol as a function with the kernels' signature."""
+        return KERNEL(self.address(name))
+
+    def unload(self) -> None:
+        library().cld_code_unload(self.handle)
+        self.handle = None
+
+
+def link(data: bytes, base: int, aarch64: bool = False) -> tuple[bytes, list[int]]:
+    """The image of an object at an address, and where its read-only and writable parts start."""
+    image = ctypes.create_string_buffer(1 << 20)
+    starts = (ctypes.c_uint64 * 2)()
+    reason = ctypes.create_string_buffer(200)
+    size = library().link_object(
+        aarch64, data, len(data), base, image, len(image), starts, reason, len(reason)
+    )
+    if not size:
+        raise LoadError(reason.value.decode())
+    return image.raw[:size], list(starts)
+
+
+def relocate(place: bytes, type_: int, address: int, target: int, addend: int = 0, aarch64: bool = False):
+    """The bytes after one relocation; None if the value does not fit; LoadError if the type is unknown."""
+    patched = ctypes.create_string_buffer(place, len(place))
+    result = library().relocate(aarch64, type_, patched, address, target, addend)
+    if result < 0:
+        raise LoadError(f"type {type_}")
+    return patched.raw if result else None
