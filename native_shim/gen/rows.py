@@ -63,6 +63,7 @@ ABSENT_PREFIXES = (
     "clCreateFromDX9",
     "clEnqueueAcquireDX9",
     "clEnqueueReleaseDX9",
+    "clCreateSubDevicesEXT",  # cl_ext_device_fission: clCreateSubDevices with other constants
 )
 
 # Extension functions that are the core function under another name: served if the core function is there.
@@ -70,6 +71,7 @@ ALIASES = {
     "clCreateProgramWithILKHR": "clCreateProgramWithIL",
     "clCreateCommandQueueWithPropertiesKHR": "clCreateCommandQueueWithProperties",
     "clGetKernelSuggestedLocalWorkSizeKHR": "clGetKernelSuggestedLocalWorkSize",
+    "clGetKernelSubGroupInfoKHR": "clGetKernelSubGroupInfo",
     "clRetainDeviceEXT": "clRetainDevice",
     "clReleaseDeviceEXT": "clReleaseDevice",
 }
