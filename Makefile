@@ -1,20 +1,68 @@
 # cl_driver: see README.md. Everything that is made goes to build/.
 PYTHON ?= python3
-VENV := build/venv/bin/python
+PYTEST_ARGS ?=
 BUILD_FLAGS ?= --allow-missing
+VENV := build/venv/bin/python
+SHIM := build/lib/libcl_driver.so
 
+# The driver of this working tree, and no other.
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
+unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: setup
-setup: build/venv/.made build/vendors/cl_driver.icd
+.PHONY: run setup packages test test-packages bench sanitize lint clean
+
+run: setup build/demo
+	@clinfo -l
+	@clinfo | grep -E '^ *(Device (Name|Version|OpenCL C Version)|Max compute units|Global memory size|Max work group size|Preferred .* vector sizes|Driver Version)' || true
+	@build/demo
+
+setup: packages build/venv/.made build/vendors/cl_driver.icd
 	@$(VENV) native_shim/build.py $(BUILD_FLAGS)
 
-build/venv/.made: pyproject.toml
+packages:
+	@native_shim/packages.sh $(PYTHON)
+
+test-packages:
+	@native_shim/packages.sh $(PYTHON) test
+
+# What the package and its tests need stands in pyproject.toml alone.
+build/venv/.made: pyproject.toml | packages
 	$(PYTHON) -m venv build/venv
-	$(VENV) -m pip install --quiet --disable-pip-version-check 'llvmlite>=0.48' 'cffi>=1.16' 'pytest>=8' numpy ruff
-	echo '$(CURDIR)' > "$$($(VENV) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/cl_driver.pth"
-	touch $@
+	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print("\n".join(p["dependencies"] + p["optional-dependencies"]["test"]))' > build/requirements.txt
+	$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements.txt
+	@echo '$(CURDIR)' > "$$($(VENV) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/cl_driver.pth"
+	@printf '#!%s\nimport sys\nfrom cl_driver.cli import main\nsys.exit(main())\n' '$(CURDIR)/$(VENV)' > build/venv/bin/cl-driver
+	@chmod +x build/venv/bin/cl-driver
+	@touch $@
 
 build/vendors/cl_driver.icd:
-	mkdir -p build/vendors
-	printf '%s\n' '$(CURDIR)/build/lib/libcl_driver.so' > $@
+	@mkdir -p build/vendors
+	@printf '%s\n' '$(CURDIR)/$(SHIM)' > $@
+
+build/demo: icd/demo.c | setup
+	@$${CC:-cc} -std=c11 -O2 -Wall -Wextra -o $@ $< -lOpenCL
+
+# The loader's tests once with the control plane embedded, once with it in a process of its own.
+test: test-packages setup
+	$(VENV) -m pytest -q $(PYTEST_ARGS) tests
+	CL_DRIVER_RUNTIME=process $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader
+
+bench: setup
+	$(VENV) tests/bench/latency.py
+
+# The shim with ThreadSanitizer and with AddressSanitizer, under the C clients of the tests.
+sanitize: setup
+	@for kind in thread address; do \
+	  $(VENV) native_shim/build.py $(BUILD_FLAGS) --sanitize $$kind && \
+	  CL_DRIVER_TEST_SANITIZE=$$kind $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader -m sanitize || exit 1; \
+	done
+
+lint: setup
+	$(VENV) -m ruff check .
+	$(VENV) -m ruff format --check native_shim cl_driver/cli cl_driver/door
+	@if command -v clang-format >/dev/null; then \
+	  clang-format --dry-run -Werror native_shim/src/*.[ch] native_shim/include/*.h native_shim/embed/*.c icd/*.c; fi
+
+clean:
+	rm -rf build

@@ -1,0 +1,46 @@
+"""The cl-driver command. Every module of this package that has a function `run` is a subcommand.
+
+A subcommand's module has: a docstring, whose first line is its help; arguments(parser), optional;
+run(arguments) -> exit status. Its name is the module's with - for _.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+
+
+def commands() -> dict[str, object]:
+    """The modules of the subcommands, by the name that is typed."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("_"):
+            continue
+        loaded = importlib.import_module(f"{__name__}.{module.name}")
+        if hasattr(loaded, "run"):
+            found[module.name.replace("_", "-")] = loaded
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="cl-driver", description="An OpenCL driver for CPUs: registers it, checks it, shows its stages."
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
+    modules = commands()
+    for name, module in modules.items():
+        text = (module.__doc__ or "").strip()
+        sub = subparsers.add_parser(name, help=text.splitlines()[0].rstrip(".") if text else "", description=text)
+        if hasattr(module, "arguments"):
+            module.arguments(sub)
+    arguments = parser.parse_args(argv)
+    try:
+        return modules[arguments.command].run(arguments)
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        print(f"cl-driver {arguments.command}: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,49 @@
+"""Registers the driver with the OpenCL loaders: writes cl_driver.icd.
+
+Without an option: the virtual environment or conda environment that this command runs in, else the system.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from cl_driver import native, registration
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--system", action="store_true", help="/etc/OpenCL/vendors, for every user")
+    group.add_argument("--venv", action="store_true", help="the Python or conda environment of this command")
+    group.add_argument("--prefix", type=Path, help="PREFIX/etc/OpenCL/vendors")
+
+
+def folder(options: argparse.Namespace) -> Path:
+    """The vendors folder that the options mean."""
+    if options.prefix:
+        return registration.vendors(options.prefix.absolute())
+    conda = os.environ.get("CONDA_PREFIX")
+    if not options.system:
+        if sys.prefix != sys.base_prefix:
+            return registration.vendors(Path(sys.prefix))
+        if conda and Path(sys.prefix) == Path(conda):
+            return registration.vendors(Path(conda))
+        if options.venv:
+            raise OSError(f"{sys.executable} belongs to no virtual or conda environment")
+    return registration.SYSTEM
+
+
+def run(options: argparse.Namespace) -> int:
+    """The subcommand."""
+    if not native.library().exists():
+        print(f"There is no {native.library()}: build it first (make setup, or pip install).", file=sys.stderr)
+        return 1
+    target = folder(options)
+    written = registration.install(target)
+    print(f"wrote {written}")
+    if target != registration.SYSTEM:
+        print(f"Loaders outside of this prefix need: export OCL_ICD_VENDORS={target}/")
+    return 0

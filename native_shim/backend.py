@@ -1,0 +1,52 @@
+"""The PEP 517 build backend: setuptools, with the native shim built into the package first."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from setuptools import build_meta
+from setuptools.dist import Distribution
+
+SHIM = Path(__file__).resolve().parent
+ROOT = SHIM.parent
+
+get_requires_for_build_sdist = build_meta.get_requires_for_build_sdist
+get_requires_for_build_wheel = build_meta.get_requires_for_build_wheel
+get_requires_for_build_editable = build_meta.get_requires_for_build_editable
+prepare_metadata_for_build_wheel = build_meta.prepare_metadata_for_build_wheel
+prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
+build_sdist = build_meta.build_sdist
+
+
+@contextmanager
+def _native(folder: Path):
+    """The shim in `folder` meanwhile: a working tree that had none has none afterwards."""
+    sys.path.insert(0, str(SHIM))
+    import build
+
+    had = folder.exists()
+    try:
+        build.build(folder, build=ROOT / "build" / "pip")
+        yield
+    finally:
+        if not had:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """A wheel for this platform and this Python: it contains machine code that belongs to both."""
+    Distribution.has_ext_modules = lambda self: True
+    with _native(ROOT / "cl_driver" / "_native"):
+        return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """The package stays in the working tree, and so does its shim: build/lib, as make setup makes it."""
+    sys.path.insert(0, str(SHIM))
+    import build
+
+    build.build(ROOT / "build" / "lib")
+    return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
