@@ -15,7 +15,8 @@ from .plan import PlanError
 
 MAX_INSTRUCTIONS = 2_000_000  # of one kernel after inlining
 
-_DROPPED = frozenset((Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine))
+# GroupWaitEvents: asynchronous copies are complete when they return (collectives.py).
+_DROPPED = frozenset((Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine, Op.GroupWaitEvents))
 
 
 def inline(module: Module, entry: Function) -> Function:

@@ -10,13 +10,15 @@ import time
 
 from ..spirv.enums import Op
 from ..spirv.module import EntryPoint, Function, Module
+from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
 from .inline import inline
 from .ops import REGION_END, PassOp
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
-from .simplify import simplify
+from .shape import ShapeInfo
+from .simplify import remove_dead_code, simplify
 from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan"]
@@ -42,10 +44,37 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = PlanOpt
     run_pass("promote", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
 
-    result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments,
-                        regions=[whole_region(function)])
+    result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    if has_boundary(function):
+        # After simplification, so that values that do not matter are not kept across barriers.
+        run_pass("barriers", split_at_barriers, options, function, result)
+    else:
+        result.regions.append(whole_region(function))
+    for region in result.regions:
+        finish_region(region, result)
     describe(result)
     return result
+
+
+def finish_region(region: Region, plan: KernelPlan) -> None:
+    """What is done to each region by itself, once the kernel is split."""
+    options = plan.options
+    drop_lifetimes(region.function)
+    region.shapes = ShapeInfo()  # one lane: everything is uniform
+    if options.verify:
+        verify(region.function, f"region {region.index}")
+
+
+def drop_lifetimes(function: Function) -> None:
+    """Lifetime marks have served barriers.py; addresses computed for them alone go, too."""
+    found = False
+    for block in function.blocks:
+        kept = [i for i in block.instructions if i.op is not Op.LifetimeStart and i.op is not Op.LifetimeStop]
+        if len(kept) != len(block.instructions):
+            block.instructions = kept
+            found = True
+    if found:
+        remove_dead_code(function)
 
 
 def whole_region(function: Function) -> Region:
@@ -68,6 +97,6 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
     function = function or result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
-    if options.verify:
+    if options.verify and name != "barriers":
         verify(function, name)
     return result

@@ -33,7 +33,12 @@ class PlanOptions:
 
 @dataclass(eq=False, slots=True)
 class Slot:
-    """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group."""
+    """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group.
+
+    A slot that is not uniform may still hold values that are, or that are affine (stride): a uniform loop
+    counter that a region both reads and advances is kept per work-item, so that the work-items that run later
+    see the old value. The first lane's value then stands for all.
+    """
 
     index: int
     type: Type

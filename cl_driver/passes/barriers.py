@@ -1,0 +1,600 @@
+"""Splits a kernel at its barriers into regions: functions without barriers that all work-items of a group run
+one after the other.
+
+A region is what can be reached from one entry (the kernel's, or the instruction behind a barrier) without
+passing a barrier; blocks reachable from several entries are copied into each region. A value that is needed
+behind a barrier is
+
+- computed again at the region's entry, if that is cheap and depends only on arguments and ids (which also keeps
+  its shape);
+- else kept in a context slot: stored where control leaves a region that has changed it, loaded where a region
+  that needs it begins.
+
+Private variables that some region leaves to another become context variables.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op, Scope, StorageClass
+from ..spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
+from .collectives import Once, lower_collectives
+from .describe import variable_alignment
+from .dominance import DominatorTree, dominators
+from .inline import is_by_value
+from .ir import ADDRESS, PURE, append, clone_instruction, predecessors, remove_unreachable_blocks, substitute
+from .layout import size_of
+from .lcssa import close_loops
+from .ops import REGION_END, PassOp
+from .plan import KernelPlan, PrivateVariable, Region, Slot
+from .shape import ShapeInfo, analyse_shapes
+from .simplify import simplify
+from .ssa import SsaUpdater
+
+MAX_RECOMPUTE = 10  # instructions that may be repeated per region instead of keeping a value
+
+_CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr))
+_CHEAP = frozenset((
+    Op.IAdd, Op.ISub, Op.IMul, Op.SNegate, Op.ShiftLeftLogical, Op.ShiftRightLogical, Op.ShiftRightArithmetic,
+    Op.BitwiseAnd, Op.BitwiseOr, Op.BitwiseXor, Op.Not, Op.UConvert, Op.SConvert, Op.CompositeExtract,
+    Op.CompositeConstruct, Op.Select, Op.IEqual, Op.INotEqual, Op.ULessThan, Op.ULessThanEqual,
+    Op.UGreaterThan, Op.UGreaterThanEqual, Op.SLessThan, Op.SLessThanEqual, Op.SGreaterThan,
+    Op.SGreaterThanEqual, Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.LogicalEqual, Op.LogicalNotEqual,
+    Op.ConvertPtrToU, Op.ConvertUToPtr,
+)) | ADDRESS | _CASTS  # fmt: skip
+
+
+def is_boundary(instruction: Instruction) -> bool:
+    """True for barriers that the work-items of a group wait at for one another."""
+    if instruction.op is not Op.ControlBarrier:
+        return False
+    scope = instruction.operands[0]
+    return not (isinstance(scope, Constant) and scope.value in (Scope.Subgroup, Scope.Invocation))
+
+
+def has_boundary(function: Function) -> bool:
+    for block in function.blocks:
+        for instruction in block.instructions:
+            op = instruction.op
+            if op is Op.ControlBarrier or 259 <= op <= 271 or 6401 <= op <= 6408:
+                return True
+    return False
+
+
+def split_at_barriers(function: Function, plan: KernelPlan) -> None:
+    """Fills in the regions, slots and private variables of the plan. The function is used up."""
+    _Splitter(function, plan).run()
+
+
+class _Splitter:
+    def __init__(self, function: Function, plan: KernelPlan):
+        self.function = function
+        self.plan = plan
+        self.types = plan.module.types
+        self.entries: list[Block] = []  # of the regions of work-items
+        self.next_region: dict[Block, int] = {}  # block that ends in a boundary: the region that follows
+        self.live_in: dict[Block, set[Instruction]] = {}
+        self.slot_of: dict[Instruction, Slot] = {}
+        self.cost: dict[Value, int | None] = {}
+        self.private_of: dict[Instruction, PrivateVariable] = {}
+
+    def run(self) -> None:
+        function, plan = self.function, self.plan
+        drop_small_barriers(function)
+        close_loops(function, self.types)
+        shapes = analyse_shapes(function, plan.options.flat_lanes, plan.options.small_ids)
+        plan.assumes_small_ids |= shapes.assumes_small_ids
+        boundaries = lower_collectives(function, self.types, plan.slots, plan.module.address_bits)
+        drop_redundant_barriers(function, boundaries)
+        once = self.cut(boundaries)
+        members = [self.reachable(entry) for entry in self.entries]
+        self.number(members, once)
+        self.find_live_values()
+        self.choose_slots(members, shapes)
+        self.place_variables(members)
+        for index, (entry, blocks) in enumerate(zip(self.entries, members, strict=True)):
+            plan.regions.append(_RegionMaker(self, index, entry, blocks).make())
+        self.finish_once(once)
+
+    def cut(self, boundaries: dict[Instruction, Once]) -> dict[Block, Once]:
+        """Ends blocks at boundaries; entries[k] is where region k begins. Returns {block: Once before next}."""
+        function = self.function
+        self.entries = [function.blocks[0]]
+        once: dict[Block, Once] = {}
+        blocks = []
+        for block in function.blocks:
+            blocks.append(block)
+            while True:
+                instructions = block.instructions
+                at = next((i for i, x in enumerate(instructions) if is_boundary(x)), None)
+                if at is None:
+                    break
+                rest = Block(function, block.name)
+                rest.instructions = instructions[at + 1 :]
+                for instruction in rest.instructions:
+                    instruction.block = rest
+                for successor in rest.successors():
+                    for phi in successor.phis():
+                        phi.operands = [rest if o is block else o for o in phi.operands]
+                boundary = instructions[at]
+                block.instructions = instructions[:at]
+                append(block, Op.Branch, None, [rest])
+                if boundary in boundaries:
+                    once[block] = boundaries[boundary]
+                if rest.instructions[0].op is Op.Return and block not in once:
+                    self.next_region[block] = REGION_END
+                    block.instructions[-1] = rest.instructions[0]
+                    rest.instructions[0].block = block
+                    break
+                self.next_region[block] = len(self.entries)
+                self.entries.append(rest)
+                blocks.append(rest)
+                block = rest
+        function.blocks = blocks
+        return once
+
+    def reachable(self, entry: Block) -> list[Block]:
+        """The blocks of a region, in the order of the function."""
+        seen = {entry}
+        work = [entry]
+        while work:
+            block = work.pop()
+            if block in self.next_region:
+                continue
+            for successor in block.successors():
+                if successor not in seen:
+                    seen.add(successor)
+                    work.append(successor)
+        return [b for b in self.function.blocks if b in seen]
+
+    def number(self, members, once) -> None:
+        """Regions that no region leads to are left out; regions that run once come last."""
+        used = [0]
+        for index in used:
+            for block in members[index]:
+                following = self.next_region.get(block, REGION_END)
+                if following != REGION_END and following not in used:
+                    used.append(following)
+        used.sort()
+        new = {old: i for i, old in enumerate(used)}
+        self.entries = [self.entries[i] for i in used]
+        members[:] = [members[i] for i in used]
+        alive = {b for blocks in members for b in blocks}
+        self.function.blocks = [b for b in self.function.blocks if b in alive]
+        self.next_region = {
+            b: new.get(i, REGION_END) for b, i in self.next_region.items() if b in alive
+        }
+        for block in [b for b in once if b not in alive]:
+            del once[block]
+        # A block with a Once exits to that region, which exits to the one that the block went on to.
+        self.once_next: dict[Block, int] = {}
+        for i, block in enumerate(once):
+            self.once_next[block] = self.next_region[block]
+            self.next_region[block] = len(self.entries) + i
+
+    def find_live_values(self) -> None:
+        """live_in of every region entry: the instructions whose values are needed there or later."""
+        blocks = self.function.blocks
+        index: dict[Instruction, int] = {}
+        values: list[Instruction] = []
+        uses: dict[Block, int] = {}
+        defined: dict[Block, int] = {}
+        at_end: dict[Block, int] = {block: 0 for block in blocks}
+        for block in blocks:
+            made = 0
+            for instruction in block.instructions:
+                if instruction.type is not None and instruction.type.kind is not Kind.VOID:
+                    made |= 1 << len(values)
+                    index[instruction] = len(values)
+                    values.append(instruction)
+            defined[block] = made
+        for block in blocks:
+            used = 0
+            for instruction in block.instructions:
+                operands = instruction.operands
+                if instruction.op is Op.Phi:
+                    for i in range(0, len(operands), 2):
+                        if type(operands[i]) is Instruction and operands[i + 1] in at_end:
+                            at_end[operands[i + 1]] |= 1 << index[operands[i]]
+                    continue
+                for operand in operands:
+                    if type(operand) is Instruction:
+                        used |= 1 << index[operand]
+            uses[block] = used & ~defined[block]
+        live = {block: 0 for block in blocks}
+        before = predecessors(self.function)
+        work = list(blocks)
+        pending = set(work)
+        while work:
+            block = work.pop()
+            pending.discard(block)
+            out = at_end[block]
+            for successor in block.successors():
+                out |= live[successor]
+            new = uses[block] | (out & ~defined[block])
+            if new != live[block]:
+                live[block] = new
+                for predecessor in before[block]:
+                    if predecessor not in pending:
+                        pending.add(predecessor)
+                        work.append(predecessor)
+        for entry in self.entries:
+            bits = live[entry]
+            found = []
+            while bits:
+                low = bits & -bits
+                found.append(values[low.bit_length() - 1])
+                bits ^= low
+            self.live_in[entry] = found
+
+    def recompute_cost(self, value: Value) -> int | None:
+        """How many instructions compute the value from arguments, constants and ids; None if too many."""
+        if not isinstance(value, Instruction):
+            return 0 if isinstance(value, (Argument, Constant, Variable, Undef)) else 1
+        if value in self.cost:
+            return self.cost[value]
+        self.cost[value] = None  # also for phis: they are not computed again
+        op = value.op
+        total: int | None = None
+        if op is Op.Variable:
+            total = 0
+        elif op in _CHEAP:
+            total = 1
+            for operand in value.operands:
+                if isinstance(operand, Value):
+                    cost = self.recompute_cost(operand)
+                    total = None if cost is None or total is None else total + cost
+        elif op is Op.Load and self.is_invariant_load(value):
+            total = 1
+        if total is not None and total > MAX_RECOMPUTE:
+            total = None
+        self.cost[value] = total
+        return total
+
+    def is_invariant_load(self, load: Instruction) -> bool:
+        """A load of a built-in input, or of a by-value argument (which is only read)."""
+        pointer = load.operands[0]
+        while isinstance(pointer, Instruction) and (pointer.op in _CASTS or pointer.op in ADDRESS):
+            if any(isinstance(o, Instruction) for o in pointer.operands[1:]):
+                return False
+            pointer = pointer.operands[0]
+        if load.memory is not None and load.memory.volatile:
+            return False
+        if isinstance(pointer, Variable):
+            return pointer.type.storage is StorageClass.Input
+        return isinstance(pointer, Argument) and is_by_value(pointer)
+
+    def choose_slots(self, members, shapes: ShapeInfo) -> None:
+        crossing = dict.fromkeys(v for entry in self.entries for v in self.live_in[entry])
+        both: set[Instruction] = set()  # read and written by one region
+        for entry, blocks in zip(self.entries, members, strict=True):
+            inside = set(blocks)
+            both.update(v for v in self.live_in[entry] if v.block in inside)
+        for value in crossing:
+            if self.recompute_cost(value) is not None:
+                continue
+            stride = shapes.stride(value)
+            if value in shapes.private:
+                stride = None
+            if type(stride) is tuple:
+                stride = None
+            uniform = stride == 0 and value not in both
+            slot = Slot(len(self.plan.slots), value.type, uniform, stride, value.name)
+            self.plan.slots.append(slot)
+            self.slot_of[value] = slot
+
+    def place_variables(self, members) -> None:
+        """Decides which private variables live across regions."""
+        variables = [i for i in self.function.blocks[0].instructions if i.op is Op.Variable]
+        if not variables:
+            return
+        tree = dominators(self.function)
+        regions_of: dict[Block, list[int]] = {}
+        for index, blocks in enumerate(members):
+            for block in blocks:
+                regions_of.setdefault(block, []).append(index)
+        recurring = self.recurring_regions(members)
+        for variable in variables:
+            if self.is_local_to_region(variable, regions_of, recurring, tree):
+                continue
+            type_ = variable.type.element
+            private = PrivateVariable(
+                len(self.plan.private_variables), type_, size_of(type_), variable_alignment(variable),
+                None, variable.name,
+            )
+            self.plan.private_variables.append(private)
+            self.private_of[variable] = private
+
+    def recurring_regions(self, members) -> set[int]:
+        """Regions that a group may run more than once."""
+        after = {
+            i: {
+                self.once_next.get(b, self.next_region[b])
+                for b in blocks
+                if b in self.next_region and self.once_next.get(b, self.next_region[b]) != REGION_END
+            }
+            for i, blocks in enumerate(members)
+        }
+        result = set()
+        for start in after:
+            seen: set[int] = set()
+            work = list(after[start])
+            while work:
+                region = work.pop()
+                if region not in seen:
+                    seen.add(region)
+                    work.extend(after[region])
+            if start in seen:
+                result.add(start)
+        return result
+
+    def is_local_to_region(self, variable, regions_of, recurring, tree: DominatorTree) -> bool:
+        """True if the variable's content never matters after the region that sets it."""
+        derived = {variable}
+        used: set[int] = set()
+        starts: list[Block] = []
+        uses: list[Block] = []
+        changed = True
+        while changed:
+            changed = False
+            for block in self.function.blocks:
+                for instruction in block.instructions:
+                    if instruction in derived:
+                        continue
+                    operands = instruction.operands
+                    if derived.isdisjoint(o for o in operands if isinstance(o, Value)):
+                        continue
+                    op = instruction.op
+                    if op in _CASTS or op in ADDRESS or op is Op.Phi or op is Op.Select:
+                        derived.add(instruction)
+                        changed = True
+        for block in self.function.blocks:
+            for instruction in block.instructions:
+                operands = instruction.operands
+                if derived.isdisjoint(o for o in operands if isinstance(o, Value)):
+                    continue
+                op = instruction.op
+                if op is Op.LifetimeStart:
+                    starts.append(block)
+                    continue
+                if op is Op.LifetimeStop or instruction in derived and op is not Op.Phi:
+                    continue
+                if op not in (Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.Phi):
+                    return False
+                if op is Op.Store and operands[1] in derived:
+                    return False
+                used.update(regions_of[block])
+                uses.append(block)
+        if len(used) > 1:
+            return False
+        if not used & recurring:
+            return True
+        region = next(iter(used))
+        return any(
+            regions_of[start] == [region] and all(tree.dominates(start, use) for use in uses) for start in starts
+        )
+
+    def finish_once(self, once: dict[Block, Once]) -> None:
+        for block, made in once.items():
+            following = self.once_next[block]
+            append(made.end, PassOp.RegionExit, None, [following])
+            simplify(made.function, self.types)
+            index = len(self.plan.regions)
+            successors = () if following == REGION_END else (following,)
+            self.plan.regions.append(Region(index, made.function, True, successors, ShapeInfo()))
+
+
+def drop_small_barriers(function: Function) -> None:
+    """Barriers among one work-item, which is what a sub-group is here."""
+    for block in function.blocks:
+        block.instructions = [
+            i for i in block.instructions if i.op is not Op.ControlBarrier or is_boundary(i)
+        ]
+
+
+def drop_redundant_barriers(function: Function, boundaries) -> None:
+    """Of two barriers with no memory access between them in one block, one is enough."""
+    harmless = PURE | {PassOp.ContextStore, PassOp.ContextLoad}
+    for block in function.blocks:
+        dropped = set()
+        previous = None
+        for instruction in block.instructions:
+            if is_boundary(instruction):
+                if previous is not None:
+                    if instruction not in boundaries:
+                        dropped.add(instruction)
+                        continue
+                    if previous not in boundaries:
+                        dropped.add(previous)
+                previous = instruction
+            elif instruction.op not in harmless and not _reads_input(instruction):
+                previous = None
+        if dropped:
+            block.instructions = [i for i in block.instructions if i not in dropped]
+
+
+def _reads_input(instruction: Instruction) -> bool:
+    return (
+        instruction.op is Op.Load
+        and isinstance(instruction.operands[0], Variable)
+        and instruction.operands[0].type.storage is StorageClass.Input
+    )
+
+
+class _RegionMaker:
+    """Builds the function of one region from clones of its blocks."""
+
+    def __init__(self, splitter: _Splitter, index: int, entry: Block, blocks: list[Block]):
+        self.splitter = splitter
+        self.types = splitter.types
+        self.index = index
+        self.entry = entry
+        self.blocks = blocks
+        self.inside = set(blocks)
+        source = splitter.function
+        self.function = Function(source.type, f"{source.name}.{index}" if index else source.name, source.control)
+        self.function.arguments = source.arguments
+        self.values: dict[object, object] = {}  # of the kernel: of the region
+        self.head: list[Instruction] = []  # loads and recomputed values at the entry
+        self.loaded: dict[Instruction, Instruction] = {}
+
+    def make(self) -> Region:
+        splitter = self.splitter
+        live_in = splitter.live_in[self.entry]
+        values = self.values
+        for block in self.blocks:
+            values[block] = Block(self.function, block.name)
+            values[block].loop_control = block.loop_control
+        entry_block = values[self.entry]
+        self.variables(entry_block)
+        for value in live_in:
+            self.bring_in(value, entry_block)
+        mixed = {v for v in live_in if v.block in self.inside and v in splitter.slot_of}
+        self.clone_blocks(mixed)
+        exits = self.end_blocks()
+        entry_block.instructions[:0] = self.head
+        self.function.blocks = [values[b] for b in self.blocks]
+        # The entry of the kernel comes first in its order; of other regions it need not.
+        self.function.blocks.remove(entry_block)
+        self.function.blocks.insert(0, entry_block)
+        updaters = self.repair(mixed, exits)
+        self.store_at_exits(exits, updaters)
+        for updater in updaters.values():
+            updater.finish()
+        self.substitute_phis(updaters)
+        simplify(self.function, self.types)
+        return Region(self.index, self.function, False, self.find_successors())
+
+    def variables(self, entry_block: Block) -> None:
+        """Private variables: context memory, or the region's own if only it uses them."""
+        for variable in self.splitter.function.blocks[0].instructions:
+            if variable.op is not Op.Variable:
+                continue
+            private = self.splitter.private_of.get(variable)
+            if private is None:
+                copy = clone_instruction(variable, variable.operands, entry_block)
+            else:
+                copy = Instruction(PassOp.ContextVariable, variable.type, [private], entry_block, variable.name)
+            self.head.append(copy)
+            self.values[variable] = copy
+
+    def bring_in(self, value: Instruction, entry_block: Block) -> Value:
+        """Makes a value of an earlier region available at the entry."""
+        found = self.values.get(value)
+        if found is not None:
+            return found
+        slot = self.splitter.slot_of.get(value)
+        if slot is not None and value in self.splitter.live_in[self.entry]:
+            copy = Instruction(PassOp.ContextLoad, value.type, [slot], entry_block, value.name)
+            self.loaded[value] = copy
+        else:
+            operands = [
+                self.bring_in(o, entry_block) if isinstance(o, Instruction) else o for o in value.operands
+            ]
+            copy = clone_instruction(value, operands, entry_block)
+        self.head.append(copy)
+        self.values[value] = copy
+        return copy
+
+    def clone_blocks(self, mixed: set[Instruction]) -> None:
+        values = self.values
+        kept = {
+            v for v in values if isinstance(v, Instruction) and (v.op is Op.Variable or v not in mixed)
+        }
+        phis = []
+        for block in self.blocks:
+            new = values[block]
+            for instruction in block.instructions:
+                if instruction in kept:
+                    continue  # recomputed at the entry, with the same result
+                if instruction.op is Op.Phi:
+                    copy = clone_instruction(instruction, (), new)
+                    phis.append((copy, instruction))
+                else:
+                    copy = clone_instruction(instruction, instruction.operands, new)
+                values[instruction] = copy
+                new.instructions.append(copy)
+        get = values.get
+        for block in self.blocks:
+            for copy in values[block].instructions:
+                if copy.op is not Op.Phi:
+                    copy.operands = [get(o, o) for o in copy.operands]
+        for copy, original in phis:
+            operands = original.operands
+            for i in range(0, len(operands), 2):
+                if operands[i + 1] in self.inside and operands[i + 1] not in self.splitter.next_region:
+                    copy.operands += [get(operands[i], operands[i]), get(operands[i + 1])]
+
+    def end_blocks(self) -> list[tuple[Block, Block]]:
+        """Boundaries and returns become RegionExits. Returns (block, the entry block that follows)."""
+        splitter = self.splitter
+        exits = []
+        for block in self.blocks:
+            new = self.values[block]
+            following = splitter.next_region.get(block)
+            if following is None and new.terminator.op is not Op.Return:
+                continue
+            if following is None or following == REGION_END:
+                following = REGION_END
+            else:
+                after = splitter.once_next.get(block, following)
+                if after != REGION_END:
+                    exits.append((new, splitter.entries[after]))
+            new.instructions.pop()
+            append(new, PassOp.RegionExit, None, [following])
+        return exits
+
+    def repair(self, mixed: set[Instruction], exits) -> dict[Instruction, SsaUpdater]:
+        """Values that come from the context on some paths and are computed on others."""
+        if not mixed:
+            return {}
+        remove_unreachable_blocks(self.function)
+        before = predecessors(self.function)
+        entry_block = self.function.blocks[0]
+        updaters: dict[Instruction, SsaUpdater] = {}
+        by_clone: dict[Instruction, SsaUpdater] = {}
+        self.replaced: dict[Value, Value] = {}
+        for value in mixed:
+            clone = self.values[value]
+            updater = SsaUpdater(value.type, before, self.types.undef(value.type), value.name, self.replaced)
+            updater.at_start[entry_block] = self.loaded[value]
+            updater.define(clone.block, clone)
+            updaters[value] = updater
+            by_clone[clone] = updater
+        for block in self.function.blocks:
+            for instruction in list(block.instructions):
+                operands = instruction.operands
+                for i, operand in enumerate(operands):
+                    updater = by_clone.get(operand) if type(operand) is Instruction else None
+                    if updater is None:
+                        continue
+                    if instruction.op is Op.Phi:
+                        operands[i] = updater.value_at_end(operands[i + 1])
+                    elif operand.block is not block:
+                        operands[i] = updater.value_at_start(block)
+        return updaters
+
+    def store_at_exits(self, exits, updaters) -> None:
+        splitter = self.splitter
+        for block, following in exits:
+            stores = []
+            for value in splitter.live_in[following]:
+                slot = splitter.slot_of.get(value)
+                if slot is None or value.block not in self.inside:
+                    continue
+                updater = updaters.get(value)
+                current = self.values[value] if updater is None else updater.value_at_end(block)
+                if current is not self.loaded.get(value):
+                    stores.append(Instruction(PassOp.ContextStore, None, [slot, current], block))
+            block.instructions[-1:-1] = stores
+
+    def substitute_phis(self, updaters) -> None:
+        if updaters and self.replaced:
+            substitute(self.function, self.replaced)
+
+    def find_successors(self) -> tuple[int, ...]:
+        found = {
+            b.terminator.operands[0] for b in self.function.blocks if b.terminator.op is PassOp.RegionExit
+        }
+        found.discard(REGION_END)
+        return tuple(sorted(found))
+
