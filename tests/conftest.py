@@ -1,0 +1,45 @@
+"""Fixtures of all levels. See README.md for the levels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+# What the tests make goes here: compiled clients, loaders, the compile cache of the tests.
+MADE = ROOT / "build" / "test"
+
+
+@pytest.fixture(scope="session")
+def made() -> Path:
+    """The folder for what tests make and may use again."""
+    MADE.mkdir(parents=True, exist_ok=True)
+    return MADE
+
+
+@pytest.fixture(scope="session")
+def environment(made) -> dict[str, str]:
+    """Variables for programs under test: this tree's driver only, and a cache of the tests' own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OCL_ICD_", "OPENCL_", "CL_DRIVER_"))}
+    kept["OCL_ICD_VENDORS"] = f"{ROOT / 'build' / 'vendors'}/"
+    kept["CL_DRIVER_CACHE_DIR"] = str(made / "cache")
+    if mode := os.environ.get("CL_DRIVER_RUNTIME"):  # make test runs the loader's tests in both modes
+        kept["CL_DRIVER_RUNTIME"] = mode
+    return kept
+
+
+def compile_c(source: Path, target: Path, *options: str) -> Path:
+    """Compiles a C program, unless it is there and newer."""
+    if not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
+        fresh = target.with_suffix(f".{os.getpid()}")
+        command = ["cc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", str(source), "-o", str(fresh), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+        fresh.replace(target)
+    return target
