@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from ..passes.ir import reverse_postorder
 from ..spirv.enums import Decoration, Op, OpenCLStd
-from ..spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Type, Undef, Value, Variable
+from ..spirv.module import (
+    Argument,
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    Type,
+    Undef,
+    Value,
+    Variable,
+)
 from .errors import CodegenError
 from .lanes import MANGLED, Form, form
 from .registry import EXTENDED, LOWERINGS

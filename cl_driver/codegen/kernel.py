@@ -15,22 +15,16 @@ from dataclasses import dataclass
 from ..passes.ops import REGION_END, PassOp
 from ..passes.plan import KernelPlan
 from ..spirv.enums import Op, StorageClass
-from ..spirv.module import Argument, Kind, Variable
-from . import abi, builtin_variables
-from .arguments import LOCAL, STRUCT, BlockEntry, argument_block, is_by_value
+from ..spirv.module import Argument, Variable
+from . import abi, builtin_variables, lowerings  # noqa: F401
+from .arguments import LOCAL, STRUCT, BlockEntry, argument_block
 from .emitter import Components, FunctionEmitter
 from .errors import CodegenError
 from .library import ModuleEmitter
-from .memory import BuiltinAddress, in_range, load_value, private_alignment, store_operand
+from .memory import BuiltinAddress, in_range, load_value, store_operand
 from .options import CodegenOptions
-from .program_globals import GlobalsLayout, layout_globals
+from .program_globals import GlobalsLayout, layout_globals, variable_alignment
 from .types import alignment_of, ir_type, size_of
-
-# Lowerings register themselves.
-from . import (  # noqa: F401  isort: skip
-    arithmetic, atomics, composite, control, conversion, extinst_geometric, extinst_integer, extinst_math,
-    extinst_vector, groups, memory, printf,
-)
 
 ITEMS_ROUNDING = 64  # context slots have room for a multiple of so many work-items
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
@@ -58,7 +52,7 @@ class KernelCode:
     remark: str = ""
 
 
-def emit(plan: KernelPlan, options: CodegenOptions = CodegenOptions(), library=None,
+def emit(plan: KernelPlan, options: CodegenOptions, library=None,
          globals_layout: GlobalsLayout | None = None) -> KernelCode:
     """Lowers a planned kernel. CodegenError names what cannot be lowered.
 
@@ -67,7 +61,7 @@ def emit(plan: KernelPlan, options: CodegenOptions = CodegenOptions(), library=N
     """
     if globals_layout is None:
         globals_layout = layout_globals(plan.module)
-    module = ModuleEmitter(options, library, globals_layout)
+    module = ModuleEmitter(options, library, globals_layout.offsets)
     emitter = KernelEmitter(module, plan)
     try:
         text = emitter.kernel_text()
@@ -90,17 +84,17 @@ class Scratch:
     [slot 0, all items][slot 1, all items]...[context variable 0, all items]... each of items rounded up
     """
 
-    def __init__(self, plan: KernelPlan, by_value: list[Argument], on_stack: bool):
+    def __init__(self, plan: KernelPlan, on_stack: bool):
         self.private: dict = {}  # OpVariable instruction: offset
         self.uniform: dict = {}  # Slot: offset
-        self.per_item_offset: dict = {}  # Slot, PrivateVariable or Argument: bytes per item before it
+        self.per_item_offset: dict = {}  # Slot or PrivateVariable: bytes per item before it
         offset = 0
         if not on_stack:
             for region in plan.regions:
                 for block in region.function.blocks:
                     for i in block.instructions:
                         if i.op is Op.Variable:
-                            offset = align(offset, private_alignment(i))
+                            offset = align(offset, variable_alignment(i))
                             self.private[i] = offset
                             offset += size_of(i.type.element)
         for slot in plan.slots:
@@ -113,7 +107,6 @@ class Scratch:
         # Largest alignment first: every array then begins at a multiple of its alignment.
         kept = [(alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform]
         kept += [(v.alignment, v.size, v) for v in plan.private_variables]
-        kept += [(alignment_of(a.type.element), size_of(a.type.element), a) for a in by_value]
         for alignment, size, key in sorted(kept, key=lambda entry: -entry[0]):
             self.per_item_offset[key] = per_item
             per_item += align(size, alignment)
@@ -152,6 +145,7 @@ class KernelEmitter(FunctionEmitter):
         self.builtin_cache: dict = {}
         self._fields: dict = {}
         self._alive: list[str] = []  # allocas of the region's OpVariables
+        self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
         self._region = None
         self._exits: set = set()
@@ -159,10 +153,7 @@ class KernelEmitter(FunctionEmitter):
             i.op in (Op.GenericCastToPtrExplicit, Op.GenericPtrMemSemantics)
             for region in plan.regions for block in region.function.blocks for i in block.instructions)
         on_stack = plan.private_size <= STACK_LIMIT and not asks_class
-        written = written_by_value_arguments(plan)
-        self.kept_arguments = written if len(plan.regions) > 1 or asks_class else []
-        self.copied_arguments = [a for a in written if a not in self.kept_arguments]
-        self.scratch = Scratch(plan, self.kept_arguments, on_stack)
+        self.scratch = Scratch(plan, on_stack)
 
     # Fields of the ABI structures.
 
@@ -214,7 +205,7 @@ class KernelEmitter(FunctionEmitter):
         return found
 
     def context_array(self, key) -> str:
-        """The start of the per-item memory of a Slot, PrivateVariable or Argument."""
+        """The start of the per-item memory of a Slot or PrivateVariable."""
         found = self._fields.get(key)
         if found is None:
             before = self.scratch.per_item_offset[key]
@@ -232,7 +223,7 @@ class KernelEmitter(FunctionEmitter):
         if variable in self.local_variables:
             offset = self.local_variables[variable].offset
             return self.emit_prologue(f"getelementptr inbounds i8, ptr {self.local_memory()}, i64 {offset}")
-        offset = self.module.globals_layout.offsets.get(variable)
+        offset = self.module.globals_offsets.get(variable)
         if offset is not None:
             base = self.launch_field(abi.LAUNCH_GLOBALS, "ptr")
             return self.emit_prologue(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
@@ -295,11 +286,12 @@ class KernelEmitter(FunctionEmitter):
     def _builtin_memory(self, variable: Variable) -> str:
         """A built-in variable in memory, for those who want its address. Filled at the region's head."""
         parts, t = builtin_variables.components(self, variable)
-        memory = self.alloca(f"[{len(parts)} x {t}]", 16)
+        block = self.alloca(f"[{len(parts)} x {t}]", 16)
         for k, part in enumerate(parts):
-            self.head.append(f"  {memory}.{k} = getelementptr inbounds {t}, ptr {memory}, i64 {k}")
-            self.head.append(f"  store {t} {part}, ptr {memory}.{k}")
-        return memory
+            self.head.append(f"  {block}.{k} = getelementptr inbounds {t}, ptr {block}, i64 {k}")
+            self.head.append(f"  store {t} {part}, ptr {block}.{k}")
+        self._builtin_blocks.append(variable)
+        return block
 
     def item_index(self) -> str:
         """The linear local id of this work-item."""
@@ -322,7 +314,7 @@ class KernelEmitter(FunctionEmitter):
         offset = self.scratch.private.get(instruction)
         if offset is not None:
             return self.scratch_address(offset)
-        memory = self.alloca(f"[{size_of(instruction.type.element)} x i8]", private_alignment(instruction))
+        memory = self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
         self.emit_void(f"call void @llvm.lifetime.start.p0(ptr {memory})")
         self._alive.append(memory)
         return memory
@@ -477,6 +469,8 @@ class KernelEmitter(FunctionEmitter):
         r = f"r{region.index}"
         self._region, self._exits = region.index, self._exit_targets(region)
         self.builtin_cache, self._alive = {}, []
+        while self._builtin_blocks:
+            del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)
         if region.once:
             self.local_ids, self._row = ["0", "0", "0"], "0"
@@ -484,7 +478,6 @@ class KernelEmitter(FunctionEmitter):
             self._item_loops_head(r)
         self.head = []
         self.lines.append(self.head)
-        self._copy_arguments(first=region.index == 0)
         self.emit_blocks(region.function, f"{r}.b")
         self.begin_block(f"{r}.exit")
         if not region.once:
@@ -527,65 +520,3 @@ class KernelEmitter(FunctionEmitter):
             which = self.emit("load i32, ptr %next_region, align 4")
             cases = " ".join(f"i32 {target}, label %{label(target)}" for target in targets[1:])
             self.emit_void(f"switch i32 {which}, label %{label(targets[0])} [ {cases} ]")
-
-    def _copy_arguments(self, first: bool) -> None:
-        """By-value structures that the kernel writes: each work-item gets its own copy."""
-        for argument in self.copied_arguments + self.kept_arguments:
-            type_ = argument.type.element
-            size, alignment = size_of(type_), alignment_of(type_)
-            self.operands.pop(argument, None)
-            original = self._argument(argument)
-            if argument in self.kept_arguments:
-                if self.local_ids == ["0", "0", "0"]:
-                    continue  # a region that runs once uses no private memory
-                array = self.context_array(argument)
-                memory = self.emit(f"getelementptr inbounds [{align(size, alignment)} x i8], ptr {array}, "
-                                   f"i64 {self._item()}")
-            else:
-                memory = self.alloca(f"[{size} x i8]", alignment)
-                self.emit_void(f"call void @llvm.lifetime.start.p0(ptr {memory})")
-                self._alive.append(memory)
-            if first or argument in self.copied_arguments:
-                self.emit_void(f"call void @llvm.memcpy.p0.p0.i64(ptr align {alignment} {memory}, "
-                               f"ptr align {alignment} {original}, i64 {size}, i1 false)")
-            self.operands[argument] = memory
-
-
-def written_by_value_arguments(plan: KernelPlan) -> list[Argument]:
-    """The by-value structures that the kernel may write to, or whose address gets out of sight."""
-    candidates = {a for a in plan.arguments if is_by_value(a)}
-    if not candidates:
-        return []
-    derived: dict = {a: a for a in candidates}  # pointer: the argument that it points into
-    written = set()
-    changed = True
-    while changed:
-        changed = False
-        for region in plan.regions:
-            for block in region.function.blocks:
-                for i in block.instructions:
-                    changed |= _trace(i, derived, written)
-    return [a for a in plan.arguments if a in written]
-
-
-_DERIVES = (Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain, Op.Bitcast,
-            Op.CopyObject)
-
-
-def _trace(i, derived: dict, written: set) -> bool:
-    """Follows pointers through one instruction; True if something new was learnt."""
-    used = [(k, derived[o]) for k, o in enumerate(i.operands)
-            if o.__class__ is not int and o.__class__ is not str and o in derived]
-    if not used:
-        return False
-    if i.op in _DERIVES and i.type.kind is Kind.POINTER and used[0][0] == 0:
-        if i in derived:
-            return False
-        derived[i] = used[0][1]
-        return True
-    reads = i.op is Op.Load or (i.op in (Op.CopyMemory, Op.CopyMemorySized) and all(k == 1 for k, _ in used))
-    if reads:
-        return False
-    new = {argument for _, argument in used} - written
-    written |= new
-    return bool(new)

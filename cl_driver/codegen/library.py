@@ -10,8 +10,7 @@ from ..spirv.enums import StorageClass
 from ..spirv.module import Function, Kind, Variable
 from .emitter import FunctionEmitter
 from .errors import CodegenError
-from .program_globals import GlobalsLayout, constant_offset, variable_alignment
-from .memory import private_alignment
+from .program_globals import constant_offset, variable_alignment
 from .types import constant_text, ir_type, size_of
 
 # Library functions of at most so many instructions are inlined wherever they are called.
@@ -21,12 +20,15 @@ _UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
 
 
 class ModuleEmitter:
-    """Collects the text of an LLVM module."""
+    """Collects the text of an LLVM module.
 
-    def __init__(self, options, library=None, globals_layout: GlobalsLayout | None = None):
+    globals_offsets: places of variables in the memory of program-scope variables, launch->globals.
+    """
+
+    def __init__(self, options, library=None, globals_offsets: dict[Variable, int] | None = None):
         self.options = options
         self.library = library
-        self.globals_layout = globals_layout or GlobalsLayout()
+        self.globals_offsets = globals_offsets or {}
         self.constants: list[str] = []
         self.functions: list[str] = []
         self._constant_names: dict[Variable, str] = {}
@@ -59,7 +61,7 @@ class ModuleEmitter:
             if value.type.kind is Kind.POINTER:
                 return f"inttoptr (i64 {offset} to ptr)" if offset else "null"
             return str(offset)
-        if base in self.globals_layout.offsets:
+        if base in self.globals_offsets:
             raise CodegenError(f"the address of {base.name} is not known when the code is made")
         name = self.constant_variable(base)
         address = f"getelementptr (i8, ptr {name}, i64 {offset})" if offset else name
@@ -125,7 +127,7 @@ class LibraryEmitter(FunctionEmitter):
 
     def private_memory(self, instruction) -> str:
         """Memory of an OpVariable."""
-        return self.alloca(f"[{size_of(instruction.type.element)} x i8]", private_alignment(instruction))
+        return self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
 
 
 def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str:

@@ -6,11 +6,12 @@ Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the prov
 from __future__ import annotations
 
 from ..passes.ops import PassOp
-from ..spirv.enums import Decoration, MemorySemantics, Op, StorageClass
+from ..spirv.enums import MemorySemantics, Op, StorageClass
 from ..spirv.module import Constant, Kind, Undef, Variable
 from .abi import THREAD_LOCAL_MEMORY_SIZE
 from .emitter import Components
 from .errors import CodegenError
+from .program_globals import variable_alignment
 from .registry import lowers
 from .types import alignment_of, constant_text, element_type, ir_type, member_offset, size_of
 
@@ -21,14 +22,7 @@ def variable(e, i):
     e.define(i, e.private_memory(i))
     if i.operands and isinstance(i.operands[0], (Constant, Variable)):
         initializer = i.operands[0]
-        store_value(e, e.operand(i), initializer, private_alignment(i))
-
-
-def private_alignment(i) -> int:
-    """The alignment of a Function variable: its type's, or a larger one that is asked for."""
-    asked = i.decorations.get(Decoration.Alignment, 0)
-    asked = asked[0] if isinstance(asked, tuple) else int(asked)
-    return max(alignment_of(i.type.element), asked)
+        store_value(e, e.operand(i), initializer, variable_alignment(i))
 
 
 @lowers(PassOp.ContextVariable)
@@ -171,7 +165,9 @@ def generic_pointer_semantics(e, i):
 
 def access_alignment(access, type_) -> int:
     """The alignment in bytes that an access may rely on."""
-    return access.alignment if access is not None and access.alignment else alignment_of(type_)
+    if access is None or not access.alignment:
+        return alignment_of(type_)
+    return access.alignment & -access.alignment
 
 
 @lowers(Op.Load)

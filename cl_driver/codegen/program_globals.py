@@ -27,11 +27,14 @@ class GlobalsLayout:
     fixups: list[tuple[int, int]] = field(default_factory=list)
 
 
-def variable_alignment(variable: Variable) -> int:
-    """The alignment of a module-scope variable: its type's, or a larger one that is asked for."""
+def variable_alignment(variable) -> int:
+    """The alignment of a Variable or OpVariable: its type's, or a larger one that is asked for.
+
+    clang-22 writes 128 as 0xffffff80, hence the lowest bit.
+    """
     asked = variable.decorations.get(Decoration.Alignment, 0)
     asked = asked[0] if isinstance(asked, tuple) else int(asked)
-    return max(alignment_of(variable.type.element), asked)
+    return max(alignment_of(variable.type.element), asked & -asked)
 
 
 def layout_globals(module: Module) -> GlobalsLayout:

@@ -68,10 +68,11 @@ class Program:
         self.width = width
         self.library = library
         self.globals_layout = layout_globals(self.module)
-        self.globals = _aligned(max(self.globals_layout.size, 1))
-        image = self.globals_layout.image
+        memory = self.globals_layout
+        self.globals = _aligned(max(memory.size, 1))
+        image = memory.image
         self.globals[: len(image)] = np.frombuffer(image, np.uint8)
-        for offset, target in self.globals_layout.fixups:
+        for offset, target in memory.fixups:
             self.globals[offset : offset + 8] = np.frombuffer(
                 struct.pack("<Q", self.globals.ctypes.data + target), np.uint8)
         self.printed: list[tuple[str, bytes]] = []

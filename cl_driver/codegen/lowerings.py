@@ -1,0 +1,16 @@
+"""Imports every topic, so that its lowerings are in the registry."""
+
+from . import (  # noqa: F401
+    arithmetic,
+    atomics,
+    composite,
+    control,
+    conversion,
+    extinst_geometric,
+    extinst_integer,
+    extinst_math,
+    extinst_vector,
+    groups,
+    memory,
+    printf,
+)
