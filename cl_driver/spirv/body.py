@@ -6,10 +6,12 @@ in DECODERS, or follow their pattern from the grammar.
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from .enums import Op, OpenCLStd
 from .errors import SpirvError
 from .module import NO_DECORATIONS, Argument, Block, Function, Instruction, MemoryAccess, Type
-from .tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS
+from .tables import ENUMS, ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
 # Bits of MemoryAccess that one word follows: Aligned, the two of the Vulkan memory model, the alias scopes.
@@ -333,7 +335,19 @@ def _extended(body, p, n, op):
         return  # debug information and other non-semantic sets; the reader refuses all others
     if words[p + 4] not in OpenCLStd:
         raise body.error(p, f"{words[p + 4]} is no instruction of OpenCL.std")
-    operands = [name, OpenCLStd(words[p + 4]), *(body.value(p, w) for w in words[p + 5:p + n])]
+    number = OpenCLStd(words[p + 4])
+    kinds = OPENCL_STD[number]
+    count = n - 5
+    if count != len(kinds) and not (number == OpenCLStd.printf and count >= 1):
+        raise body.error(p, f"{number.name} has {len(kinds)} operands, not {count}")
+    operands = [name, number]
+    for word, kind in zip_longest(words[p + 5:p + n], kinds, fillvalue="IdRef"):
+        if kind == "IdRef":
+            operands.append(body.value(p, word))
+        elif kind == "LiteralInteger":
+            operands.append(word)
+        else:
+            operands.append(enumerant(body, p, kind, word))
     body.add(p, op, body.type(p, words[p + 1]), words[p + 2], operands)
 
 

@@ -14,3 +14,13 @@ class SpirvError(Exception):
 
     def __str__(self):
         return f"SPIR-V word {self.offset}: {self.instruction}: {self.rule}"
+
+
+class LinkError(SpirvError):
+    """Modules that do not fit together; one message per line."""
+
+    def __init__(self, messages: list[str]):
+        super().__init__(0, "link", "\n".join(messages))
+
+    def __str__(self):
+        return "\n".join(f"link: {message}" for message in self.rule.splitlines())

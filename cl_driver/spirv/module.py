@@ -31,8 +31,8 @@ class Kind(Enum):
 class Type:
     """One type. Which of the attributes mean something depends on `kind`."""
 
-    __slots__ = ("count", "depth", "element", "kind", "members", "name", "op", "operands", "packed", "storage",
-                 "width")
+    __slots__ = ("count", "depth", "element", "kind", "layout", "members", "name", "op", "operands", "packed",
+                 "storage", "width")
 
     def __init__(self, kind: Kind, *, width=0, element=None, count=0, members=(), packed=False, storage=None,
                  name="", op=None, operands=()):
@@ -46,6 +46,7 @@ class Type:
         self.name = name
         self.op = op  # OPAQUE: the Op that declares it
         self.operands = operands  # OPAQUE: its literals, an image's sampled type first; FLOAT: its encoding
+        self.layout = None  # (size, alignment) in memory, once layout.py was asked
         # How deep other types nest in this one: bounds every recursion over types.
         depth = max((member.depth for member in members), default=0)
         self.depth = max(depth, element.depth if element else 0) + 1
@@ -244,6 +245,10 @@ class Function(Value):
             self._decode()
         self._arguments = arguments
 
+    @property
+    def decoded(self):
+        return self._load is None
+
     def _decode(self):
         load, self._load = self._load, None
         try:
@@ -280,6 +285,7 @@ class Module:
     strings: list = field(default_factory=list)  # texts of OpString
     memory_model: int = 2  # MemoryModel; 2 is OpenCL
     types: object = None  # the TypeTable that interns types and constants
+    readers: list = field(default_factory=list)  # what decodes the bodies not looked at yet; link.py's
 
 
 def is_pointer_to(type_: Type, *storage: StorageClass) -> bool:

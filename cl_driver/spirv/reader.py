@@ -57,7 +57,7 @@ class Reader:
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
         self.modes: list[tuple[int, int, ExecutionMode, tuple[int, ...], bool]] = []
         self.forward: dict[int, Type] = {}  # pointers declared ahead
-        self.module = Module(types=table)
+        self.module = Module(types=table, readers=[self])
         self.header(data)
         self.declarations()
         self.finish()

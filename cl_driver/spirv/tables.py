@@ -76,6 +76,10 @@ ROWS: dict[int, Row] = {row.op: row for row in map(_row, grammar.INSTRUCTIONS.sp
 MASK_KINDS = frozenset(grammar.MASK_KINDS)
 VALUE_KINDS = frozenset(grammar.VALUE_KINDS)
 ID_KINDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics"})
+# OpenCL.std: number to operand kinds; all of them are there, printf's repeated ones left out.
+OPENCL_STD: dict[int, tuple[str, ...]] = {
+    int(number): tuple(kind for kind in kinds if kind[-1] != "*")
+    for number, *kinds in map(str.split, grammar.OPENCL_STD.splitlines())}
 ENUMS = {kind: getattr(enums, kind) for kind in MASK_KINDS | VALUE_KINDS}
 
 

@@ -1,0 +1,148 @@
+"""Links modules: imports meet exports, one definition stays of each LinkOnceODR symbol.
+
+All modules share one TypeTable, so nothing has to be renumbered: linking only replaces references to
+declarations. Bodies that were not decoded yet find the definitions when they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .enums import LinkageType
+from .errors import LinkError
+from .module import Constant, ConstantExpr, Function, Kind, Module, Type, Variable
+
+
+def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -> Module:
+    """One module of many; the inputs must not be used afterwards. Raises LinkError.
+
+    provided: says whether the builtin library has a function of that name. If given, every other import that
+    no module exports is an error (an executable is being made); otherwise such imports stay as they are.
+    """
+    if not modules:
+        raise LinkError(["no modules"])
+    if any(module.types is not modules[0].types for module in modules):
+        raise ValueError("modules of different type tables")
+    errors: list[str] = []
+    exports = _exports(modules, errors)
+    kernels: set[str] = set()
+    for module in modules:
+        for entry in module.entry_points:
+            if entry.name in kernels:
+                errors.append(f"kernel '{entry.name}' is defined more than once")
+            kernels.add(entry.name)
+    replacements: dict[int, object] = {}  # id(declaration or superseded definition): the one that stays
+    for module in modules:
+        for symbol in [*module.functions, *module.variables]:
+            if symbol.linkage is None:
+                continue
+            name, kind = symbol.linkage
+            kept = exports.get(name)
+            if kept is symbol or (kind == LinkageType.Import and getattr(symbol, "builtin", None) is not None):
+                continue
+            if kept is not None:
+                _check_types(symbol, kept, name, errors)
+                replacements[id(symbol)] = kept
+            elif provided is not None and not (isinstance(symbol, Function) and provided(name)):
+                what = "function" if isinstance(symbol, Function) else "variable"
+                errors.append(f"undefined {what} '{name}'")
+    if errors:
+        raise LinkError(list(dict.fromkeys(errors)))
+    if replacements:
+        _replace(modules, replacements)
+    return modules[0] if len(modules) == 1 and not replacements else _merge(modules, replacements)
+
+
+def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | Variable]:
+    """The definition of each exported name; Export before LinkOnceODR, the first of several LinkOnceODR."""
+    exports: dict[str, Function | Variable] = {}
+    for module in modules:
+        for symbol in [*module.functions, *module.variables]:
+            if symbol.linkage is None or symbol.linkage[1] == LinkageType.Import:
+                continue
+            name, kind = symbol.linkage
+            before = exports.get(name)
+            if before is None or (before.linkage[1] == LinkageType.LinkOnceODR and kind == LinkageType.Export):
+                exports[name] = symbol
+            elif before.linkage[1] == LinkageType.Export and kind == LinkageType.Export:
+                shown = name.removeprefix("__clang_ocl_kern_imp_")
+                errors.append(f"{'function' if isinstance(symbol, Function) else 'variable'} '{shown}' is "
+                              "defined more than once")
+    return exports
+
+
+def _check_types(symbol, kept, name: str, errors: list[str]) -> None:
+    if type(symbol) is not type(kept):
+        errors.append(f"'{name}' is a function in one module and a variable in another")
+    elif not _fits(symbol.type, kept.type, top=True):
+        errors.append(f"'{name}' has different types in different modules")
+
+
+def _fits(a: Type, b: Type, top: bool = False) -> bool:
+    """Equal but for what pointers point to, which each front end chooses for itself."""
+    if a is b:
+        return True
+    if a.kind is not b.kind or (a.width, a.count, a.storage, a.packed) != (b.width, b.count, b.storage, b.packed):
+        return False
+    if a.kind is Kind.POINTER:
+        return not top or a.element is None or b.element is None or _fits(a.element, b.element)
+    if a.kind is Kind.OPAQUE:
+        return a.op == b.op
+    if len(a.members) != len(b.members) or not all(map(_fits, a.members, b.members)):
+        return False
+    return a.element is None or b.element is None or _fits(a.element, b.element)
+
+
+def _replace(modules: list[Module], replacements: dict[int, object]) -> None:
+    """Makes every reference to a replaced symbol one to what stays."""
+    table = modules[0].types
+    done: dict[int, object] = {}
+
+    def new(value):
+        if id(value) in replacements:
+            return replacements[id(value)]
+        if not isinstance(value, Constant | ConstantExpr):
+            return value
+        if id(value) not in done:
+            done[id(value)] = value  # constants have no cycles
+            if isinstance(value, ConstantExpr):
+                operands = tuple(o if isinstance(o, int) else new(o) for o in value.operands)
+                if any(a is not b for a, b in zip(operands, value.operands, strict=True)):
+                    done[id(value)] = ConstantExpr(value.type, value.op, operands)
+            elif isinstance(value.value, tuple) and value.type.kind is not Kind.OPAQUE:
+                parts = tuple(map(new, value.value))
+                if any(a is not b for a, b in zip(parts, value.value, strict=True)):
+                    done[id(value)] = table.constant(value.type, parts)
+        return done[id(value)]
+
+    for module in modules:
+        for reader in module.readers:
+            reader.values = {id_: new(value) for id_, value in reader.values.items()}
+        for variable in module.variables:
+            if variable.initializer is not None:
+                variable.initializer = new(variable.initializer)
+        for entry in module.entry_points:
+            entry.interface = list(map(new, entry.interface))
+        for function in module.functions:
+            if function.decoded:
+                for block in function.blocks:
+                    for instruction in block.instructions:
+                        instruction.operands = [o if isinstance(o, int | str) else new(o)
+                                                for o in instruction.operands]
+
+
+def _merge(modules: list[Module], replacements: dict[int, object]) -> Module:
+    first = modules[0]
+    out = Module(version=max(m.version for m in modules), address_bits=first.address_bits, source=first.source,
+                 memory_model=first.memory_model, types=first.types)
+    for module in modules:
+        out.capabilities |= module.capabilities
+        out.extensions |= module.extensions
+        out.entry_points += module.entry_points
+        out.functions += (f for f in module.functions if id(f) not in replacements)
+        out.variables += (v for v in module.variables if id(v) not in replacements)
+        out.strings += module.strings
+        out.readers += module.readers
+        for spec_id, constant in module.spec_constants.items():
+            out.spec_constants.setdefault(spec_id, constant)
+    return out
