@@ -89,5 +89,3 @@ def is_closed(sock) -> bool:
     poll = select.poll()
     poll.register(sock, POLLRDHUP)
     return bool(poll.poll(0))
-
-

@@ -159,12 +159,15 @@ def test_common_symbols_are_refused(tmp_path):
 
 def test_global_variables_are_reached_through_words_of_their_own(tmp_path):
     """gcc reaches symbols of default visibility through the global offset table."""
-    data = compile_c_object(tmp_path, """
+    data = compile_c_object(
+        tmp_path,
+        """
 int v = 41;
 extern void *memset(void *, int, unsigned long);
 void *(*pointer)(void *, int, unsigned long) = memset;
 void kernel(void *launch, int **args) { **args = ++v; pointer(*args + 1, 1, 4); }
-""")
+""",
+    )
     code = Code(data)
     out = (ctypes.c_int * 2)()
     args = ctypes.c_void_p(ctypes.addressof(out))
@@ -191,8 +194,8 @@ def test_malformed_headers_are_refused(damage, reason):
 
 def _sections(data: bytes):
     """(offset of the header, its fields) of each section."""
-    table, = struct.unpack_from("<Q", data, 0x28)
-    count, = struct.unpack_from("<H", data, 0x3C)
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    (count,) = struct.unpack_from("<H", data, 0x3C)
     return [(table + 64 * i, struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i)) for i in range(count)]
 
 
@@ -239,7 +242,7 @@ def test_malformed_relocations_are_refused(entry, value, reason):
     data = emit.compile_ir(EVERYTHING, X86_64)
     place = next(fields[4] for _, fields in _sections(data) if fields[1] == RELA) + entry
     with pytest.raises(LoadError, match=reason):
-        code_loader.link(data[:place] + struct.pack("<Q", value) + data[place + 8:], 0x10000)
+        code_loader.link(data[:place] + struct.pack("<Q", value) + data[place + 8 :], 0x10000)
 
 
 def test_damaged_objects_never_crash_the_loader(tmp_path):

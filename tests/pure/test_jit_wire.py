@@ -1,0 +1,158 @@
+"""Values as bytes, and executables as bytes: round trips, and an error of one kind for all else."""
+
+import contextlib
+import random
+
+import pytest
+
+from cl_driver.jit import wire
+from cl_driver.jit.executable import (
+    NO_GLOBALS,
+    ArgInfo,
+    Executable,
+    ExecutableError,
+    Globals,
+    KernelInfo,
+    is_executable,
+)
+
+VALUES = [
+    None, True, False, 0, -1, 1 << 62, -(1 << 63), (1 << 64) - 1, 1 << 200, -(1 << 90), 1.5, "", "text ü", b"",
+    bytes(range(256)), [], [1, [2, [None, "x"]], b"y"], {}, {"a": 1, 2: [b"c"], b"k": {"n": None}}, "\udcff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_round_trip(value):
+    assert wire.decode(wire.encode(value)) == value
+    assert type(wire.decode(wire.encode(value))) is type(value)
+
+
+def test_tuples_become_lists():
+    assert wire.decode(wire.encode((1, (2,)))) == [1, [2]]
+
+
+def test_what_has_no_encoding():
+    with pytest.raises(TypeError):
+        wire.encode(object())
+
+
+def test_every_prefix_is_an_error():
+    data = wire.encode(VALUES)
+    for size in range(len(data)):
+        with pytest.raises(wire.WireError):
+            wire.decode(data[:size])
+    with pytest.raises(wire.WireError):
+        wire.decode(data + b"n")
+
+
+def test_damaged_bytes_give_a_value_or_an_error():
+    generate, data = random.Random(5), wire.encode(VALUES)
+    for _ in range(20_000):
+        damaged = bytearray(data)
+        for _ in range(generate.randint(1, 4)):
+            damaged[generate.randrange(len(damaged))] = generate.randrange(256)
+        with contextlib.suppress(wire.WireError):
+            wire.decode(bytes(damaged))
+
+
+def test_deep_nesting_is_an_error_and_no_recursion():
+    with pytest.raises(wire.WireError):
+        wire.decode(b"l\1\0\0\0" * 100_000 + b"n")
+
+
+def test_a_list_longer_than_its_bytes():
+    with pytest.raises(wire.WireError):
+        wire.decode(b"l\xff\xff\xff\xff")
+
+
+def make_arg(**changes) -> ArgInfo:
+    values = {"kind": 1, "size": 8, "align": 8, "offset": 0, "constant": False, "known": True, "name": "a", "type_name": "float*",
+                  "address_qualifier": 0x119B, "access_qualifier": 0x11A3, "type_qualifier": 0}  # fmt: skip
+    return ArgInfo(**(values | changes))
+
+
+def make_kernel(**changes) -> KernelInfo:
+    values = {"name": "k", "symbol": "cld_kernel_k", "object_index": 0, "args": [make_arg()], "block_size": 16,
+                  "local_static": 0, "scratch_fixed": 0, "scratch_per_item": 0, "required_local_size": [0, 0, 0],
+                  "max_group_size": 4096, "width": 1, "uses_printf": False, "small_ids": False, "private_size": 0,
+                  "attributes": "", "sub_group_size": 0, "sub_groups_per_group": 0, "remark": ""}  # fmt: skip
+    return KernelInfo(**(values | changes))
+
+
+def make_executable(**changes) -> Executable:
+    values = {"target": "x86_64", "options": "-w", "kernels": [make_kernel()], "objects": [b"\x7fELF"],
+                  "globals": NO_GLOBALS, "modules": [b"spirv"], "specialisation": [[3, b"\1\0"]]}  # fmt: skip
+    return Executable(**(values | changes))
+
+
+def test_an_executable_survives():
+    executable = make_executable()
+    executable.add(make_kernel(name="second"), b"object 2")
+    data = executable.to_bytes()
+    again = Executable.from_bytes(data)
+    assert again == executable and is_executable(data)
+    assert again.kernel("second").object_index == 1 and again.kernel("third") is None
+    assert again.kernels[0].args[0].type_name == "float*"
+
+
+def test_fields_must_be_named_and_complete():
+    with pytest.raises(TypeError):
+        make_kernel(unknown=1)
+    with pytest.raises(KeyError):
+        ArgInfo(kind=1)
+
+
+@pytest.mark.parametrize("changes", [
+    {"objects": []},
+    {"kernels": [make_kernel(), make_kernel()]},
+    {"kernels": [make_kernel(args=[make_arg(offset=12)])]},
+    {"kernels": [make_kernel(args=[make_arg(kind=0, size=17)])]},
+    {"kernels": [make_kernel(args=[make_arg(kind=9)])]},
+    {"kernels": [make_kernel(args=[make_arg(align=3)])]},
+    {"kernels": [make_kernel(args=[make_arg(offset=-8)])]},
+    {"kernels": [make_kernel(symbol="a\0b")]},
+    {"kernels": [make_kernel(required_local_size=[1, 2])]},
+    {"kernels": [make_kernel(local_static=1 << 50)]},
+    {"kernels": [make_kernel(uses_printf=1)]},
+    {"kernels": [make_kernel(name="")]},
+    {"objects": ["text"]},
+    {"modules": [3]},
+    {"globals": Globals(size=4, align=4, image=b"12345", fixups=[])},
+    {"globals": Globals(size=8, align=3, image=b"", fixups=[])},
+    {"globals": Globals(size=8, align=8, image=b"", fixups=[[1, 0]])},
+    {"globals": Globals(size=8, align=8, image=b"", fixups=[[0, 9]])},
+    {"globals": Globals(size=8, align=8, image=b"", fixups=[[0]])},
+    {"specialisation": [[1]]},
+    {"target": 5},
+], ids=repr)  # fmt: skip
+def test_what_the_data_plane_could_not_trust_is_refused(changes):
+    with pytest.raises(ExecutableError):
+        Executable.from_bytes(make_executable(**changes).to_bytes())
+
+
+def test_any_damage_is_an_error():
+    data = make_executable().to_bytes()
+    for i in range(len(data)):
+        with pytest.raises(ExecutableError):
+            Executable.from_bytes(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :])
+        with pytest.raises(ExecutableError):
+            Executable.from_bytes(data[:i])
+
+
+def test_damage_under_a_right_digest_is_an_error_or_a_valid_executable():
+    """A binary of CL_PROGRAM_BINARIES may come from anybody."""
+    from cl_driver.jit import executable as module
+
+    generate, body = random.Random(7), wire.encode(make_executable().to_values())
+    outcomes = set()
+    for _ in range(5000):
+        damaged = bytearray(body)
+        damaged[generate.randrange(len(damaged))] = generate.randrange(256)
+        digest = module.blake2b(bytes(damaged), digest_size=16).digest()
+        try:
+            Executable.from_bytes(module.MAGIC + digest + bytes(damaged))
+            outcomes.add("valid")
+        except ExecutableError:
+            outcomes.add("refused")
+    assert outcomes == {"valid", "refused"}
