@@ -214,9 +214,14 @@ def test_a_full_disk(folder):
 @pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="no /dev/full")
 def test_no_space_left_on_device(folder, monkeypatch):
     real_open = open
-    monkeypatch.setattr("cl_driver.jit.cache.open", lambda file, mode: (
-        os.close(file), real_open("/dev/full", mode, buffering=0))[1] if mode == "wb" else real_open(file, mode),
-        raising=False)  # fmt: skip
+
+    def full(file, mode):
+        if mode != "wb":
+            return real_open(file, mode)
+        os.close(file)
+        return real_open("/dev/full", mode, buffering=0)
+
+    monkeypatch.setattr("cl_driver.jit.cache.open", full, raising=False)
     cache = Cache(str(folder), BOUND)
     assert not cache.store(KEY, b"x" * 1000)
     assert cache.load(KEY) == b"x" * 1000 and files(folder) == []

@@ -17,9 +17,10 @@ from cl_driver.jit.executable import (
 )
 
 VALUES = [
-    None, True, False, 0, -1, 1 << 62, -(1 << 63), (1 << 64) - 1, 1 << 200, -(1 << 90), 1.5, "", "text ü", b"",
-    bytes(range(256)), [], [1, [2, [None, "x"]], b"y"], {}, {"a": 1, 2: [b"c"], b"k": {"n": None}}, "\udcff",
-]  # fmt: skip
+    *(None, True, False, 0, -1, 1 << 62, -(1 << 63), (1 << 64) - 1, 1 << 200, -(1 << 90), 1.5),
+    *("", "text ü", b"", bytes(range(256)), [], [1, [2, [None, "x"]], b"y"], {}),
+    *({"a": 1, 2: [b"c"], b"k": {"n": None}}, "\udcff"),
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -67,22 +68,56 @@ def test_a_list_longer_than_its_bytes():
 
 
 def make_arg(**changes) -> ArgInfo:
-    values = {"kind": 1, "size": 8, "align": 8, "offset": 0, "constant": False, "known": True, "name": "a", "type_name": "float*",
-                  "address_qualifier": 0x119B, "access_qualifier": 0x11A3, "type_qualifier": 0}  # fmt: skip
+    values = {
+        "kind": 1,
+        "size": 8,
+        "align": 8,
+        "offset": 0,
+        "constant": False,
+        "known": True,
+        "name": "a",
+        "type_name": "float*",
+        "address_qualifier": 0x119B,
+        "access_qualifier": 0x11A3,
+        "type_qualifier": 0,
+    }
     return ArgInfo(**(values | changes))
 
 
 def make_kernel(**changes) -> KernelInfo:
-    values = {"name": "k", "symbol": "cld_kernel_k", "object_index": 0, "args": [make_arg()], "block_size": 16,
-                  "local_static": 0, "scratch_fixed": 0, "scratch_per_item": 0, "required_local_size": [0, 0, 0],
-                  "max_group_size": 4096, "width": 1, "uses_printf": False, "small_ids": False, "private_size": 0,
-                  "attributes": "", "sub_group_size": 0, "sub_groups_per_group": 0, "remark": ""}  # fmt: skip
+    values = {
+        "name": "k",
+        "symbol": "cld_kernel_k",
+        "object_index": 0,
+        "args": [make_arg()],
+        "block_size": 16,
+        "local_static": 0,
+        "scratch_fixed": 0,
+        "scratch_per_item": 0,
+        "required_local_size": [0, 0, 0],
+        "max_group_size": 4096,
+        "width": 1,
+        "uses_printf": False,
+        "small_ids": False,
+        "private_size": 0,
+        "attributes": "",
+        "sub_group_size": 0,
+        "sub_groups_per_group": 0,
+        "remark": "",
+    }
     return KernelInfo(**(values | changes))
 
 
 def make_executable(**changes) -> Executable:
-    values = {"target": "x86_64", "options": "-w", "kernels": [make_kernel()], "objects": [b"\x7fELF"],
-                  "globals": NO_GLOBALS, "modules": [b"spirv"], "specialisation": [[3, b"\1\0"]]}  # fmt: skip
+    values = {
+        "target": "x86_64",
+        "options": "-w",
+        "kernels": [make_kernel()],
+        "objects": [b"\x7fELF"],
+        "globals": NO_GLOBALS,
+        "modules": [b"spirv"],
+        "specialisation": [[3, b"\1\0"]],
+    }
     return Executable(**(values | changes))
 
 
