@@ -115,7 +115,7 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
             # "If multiple entries in header_include_names refer to the same header name, the first one
             # encountered will be used."
             sources.setdefault(name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
-    source, il, specialisation = program.source, program.il, dict(program.specialisation)
+    source, il = program.source, program.il
 
     def job():
         from cl_driver.jit import client
@@ -123,10 +123,10 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
         if il is None:
             result = client.compile_source(source, text, sources)
             spirv, log = result.il, result.log
-        elif specialisation:
-            spirv, log = client.specialise(il, specialisation, text)
         else:
-            spirv, log = il, ""
+            # A link of one module: it reads and checks it. Specialization constants keep their defaults:
+            # "The values are used by a subsequent clBuildProgram call".
+            spirv, log = client.link([il], text)
         return _finish_object(
             builds, cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, spirv, log, cl.CL_COMPILE_PROGRAM_FAILURE
         )

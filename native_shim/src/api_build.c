@@ -1,4 +1,5 @@
 /* Building, compiling and linking programs (API specification, 5.8.4 and 5.8.5). */
+#define _GNU_SOURCE
 #include "api.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* From a built program's answer to code that runs: maps the objects, makes the program-scope variables and
  * the kernel infos of the data plane. */
+#define _GNU_SOURCE
 #include "api.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  *
  * In C as a whole, unlike the rest of the control plane: programs make and release buffers by the thousand,
  * also from destructors, and a buffer needs no peer; its rules are comparisons of integers. */
+#define _GNU_SOURCE
 #include "api.h"
 
 #include <stdlib.h>
