@@ -55,15 +55,17 @@ void *cld_object_new(enum cld_kind kind);
 void *cld_object_new_raw(int32_t refs);
 void cld_object_publish(void *object, enum cld_kind kind);
 
-extern uint8_t *cld_slots;             /* the range */
-extern _Atomic size_t cld_slots_used; /* bytes of it that are readable */
+extern _Atomic(uint8_t *) cld_slots;  /* the range */
+extern _Atomic size_t cld_slots_used; /* bytes of it that are readable; published after the range */
 
 /* The live object of that kind behind a handle, or NULL. Never dereferences what is not a slot. */
 static inline void *cld_object_check(const void *handle, enum cld_kind kind) {
-    size_t offset = (size_t)((uintptr_t)handle - (uintptr_t)cld_slots);
-    if (offset >= atomic_load_explicit(&cld_slots_used, memory_order_acquire) || offset % CLD_SLOT_SIZE)
+    size_t used = atomic_load_explicit(&cld_slots_used, memory_order_acquire);
+    uint8_t *slots = atomic_load_explicit(&cld_slots, memory_order_relaxed);
+    size_t offset = (size_t)((uintptr_t)handle - (uintptr_t)slots);
+    if (offset >= used || offset % CLD_SLOT_SIZE)
         return NULL;
-    struct cld_object *object = (struct cld_object *)(cld_slots + offset);
+    struct cld_object *object = (struct cld_object *)(slots + offset);
     return atomic_load_explicit(&object->tag, memory_order_acquire) == (uint32_t)kind ? object : NULL;
 }
 

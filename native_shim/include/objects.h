@@ -15,7 +15,7 @@ struct cld_device {
     struct cld_object obj; /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
     uint32_t compute_units;    /* threads that may execute a command of this device at once */
-    uint32_t *cpus;            /* their CPU numbers, compute_units of them*/
+    uint32_t *cpus;            /* their CPU numbers, compute_units of them */
     uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
     uint64_t max_item_sizes[3];
     uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
@@ -153,6 +153,7 @@ struct cld_kernel_info {
     uint32_t uses_printf;
     uint64_t flags;              /* enum cld_kernel_flags */
     _Atomic uint64_t item_time;  /* running estimate of ns per work-item, times 1024; 0 is unknown */
+    _Atomic uint32_t launches;   /* counts the short ones, of which only some are timed */
 };
 
 struct cld_kernel {

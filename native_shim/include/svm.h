@@ -7,4 +7,10 @@
 /* Bytes from the pointer to the end of the context's clSVMAlloc allocation that it lies in; 0 if in none. */
 size_t cld_svm_room(struct cld_context *context, const void *pointer);
 
+/* The context's destructor calls it: frees what the application has not. */
+void cld_svm_free_all(struct cld_context *context);
+
+/* A memory object's destructor calls it: forgets what is still mapped (enqueue_map.c). */
+void cld_maps_free(struct cld_mem *mem);
+
 #endif

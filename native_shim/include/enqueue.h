@@ -1,0 +1,75 @@
+/* What the enqueue functions share: one funnel per kind of check, and the copies and fills behind buffers and
+ * shared virtual memory alike. */
+#ifndef CLD_ENQUEUE_H
+#define CLD_ENQUEUE_H
+
+#include "command.h"
+
+/* Returns from an entry point with the error of a check. */
+#define CLD_TRY(check)                                                                                       \
+    do {                                                                                                     \
+        cl_int status_ = (check);                                                                            \
+        if (status_)                                                                                         \
+            return status_;                                                                                  \
+    } while (0)
+
+/* The last three parameters of every enqueue. */
+struct cld_wait {
+    cl_uint count;
+    const cl_event *list;
+    cl_event *event;
+};
+
+/* The queue, and what the wait list says of itself. */
+cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue);
+cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait);
+
+/* Any memory object of the queue's context; CL_INVALID_MEM_OBJECT, CL_INVALID_CONTEXT. */
+cl_int cld_check_mem(const struct cld_queue *queue, cl_mem handle, struct cld_mem **mem);
+/* A buffer of it, a sub-buffer only if it is aligned as the device asks. */
+cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld_mem **buffer);
+/* CL_INVALID_OPERATION where the flags of its creation forbid the host to read or write it. */
+cl_int cld_check_host_reads(const struct cld_mem *buffer);
+cl_int cld_check_host_writes(const struct cld_mem *buffer);
+/* CL_INVALID_VALUE where the bytes are not all inside the buffer. */
+cl_int cld_check_range(const struct cld_mem *buffer, size_t offset, size_t size);
+
+/* CL_INVALID_VALUE for bits that are not in the specification's tables (enqueue_map.c). */
+cl_int cld_check_map_flags(cl_map_flags flags);
+cl_int cld_check_migration_flags(cl_mem_migration_flags flags);
+
+/* One side of a rectangle: its pitches with the defaults filled in, and the range of bytes that it spans. */
+struct cld_rect {
+    size_t row, slice;
+    size_t offset, span;
+};
+cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
+                      struct cld_rect *rect);
+
+/* Whether CL_MEM_COPY_OVERLAP applies: both are of one allocation and some byte is in both rectangles. */
+bool cld_rects_overlap(const uint8_t *source, const struct cld_rect *source_rect, const uint8_t *destination,
+                       const struct cld_rect *destination_rect, const size_t *region);
+
+/* Copies region; a or b is held meanwhile unless NULL. Small ones are done at once if the queue is idle. */
+cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
+                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait);
+
+/* Repeats the pattern over size bytes, a multiple of pattern_size, which is a power of two up to 128. */
+cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
+                        uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
+                        struct cld_wait wait);
+
+/* A command that does nothing but take its place in the order. mem is held meanwhile unless NULL. */
+cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
+                           cl_uint mem_count, bool blocking, struct cld_wait wait);
+
+static inline struct cld_copy_region cld_linear(void *destination, const void *source, size_t size) {
+    return (struct cld_copy_region){
+        .destination = destination, .source = source, .width = size, .height = 1, .depth = 1};
+}
+
+static inline bool cld_is_pattern_size(size_t size) {
+    return size && size <= 128 && !(size & (size - 1));
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* What the driver keeps per thread, of the host's and of its own. */
+#ifndef CLD_THREAD_H
+#define CLD_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel_abi.h"
+
+enum cld_role {
+    CLD_HOST_THREAD,
+    CLD_WORKER_THREAD,
+    CLD_CALLBACK_THREAD,
+};
+
+struct dead; /* object.c */
+
+struct cld_self {
+    struct dead *dead, *dead_spare; /* recycled slots of this thread */
+    unsigned dead_count;
+    bool registered;
+    enum cld_role role;
+    unsigned executing; /* commands that this thread is in the middle of */
+    bool blocked;       /* callback threads: in a wait, counted as such */
+    struct cld_thread kernel;
+    size_t local_capacity, scratch_capacity;
+};
+
+extern _Thread_local struct cld_self cld_self_storage;
+
+void cld_self_register(struct cld_self *self);
+
+static inline struct cld_self *cld_self(void) {
+    struct cld_self *self = &cld_self_storage;
+    if (__builtin_expect(!self->registered, 0))
+        cld_self_register(self);
+    return self;
+}
+
+void cld_object_thread_end(struct cld_self *self); /* object.c */
+
+/* Makes room for a launch in self->kernel: local memory and scratch of at least these sizes, 128-byte aligned.
+ * They stay for later launches. False when out of memory. */
+bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size);
+
+/* Kernels run with the default floating-point environment, whatever the host chose for its own threads. */
+uint64_t cld_float_enter(void);
+void cld_float_leave(uint64_t saved);
+
+/* Monotonic time in nanoseconds: profiling, clGetHostTimer, estimates. */
+uint64_t cld_now(void);
+
+/* Sleeps while *word == expected; may return early. Wakes up to count sleepers. */
+void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+void cld_futex_wake(_Atomic uint32_t *word, int count);
+
+static inline void cld_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

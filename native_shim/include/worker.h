@@ -1,0 +1,33 @@
+/* The threads of a device: one pool per device or sub-device, made at first need, never at load. */
+#ifndef CLD_WORKER_H
+#define CLD_WORKER_H
+
+#include "command.h"
+
+/* Gives ready commands to their pools, whose workers are woken. Where no thread can be made the caller
+ * executes them. */
+void cld_pool_push(struct cld_ready *ready);
+
+/* Lets other threads of the pool join the command, and wakes up to count of them. The caller participates. */
+void cld_pool_open(struct cld_event *command, unsigned count);
+
+/* The caller is done with its part. True if it was the last participant and has to complete the command. */
+bool cld_pool_leave(struct cld_event *command);
+
+/* For a waiting thread of the host: executes something of that queue, if there is anything to be had. */
+bool cld_pool_help(struct cld_queue *queue, struct cld_self *self, struct cld_ready *ready);
+
+/* Whether the calling thread may execute commands of that queue: threads of the host are no part of a
+ * sub-device, and a thread in the middle of a kernel is not to start another. */
+bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self);
+
+/* Threads that may work on one command of that queue. */
+unsigned cld_pool_threads(const struct cld_queue *queue);
+
+/* Starts a detached thread of the driver's own, on the device's CPUs if there is one. False if it cannot be. */
+bool cld_thread_start(const struct cld_device *device, void *(*function)(void *), void *argument);
+
+/* The destructor of a sub-device calls it: its threads end. */
+void cld_pool_free(struct cld_device *device);
+
+#endif

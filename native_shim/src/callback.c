@@ -1,0 +1,228 @@
+/* The callback thread, event callbacks, destructor callbacks. */
+#define _GNU_SOURCE
+#include "callback.h"
+
+#include <stdlib.h>
+
+#include "lock.h"
+#include "log.h"
+#include "worker.h"
+
+struct cld_event_callback {
+    struct cld_task task; /* once it is due */
+    struct cld_event_callback *next;
+    void(CL_CALLBACK *function)(cl_event, cl_int, void *);
+    void *user_data;
+    cl_int type;   /* the status that it waits for */
+    cl_int status; /* what it is told */
+    struct cld_event *event; /* held when due */
+};
+
+static pthread_mutex_t tasks_lock = PTHREAD_MUTEX_INITIALIZER; /* all of these */
+static struct cld_task *tasks, *tasks_end;
+static unsigned threads, waiting, blocked;
+static _Atomic uint32_t epoch;
+
+/* Threads beyond the first are there because others block in user code; they leave when there is nothing to
+ * do. The first one stays. */
+static void *run_tasks(void *nothing) {
+    struct cld_self *self = cld_self();
+    (void)nothing;
+    self->role = CLD_CALLBACK_THREAD;
+    pthread_mutex_lock(&tasks_lock);
+    for (;;) {
+        struct cld_task *task = tasks;
+        if (task) {
+            if (!(tasks = task->next))
+                tasks_end = NULL;
+            pthread_mutex_unlock(&tasks_lock);
+            self->blocked = false;
+            task->run(task);
+            pthread_mutex_lock(&tasks_lock);
+            blocked -= self->blocked;
+            continue;
+        }
+        if (threads - blocked > 1) {
+            threads--;
+            pthread_mutex_unlock(&tasks_lock);
+            return NULL;
+        }
+        uint32_t seen = atomic_load(&epoch);
+        waiting++;
+        pthread_mutex_unlock(&tasks_lock);
+        cld_futex_wait(&epoch, seen);
+        pthread_mutex_lock(&tasks_lock);
+        waiting--;
+    }
+}
+
+/* With the lock held. False if there is no thread that will look at the tasks. */
+static bool have_thread(void) {
+    if (threads > blocked)
+        return true;
+    if (!cld_thread_start(NULL, run_tasks, NULL))
+        return false;
+    threads++;
+    return true;
+}
+
+void cld_callback_post(struct cld_task *task) {
+    pthread_mutex_lock(&tasks_lock);
+    if (!have_thread()) {
+        pthread_mutex_unlock(&tasks_lock);
+        cld_log(1, "a callback thread cannot be made");
+        task->run(task);
+        return;
+    }
+    task->next = NULL;
+    if (tasks_end)
+        tasks_end->next = task;
+    else
+        tasks = task;
+    tasks_end = task;
+    atomic_fetch_add(&epoch, 1);
+    bool wake = waiting;
+    pthread_mutex_unlock(&tasks_lock);
+    if (wake)
+        cld_futex_wake(&epoch, 1);
+}
+
+void cld_callback_thread_blocks(void) {
+    struct cld_self *self = cld_self();
+    pthread_mutex_lock(&tasks_lock);
+    if (!self->blocked) {
+        self->blocked = true;
+        blocked++;
+        have_thread();
+    }
+    pthread_mutex_unlock(&tasks_lock);
+}
+
+void cld_callback_fork_prepare(void) {
+    pthread_mutex_lock(&tasks_lock);
+}
+
+void cld_callback_fork_parent(void) {
+    pthread_mutex_unlock(&tasks_lock);
+}
+
+/* The parent's thread calls what was due; the child starts without. */
+void cld_callback_fork_child(void) {
+    pthread_mutex_init(&tasks_lock, NULL);
+    tasks = tasks_end = NULL;
+    threads = waiting = blocked = 0;
+}
+
+static void call_event_callback(struct cld_task *task) {
+    struct cld_event_callback *callback = (struct cld_event_callback *)task;
+    callback->function((cl_event)callback->event, callback->status, callback->user_data);
+    cld_object_drop(callback->event);
+    free(callback);
+}
+
+void cld_event_fire_callbacks(struct cld_event *event) {
+    struct cld_event_callback *due = NULL, *later = NULL, *next;
+    cld_lock(event);
+    int32_t status = atomic_load(&event->status);
+    for (struct cld_event_callback *at = atomic_load(&event->callbacks); at; at = next) {
+        bool is_due = at->type >= status;
+        struct cld_event_callback **list = is_due ? &due : &later;
+        next = at->next;
+        at->next = *list;
+        *list = at;
+        /* "If the callback is called as the result of the command being abnormally terminated, an
+         * appropriate error code is passed instead." */
+        at->status = status < 0 ? status : at->type;
+        if (is_due)
+            cld_object_hold(event);
+    }
+    atomic_store(&event->callbacks, later);
+    cld_unlock(event);
+    for (; due; due = next) {
+        next = due->next;
+        cld_callback_post(&due->task);
+    }
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int command_exec_callback_type,
+                                                   void(CL_CALLBACK *pfn_notify)(cl_event, cl_int, void *),
+                                                   void *user_data) {
+    struct cld_event *event = cld_object_check(handle, CLD_EVENT);
+    CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+    CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
+    CLD_REQUIRE(command_exec_callback_type == CL_SUBMITTED || command_exec_callback_type == CL_RUNNING ||
+                    command_exec_callback_type == CL_COMPLETE,
+                CL_INVALID_VALUE, "no callback can be registered for that status");
+    struct cld_event_callback *callback = malloc(sizeof *callback);
+    CLD_REQUIRE(callback, CL_OUT_OF_HOST_MEMORY, "no memory");
+    *callback = (struct cld_event_callback){
+        .task.run = call_event_callback,
+        .function = pfn_notify,
+        .user_data = user_data,
+        .type = command_exec_callback_type,
+        .event = event,
+    };
+    cld_lock(event);
+    callback->next = atomic_load(&event->callbacks);
+    atomic_store(&event->callbacks, callback);
+    cld_unlock(event);
+    if (atomic_load(&event->status) <= CL_SUBMITTED)
+        cld_event_fire_callbacks(event);
+    else /* somebody waits for the command now */
+        cld_queue_flush(event->queue, NULL);
+    return CL_SUCCESS;
+}
+
+cl_int cld_destructor_add(void *object, struct cld_callback **list,
+                          void (*function)(void *handle, void *user_data), void *user_data) {
+    struct cld_callback *callback = malloc(sizeof *callback);
+    if (!callback)
+        return CL_OUT_OF_HOST_MEMORY;
+    callback->function = function;
+    callback->user_data = user_data;
+    cld_lock(object);
+    callback->next = *list;
+    *list = callback;
+    cld_unlock(object);
+    return CL_SUCCESS;
+}
+
+struct destructors {
+    struct cld_task task;
+    void *object;
+    struct cld_callback *list;
+};
+
+static void call_destructors(void *object, struct cld_callback *list) {
+    while (list) {
+        struct cld_callback *next = list->next;
+        list->function(object, list->user_data);
+        free(list);
+        list = next;
+    }
+}
+
+static void call_destructors_later(struct cld_task *task) {
+    struct destructors *destructors = (struct destructors *)task;
+    call_destructors(destructors->object, destructors->list);
+    free(destructors);
+}
+
+void cld_destructors_run(void *object, struct cld_callback **list) {
+    struct cld_callback *first = *list;
+    *list = NULL;
+    struct cld_self *self = cld_self();
+    if (!first)
+        return;
+    struct destructors *later = NULL;
+    if (self->role == CLD_WORKER_THREAD || self->executing)
+        later = malloc(sizeof *later);
+    if (!later) {
+        call_destructors(object, first);
+        return;
+    }
+    later->task.run = call_destructors_later;
+    later->object = object;
+    later->list = first;
+    cld_callback_post(&later->task);
+}

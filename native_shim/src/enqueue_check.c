@@ -1,0 +1,126 @@
+/* The checks that enqueue functions share. Above each stands the specification's sentence. */
+#include "enqueue.h"
+#include "log.h"
+
+/* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
+cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue) {
+    *queue = cld_queue_check(handle);
+    CLD_REQUIRE(*queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_EVENT_WAIT_LIST if event_wait_list is NULL and num_events_in_wait_list > 0, or event_wait_list
+ * is not NULL and num_events_in_wait_list is 0, or if event objects in event_wait_list are not valid events."
+ * "CL_INVALID_CONTEXT if the context associated with command_queue and events in event_wait_list are not the
+ * same." */
+cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
+    CLD_REQUIRE(!wait.count == !wait.list, CL_INVALID_EVENT_WAIT_LIST,
+                "the wait list and its length contradict each other");
+    for (cl_uint i = 0; i < wait.count; i++) {
+        struct cld_event *event = cld_object_check(wait.list[i], CLD_EVENT);
+        CLD_REQUIRE(event, CL_INVALID_EVENT_WAIT_LIST, "an entry of the wait list is not an event");
+        CLD_REQUIRE(event->context == queue->context, CL_INVALID_CONTEXT,
+                    "the queue and an event of the wait list are of different contexts");
+    }
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_MEM_OBJECT if memobj is not a valid memory object." "CL_INVALID_CONTEXT if the context
+ * associated with command_queue and memobj are not the same." */
+cl_int cld_check_mem(const struct cld_queue *queue, cl_mem handle, struct cld_mem **mem) {
+    *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(*mem, CL_INVALID_MEM_OBJECT, "not a memory object");
+    CLD_REQUIRE((*mem)->context == queue->context, CL_INVALID_CONTEXT,
+                "the queue and the memory object are of different contexts");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_MEM_OBJECT if buffer is not a valid buffer object." "CL_MISALIGNED_SUB_BUFFER_OFFSET if buffer
+ * is a sub-buffer object and offset specified when the sub-buffer object is created is not aligned to
+ * CL_DEVICE_MEM_BASE_ADDR_ALIGN value for device associated with queue." */
+cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld_mem **buffer) {
+    CLD_TRY(cld_check_mem(queue, handle, buffer));
+    CLD_REQUIRE((*buffer)->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
+    uint32_t align = queue->device->base_align;
+    CLD_REQUIRE(!(*buffer)->parent || !align || (*buffer)->offset % align == 0, CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                "the sub-buffer's offset is not aligned for the device");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_OPERATION if clEnqueueReadBuffer is called on buffer which has been created with
+ * CL_MEM_HOST_WRITE_ONLY or CL_MEM_HOST_NO_ACCESS." */
+cl_int cld_check_host_reads(const struct cld_mem *buffer) {
+    CLD_REQUIRE(!(buffer->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)), CL_INVALID_OPERATION,
+                "the host may not read the buffer");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_OPERATION if clEnqueueWriteBuffer is called on buffer which has been created with
+ * CL_MEM_HOST_READ_ONLY or CL_MEM_HOST_NO_ACCESS." */
+cl_int cld_check_host_writes(const struct cld_mem *buffer) {
+    CLD_REQUIRE(!(buffer->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)), CL_INVALID_OPERATION,
+                "the host may not write the buffer");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_VALUE if the region specified by (offset, size) is out of bounds." */
+cl_int cld_check_range(const struct cld_mem *buffer, size_t offset, size_t size) {
+    CLD_REQUIRE(offset <= buffer->size && size <= buffer->size - offset, CL_INVALID_VALUE,
+                "the region is out of bounds");
+    return CL_SUCCESS;
+}
+
+/* sum += a * b; false where that does not fit. */
+static bool add_product(size_t *sum, size_t a, size_t b) {
+    size_t product;
+    return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
+}
+
+cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
+                      struct cld_rect *rect) {
+    /* "CL_INVALID_VALUE if row_pitch is not 0 and is less than region[0]." */
+    CLD_REQUIRE(!row_pitch || row_pitch >= region[0], CL_INVALID_VALUE, "the row pitch is less than a row");
+    rect->row = row_pitch ? row_pitch : region[0];
+    size_t slice;
+    CLD_REQUIRE(!__builtin_mul_overflow(rect->row, region[1], &slice), CL_INVALID_VALUE,
+                "a slice is larger than memory");
+    /* "CL_INVALID_VALUE if slice_pitch is not 0 and is less than region[1] x row_pitch or if slice_pitch is
+     * not 0 and is not a multiple of row_pitch." */
+    CLD_REQUIRE(!slice_pitch || (slice_pitch >= slice && slice_pitch % rect->row == 0), CL_INVALID_VALUE,
+                "the slice pitch is less than a slice or no multiple of the row pitch");
+    rect->slice = slice_pitch ? slice_pitch : slice;
+    size_t end = 0;
+    rect->offset = 0;
+    bool fits = add_product(&rect->offset, origin[2], rect->slice) &&
+                add_product(&rect->offset, origin[1], rect->row) && add_product(&rect->offset, origin[0], 1) &&
+                add_product(&end, region[2] - 1, rect->slice) &&
+                add_product(&end, region[1] - 1, rect->row) && add_product(&end, region[0], 1);
+    rect->span = end;
+    CLD_REQUIRE(fits && rect->offset <= SIZE_MAX - end, CL_INVALID_VALUE, "the rectangle is out of bounds");
+    return CL_SUCCESS;
+}
+
+/* Row by row where the spans meet: for each row of the source, the only rows of the destination that it may
+ * touch start less than a row's width before or behind it. */
+bool cld_rects_overlap(const uint8_t *source, const struct cld_rect *source_rect, const uint8_t *destination,
+                       const struct cld_rect *destination_rect, const size_t *region) {
+    uintptr_t from = (uintptr_t)source, to = (uintptr_t)destination;
+    if (from + source_rect->span <= to || to + destination_rect->span <= from)
+        return false;
+    size_t row = destination_rect->row, slice = destination_rect->slice;
+    for (size_t z = 0; z < region[2]; z++)
+        for (size_t y = 0; y < region[1]; y++) {
+            intptr_t start = (intptr_t)(from - to + z * source_rect->slice + y * source_rect->row);
+            intptr_t lowest = start - (intptr_t)region[0] + 1, highest = start + (intptr_t)region[0] - 1;
+            if (highest < 0)
+                continue;
+            size_t low = lowest > 0 ? (size_t)lowest : 0, high = (size_t)highest;
+            for (size_t k = low / slice; k < region[2] && k * slice <= high; k++) {
+                size_t base = k * slice;
+                size_t first = low > base ? (low - base + row - 1) / row : 0;
+                if (first < region[1] && base + first * row >= low && base + first * row <= high)
+                    return true;
+            }
+        }
+    return false;
+}

@@ -1,0 +1,176 @@
+/* Kernel launches (API specification, 5.10). */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "enqueue.h"
+#include "launch.h"
+#include "log.h"
+#include "printf.h"
+#include "worker.h"
+
+/* Every how many launches of a short kernel the time is taken. */
+enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
+
+/* A running mean, in 1/1024 ns per work-item. Threads may lose each other's updates. */
+static void learn(struct cld_kernel_info *info, uint64_t time, uint64_t items) {
+    uint64_t old = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    double now = (double)time * 1024 / (double)(items ? items : 1);
+    uint64_t mean = (uint64_t)(old ? 0.75 * (double)old + 0.25 * now : now);
+    atomic_store_explicit(&info->item_time, mean ? mean : 1, memory_order_relaxed);
+}
+
+static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    struct cld_kernel_info *info = command->kernel.info;
+    if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
+        return CL_OUT_OF_RESOURCES;
+    self->kernel.local_memory_size = command->kernel.local_size;
+    uint64_t start = command->kernel.measured ? cld_now() : 0;
+    uint64_t saved = cld_float_enter();
+    info->entry(launch, command->kernel.args, &self->kernel, first, last);
+    cld_float_leave(saved);
+    if (command->kernel.measured) {
+        uint64_t items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
+        learn(info, cld_now() - start, (last - first) * items);
+    }
+    return CL_SUCCESS;
+}
+
+static void end_kernel(struct cld_event *command, cl_int status) {
+    (void)status;
+    cld_printf_end(command->kernel.launch.printf_buffer);
+    if (command->kernel.args != command->inline_args)
+        free(command->kernel.args);
+    if (command->kernel.info)
+        cld_kernel_info_drop(command->kernel.info);
+}
+
+static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel};
+
+/* The argument block as the kernel sees it: local arguments become offsets behind the kernel's own local
+ * variables; buffers are held. Sizes and handles were checked when they were set, but nothing keeps a buffer
+ * that is the argument of a kernel alive until here. */
+static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
+    struct cld_kernel_info *info = kernel->info;
+    uint8_t *args = command->inline_args;
+    if (info->block_size > CLD_INLINE_ARGS) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, 128, info->block_size))
+            return CL_OUT_OF_HOST_MEMORY;
+        args = memory;
+    }
+    command->kernel.args = args;
+    memcpy(args, kernel->block, info->block_size);
+    uint64_t local = info->local_static;
+    uint32_t base_align = command->queue->device->base_align;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+        if (arg->kind == CLD_ARG_LOCAL) {
+            uint64_t size, align = arg->align ? arg->align : 1;
+            memcpy(&size, args + arg->offset, sizeof size);
+            local = (local + align - 1) & ~(align - 1);
+            memcpy(args + arg->offset, &local, sizeof local);
+            CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
+                        "more local memory than there is");
+        } else if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
+            CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
+                        CL_MISALIGNED_SUB_BUFFER_OFFSET, "a sub-buffer's offset is not aligned for the device");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            memcpy(args + arg->offset, &mem->data, sizeof mem->data);
+        }
+    }
+    uint64_t most = command->queue->device->local_memory_size;
+    CLD_REQUIRE(!most || local <= most, CL_OUT_OF_RESOURCES, "more local memory than the device has");
+    command->kernel.local_size = local;
+    return CL_SUCCESS;
+}
+
+/* What decides how the command is executed: the number of work-groups, and how long it took last time. */
+static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    double items = (double)launch->global_size[0] * (double)launch->global_size[1] *
+                   (double)launch->global_size[2];
+    double time = items * (double)item_time / 1024;
+    command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+    command->kernel.measured =
+        command->estimate >= SHORT_TIME ||
+        atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
+}
+
+static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl_command_type type,
+                            cl_uint work_dim, const size_t *global_work_offset,
+                            const size_t *global_work_size, const size_t *local_work_size,
+                            struct cld_wait wait) {
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
+                "the queue and the kernel are of different contexts");
+    struct cld_kernel_info *info = kernel->info;
+    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE, "the kernel has no code");
+    CLD_TRY(cld_check_wait(queue, wait));
+    struct cld_event *command = cld_command_new(queue, type, &kernel_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
+    command->kernel.info = info;
+    command->kernel.args = command->inline_args;
+    command->kernel.launch.printf_buffer = NULL;
+    bool empty = false;
+    cl_int status = snapshot(command, kernel);
+    if (!status)
+        status = cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size, local_work_size,
+                                  &command->kernel.launch, &empty);
+    struct cld_launch *launch = &command->kernel.launch;
+    uint64_t items = 0;
+    if (!status && !empty) {
+        items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
+        if (__builtin_mul_overflow(info->scratch_per_item, items, &command->kernel.scratch_size) ||
+            __builtin_add_overflow(command->kernel.scratch_size, info->scratch_fixed,
+                                   &command->kernel.scratch_size))
+            status = CL_OUT_OF_RESOURCES;
+        launch->globals = info->executable ? info->executable->globals : NULL;
+        if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+            status = CL_OUT_OF_HOST_MEMORY;
+    }
+    if (status) {
+        cld_command_discard(command);
+        return status;
+    }
+    /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
+     * trivially succeed after its event dependencies are satisfied." */
+    command->total = empty ? 0 : launch->num_groups[0] * launch->num_groups[1] * launch->num_groups[2];
+    if (empty)
+        command->estimate = 0;
+    else
+        estimate(command, info);
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
+                                                       cl_uint work_dim, const size_t *global_work_offset,
+                                                       const size_t *global_work_size,
+                                                       const size_t *local_work_size,
+                                                       cl_uint num_events_in_wait_list,
+                                                       const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, work_dim, global_work_offset,
+                         global_work_size, local_work_size, wait);
+}
+
+/* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
+ * global_work_size[0] set to 1, and local_work_size[0] set to 1." */
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
+                                              cl_uint num_events_in_wait_list,
+                                              const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    static const size_t one = 1;
+    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, 1, NULL, &one, &one, wait);
+}

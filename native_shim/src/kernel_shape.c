@@ -1,0 +1,136 @@
+/* Global and local sizes of launches (API specification, 5.10). */
+#include "launch.h"
+
+#include "api.h"
+#include "enqueue.h"
+#include "log.h"
+
+/* Work-items of a group that the driver chooses: enough to pay a group's start and to fill vectors, few enough
+ * that a group's data stays in the cache and that there are groups for all threads. */
+enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
+
+/* The largest divisor of size up to most that is a multiple of width; without one, the largest divisor. */
+static uint64_t divisor(uint64_t size, uint64_t most, uint64_t width) {
+    uint64_t best = 1;
+    for (uint64_t d = most < size ? most : size; d > 1; d--) {
+        if (size % d)
+            continue;
+        if (d % width == 0)
+            return d;
+        if (best == 1)
+            best = d;
+    }
+    return best;
+}
+
+static void choose_local_size(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                              const uint64_t *global, uint64_t *local) {
+    const struct cld_device *device = queue->device;
+    uint64_t most = info->max_group_size ? info->max_group_size : GROUP;
+    uint64_t width = info->width ? info->width : 1;
+    double share = (double)global[0] * (double)global[1] * (double)global[2] /
+                   (GROUPS_PER_THREAD * (double)device->compute_units);
+    uint64_t target = share < GROUP ? (uint64_t)share : GROUP;
+    if (target < width) /* fewer threads are better than vectors that are not full */
+        target = width;
+    if (target > most)
+        target = most;
+    bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS;
+    for (int i = 0; i < 3; i++) {
+        uint64_t limit = device->max_item_sizes[i] && device->max_item_sizes[i] < target
+                             ? device->max_item_sizes[i]
+                             : target;
+        uint64_t unit = i ? 1 : width;
+        local[i] = divisor(global[i], limit, unit);
+        /* A size without a good divisor: full vectors, and a smaller group at the edge if that may be. */
+        if (!i && local[0] % width && global[0] > width && limit >= width) {
+            if (!uniform)
+                local[0] = limit / width * width;
+            else if (local[0] < width && global[0] <= most &&
+                     (!device->max_item_sizes[0] || global[0] <= device->max_item_sizes[0]))
+                local[0] = global[0];
+        }
+        target = target / local[i] ? target / local[i] : 1;
+    }
+}
+
+cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
+                        const size_t *global_offset, const size_t *global_size, const size_t *local_size,
+                        struct cld_launch *launch, bool *empty) {
+    CLD_REQUIRE(work_dim >= 1 && work_dim <= 3, CL_INVALID_WORK_DIMENSION, "work_dim is none of 1, 2, 3");
+    const struct cld_device *device = queue->device;
+    *empty = !global_size;
+    launch->work_dim = work_dim;
+    launch->reserved = 0;
+    bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS, required = info->reqd_local_size[0];
+    uint64_t items = 1, groups = 1;
+    for (cl_uint i = 0; i < 3; i++) {
+        uint64_t global = global_size && i < work_dim ? global_size[i] : 1;
+        uint64_t offset = global_offset && i < work_dim ? global_offset[i] : 0;
+        uint64_t local = local_size && i < work_dim ? local_size[i] : 1;
+        *empty |= !global;
+        /* "CL_INVALID_GLOBAL_OFFSET if the value specified in global_work_size + the corresponding values in
+         * global_work_offset for any dimensions is greater than the maximum value representable by size_t". */
+        CLD_REQUIRE(offset <= SIZE_MAX - global, CL_INVALID_GLOBAL_OFFSET, "offset and size overflow");
+        launch->global_size[i] = global;
+        launch->global_offset[i] = offset;
+        launch->local_size[i] = local;
+        if (!local_size)
+            continue;
+        CLD_REQUIRE(local, CL_INVALID_WORK_GROUP_SIZE, "a local size of 0");
+        /* "CL_INVALID_WORK_ITEM_SIZE if the number of work-items specified in any of local_work_size is
+         * greater than the corresponding values specified by CL_DEVICE_MAX_WORK_ITEM_SIZES". */
+        CLD_REQUIRE(!device->max_item_sizes[i] || local <= device->max_item_sizes[i], CL_INVALID_WORK_ITEM_SIZE,
+                    "a local size above CL_DEVICE_MAX_WORK_ITEM_SIZES");
+        /* "CL_INVALID_WORK_GROUP_SIZE if local_work_size is specified and does not match the required
+         * work-group size for kernel in the program source." */
+        CLD_REQUIRE(!required || local == info->reqd_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
+                    "not the kernel's required work-group size");
+        CLD_REQUIRE(!__builtin_mul_overflow(items, local, &items), CL_INVALID_WORK_GROUP_SIZE,
+                    "too many work-items in a group");
+    }
+    /* "[...] is greater than the value specified by CL_KERNEL_WORK_GROUP_SIZE." */
+    CLD_REQUIRE(!info->max_group_size || items <= info->max_group_size, CL_INVALID_WORK_GROUP_SIZE,
+                "more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
+    if (*empty)
+        return CL_SUCCESS;
+    if (!local_size && required)
+        for (int i = 0; i < 3; i++)
+            launch->local_size[i] = info->reqd_local_size[i];
+    else if (!local_size)
+        choose_local_size(queue, info, launch->global_size, launch->local_size);
+    for (int i = 0; i < 3; i++) {
+        /* "CL_INVALID_WORK_GROUP_SIZE if the work-group size must be uniform and [...] the global_work_size is
+         * not evenly divisible by the local_work_size." */
+        uint64_t global = launch->global_size[i], local = launch->local_size[i];
+        CLD_REQUIRE(!uniform || global % local == 0, CL_INVALID_WORK_GROUP_SIZE,
+                    "the global size is no multiple of the local size");
+        launch->num_groups[i] = global / local + (global % local != 0);
+        CLD_REQUIRE(!__builtin_mul_overflow(groups, launch->num_groups[i], &groups), CL_OUT_OF_RESOURCES,
+                    "more work-groups than can be counted");
+    }
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(
+    cl_command_queue command_queue, cl_kernel handle, cl_uint work_dim, const size_t *global_work_offset,
+    const size_t *global_work_size, size_t *suggested_local_work_size) {
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
+                "the queue and the kernel are of different contexts");
+    const struct cld_kernel_info *info = kernel->info;
+    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE, "the kernel has no code");
+    for (uint32_t i = 0; i < info->arg_count; i++)
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+    struct cld_launch launch;
+    bool empty;
+    CLD_TRY(cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size, NULL, &launch, &empty));
+    CLD_REQUIRE(!empty, CL_INVALID_GLOBAL_WORK_SIZE, "no work-items");
+    CLD_REQUIRE(suggested_local_work_size, CL_INVALID_VALUE, "suggested_local_work_size is NULL");
+    for (cl_uint i = 0; i < work_dim; i++)
+        suggested_local_work_size[i] = (size_t)launch.local_size[i];
+    return CL_SUCCESS;
+}

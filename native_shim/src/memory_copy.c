@@ -1,0 +1,148 @@
+/* Copies and fills: on all cores when they are large, at once when they are small. */
+#include <string.h>
+
+#include "enqueue.h"
+#include "log.h"
+
+enum {
+    BLOCK = 128 << 10,   /* bytes of a unit of a large linear copy or fill */
+    LARGE = 1 << 20,     /* bytes from which other threads help */
+    AT_ONCE = 4 << 10,   /* bytes up to which a command is not worth being queued */
+    BLOCKING = 32 << 10, /* the same when the caller waits anyway */
+};
+
+/* What one core copies in a nanosecond. */
+static uint64_t estimate(size_t bytes) {
+    return bytes / 8;
+}
+
+static void copy_rows(const struct cld_copy_region *region, uint64_t first, uint64_t last) {
+    for (uint64_t row = first; row < last; row++) {
+        size_t y = row % region->height, z = row / region->height;
+        memmove(region->destination + z * region->destination_slice + y * region->destination_row,
+                region->source + z * region->source_slice + y * region->source_row, region->width);
+    }
+}
+
+static bool is_linear(const struct cld_copy_region *region) {
+    return region->height == 1 && region->depth == 1;
+}
+
+static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const struct cld_copy_region *region = &command->copy;
+    (void)self;
+    if (!is_linear(region)) {
+        copy_rows(region, first, last);
+        return CL_SUCCESS;
+    }
+    /* With one unit it is a whole, whatever its size. */
+    size_t start = first * BLOCK;
+    size_t end = last == command->total ? region->width : last * BLOCK;
+    memmove(region->destination + start, region->source + start, end - start);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation copy_operation = {.run = run_copy};
+
+/* Pieces may be copied in any order only where source and destination have nothing in common. */
+static bool separate(const struct cld_copy_region *region) {
+    uintptr_t from = (uintptr_t)region->source, to = (uintptr_t)region->destination;
+    return from + region->width <= to || to + region->width <= from;
+}
+
+cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
+                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
+    size_t rows = region->height * region->depth, bytes = region->width * rows;
+    struct cld_event *command;
+    if (bytes <= (blocking ? BLOCKING : AT_ONCE) &&
+        cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        if (is_linear(region))
+            memmove(region->destination, region->source, region->width);
+        else
+            copy_rows(region, 0, rows);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &copy_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->copy = *region;
+    command->estimate = estimate(bytes);
+    if (!is_linear(region)) {
+        command->total = rows;
+        command->grain = region->width < BLOCK ? BLOCK / region->width + 1 : 1;
+    } else if (bytes >= LARGE && separate(region)) {
+        command->total = (bytes + BLOCK - 1) / BLOCK;
+    }
+    if ((a && !cld_command_hold_mem(command, a)) || (b && !cld_command_hold_mem(command, b))) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+}
+
+/* pattern: 128 bytes, whatever the size of the application's pattern. */
+static void fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    size_t at = 0;
+    for (; at + 128 <= size; at += 128)
+        memcpy(destination + at, pattern, 128);
+    memcpy(destination + at, pattern, size - at);
+}
+
+static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self;
+    size_t start = first * BLOCK;
+    size_t end = last == command->total ? command->fill.size : last * BLOCK;
+    if (command->fill.pattern_size == 1)
+        memset(command->fill.destination + start, command->fill.pattern[0], end - start);
+    else
+        fill(command->fill.destination + start, end - start, command->fill.pattern);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation fill_operation = {.run = run_fill};
+
+cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
+                        uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
+                        struct cld_wait wait) {
+    uint8_t repeated[128];
+    for (size_t at = 0; at < sizeof repeated; at += pattern_size)
+        memcpy(repeated + at, pattern, pattern_size);
+    struct cld_event *command;
+    if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        fill(destination, size, repeated);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &fill_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->fill.destination = destination;
+    command->fill.size = size;
+    command->fill.pattern_size = pattern_size;
+    memcpy(command->fill.pattern, repeated, sizeof repeated);
+    command->estimate = estimate(size);
+    if (size >= LARGE)
+        command->total = (size + BLOCK - 1) / BLOCK;
+    if (buffer && !cld_command_hold_mem(command, buffer)) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
+                           cl_uint mem_count, bool blocking, struct cld_wait wait) {
+    struct cld_event *command;
+    if (cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, NULL, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->estimate = 0;
+    for (cl_uint i = 0; i < mem_count; i++)
+        if (!cld_command_hold_mem(command, mems[i])) {
+            cld_command_discard(command);
+            return CL_OUT_OF_HOST_MEMORY;
+        }
+    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+}

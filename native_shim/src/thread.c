@@ -1,0 +1,101 @@
+/* Per-thread state, futexes, time, floating-point environment. */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+_Thread_local struct cld_self cld_self_storage;
+
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+/* May run several times for one thread: another destructor may use OpenCL after us, which registers anew. */
+static void thread_end(void *pointer) {
+    struct cld_self *self = pointer;
+    self->registered = false;
+    cld_object_thread_end(self);
+    free(self->kernel.local_memory);
+    free(self->kernel.scratch);
+    self->kernel.local_memory = self->kernel.scratch = NULL;
+    self->local_capacity = self->scratch_capacity = 0;
+}
+
+static void make_key(void) {
+    pthread_key_create(&key, thread_end);
+}
+
+void cld_self_register(struct cld_self *self) {
+    pthread_once(&key_once, make_key);
+    self->registered = true;
+    pthread_setspecific(key, self);
+}
+
+/* Grows in powers of two, so that a series of slightly larger launches does not allocate each time. */
+static bool grow(uint8_t **memory, size_t *capacity, size_t size) {
+    if (size <= *capacity)
+        return true;
+    size_t wanted = 4096;
+    while (wanted < size && wanted <= SIZE_MAX / 4)
+        wanted *= 2;
+    void *grown = NULL;
+    if (wanted < size || posix_memalign(&grown, 128, wanted))
+        return false;
+    free(*memory);
+    *memory = grown;
+    *capacity = wanted;
+    return true;
+}
+
+bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size) {
+    return grow(&self->kernel.local_memory, &self->local_capacity, local_size) &&
+           grow(&self->kernel.scratch, &self->scratch_capacity, scratch_size);
+}
+
+#if defined(__x86_64__)
+uint64_t cld_float_enter(void) {
+    unsigned saved = __builtin_ia32_stmxcsr();
+    if (saved != 0x1f80) /* all exceptions masked, round to nearest, denormals kept */
+        __builtin_ia32_ldmxcsr(0x1f80);
+    return saved;
+}
+
+void cld_float_leave(uint64_t saved) {
+    if (__builtin_ia32_stmxcsr() != (unsigned)saved)
+        __builtin_ia32_ldmxcsr((unsigned)saved);
+}
+#elif defined(__aarch64__)
+uint64_t cld_float_enter(void) {
+    uint64_t saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    if (saved)
+        __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+    return saved;
+}
+
+void cld_float_leave(uint64_t saved) {
+    if (saved)
+        __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+}
+#else
+#error "which register holds the rounding mode of this architecture?"
+#endif
+
+uint64_t cld_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void cld_futex_wake(_Atomic uint32_t *word, int count) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
