@@ -7,7 +7,6 @@ Answer: status, the highest key handed out so far, then the answer's values (non
 from __future__ import annotations
 
 import time
-import traceback
 
 from cl_driver.api import entrypoint
 from cl_driver.api.errors import CLError, name
@@ -32,6 +31,8 @@ def serve(request: bytes) -> bytes:
         status, answer = error.code, b""
         log(1, f"{operation}: {error}")
     except Exception:
+        import traceback  # 5 ms, and only a defect needs it
+
         status, answer = CL_OUT_OF_HOST_MEMORY, b""
         log(1, f"{operation}: {traceback.format_exc()}")
     if level >= 2:
