@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from . import prelude
 from .options import BuildOptions
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
@@ -108,6 +109,26 @@ def _environment() -> dict[str, str]:
 SPIRV_EXTENSIONS = ("SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_linkonce_odr", "SPV_KHR_expect_assume")
 
 
+@lru_cache(maxsize=1)
+def device_language() -> Language:
+    """What the device of this machine reports: the same rows that its queries come from."""
+    from cl_driver.device import capabilities, cpu
+
+    host = cpu.host_cpu()
+    features = capabilities.features(host)
+    return Language(extensions=tuple(capabilities.extensions(host)), features=features,
+                    images="__opencl_c_images" in features, fma=host.has_fma,
+                    version=capabilities.OPENCL_VERSION)
+
+
+def marked_source(source: bytes, headers: dict[str, bytes]) -> bytes:
+    """The text for clang: prelude, then the program under its own name and from line 1."""
+    before = prelude.needed([source, *headers.values()])
+    if before:
+        before = b'# 1 "<cl_driver>" 3\n' + before
+    return before + f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
+
+
 def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     """The macros and language features of the device, exactly."""
     names = list(language.extensions)
@@ -180,7 +201,6 @@ def run(clang: Clang, arguments: list[str], source: bytes, headers: dict[str, by
 
 
 def _spawn(arguments, source, folder, fds, time_limit):
-    marked = f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
     child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              cwd=folder, env=_environment(), pass_fds=fds)
     try:
@@ -191,7 +211,7 @@ def _spawn(arguments, source, folder, fds, time_limit):
     except (OSError, ValueError):
         pass  # it has ended already, or a lower limit is in force
     try:
-        output, errors = child.communicate(marked, timeout=time_limit)
+        output, errors = child.communicate(source, timeout=time_limit)
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
@@ -229,9 +249,15 @@ def _read_dependencies(fd: int, clang: Clang, private: str, folder: str | None) 
 
 
 def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | None = None,
-            language: Language = Language(), folder: str | None = None, clang: str = "",
+            language: Language | None = None, folder: str | None = None, clang: str = "",
             time_limit: float = TIME_LIMIT) -> FrontendResult:
-    """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised."""
+    """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
+
+    headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
+    this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
+    """
+    language = language or device_language()
+    headers = headers or {}
     try:
         found = find(clang)
     except ClangError as why:
@@ -239,7 +265,7 @@ def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | No
     arguments = [*base_arguments(found), *device_arguments(language, options),
                  *options.clang_arguments(language.fma), "-c", "-o", "-", "-"]
     try:
-        done = run(found, arguments, source, headers or {}, folder, time_limit)
+        done = run(found, arguments, marked_source(source, headers), headers, folder, time_limit)
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
     log = clean_log(done.errors)

@@ -1,0 +1,114 @@
+"""What is put before a program's text, where clang's SPIR-V back end would make wrong code otherwise.
+
+Conversions: the back end of clang 20 to 22 turns convert_T(x) of an integer to an integer into an instruction
+that it chooses by the signedness of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats
+its operand as signed. The macros here make them casts, clamps, and those calls that come out right. For
+convert_double* and convert_half* it makes calls to functions; the ones to double that are exact, or round to
+nearest, become casts too.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+SIZES = ("", "2", "3", "4", "8", "16")
+ROUNDINGS = ("", "_rte", "_rtz", "_rtp", "_rtn")
+INTEGERS = {"char": (8, True), "uchar": (8, False), "short": (16, True), "ushort": (16, False),
+            "int": (32, True), "uint": (32, False), "long": (64, True), "ulong": (64, False)}
+
+# The class of an expression of any arithmetic type, without evaluating it: the size of what an overloaded
+# function would return. 1: floating point; 2, 8: unsigned; 4, 12: signed; 8, 12: 64 bits wide.
+CLASSES = {"float": "char", "double": "char", "half": "char", "uchar": "short", "ushort": "short",
+           "uint": "short", "ulong": "long", "char": "int", "short": "int", "int": "int",
+           "long": "struct __cld_wide_signed"}
+
+_COMMON = """\
+#define __cld_is_float(x) (sizeof(__cld_class(x)) == 1)
+#define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2 || sizeof(__cld_class(x)) == 8)
+#define __cld_is_wide(x) (sizeof(__cld_class(x)) >= 8)
+"""
+
+
+def needed(texts: list[bytes]) -> bytes:
+    """The prelude for a program of these texts: its source and headers."""
+    names: set[bytes] = set()
+    for text in texts:
+        # A name may also be pasted together, or come from a file that is included.
+        if b"##" in text or b"include" in text:
+            if b"convert_" in text or b"include" in text:
+                return _everything()
+        elif b"convert_" in text:
+            names.update(re.findall(rb"\bconvert_\w+", text))
+    if not names:
+        return b""
+    macros = _macros()
+    used = b"".join(macros[name] for name in sorted(names) if name in macros)
+    return _declarations() + used if used else b""
+
+
+@cache
+def _everything() -> bytes:
+    return _declarations() + b"".join(_macros().values())
+
+
+@cache
+def _declarations() -> bytes:
+    """The classifier."""
+    lines = ["#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n",
+             "struct __cld_wide_signed { char size[12]; };\n"]
+    for scalar, result in CLASSES.items():
+        if scalar in ("double", "half"):
+            lines.append(f"#ifdef cl_khr_fp{64 if scalar == 'double' else 16}\n")
+        lines += (f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES
+                  if (scalar, size) != ("half", ""))
+        if scalar in ("double", "half"):
+            lines.append("#endif\n")
+    lines.append(_COMMON)
+    return "".join(lines).encode()
+
+
+def _cast(value: str, type_: str, size: str) -> str:
+    return f"__builtin_convertvector({value}, {type_}{size})" if size else f"(({type_})({value}))"
+
+
+@cache
+def _macros() -> dict[bytes, bytes]:
+    """{name: its #define}. A macro's own name in its text stays a call."""
+    out = {}
+    for type_, (width, signed) in INTEGERS.items():
+        for size in SIZES:
+            for rounding in ROUNDINGS:
+                name = f"convert_{type_}{size}{rounding}"
+                plain = _cast("x", type_, size)
+                if rounding:
+                    plain = f"__builtin_choose_expr(__cld_is_float(x), {name}(x), {plain})"
+                elif size:
+                    # From floating point, too: a conversion to integer without a mode rounds toward zero.
+                    plain = _cast("(x)", type_, size)
+                out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
+                name = f"convert_{type_}{size}_sat{rounding}"
+                out[name.encode()] = f"#define {name}(x) {_saturated(name, type_, size, width, signed)}\n".encode()
+    for size in SIZES:
+        for rounding in ROUNDINGS:
+            name = f"convert_double{size}{rounding}"
+            plain = _cast("(x)", "double", size)
+            if rounding not in ("", "_rte"):
+                # Only 64-bit integers do not fit a double.
+                plain = f"__builtin_choose_expr(__cld_is_wide(x), {name}(x), {plain})"
+            out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
+    return out
+
+
+def _saturated(name: str, type_: str, size: str, width: int, signed: bool) -> str:
+    """Floating point, and integers of the other signedness, come out right as the call that they are. Integers
+    of the same signedness are clamped in 64 bits, which the optimiser narrows again."""
+    wide = "long" if signed else "ulong"
+    value = _cast("(x)", wide, size)
+    if width < 64:
+        high = (1 << (width - signed)) - 1
+        limit = f"({wide}){high:#x}"
+        value = f"clamp({value}, -{limit} - 1, {limit})" if signed else f"min({value}, {limit})"
+    same = "!" if signed else ""
+    return (f"__builtin_choose_expr(!__cld_is_float(x) && {same}__cld_is_unsigned(x), {_cast(value, type_, size)}, "
+            f"{name}(x))")
