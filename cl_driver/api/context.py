@@ -1,4 +1,4 @@
-"""Chapter 4.4: contexts. The handles of a context's devices stay in C; here are the rules of its properties."""
+"""Chapter 4.4: contexts. The handles of their devices stay in C; here are the rules of their properties."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def create_context(properties: list | None, devices: list):
 
 
 def check_properties(words: list[int]) -> None:
-    """"CL_INVALID_PROPERTY if a context property name in properties is not a supported property name, if the
-    value specified for a supported property name is not valid, or if the same property name is specified more
-    than once." """
+    """Raises CLError for a list that clCreateContext must refuse."""
+    # "CL_INVALID_PROPERTY if a context property name in properties is not a supported property name, if the
+    # value specified for a supported property name is not valid, or if the same property name is specified
+    # more than once."
     seen = set()
     for name, value in zip(words[:-1:2], words[1::2], strict=True):
         require(name not in seen, cl.CL_INVALID_PROPERTY, f"property {name:#x} is there twice")

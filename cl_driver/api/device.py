@@ -27,7 +27,9 @@ class Device:
 
     invalid = cl.CL_INVALID_DEVICE
 
-    def __init__(self, cpus: tuple[int, ...] = (), partition: tuple[int, ...] = (), parent: Device | None = None):
+    def __init__(
+        self, cpus: tuple[int, ...] = (), partition: tuple[int, ...] = (), parent: Device | None = None
+    ):
         self.cpus = cpus
         self.partition = partition
         self.parent = parent
@@ -90,8 +92,12 @@ def create_sub_devices(device: Device, properties: list, num_devices: int | None
 
 
 def _ended(values: list, used: int) -> None:
-    """"Only one of the listed partitioning schemes can be specified": the list ends after its values."""
-    require(len(values) == used + 1 and values[used] == 0, cl.CL_INVALID_VALUE, "properties has more than one scheme")
+    """The list ends after its values: "Only one of the listed partitioning schemes can be specified"."""
+    require(
+        len(values) == used + 1 and values[used] == 0,
+        cl.CL_INVALID_VALUE,
+        "properties has more than one scheme",
+    )
 
 
 def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
@@ -101,7 +107,11 @@ def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
     require(count > 0, cl.CL_INVALID_VALUE, "sub-devices of no compute units")
     # "CL_DEVICE_PARTITION_FAILED if the partition name is supported by the implementation but in_device could
     # not be further partitioned."
-    require(count <= len(device.cpus) and len(device.cpus) > 1, cl.CL_DEVICE_PARTITION_FAILED, "too few compute units")
+    require(
+        count <= len(device.cpus) and len(device.cpus) > 1,
+        cl.CL_DEVICE_PARTITION_FAILED,
+        "too few compute units",
+    )
     # "If n does not divide evenly into CL_DEVICE_MAX_COMPUTE_UNITS, then the remaining compute units are not
     # used."
     return [device.cpus[at : at + count] for at in range(0, len(device.cpus) - count + 1, count)]

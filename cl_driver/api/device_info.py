@@ -14,9 +14,6 @@ from cl_driver.version import VERSION as DRIVER_VERSION
 
 TRUE, FALSE = 1, 0
 
-# Query numbers of extensions whose headers are newer than Debian 12's.
-CL_DRIVER_UUID_KHR = 0x106B
-
 # PCI vendor identifiers, which CL_DEVICE_VENDOR_ID must use where there is one.
 VENDOR_IDS = {"GenuineIntel": 0x8086, "AuthenticAMD": 0x1022, "0x41": 0x13B5, "0x61": 0x106B, "0x51": 0x5143}
 
@@ -40,7 +37,7 @@ def _capable(name: str):
 
 
 def _single_fp_config(device: Device) -> int:
-    # "CL_FP_FMA - IEEE754-2008 fused multiply-add is supported": without the instruction it would be emulated.
+    # "CL_FP_FMA - IEEE754-2008 fused multiply-add is supported": only where the CPU has the instruction.
     return (
         cl.CL_FP_DENORM
         | cl.CL_FP_INF_NAN
@@ -219,7 +216,9 @@ DEVICE_INFO = {
     cl.CL_DEVICE_PROFILE: string("FULL_PROFILE"),
     cl.CL_DEVICE_VERSION: string(_overridden("CL_DRIVER_DEVICE_VERSION", lambda _: PLATFORM_VERSION)),
     cl.CL_DEVICE_NUMERIC_VERSION: uint(make_version(*NUMERIC_VERSION)),
-    cl.CL_DEVICE_OPENCL_C_VERSION: string(f"OpenCL C {_opencl_c[0]}.{_opencl_c[1]} cl_driver {DRIVER_VERSION}"),
+    cl.CL_DEVICE_OPENCL_C_VERSION: string(
+        f"OpenCL C {_opencl_c[0]}.{_opencl_c[1]} cl_driver {DRIVER_VERSION}"
+    ),
     cl.CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR: uint(make_version(*_opencl_c)),
     cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS: versions(
         [("OpenCL C", make_version(*version)) for version in capabilities.OPENCL_C_VERSIONS]
@@ -251,12 +250,12 @@ DEVICE_INFO = {
     cl.CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT: uint(_capable("work_group_collective_functions")),
     cl.CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT: uint(_capable("generic_address_space")),
     cl.CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(lambda device: device.limits.vector_width(4, True)),
-    # "Returns the latest version of the conformance test suite that this device has fully passed in accordance
-    # with the official conformance process": none.
+    # "Returns the latest version of the conformance test suite that this device has fully passed in
+    # accordance with the official conformance process": none.
     cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED: string(""),
     # cl_khr_device_uuid
     cl.CL_DEVICE_UUID_KHR: raw(lambda _: _uuid(limits.machine_identity())),
-    CL_DRIVER_UUID_KHR: raw(lambda _: _uuid(DRIVER_VERSION.encode())),
+    cl.CL_DRIVER_UUID_KHR: raw(lambda _: _uuid(DRIVER_VERSION.encode())),
     cl.CL_DEVICE_LUID_VALID_KHR: uint(FALSE),
     cl.CL_DEVICE_LUID_KHR: raw(bytes(cl.CL_LUID_SIZE_KHR)),
     cl.CL_DEVICE_NODE_MASK_KHR: uint(0),

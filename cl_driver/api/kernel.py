@@ -6,7 +6,7 @@ from __future__ import annotations
 from cl_driver.api.entrypoint import entrypoint
 from cl_driver.api.errors import CLError, require
 from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import answer, size, string, uint, ulong
+from cl_driver.api.info import answer, string, uint, ulong
 from cl_driver.api.program import SOURCE, Program
 
 

@@ -1,4 +1,4 @@
-"""Program binaries: what CL_PROGRAM_BINARIES gives out and clCreateProgramWithBinary takes in, from any process.
+"""Program binaries: what CL_PROGRAM_BINARIES gives and clCreateProgramWithBinary takes, in any process.
 
 Executables are jit/executable.py's own bytes: object code with the SPIR-V that it was made of, so that a
 binary from another CPU can be built again. Compiled objects and libraries are SPIR-V in a container:

@@ -27,7 +27,7 @@ _OPTION_ERRORS = {
 
 
 def _options(text: bytes | None, stage: str) -> tuple[str, compiler_options.BuildOptions]:
-    """"If options is a NULL pointer then it will have the same result as the empty string." """
+    """The text and what it says; NULL "will have the same result as the empty string"."""
     decoded = (text or b"").decode("utf-8", "surrogateescape")
     try:
         return decoded, compiler_options.parse(decoded, stage)
@@ -51,7 +51,7 @@ def _start(program: Program, builds: list[DeviceBuild], options: str, job) -> No
 
 @entrypoint("clBuildProgram", Program)
 def build_program(program: Program, devices: list | None, options: bytes | None):
-    text, parsed = _options(options, compiler_options.BUILD)
+    text, _ = _options(options, compiler_options.BUILD)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     if program.origin == BINARY:
         # "If program is created with clCreateProgramWithBinary, then the program binary must be an executable
@@ -105,7 +105,7 @@ def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
 @entrypoint("clCompileProgram", Program)
 def compile_program(program: Program, devices: list | None, options: bytes | None, headers: list):
     """headers: [[include name, key of the program], ...]."""
-    text, parsed = _options(options, compiler_options.COMPILE)
+    text, _ = _options(options, compiler_options.COMPILE)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     # "CL_INVALID_OPERATION if program has no source or IL available".
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")

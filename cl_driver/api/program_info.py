@@ -22,7 +22,7 @@ def _kernel_names(program: Program) -> list[str]:
 
 
 def _absent(program: Program) -> int:
-    """"may unconditionally return CL_FALSE if no devices [...] support constructors" (or destructors)."""
+    # "may unconditionally return CL_FALSE if no devices [...] support constructors", or destructors.
     _built(program)
     return cl.CL_FALSE
 

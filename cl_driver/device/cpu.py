@@ -31,11 +31,12 @@ X86_RENAMED = {
     "bmi1": "bmi",
     "3dnowprefetch": "prfchw",
 }
-X86_SAME = frozenset(
-    "adx aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512ifma avx512vbmi avx512vl bmi2 cmov cx16 cx8 "
-    "f16c fma fma4 fsgsbase fxsr gfni mmx movbe popcnt rdpid rdseed sse sse2 sse4a ssse3 tbm vaes "
-    "vpclmulqdq xop xsave xsavec xsaveopt xsaves".split()
-)
+_X86_SAME = """
+    adx aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512ifma avx512vbmi avx512vl bmi2 cmov cx16 cx8 f16c
+    fma fma4 fsgsbase fxsr gfni mmx movbe popcnt rdpid rdseed sse sse2 sse4a ssse3 tbm vaes vpclmulqdq xop
+    xsave xsavec xsaveopt xsaves
+"""
+X86_SAME = frozenset(_X86_SAME.split())
 AARCH64_RENAMED = {
     "asimd": "neon",
     "fp": "fp-armv8",

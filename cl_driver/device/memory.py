@@ -28,7 +28,7 @@ def _cgroup_limits(proc: str, cgroups: str) -> list[int]:
     """The limits of this process's group and of every group above it, of either version."""
     limits = []
     for line in read(proc + "/self/cgroup").splitlines():
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
             root, name = cgroups, "memory.max"
         elif "memory" in controllers.split(","):
