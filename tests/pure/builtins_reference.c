@@ -11,6 +11,12 @@
 #define LIBRARY(name) PASTE3(__cld_##name, _, SUFFIX)
 #define CHECK(name) PASTE3(check_##name, _, SUFFIX)
 
+// OpenCL C functions that the library calls and clang does not expand for a host target.
+uint64_t mul_hi_ulong(uint64_t a, uint64_t b) __asm__("_Z6mul_himm");
+uint64_t mul_hi_ulong(uint64_t a, uint64_t b) { return (uint64_t)(((unsigned __int128)a * b) >> 64); }
+uint64_t clz_ulong(uint64_t a) __asm__("_Z3clzm");
+uint64_t clz_ulong(uint64_t a) { return a ? (uint64_t)__builtin_clzl(a) : 64; }
+
 typedef long double L;
 static const L pi_ = 3.141592653589793238462643383279502884L;
 

@@ -3,9 +3,11 @@
 #include "common.h"
 
 #include "poly_f32.h"
-#include "poly_gamma.h"
+#include "poly_f64.h"
+#include "poly_special.h"
 
 #include "mid_f64.h"
+#include "pair_f64.h"
 
 #define FLOAT_BITS 32
 #include "types.h"
@@ -25,3 +27,12 @@
 #include "power_f32.cl"
 #include "erf_f32.cl"
 #include "gamma_f32.cl"
+
+#include "exp_f64.cl"
+#include "log_f64.cl"
+#include "trig_f64.cl"
+#include "inverse_trig_f64.cl"
+#include "hyperbolic_f64.cl"
+#include "power_f64.cl"
+#include "erf_f64.cl"
+#include "gamma_f64.cl"

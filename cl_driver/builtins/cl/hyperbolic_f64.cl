@@ -1,0 +1,92 @@
+/* sinh, cosh, tanh, asinh, acosh, atanh in double precision. */
+
+/* exp(ax) / 2 for ax >= 0 as high + low with about 60 good bits: the exponent is one less, so that results below
+ * overflow stay finite. */
+static inline double half_exp_f64(double ax, double *low)
+{
+    double c = ax > 720.0 ? 720.0 : ax;
+    double t = FMA(c, 0x1.71547652b82fep0, ROUND_F64);
+    double kf = t - ROUND_F64;
+    int k = (int)as_long(t);
+    double r_low, r = fast_sum(FMA(kf, -LN2_HI_F64, c), kf * -LN2_LO_F64, &r_low);
+    double part_low, part = fast_sum(1.0, r, &part_low);
+    double tail = part_low + (r_low + FMA(r, r_low, r * r * poly_exp_f64(r)));
+    double high = fast_sum(part, tail, low);
+    double unit = pow2_f64((k - 1) >> 1), other = pow2_f64(k - 1 - ((k - 1) >> 1));
+    *low = *low * unit * other;
+    return high * unit * other;
+}
+
+double __cld_sinh_f64(double x)
+{
+    double ax = ABS(x), z = ax * ax;
+    double low, e = half_exp_f64(ax, &low);
+    double small = FMA(ax * z, poly_sinh_f64(z), ax);
+    double large = ax > 30.0 ? e + low : e - (0.25 / e - low);
+    return COPYSIGN(ax < 1.0 ? small : large, x);
+}
+
+double __cld_cosh_f64(double x)
+{
+    double low, ax = ABS(x), e = half_exp_f64(ax, &low);
+    return ax > 30.0 ? e + low : e + (0.25 / e + low);
+}
+
+double __cld_tanh_f64(double x)
+{
+    double ax = ABS(x), z = ax * ax;
+    double low, e = half_exp_f64(ax > 20.0 ? 40.0 : 2.0 * ax, &low);
+    double large = 1.0 - 1.0 / (e + 0.5);
+    double small = FMA(ax * z, poly_tanh_f64(z), ax);
+    return COPYSIGN(ax < 0.625 ? small : large, x);
+}
+
+/* A polynomial up to 1/2, then log(h + l) with h + l = sqrt(x^2 + 1) + x. */
+double __cld_asinh_f64(double x)
+{
+    double ax = ABS(x), z = ax * ax;
+    double small = FMA(ax * z, poly_asinh_f64(z), ax);
+    bool huge = ax > 0x1p30;
+    double c = huge ? 1.0 : ax; /* there log(2 x) does */
+    double z_low, w_low;
+    z = exact_product(c, c, &z_low);
+    double w = exact_sum(z, 1.0, &w_low);
+    double s = SQRT(w);
+    double s_low = (FMA(-s, s, w) + (w_low + z_low)) * 0.5 / s;
+    double low, high = fast_sum(s, c, &low);
+    double k, f = split_f64(huge ? ax : high, &k) - 1.0;
+    low = huge ? 0.0 : (low + s_low) / high;
+    double large = log_sum_f64(huge ? k + 1.0 : k, f, low);
+    double result = ax < 0.5 ? small : large;
+    return ax < INF_F64 ? COPYSIGN(result, x) : x;
+}
+
+/* log1p(u + sqrt(u (u + 2))), u = x - 1 */
+double __cld_acosh_f64(double x)
+{
+    bool huge = x > 0x1p30;
+    double u = (huge ? 2.0 : x) - 1.0;
+    double v_low, v = exact_sum(u, 2.0, &v_low);
+    double w_low, w = exact_product(u, v, &w_low);
+    double s = SQRT(w);
+    double s_low = (FMA(-s, s, w) + FMA(u, v_low, w_low)) * 0.5 / s;
+    double low, high = fast_sum(s, u, &low);
+    double k, f = split_f64(x, &k) - 1.0;
+    double result = huge ? log_sum_f64(k + 1.0, f, 0.0) : log1p_pair(high, low + s_low);
+    result = x == 1.0 ? 0.0 : result;
+    result = x == INF_F64 ? x : result;
+    return x >= 1.0 ? result : NAN_F64;
+}
+
+/* log1p(2 x / (1 - x)) / 2 */
+double __cld_atanh_f64(double x)
+{
+    double ax = ABS(x);
+    double d_low, d = fast_sum(1.0, -ax, &d_low);
+    double q = 2.0 * ax / d;
+    double q_low = (FMA(-q, d, 2.0 * ax) - q * d_low) / d;
+    double result = 0.5 * log1p_pair(q, q_low);
+    result = ax < 0x1p-30 ? ax : result;
+    result = ax == 1.0 ? INF_F64 : result;
+    return ax <= 1.0 ? COPYSIGN(result, x) : NAN_F64;
+}
