@@ -6,12 +6,14 @@
 #include "callback.h"
 #include "log.h"
 #include "svm.h"
+#include "svm.h"
 
 typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
 
 static void destroy_context(void *object) {
     struct cld_context *context = object;
     cld_destructors_run(context, &context->destructors);
+    cld_svm_free_all(context);
     cld_svm_free_all(context);
     cld_door_forget(context->obj.key);
     for (uint32_t i = 0; i < context->device_count; i++)

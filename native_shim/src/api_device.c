@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "worker.h"
 #include "thread.h"
 
 /* Answers never change: each is asked for once and kept. Devices are few and live long, so the list of a
@@ -136,6 +137,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
 
 static void destroy_device(void *object) {
     struct cld_device *device = object;
+    cld_pool_free(device);
     cld_door_forget(device->obj.key);
     free(device->cpus);
     if (device->parent)

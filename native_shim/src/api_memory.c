@@ -43,6 +43,7 @@ static void destroy_memory(void *object) {
     /* "The registered callback functions are called and then the memory object's resources are freed". */
     cld_destructors_run(mem, &mem->destructors);
     cld_maps_free(mem);
+    cld_maps_free(mem);
     if (mem->owns_data)
         free(mem->data);
     free(mem->properties);
