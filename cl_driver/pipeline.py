@@ -1,89 +1,176 @@
 """The compiler: a pure function from (source or SPIR-V, options, specialisation, target) to an Executable.
 
-    source ─frontend─► SPIR-V ─read, link, validate─► module ─passes─► plan ─codegen─► LLVM IR ─jit─► object
+    source ─frontend─► SPIR-V ─read, link─► module ─passes─► plan ─codegen─► LLVM IR ─jit─► object
 
-Each stage can be run alone. What is wrong with a program is a CompileError whose message is for the build log.
-Runs in compiler processes (jit/jobs.py); nothing of it is imported by the host's process.
+Each stage can be run alone. What is wrong with a program is a CompileError whose message is for the build
+log. Runs in compiler processes (jit/jobs.py); nothing of it is imported by the host's process.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 
+from cl_driver.codegen import kernel as codegen
+from cl_driver.codegen.arguments import LOCAL
+from cl_driver.codegen.errors import CodegenError
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.codegen.program_globals import layout_globals
+from cl_driver.device.capabilities import OPENCL_VERSION, extensions, features
+from cl_driver.device.cpu import host_cpu
+from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
+from cl_driver.frontend import clang
+from cl_driver.frontend import options as option_parser
+from cl_driver.jit import bundle
 from cl_driver.jit.errors import CompileError
-from cl_driver.jit.executable import Executable, KernelInfo
+from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.target import Target
-
-# A module of more instructions per kernel than this is optimised less: LLVM's time grows faster than the text.
-_LARGE_TEXT = 2_000_000
+from cl_driver.passes import pipeline as passes
+from cl_driver.spirv import link, reader, reflect
+from cl_driver.spirv.errors import SpirvError
+from cl_driver.spirv.module import Function
+from cl_driver.spirv.types import TypeTable
 
 
 class Context:
-    """What all stages of a build share. options: as the application gave them; settings: {name: text};
-    folder: where relative include folders start."""
+    """What all stages of a build share.
 
-    def __init__(self, target: Target, options: str, settings: dict[str, str], folder: str):
-        from cl_driver.frontend import options as option_parser
+    text: the options as the application gave them; options: the same parsed; settings: {name: text} of those
+    that concern the compiler; folder: where relative include folders start.
+    """
 
+    def __init__(self, target: Target, options: str, settings: dict[str, str], folder: str = "/"):
         self.target = target
         self.text = options
         self.settings = settings
         self.folder = folder
-        try:
-            self.options = option_parser.parse(options)
-        except option_parser.OptionError:
-            try:
-                self.options = option_parser.parse(options, option_parser.LINK)
-            except option_parser.OptionError as error:
-                raise CompileError(f"options: {error}\n") from error
+        self.options = _parse(options)
 
     @property
-    def dump(self) -> str:
-        """The folder for what every stage made, "" for none."""
-        return self.settings.get("CL_DRIVER_DUMP", "")
+    def width(self) -> int:
+        """Work-items per vector."""
+        return self.target.width or 1
+
+    def codegen_options(self) -> CodegenOptions:
+        """What the code generator may depend on."""
+        options, target = self.options, self.target
+        return CodegenOptions(
+            features=frozenset(target.features),
+            vector_bits=target.vector_bits,
+            mad_enable=options.mad_enable,
+            no_signed_zeros=options.no_signed_zeros,
+            unsafe_math=options.unsafe_math_optimizations,
+            finite_math_only=options.finite_math_only,
+            fast_relaxed_math=options.fast_relaxed_math,
+            aarch64=target.architecture == "aarch64",
+        )
+
+    def dump(self, name: str, content: str | bytes) -> None:
+        """Leaves what a stage made in the folder of CL_DRIVER_DUMP, if there is one."""
+        folder = self.settings.get("CL_DRIVER_DUMP", "")
+        if not folder:
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+        except OSError:
+            pass  # the build must not fail because nobody can look at it
 
 
-def warm_up() -> None:
-    """Imports every stage, so that the first build does not wait for it."""
-    from cl_driver.codegen import kernel
-    from cl_driver.frontend import clang
-    from cl_driver.passes import pipeline
-    from cl_driver.spirv import link, reader, reflect, validate
+def _parse(options: str):
+    """The options of a build or compilation, or of a link: the API has checked already which of them."""
+    try:
+        return option_parser.parse(options)
+    except option_parser.OptionError as first:
+        try:
+            return option_parser.parse(options, option_parser.LINK)
+        except option_parser.OptionError:
+            raise CompileError(f"options: {first}\n") from first
 
-    del kernel, clang, pipeline, link, reader, reflect, validate
+
+def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
+    """OpenCL C to SPIR-V."""
+    cpu = host_cpu()
+    language = clang.Language(
+        extensions=tuple(extensions(cpu)),
+        features=features(cpu),
+        fma=context.codegen_options().has_fma,
+        version=OPENCL_VERSION,
+    )
+    chosen = context.settings.get("CL_DRIVER_CLANG", "")
+    result = clang.compile(source, context.options, headers, language, context.folder, chosen)
+    context.dump("source.cl", source)
+    if result.spirv is not None:
+        context.dump("source.spv", result.spirv)
+    return result
 
 
-def compile_source(source: bytes, headers: dict[str, bytes], context: Context):
-    """OpenCL C to SPIR-V: a FrontendResult(spirv or None, log, dependencies)."""
-    from cl_driver.frontend import clang
+class Library:
+    """The builtin library: read once per process, its functions decoded when they are called."""
 
-    clang_path = context.settings.get("CL_DRIVER_CLANG", "")
-    return clang.compile(source, context.options, headers, folder=context.folder, clang=clang_path)
+    def __init__(self, data: bytes):
+        module = reader.read(data)
+        self._functions = {f.linkage[0]: f for f in module.functions if f.linkage is not None}
+
+    def function(self, name: str) -> Function | None:
+        """The function of that link name."""
+        found = self._functions.get(name)
+        return found if found is not None and found.blocks else None
+
+    def has(self, name: str) -> bool:
+        return name in self._functions
+
+
+@functools.cache
+def library() -> Library:
+    """The builtin library of this installation."""
+    from cl_driver import builtins
+
+    try:
+        return Library(builtins.load())
+    except FileNotFoundError as error:
+        raise CompileError(f"{error}\n") from error
+
+
+def _read(il: bytes):
+    """The modules of a program, over one table of types."""
+    table = TypeTable()
+    return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
+
+
+def check_library(il: bytes, context: Context) -> str:
+    """Links modules that may still lack definitions. The log."""
+    try:
+        link.link(_read(il))
+    except (SpirvError, bundle.BundleError) as error:
+        raise CompileError(f"{error}\n") from error
+    return ""
 
 
 class Prepared:
-    """A program that was read, specialised, linked and checked.
+    """A program that was read, specialised and linked. names: of its kernels, in order; log: for the user."""
 
-    names: of its kernels, in order; variables: ProgramVariables; log: for the build log.
-    """
-
-    def __init__(self, context: Context, modules: list[bytes], specialisation: dict[int, bytes]):
-        from cl_driver.jit.variables import ProgramVariables
-        from cl_driver.spirv import reflect
-
+    def __init__(self, context: Context, il: bytes):
         self.context = context
-        self.modules = modules
-        self.specialisation = specialisation
+        self.il = il
         self.log = ""
-        self.module = _linked(modules, specialisation)
-        self.reflections = {r.name: r for r in reflect.reflect(self.module)}
+        try:
+            self.module = link.link(_read(il), library().has)
+            self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
+            self.globals = layout_globals(self.module)
+        except (SpirvError, CodegenError, bundle.BundleError) as error:
+            raise CompileError(f"{error}\n") from error
         self.entry_points = {entry.name: entry for entry in self.module.entry_points}
         self.names = list(self.entry_points)
-        self.variables = ProgramVariables(self.module)
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions."""
-        return sum(len(block.instructions) for block in self.entry_points[name].function.blocks)
+        try:
+            functions = reflect.called(self.entry_points[name].function)
+            return sum(len(block.instructions) for function in functions for block in function.blocks)
+        except SpirvError as error:
+            raise CompileError(f"kernel '{name}': {error}\n") from error
 
     def executable(self, kernels: list[tuple[KernelInfo, bytes]]) -> Executable:
         """The executable of these kernels; more can be added to it."""
@@ -92,67 +179,86 @@ class Prepared:
             options=self.context.text,
             kernels=[],
             objects=[],
-            globals=self.variables.memory,
-            modules=self.modules,
-            specialisation=[list(pair) for pair in sorted(self.specialisation.items())],
+            globals=Globals(
+                size=self.globals.size,
+                align=self.globals.alignment,
+                image=self.globals.image,
+                fixups=[list(pair) for pair in self.globals.fixups],
+            ),
+            il=self.il,
         )
         for info, data in kernels:
             made.add(info, data)
         return made
 
 
-def _linked(modules: list[bytes], specialisation: dict[int, bytes]):
-    from cl_driver.spirv import link, reader, validate
-    from cl_driver.spirv.errors import SpirvError
-    from cl_driver.spirv.types import TypeTable
-
-    table = TypeTable()
-    try:
-        read = [reader.read(data, specialisation, table) for data in modules]
-        module = link.link(read)
-        validate.validate(module)
-    except SpirvError as error:
-        raise CompileError(f"{error}\n") from error
-    return module
-
-
-def prepare(modules: list[bytes], specialisation: dict[int, bytes], context: Context) -> Prepared:
+def prepare(il: bytes, context: Context) -> Prepared:
     """The part of a build that all kernels of a program share."""
-    return Prepared(context, modules, specialisation)
+    for number, (spirv, _) in enumerate(bundle.unpack(il)):
+        context.dump(f"module{number}.spv", spirv)
+    return Prepared(context, il)
 
 
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, bytes]:
     """Compiles one kernel of a program."""
-    from cl_driver.codegen.errors import CodegenError
-    from cl_driver.jit import emit
-    from cl_driver.passes import pipeline as passes
-    from cl_driver.spirv.errors import SpirvError
+    from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context = program.context
     try:
-        plan = passes.plan(program.module, program.entry_points[name], plan_options(context))
-        text, info = generate(program, plan)
-    except (passes.PlanError, CodegenError, SpirvError) as error:
-        raise CompileError(f"kernel '{name}': {error}\n") from error
-    _dump(context, f"{name}.ll", text)
-    try:
-        return info, emit.compile_ir(text, context.target)
-    except CompileError as error:
-        raise CompileError(f"kernel '{name}': {error}\n") from error
+        plan = passes.plan(
+            program.module, program.entry_points[name], passes.PlanOptions(width=context.width)
+        )
+        code = codegen.emit(plan, context.codegen_options(), library(), program.globals)
+        context.dump(f"{name}.ll", code.text)
+        data = emit.compile_ir(code.text, context.target, "O1" if context.options.opt_disable else "O2")
+        context.dump(f"{name}.o", data)
+    except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
+        text = str(error)
+        raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
+    return kernel_info(code, program.reflections[name]), data
 
 
-def build(modules: list[bytes], options: str, specialisation: dict[int, bytes], target: Target) -> Executable:
+def kernel_info(code: codegen.KernelCode, reflection: reflect.KernelReflection) -> KernelInfo:
+    """What the data plane and the queries know of a kernel."""
+    return KernelInfo(
+        name=code.name,
+        symbol=code.symbol,
+        object_index=0,
+        args=[_argument(*pair) for pair in zip(reflection.args, code.block, strict=True)],
+        block_size=code.block_size,
+        local_static=code.local_static,
+        scratch_fixed=code.scratch_fixed,
+        scratch_per_item=code.scratch_per_item,
+        required_local_size=list(reflection.required_local_size),
+        max_group_size=MAX_WORK_GROUP_SIZE,
+        width=code.width,
+        uses_printf=code.uses_printf,
+        small_ids=False,
+        private_size=code.private_size,
+        attributes=reflection.attributes,
+        sub_group_size=reflection.sub_group_size,
+        sub_groups_per_group=reflection.sub_groups_per_group,
+        remark=code.remark,
+    )
+
+
+def _argument(reflection: reflect.ArgReflection, entry) -> ArgInfo:
+    return ArgInfo(
+        kind=reflection.kind,
+        size=reflection.size,
+        align=entry.alignment if entry.kind != LOCAL else reflection.align,
+        offset=entry.offset,
+        constant=reflection.constant,
+        known=reflection.known,
+        name=reflection.name,
+        type_name=reflection.type_name,
+        address_qualifier=reflection.address_qualifier,
+        access_qualifier=reflection.access_qualifier,
+        type_qualifier=reflection.type_qualifier,
+    )
+
+
+def build(il: bytes, options: str, target: Target) -> Executable:
     """All stages after the front end, for all kernels, in this process."""
-    program = prepare(modules, specialisation, Context(target, options, {}, "/"))
+    program = prepare(il, Context(target, options, {}))
     return program.executable([kernel(program, name) for name in program.names])
-
-
-def _dump(context: Context, name: str, content: str | bytes) -> None:
-    if not context.dump:
-        return
-    try:
-        os.makedirs(context.dump, exist_ok=True)
-        with open(os.path.join(context.dump, name), "w" if isinstance(content, str) else "wb") as file:
-            file.write(content)
-    except OSError:
-        pass  # the build must not fail because nobody can look at it

@@ -11,7 +11,7 @@ import os
 import time
 
 from cl_driver import settings
-from cl_driver.jit import identity, wire
+from cl_driver.jit import bundle, identity, wire
 from cl_driver.jit.cache import Cache, default_folder, digest
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import Executable, ExecutableError, KernelInfo
@@ -132,23 +132,26 @@ class Service:
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
         try:
-            [(il, log)] = self._run([["link", self._job(options), modules]], self._deadline())
-        except CompileError as error:
+            il = bundle.join(modules)
+            [log] = self._run([["link", self._job(options), il]], self._deadline())
+        except (CompileError, bundle.BundleError) as error:
             return None, str(error)
         return il, log
 
     def build(
         self, modules: list[bytes], options: str, specialisation: dict[int, bytes]
     ) -> tuple[Executable | None, str]:
-        key = None
-        if not self._dump:
-            constants = [part for k in sorted(specialisation) for part in (b"%d" % k, specialisation[k])]
-            key = self._digest("build", options, *constants, b"modules", *modules)
+        try:
+            il = bundle.join(modules)
+            if specialisation:
+                il = bundle.specialise(il, specialisation)
+        except bundle.BundleError as error:
+            return None, str(error)
+        key = None if self._dump else self._digest("build", options, il)
         finished = self._finished(key)
         if finished:
             return finished
-        request = ["prepare", self._job(options), modules, specialisation, self._finish()]
-        return self._build(key, request)
+        return self._build(key, ["prepare", self._job(options), il, self._finish()])
 
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
@@ -194,8 +197,7 @@ class Service:
         """Has the kernels of a program compiled, the largest first, and puts them together."""
         executable = Executable.from_values(answer["program"])
         order = [name for name, _ in sorted(answer["kernels"], key=lambda kernel: -kernel[1])]
-        specialisation = dict(executable.specialisation)
-        requests = [["kernel", job, executable.modules, specialisation, name] for name in order]
+        requests = [["kernel", job, executable.il, name] for name in order]
         results = dict(zip(order, self._run(requests, deadline), strict=True))
         for name, _ in answer["kernels"]:
             info, data = results[name]
@@ -249,8 +251,17 @@ def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None
 
 
 def link(modules: list[bytes], options: str) -> tuple[bytes | None, str]:
-    """clLinkProgram with -create-library: one SPIR-V module of several, and the log; None where it fails."""
+    """clLinkProgram with -create-library: one library of several modules, and the log; None where they do not
+    fit together. A library is what build() and link() take as a module (jit/bundle.py)."""
     return service().link(modules, options)
+
+
+def specialise(il: bytes, specialisation: dict[int, bytes], options: str) -> tuple[bytes | None, str]:
+    """clCompileProgram of IL with specialisation constants: a module with them set, and the log."""
+    try:
+        return service().link([bundle.specialise(il, specialisation)], options)
+    except bundle.BundleError as error:
+        return None, str(error)
 
 
 def build(

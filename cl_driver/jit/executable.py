@@ -116,10 +116,19 @@ class ArgInfo(_Record):
     whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise).
     """
 
-    FIELDS = _fields(kind=lambda v: type(v) is int and 0 <= v <= QUEUE, size=_small, align=_align,
-              offset=_small, constant=_flag, known=_flag, name=_text, type_name=_text,
-              address_qualifier=_any_int, access_qualifier=_any_int,
-              type_qualifier=_any_int)  # fmt: skip
+    FIELDS = _fields(
+        kind=lambda v: type(v) is int and 0 <= v <= QUEUE,
+        size=_small,
+        align=_align,
+        offset=_small,
+        constant=_flag,
+        known=_flag,
+        name=_text,
+        type_name=_text,
+        address_qualifier=_any_int,
+        access_qualifier=_any_int,
+        type_qualifier=_any_int,
+    )
     __slots__ = tuple(FIELDS)
 
 
@@ -134,11 +143,26 @@ class KernelInfo(_Record):
     kernel, or 0; remark: how it was vectorised, or why not.
     """
 
-    FIELDS = _fields(name=_c_name, symbol=_c_name, object_index=_small, args=_list, block_size=_small,
-              local_static=_size, scratch_fixed=_size, scratch_per_item=_size,
-              required_local_size=_three, max_group_size=_size, width=_small, uses_printf=_flag,
-              small_ids=_flag, private_size=_size, attributes=_text, sub_group_size=_small,
-              sub_groups_per_group=_small, remark=_text)  # fmt: skip
+    FIELDS = _fields(
+        name=_c_name,
+        symbol=_c_name,
+        object_index=_small,
+        args=_list,
+        block_size=_small,
+        local_static=_size,
+        scratch_fixed=_size,
+        scratch_per_item=_size,
+        required_local_size=_three,
+        max_group_size=_size,
+        width=_small,
+        uses_printf=_flag,
+        small_ids=_flag,
+        private_size=_size,
+        attributes=_text,
+        sub_group_size=_small,
+        sub_groups_per_group=_small,
+        remark=_text,
+    )
     __slots__ = tuple(FIELDS)
 
     def to_values(self) -> list:
@@ -181,27 +205,23 @@ NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
 
 class Executable(_Record):
     """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
-    that it was made for; options: as given to the build; modules: the program's SPIR-V, before linking and
-    specialisation, and specialisation [[SpecId, bytes]]: what it takes to build it again for another CPU."""
+    that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
+    so that it can be made again for another CPU."""
 
-    FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list,
-              modules=_list, specialisation=_list)  # fmt: skip
+    FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list, il=_bytes)
     __slots__ = tuple(FIELDS)
 
     def to_values(self) -> list:
         return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
-                self.globals.to_values(), self.modules, self.specialisation]  # fmt: skip
+                self.globals.to_values(), self.il]  # fmt: skip
 
     @classmethod
     def from_values(cls, values: list) -> Executable:
         self = super().from_values(values)
         self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
         self.globals = Globals.from_values(self.globals)
-        if not all(map(_bytes, self.objects)) or not all(map(_bytes, self.modules)):
-            raise ExecutableError("malformed Executable.objects or modules")
-        for pair in self.specialisation:
-            if type(pair) is not list or len(pair) != 2 or not _small(pair[0]) or not _bytes(pair[1]):
-                raise ExecutableError("malformed Executable.specialisation")
+        if not all(map(_bytes, self.objects)):
+            raise ExecutableError("malformed Executable.objects")
         for kernel in self.kernels:
             if kernel.object_index >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")

@@ -20,6 +20,11 @@ def compiler() -> str:
         for folder in (os.path.join(package, name) for name in _FOLDERS):
             lines += _files(folder)
         lines += _file(os.path.join(package, "pipeline.py"))
+        for folder in (
+            os.path.join(package, "_native"),
+            os.path.join(os.path.dirname(package), "build", "lib"),
+        ):
+            lines += _file(os.path.join(folder, "builtins.spv"))  # builtins.library_path(), without pathlib
         _found.append(digest("\n".join(lines).encode("utf-8", "surrogateescape")))
     return _found[0]
 

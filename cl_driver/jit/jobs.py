@@ -22,11 +22,11 @@ def _context(job: dict) -> pipeline.Context:
     return pipeline.Context(Target.from_values(job["target"]), job["options"], job["settings"], job["cwd"])
 
 
-def _prepare(job: dict, modules: list, specialisation: dict) -> pipeline.Prepared:
-    key = digest(wire.encode([job, modules, specialisation]))
+def _prepare(job: dict, il: bytes) -> pipeline.Prepared:
+    key = digest(wire.encode(job), il)
     if key not in _prepared:
         _prepared.clear()
-        _prepared[key] = pipeline.prepare(modules, specialisation, _context(job))
+        _prepared[key] = pipeline.prepare(il, _context(job))
     return _prepared[key]
 
 
@@ -36,16 +36,16 @@ def compile_source(job: dict, source: bytes, headers: dict) -> list:
     return [result.spirv, result.log, list(result.dependencies)]
 
 
-def link(job: dict, modules: list) -> list:
-    """[SPIR-V, log]."""
-    return list(pipeline.link(modules, _context(job)))
+def link(job: dict, il: bytes) -> str:
+    """Checks that the modules of a library fit together. The log."""
+    return pipeline.check_library(il, _context(job))
 
 
-def prepare(job: dict, modules: list, specialisation: dict, finish: int) -> dict:
+def prepare(job: dict, il: bytes, finish: int) -> dict:
     """Reads, links and checks a program. {"kernels": [[name, weight]...], "program": values of an Executable
     without kernels and objects, "log"}; and "executable", all of it as bytes, if the kernels' weights are no
     more than `finish` in all."""
-    program = _prepare(job, modules, specialisation)
+    program = _prepare(job, il)
     kernels = [[name, program.weight(name)] for name in program.names]
     answer = {"kernels": kernels, "log": program.log}
     if len(kernels) <= 1 or sum(weight for _, weight in kernels) <= finish:
@@ -63,16 +63,16 @@ def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
     answer = {"log": "", "dependencies": dependencies}
     if spirv is not None:
         try:
-            answer |= prepare(job, [spirv], {}, finish)
+            answer |= prepare(job, spirv, finish)
         except CompileError as error:
             raise CompileError(f"{log}{error}") from error
     answer["log"] = log + answer["log"]
     return answer
 
 
-def kernel(job: dict, modules: list, specialisation: dict, name: str) -> list:
+def kernel(job: dict, il: bytes, name: str) -> list:
     """[KernelInfo values, object] of one kernel of a program. The program is read but once."""
-    info, data = pipeline.kernel(_prepare(job, modules, specialisation), name)
+    info, data = pipeline.kernel(_prepare(job, il), name)
     return [info.to_values(), data]
 
 

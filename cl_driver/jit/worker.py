@@ -42,8 +42,8 @@ def _warm_up() -> None:
     try:
         from cl_driver.jit import emit, jobs, target
 
-        jobs.pipeline.warm_up()
         emit.warm_up(target.host_target())
+        jobs.pipeline.library()
     except Exception:
         traceback.print_exc()  # the job that needs it will say it again, in its log
 
