@@ -106,7 +106,8 @@ def _environment() -> dict[str, str]:
 
 
 # Extensions of SPIR-V that clang may use where the program asks for what they offer.
-SPIRV_EXTENSIONS = ("SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_linkonce_odr", "SPV_KHR_expect_assume")
+SPIRV_EXTENSIONS = ("SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_linkonce_odr", "SPV_KHR_expect_assume",
+                    "SPV_EXT_relaxed_printf_string_address_space")
 
 
 @lru_cache(maxsize=1)
