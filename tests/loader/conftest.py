@@ -30,21 +30,31 @@ def ocl_icd() -> Path:
     return Path(found[1]).resolve()
 
 
+def extract(folder: Path, library: str, target: Path) -> None:
+    """Takes one file out of whichever wheel of the folder has it."""
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith(f"/lib/{library}"):
+                    fresh = target.with_suffix(f".{os.getpid()}")
+                    fresh.write_bytes(archive.read(name))
+                    fresh.replace(target)
+                    return
+    raise FileNotFoundError(library)
+
+
 @pytest.fixture(scope="session")
 def khronos(made) -> Path:
-    """The Khronos loader, out of a package of PyPI that carries one."""
+    """The Khronos loader, out of a package of PyPI that carries one, with the libraries that it is linked to."""
     loader = made / "khronos" / "libOpenCL.so.1"
     if not loader.exists():
         assert platform.machine() == "x86_64", "intel-opencl-rt, where the loader comes from, is for x86-64"
         folder = made / "download"
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
-        subprocess.run([*command, "intel-opencl-rt"], check=True, timeout=300)
-        with zipfile.ZipFile(next(folder.glob("intel_opencl_rt-*.whl"))) as wheel:
-            name = next(n for n in wheel.namelist() if n.endswith("/libOpenCL.so.1"))
-            loader.parent.mkdir(parents=True, exist_ok=True)
-            fresh = loader.with_suffix(f".{os.getpid()}")
-            fresh.write_bytes(wheel.read(name))
-            fresh.replace(loader)
+        subprocess.run([*command, "intel-opencl-rt", "intel-cmplr-lib-rt"], check=True, timeout=500)
+        loader.parent.mkdir(parents=True, exist_ok=True)
+        for library in ("libsvml.so", "libirng.so", "libimf.so", "libintlc.so.5", "libOpenCL.so.1"):
+            extract(folder, library, loader.parent / library)
     return loader
 
 
@@ -115,3 +125,12 @@ def run_client(client, variables):
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def opencl(environment, ocl_icd):
+    """The driver in this process, through ctypes: see opencl.py."""
+    from tests.loader.opencl import OpenCL
+
+    os.environ.update(environment)
+    return OpenCL(str(ocl_icd))
