@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..passes.ops import PassOp
 from ..spirv.enums import Op
-from ..spirv.module import Block, Kind
-from .errors import CodegenError
+from ..spirv.module import Kind
+from .address_spaces import call_lowering
 from .registry import lowers
 from .types import ir_type
 
@@ -71,8 +71,10 @@ def region_exit(e, i):
 def function_call(e, i):
     """OpFunctionCall that was not inlined: of the builtin library, or within it."""
     function, arguments = i.operands[0], i.operands[1:]
-    if isinstance(function, Block):
-        raise CodegenError("a call of something that is not a function")
+    lowering = call_lowering(function)
+    if lowering is not None:
+        lowering(e, i)
+        return
     symbol = e.module.function_symbol(function)
     typed = ", ".join(e.typed(argument) for argument in arguments)
     if i.type is None or i.type.kind is Kind.VOID:

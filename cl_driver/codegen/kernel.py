@@ -17,11 +17,12 @@ from ..passes.plan import KernelPlan
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Argument, Variable
 from . import abi, builtin_variables, lowerings  # noqa: F401
+from .address_spaces import asks_address_space, in_range
 from .arguments import LOCAL, STRUCT, BlockEntry, argument_block
 from .emitter import Components, FunctionEmitter
 from .errors import CodegenError
 from .library import ModuleEmitter
-from .memory import BuiltinAddress, in_range, load_value, store_operand
+from .memory import BuiltinAddress, load_value, store_operand
 from .options import CodegenOptions
 from .program_globals import GlobalsLayout, layout_globals, variable_alignment
 from .types import alignment_of, ir_type, size_of
@@ -150,7 +151,7 @@ class KernelEmitter(FunctionEmitter):
         self._region = None
         self._exits: set = set()
         asks_class = any(
-            i.op in (Op.GenericCastToPtrExplicit, Op.GenericPtrMemSemantics)
+            asks_address_space(i)
             for region in plan.regions for block in region.function.blocks for i in block.instructions)
         on_stack = plan.private_size <= STACK_LIMIT and not asks_class
         self.scratch = Scratch(plan, on_stack)

@@ -1,6 +1,7 @@
 """Imports every topic, so that its lowerings are in the registry."""
 
 from . import (  # noqa: F401
+    address_spaces,
     arithmetic,
     atomics,
     composite,

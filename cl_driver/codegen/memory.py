@@ -1,4 +1,4 @@
-"""Memory instructions (SPIR-V 1.6, section 3.49.8): variables, addresses, loads, stores, copies, pointer casts.
+"""Memory instructions (SPIR-V 1.6, section 3.49.8): variables, addresses, loads, stores, copies.
 
 Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the provenance of integer arithmetic.
 """
@@ -6,9 +6,8 @@ Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the prov
 from __future__ import annotations
 
 from ..passes.ops import PassOp
-from ..spirv.enums import MemorySemantics, Op, StorageClass
+from ..spirv.enums import Op
 from ..spirv.module import Constant, Kind, Undef, Variable
-from .abi import THREAD_LOCAL_MEMORY_SIZE
 from .emitter import Components
 from .errors import CodegenError
 from .program_globals import variable_alignment
@@ -113,51 +112,6 @@ def same_value(e, i):
     source = i.operands[0]
     found = e.operands.get(source)
     e.define(i, found if isinstance(found, Components) else e.operand(source))
-
-
-@lowers(Op.GenericCastToPtrExplicit)
-def generic_cast_explicit(e, i):
-    """OpGenericCastToPtrExplicit: null if the pointer is to another storage class."""
-    pointer = e.operand(i.operands[0])
-    matches = points_to(e, pointer, i.type.storage)
-    e.define(i, e.emit(f"select i1 {matches}, ptr {pointer}, ptr null"))
-
-
-def points_to(e, pointer: str, storage) -> str:
-    """i1: whether a generic pointer is to Workgroup, Function or CrossWorkgroup memory."""
-    if storage == StorageClass.Workgroup:
-        return _in_local_memory(e, pointer)
-    in_private = e.in_private_memory(pointer)
-    if storage == StorageClass.Function:
-        return in_private
-    in_local = _in_local_memory(e, pointer)
-    elsewhere = e.emit(f"or i1 {in_private}, {in_local}")
-    return e.emit(f"xor i1 {elsewhere}, true")
-
-
-def _in_local_memory(e, pointer: str) -> str:
-    size = e.thread_field(THREAD_LOCAL_MEMORY_SIZE, "i64")
-    return in_range(e, pointer, e.local_memory(), size)
-
-
-def in_range(e, pointer: str, start: str, size) -> str:
-    """i1: start <= pointer < start + size."""
-    a = e.emit(f"ptrtoint ptr {pointer} to i64")
-    b = e.emit(f"ptrtoint ptr {start} to i64")
-    offset = e.emit(f"sub i64 {a}, {b}")
-    return e.emit(f"icmp ult i64 {offset}, {size}")
-
-
-@lowers(Op.GenericPtrMemSemantics)
-def generic_pointer_semantics(e, i):
-    """OpGenericPtrMemSemantics: which memory the pointer is to, as memory semantics."""
-    pointer = e.operand(i.operands[0])
-    local, private = _in_local_memory(e, pointer), e.in_private_memory(pointer)
-    local_bit = int(MemorySemantics.WorkgroupMemory)
-    outside = int(MemorySemantics.CrossWorkgroupMemory)
-    t = ir_type(i.type)
-    other = e.emit(f"select i1 {private}, {t} 0, {t} {outside}")
-    e.define(i, e.emit(f"select i1 {local}, {t} {local_bit}, {t} {other}"))
 
 
 # Loads and stores.
@@ -278,8 +232,7 @@ def _copy(e, i, target, source, size: str, alignment: int) -> None:
                 f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})")
 
 
-@lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine,
-        Op.AssumeTrueKHR)
+@lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine)
 def nothing(e, i):
     """Hints and structure that need no code."""
 
@@ -301,3 +254,9 @@ def size_of_pointee(e, i):
     """OpSizeOf: the size of what the operand points to."""
     e.define(i, str(size_of(i.operands[0].type.element)))
 
+
+
+@lowers(Op.AssumeTrueKHR)
+def assume(e, i):
+    """OpAssumeTrueKHR."""
+    e.emit_void(f"call void @llvm.assume(i1 {e.operand(i.operands[0])})")

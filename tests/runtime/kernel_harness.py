@@ -9,8 +9,6 @@ import ctypes
 import itertools
 import struct
 import subprocess
-import tempfile
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -20,33 +18,35 @@ from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.kernel import emit
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
+from cl_driver.frontend import clang
+from cl_driver.frontend.options import parse
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.spirv.reader import read
 
 _counter = itertools.count()
-ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
-                         ctypes.c_uint64)
+ENTRY = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
+)
 PRINTF = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32)
 
 
-def compile_c(source: str, *options: str) -> bytes:
-    """OpenCL C to SPIR-V by clang-22."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        (path / "k.cl").write_text(source)
-        command = ["clang-22", "-target", "spirv64", "-x", "cl", "-c", "-O2", "-w", "-cl-std=CL3.0", *options,
-                   str(path / "k.cl"), "-o", str(path / "k.spv")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        return (path / "k.spv").read_bytes()
+def compile_c(source: str, options: str = "-cl-std=CL3.0") -> bytes:
+    """OpenCL C to SPIR-V as the driver does it."""
+    result = clang.compile(source.encode(), parse(options))
+    if result.spirv is None:
+        raise RuntimeError(result.log)
+    return result.spirv
 
 
 def assemble(text: str, version: str = "1.4") -> bytes:
     """SPIR-V assembly to a module."""
-    done = subprocess.run(["spirv-as", "--target-env", f"spv{version}", "-o", "-", "-"], input=text.encode(),
-                          capture_output=True, timeout=60)
+    done = subprocess.run(
+        ["spirv-as", "--target-env", f"spv{version}", "-o", "-", "-"],
+        input=text.encode(),
+        capture_output=True,
+        timeout=60,
+    )
     if done.returncode:
         raise RuntimeError(done.stderr.decode())
     return done.stdout
@@ -74,7 +74,8 @@ class Program:
         self.globals[: len(image)] = np.frombuffer(image, np.uint8)
         for offset, target in memory.fixups:
             self.globals[offset : offset + 8] = np.frombuffer(
-                struct.pack("<Q", self.globals.ctypes.data + target), np.uint8)
+                struct.pack("<Q", self.globals.ctypes.data + target), np.uint8
+            )
         self.printed: list[tuple[str, bytes]] = []
         self._kernels: dict = {}
 
@@ -94,15 +95,31 @@ class Program:
     def _print(self, _buffer, text, args, size):
         self.printed.append((text.decode("latin-1"), ctypes.string_at(args, size)))
 
-    def run(self, name: str, global_size, local_size, *arguments, offset=(0, 0, 0), split: int = 1,
-            local_memory: int = 1 << 16):
+    def run(
+        self,
+        name: str,
+        global_size,
+        local_size,
+        *arguments,
+        offset=(0, 0, 0),
+        split: int = 1,
+        local_memory: int = 1 << 16,
+    ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars."""
         code, entry = self.kernel(name)
         sizes, locals_, offsets = _three(global_size, 1), _three(local_size, 1), _three(offset, 0)
         groups = [-(-g // w) for g, w in zip(sizes, locals_, strict=True)]
         launch = struct.pack(
-            "<II12QQQ", _dimensions(global_size), 0, *sizes, *offsets, *locals_, *groups,
-            self.globals.ctypes.data, 0x1234)
+            "<II12QQQ",
+            _dimensions(global_size),
+            0,
+            *sizes,
+            *offsets,
+            *locals_,
+            *groups,
+            self.globals.ctypes.data,
+            0x1234,
+        )
         assert len(launch) == abi.LAUNCH_SIZE
         block = np.zeros(max(code.block_size, 16) + 128, np.uint8)
         block = block[-block.ctypes.data % 128 :]
@@ -130,8 +147,13 @@ class Program:
         total = int(np.prod(groups))
         step = -(-total // split)
         for first in range(0, total, step):
-            entry(launch_bytes.ctypes.data, block.ctypes.data, thread.ctypes.data, first,
-                  min(first + step, total))
+            entry(
+                launch_bytes.ctypes.data,
+                block.ctypes.data,
+                thread.ctypes.data,
+                first,
+                min(first + step, total),
+            )
         assert (scratch[scratch_size:] == 0xB6).all(), "the kernel wrote past its scratch memory"
         assert (memory[max(used, 1) :] == 0xA5).all(), "the kernel wrote past its local memory"
 
@@ -161,8 +183,9 @@ def machine(options: CodegenOptions):
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     features = ",".join(f"+{f}" for f in sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
-    return target.create_target_machine(cpu="x86-64", features=features, opt=2, reloc="pic",
-                                        codemodel="small")
+    return target.create_target_machine(
+        cpu="x86-64", features=features, opt=2, reloc="pic", codemodel="small"
+    )
 
 
 def optimise(module, tm) -> None:
