@@ -61,6 +61,7 @@ struct cld_event {
     _Atomic int32_t blockers;
     _Atomic int32_t error; /* the status that the command is bound to end with; 0 while all is well */
     bool barrier;          /* later commands of an out-of-order queue wait for it */
+    bool covers;           /* of an out-of-order queue: waits for all that was enqueued before */
     bool profiled;
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */

@@ -12,7 +12,7 @@
 
 /* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as
  * much as a few small commands, so a lone one waits for clFlush or for a thread that waits and executes it. */
-enum { PENDING_COMMANDS = 16, PENDING_TIME = 20000 };
+enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
 /* Below: executed by one thread. Above: it pays to wake another. */
 enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, UNMEASURED_TIME = 2000 };
@@ -121,9 +121,14 @@ static bool link_command(struct cld_event *command, cl_uint wait_count, const cl
     struct cld_queue *queue = command->queue;
     size_t count = (size_t)wait_count + 1;
     bool after_all = out_of_order(queue) && (flags & CLD_AFTER_ALL);
+    /* What an unfinished marker waits for need not be waited for again. */
+    struct cld_event *end = NULL;
     if (after_all)
-        for (struct cld_event *at = queue->unfinished; at; at = at->older)
+        for (struct cld_event *at = queue->unfinished; at != end; at = at->older) {
             count++;
+            if (at->covers)
+                end = at->older;
+        }
     struct cld_edge *edge = command->edges;
     if (count > CLD_INLINE_EDGES && !(edge = command->more_edges = malloc(count * sizeof *edge)))
         return false;
@@ -138,8 +143,9 @@ static bool link_command(struct cld_event *command, cl_uint wait_count, const cl
         }
         return true;
     }
+    command->covers = after_all;
     if (after_all)
-        for (struct cld_event *at = queue->unfinished; at; at = at->older)
+        for (struct cld_event *at = queue->unfinished; at != end; at = at->older)
             depend(command, at, edge++, false);
     else if (queue->barrier)
         depend(command, queue->barrier, edge, false);
