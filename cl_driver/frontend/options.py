@@ -82,6 +82,11 @@ _STANDARDS = {
 _MATH_FIELDS = sorted({name for names in _MATH.values() for name in names})
 
 
+# What C compilers of OpenCL's first years warned of, and programs of then still do.
+LENIENT = ("-Wno-error=incompatible-pointer-types", "-Wno-error=int-conversion",
+           "-Wno-error=incompatible-function-pointer-types", "-Wno-error=return-type")
+
+
 class BuildOptions:
     """What an options string says: FIELDS as attributes. Hashable; equal options compile equally."""
 
@@ -125,6 +130,8 @@ class BuildOptions:
         for name, text in self.definitions:
             arguments.append(f"-U{name}" if text is None else f"-D{name}={text}")
         arguments += (f"-I{folder}" for folder in self.include_folders)
+        if "-Werror" not in self.warnings:
+            arguments += LENIENT
         arguments += self.warnings
         if self.warnings_off:
             arguments.append("-w")

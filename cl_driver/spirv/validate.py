@@ -1,0 +1,237 @@
+"""Refuses modules that break what the later stages rely on; see rules.py for types per instruction.
+
+Only what can run is looked at: kernels and what they call, or every function if there are no kernels, or on
+request. Raises SpirvError with word offset, instruction and rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from .enums import Capability, Decoration, FunctionParameterAttribute, LinkageType, Op, StorageClass
+from .errors import SpirvError
+from .layout import size_of
+from .module import EntryPoint, Function, Instruction, Kind, Module
+from .rules import RULES, RuleError
+from .rules_memory import MORE_RULES
+
+MAX_BYTES = 1 << 40  # of one variable
+VARIABLE_CLASSES = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.UniformConstant,
+                    StorageClass.Input)
+_RULES = {**RULES, **MORE_RULES}
+
+
+def validate(module: Module, capabilities: Container[int] | None = None, extensions: Container[str] | None = None,
+             everything: bool = False) -> None:
+    """Checks a module. capabilities, extensions: those of the device, None for all; everything: functions
+    that no kernel calls, too."""
+    _module(module, capabilities, extensions)
+    for entry in module.entry_points:
+        _entry_point(entry)
+    roots = [entry.function for entry in module.entry_points]
+    if everything or not roots:
+        roots += module.functions
+    done: set[int] = set()
+    for root in roots:
+        _calls(root, done)
+
+
+def _refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
+    return SpirvError(offset, what, rule)
+
+
+def _module(module: Module, capabilities, extensions) -> None:
+    if Capability.Kernel not in module.capabilities:
+        raise _refuse("OpCapability", "the module does not declare Kernel")
+    for capability in module.capabilities:
+        if capabilities is not None and capability not in capabilities:
+            raise _refuse("OpCapability", f"{capability.name} is not supported")
+    for extension in module.extensions:
+        if extensions is not None and extension not in extensions:
+            raise _refuse("OpExtension", f"{extension} is not supported")
+    for variable in module.variables:
+        storage, pointee = variable.type.storage, variable.type.element
+        name = f"OpVariable '{variable.name}'"
+        if storage not in VARIABLE_CLASSES:
+            raise _refuse(name, f"storage class {storage.name} is not one of kernels")
+        if storage == StorageClass.Workgroup and variable.initializer is not None:
+            raise _refuse(name, "a Workgroup variable with an initializer")
+        if storage == StorageClass.Input and variable.builtin is None:
+            raise _refuse(name, "an Input variable that is no BuiltIn")
+        if pointee is not None and size_of(pointee) > MAX_BYTES:
+            raise _refuse(name, f"{size_of(pointee)} bytes")
+
+
+def _entry_point(entry: EntryPoint) -> None:
+    name = f"OpEntryPoint '{entry.name}'"
+    type_ = entry.function.type
+    if type_.element.kind is not Kind.VOID:
+        raise _refuse(name, "the result of a kernel is void")
+    if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
+        raise _refuse(name, "a kernel without a body")
+    for argument in entry.function.arguments:
+        kind = argument.type.kind
+        if kind is Kind.POINTER and argument.type.storage == StorageClass.Function:
+            attributes = argument.decorations.get(Decoration.FuncParamAttr, ())
+            if FunctionParameterAttribute.ByVal not in attributes or argument.type.element is None:
+                raise _refuse(name, f"argument {argument.index} points to private memory, not ByVal")
+        elif kind is Kind.POINTER and argument.type.storage not in (
+                StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.UniformConstant):
+            raise _refuse(name, f"argument {argument.index} points to {argument.type.storage.name}")
+        elif kind is Kind.BOOL or (kind is Kind.OPAQUE and argument.type.op in (
+                Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)):
+            raise _refuse(name, f"argument {argument.index} of type {argument.type!r}")
+
+
+def _calls(root: Function, done: set[int]) -> None:
+    """Checks a function and what it calls; recursion is not allowed in kernels."""
+    if id(root) in done:
+        return
+    path: list[tuple[Function, list[Function]]] = []  # those being visited, and what is left of their callees
+    active: set[int] = set()
+
+    def enter(function):
+        done.add(id(function))
+        active.add(id(function))
+        path.append((function, _function(function)))
+
+    enter(root)
+    while path:
+        function, callees = path[-1]
+        if not callees:
+            path.pop()
+            active.discard(id(function))
+            continue
+        callee = callees.pop()
+        if id(callee) in active:
+            raise _refuse(f"OpFunction '{callee.name}'", "recursion", callee.offset)
+        if id(callee) not in done:
+            enter(callee)
+
+
+def _function(function: Function) -> list[Function]:
+    """Checks one function. Returns what it calls."""
+    blocks = function.blocks
+    imported = function.linkage is not None and function.linkage[1] == LinkageType.Import
+    if not blocks:
+        if not imported:
+            raise _refuse(f"OpFunction '{function.name}'", "no body, and no Import linkage", function.offset)
+        return []
+    if imported:
+        raise _refuse(f"OpFunction '{function.name}'", "Import linkage, and a body", function.offset)
+    predecessors: dict[int, list] = {id(block): [] for block in blocks}
+    for block in blocks:
+        for successor in block.successors():
+            predecessors[id(successor)].append(block)
+    if predecessors[id(blocks[0])]:
+        raise _refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
+    callees: dict[int, Function] = {}
+    dominates = _dominance(blocks, predecessors) if len(blocks) > 1 else None
+    rules = _RULES
+    instruction = None
+    try:
+        for block in blocks:
+            for instruction in block.instructions:
+                rule = rules.get(instruction.op)
+                if rule is not None:
+                    rule(instruction)
+                elif rule is None and instruction.op not in WITHOUT_RULE:
+                    raise RuleError("not an instruction of kernels that this driver knows")
+                if dominates is not None:
+                    _defined(instruction, block, predecessors, dominates)
+                if instruction.op == Op.FunctionCall:
+                    callees[id(instruction.operands[0])] = instruction.operands[0]
+    except RuleError as error:
+        raise _at(instruction, str(error)) from None
+    except AttributeError:
+        # An operand without a type, or a block or literal for a value: only malformed code gets here.
+        raise _at(instruction, "an operand of the wrong kind") from None
+    return list(callees.values())
+
+
+def _at(instruction: Instruction, rule: str) -> SpirvError:
+    return SpirvError(instruction.offset, f"Op{instruction.op.name}", rule)
+
+
+def _defined(instruction: Instruction, block, predecessors, dominates) -> None:
+    """Definitions dominate uses; a phi has one value for each predecessor."""
+    if instruction.op == Op.Phi:
+        parents = instruction.operands[1::2]
+        before = predecessors[id(block)]
+        if len(parents) != len(before) or set(map(id, parents)) != set(map(id, before)):
+            raise RuleError("its parents are not the predecessors of the block")
+        for value, parent in zip(instruction.operands[::2], parents, strict=True):
+            if value.__class__ is Instruction and not dominates(value.block, parent):
+                raise RuleError("a value that is not defined at the end of its parent")
+        return
+    for operand in instruction.operands:
+        if operand.__class__ is Instruction and operand.block is not block \
+                and not dominates(operand.block, block):
+            raise RuleError("an operand whose definition does not dominate it")
+
+
+def _dominance(blocks, predecessors):
+    """A function that tells whether one block dominates another; blocks that cannot be reached are dominated
+    by all. (Cooper, Harvey, Kennedy: A simple, fast dominance algorithm.)"""
+    order: list = []
+    seen = {id(blocks[0])}
+    stack = [(blocks[0], iter(blocks[0].successors()))]
+    while stack:
+        block, rest = stack[-1]
+        for successor in rest:
+            if id(successor) not in seen:
+                seen.add(id(successor))
+                stack.append((successor, iter(successor.successors())))
+                break
+        else:
+            stack.pop()
+            order.append(block)
+    order.reverse()
+    number = {id(block): i for i, block in enumerate(order)}
+    before = [[number[id(p)] for p in predecessors[id(block)] if id(p) in number] for block in order]
+    parent: list[int] = [0] + [-1] * (len(order) - 1)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(1, len(order)):
+            new = -1
+            for p in before[i]:
+                if parent[p] < 0:
+                    continue
+                if new < 0:
+                    new = p
+                    continue
+                while new != p:
+                    if p > new:
+                        p = parent[p]
+                    else:
+                        new = parent[new]
+            if parent[i] != new:
+                parent[i], changed = new, True
+    # Preorder numbers of the dominator tree: a dominates b if b lies in a's interval.
+    children: list[list[int]] = [[] for _ in order]
+    for i in range(1, len(order)):
+        children[parent[i]].append(i)
+    first, last = [0] * len(order), [0] * len(order)
+    clock, walk = 0, [0]
+    while walk:
+        i = walk.pop()
+        if i < 0:
+            last[~i] = clock
+            continue
+        clock += 1
+        first[i] = clock
+        walk.append(~i)
+        walk += children[i]
+
+    def dominates(a, b):
+        x, y = number.get(id(a)), number.get(id(b))
+        if y is None:
+            return True
+        return x is not None and first[x] <= first[y] <= last[x]
+
+    return dominates
+
+
+# Instructions that have nothing to check beyond what the reader did.
+WITHOUT_RULE = frozenset({Op.Branch, Op.Unreachable, Op.Kill, Op.AssumeTrueKHR, Op.Undef, Op.Nop})
