@@ -238,13 +238,13 @@ class _Splitter:
         if op is Op.Variable:
             total = 0
         elif op in _CHEAP:
-            total = 1
+            total = 0 if op in _CASTS or op is Op.CompositeExtract else 1
             for operand in value.operands:
                 if isinstance(operand, Value):
                     cost = self.recompute_cost(operand)
                     total = None if cost is None or total is None else total + cost
         elif op is Op.Load and self.is_invariant_load(value):
-            total = 1
+            total = 0  # ids and arguments are at hand in every region
         if total is not None and total > MAX_RECOMPUTE:
             total = None
         self.cost[value] = total
@@ -265,22 +265,45 @@ class _Splitter:
 
     def choose_slots(self, members, shapes: ShapeInfo) -> None:
         crossing = dict.fromkeys(v for entry in self.entries for v in self.live_in[entry])
-        both: set[Instruction] = set()  # read and written by one region
+        webs = self.join_phis([v for v in crossing if self.recompute_cost(v) is None])
+        web_of = {v: web for web in webs for v in web}
+        both: set[int] = set()  # webs that one region reads and writes
         for entry, blocks in zip(self.entries, members, strict=True):
             inside = set(blocks)
-            both.update(v for v in self.live_in[entry] if v.block in inside)
-        for value in crossing:
-            if self.recompute_cost(value) is not None:
-                continue
-            stride = shapes.stride(value)
-            if value in shapes.private:
+            read = {id(web_of[v]) for v in self.live_in[entry] if v in web_of}
+            both |= {id(web) for web in webs if id(web) in read and any(v.block in inside for v in web)}
+        for web in webs:
+            strides = {shapes.stride(v) for v in web}
+            (stride,) = strides if len(strides) == 1 else (None,)
+            if type(stride) is tuple or not shapes.private.isdisjoint(web):
                 stride = None
-            if type(stride) is tuple:
-                stride = None
-            uniform = stride == 0 and value not in both
-            slot = Slot(len(self.plan.slots), value.type, uniform, stride, value.name)
+            uniform = stride == 0 and id(web) not in both
+            name = next((v.name for v in web if v.name), "")
+            slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, name)
             self.plan.slots.append(slot)
-            self.slot_of[value] = slot
+            for value in web:
+                self.slot_of[value] = slot
+
+    def join_phis(self, values: list[Instruction]) -> list[list[Instruction]]:
+        """Groups of values that share a slot: a phi and what flows into it, if never two are needed at once."""
+        needed = {v: set() for v in values}  # at which entries
+        for index, entry in enumerate(self.entries):
+            for value in self.live_in[entry]:
+                if value in needed:
+                    needed[value].add(index)
+        web_of = {v: [v] for v in values}
+        for phi in values:
+            if phi.op is not Op.Phi:
+                continue
+            for operand in phi.operands[::2]:
+                web, other = web_of[phi], web_of.get(operand)
+                if other is None or other is web or not needed[web[0]].isdisjoint(needed[other[0]]):
+                    continue
+                needed[web[0]] |= needed[other[0]]
+                web += other
+                for value in other:
+                    web_of[value] = web
+        return list({id(web): web for web in web_of.values()}.values())
 
     def place_variables(self, members) -> None:
         """Decides which private variables live across regions."""
@@ -583,7 +606,8 @@ class _RegionMaker:
                     continue
                 updater = updaters.get(value)
                 current = self.values[value] if updater is None else updater.value_at_end(block)
-                if current is not self.loaded.get(value):
+                unchanged = type(current) is Instruction and current.op is PassOp.ContextLoad
+                if not (unchanged and current.operands[0] is slot):
                     stores.append(Instruction(PassOp.ContextStore, None, [slot, current], block))
             block.instructions[-1:-1] = stores
 

@@ -1,0 +1,431 @@
+"""Executes functions of the IR: one generator per work-item, which yields where it needs the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..passes.collectives import identity  # the specification's table of neutral elements
+from ..passes.layout import size_of
+from ..passes.ops import PassOp
+from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
+from ..spirv.module import (
+    Argument, Block, Constant, ConstantExpr, Function, Instruction, Kind, Undef, Value, Variable,
+)  # fmt: skip
+from . import core, opencl_std
+from . import numbers as n
+from .core import from_bits, scalar_of
+from .memory import InterpreterError, Memory, zero
+
+COLLECTIVE = frozenset(
+    op for op in Op if (259 <= op <= 271 or 6401 <= op <= 6408) and op is not Op.GroupWaitEvents
+)
+ALONE = (Scope.Subgroup, Scope.Invocation)  # a sub-group has one work-item
+
+# Functions that only order memory: everything here happens in order.
+NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
+
+
+@dataclass(eq=False)
+class Item:
+    """One work-item (or the one that runs a region once per group): what its built-in variables hold."""
+
+    builtins: dict = field(default_factory=dict)
+    linear_id: int = 0
+    exists: bool = True  # False: a lane of a tail, which runs masked off
+    context: object = None  # Context of the group, for regions of a plan
+    private: dict = field(default_factory=dict)  # PrivateVariable: address
+
+
+class Machine:
+    """Memory, module variables and printed text of one run."""
+
+    def __init__(self, library=None):
+        self.memory = Memory()
+        self.printed: list[str] = []
+        self.variables: dict[Variable, int] = {}  # addresses
+        self.library = {f.linkage[0]: f for f in library.functions if f.linkage} if library else {}
+        self.steps = 0
+        self.max_steps = 50_000_000
+
+    # Operands
+
+    def constant(self, value: Constant):
+        type_ = value.type
+        if value.value is None:
+            return zero(type_)
+        if type_.kind is Kind.FLOAT:
+            return from_bits(value.value, type_)
+        if isinstance(value.value, tuple):
+            return tuple(self.evaluate(part, {}, None) for part in value.value)
+        return value.value
+
+    def evaluate(self, operand, values: dict, item: Item | None):
+        """The value of an operand; literals are themselves."""
+        if isinstance(operand, (Instruction, Argument)):
+            return values[operand]
+        if not isinstance(operand, Value):
+            return operand
+        if isinstance(operand, Constant):
+            return self.constant(operand)
+        if isinstance(operand, Variable):
+            if operand.builtin is not None:
+                return ("input", operand)
+            return self.address_of(operand)
+        if isinstance(operand, Undef):
+            return zero(operand.type)
+        if isinstance(operand, ConstantExpr):
+            found = core.RULES.get(operand.op)
+            if found is None:
+                raise InterpreterError(f"constant expression {operand.op}")
+            return found(self, operand, [self.evaluate(o, values, item) for o in operand.operands])
+        if isinstance(operand, Function):
+            return operand
+        raise InterpreterError(f"operand {operand!r}")
+
+    def address_of(self, variable: Variable) -> int:
+        address = self.variables.get(variable)
+        if address is None:
+            address = self.place(variable)
+        return address
+
+    def place(self, variable: Variable) -> int:
+        """Gives a module variable memory and its initial value."""
+        type_ = variable.type.element
+        address = self.memory.allocate(size_of(type_), variable.type.storage)
+        self.variables[variable] = address
+        if variable.initializer is not None:
+            self.memory.store(type_, address, self.evaluate(variable.initializer, {}, None))
+        return address
+
+    # Execution
+
+    def call(self, function: Function, arguments: list, item: Item):
+        """A generator that runs a function; its return value is the function's, or a RegionExit's target."""
+        values: dict = dict(zip(function.arguments, arguments, strict=True))
+        block = function.blocks[0]
+        previous: Block | None = None
+        allocated: list[int] = []
+        while True:
+            phis = list(block.phis())
+            if phis:
+                incoming = [p.operands[2 * p.operands[1::2].index(previous)] for p in phis]
+                new = [self.evaluate(o, values, item) for o in incoming]
+                values.update(zip(phis, new, strict=True))
+            self.steps += len(block.instructions)
+            if self.steps > self.max_steps:
+                raise InterpreterError("too many steps: an endless loop?")
+            following = None
+            for instruction in block.instructions[len(phis) :]:
+                op = instruction.op
+                if op is Op.Branch:
+                    following = instruction.operands[0]
+                elif op is Op.BranchConditional:
+                    condition = self.evaluate(instruction.operands[0], values, item)
+                    following = instruction.operands[1 if condition else 2]
+                elif op is Op.Switch:
+                    following = self.switch(instruction, self.evaluate(instruction.operands[0], values, item))
+                elif op is Op.Return or op is Op.ReturnValue:
+                    for address in allocated:
+                        self.memory.free(address)
+                    return self.evaluate(instruction.operands[0], values, item) if instruction.operands else None
+                elif op is PassOp.RegionExit:
+                    for address in allocated:
+                        self.memory.free(address)
+                    return instruction.operands[0]
+                elif op is Op.Unreachable:
+                    raise InterpreterError("OpUnreachable was reached")
+                elif op is Op.Variable:
+                    address = self.memory.allocate(size_of(instruction.type.element), StorageClass.Function)
+                    allocated.append(address)
+                    values[instruction] = address
+                    if len(instruction.operands) > 1:
+                        initial = self.evaluate(instruction.operands[1], values, item)
+                        self.memory.store(instruction.type.element, address, initial)
+                else:
+                    values[instruction] = yield from self.step(instruction, values, item)
+            previous, block = block, following
+
+    def switch(self, instruction: Instruction, selector: int) -> Block:
+        _, default, *cases = instruction.operands
+        for literal, target in zip(cases[::2], cases[1::2], strict=True):
+            if n.mask(literal, instruction.operands[0].type.width) == selector:
+                return target
+        return default
+
+    def step(self, instruction: Instruction, values: dict, item: Item):
+        """One instruction that is not a terminator. Yields at what concerns the whole group."""
+        op = instruction.op
+        if instruction.mask is not None and not self.evaluate(instruction.mask, values, item):
+            type_ = instruction.type
+            return None if type_ is None or type_.kind is Kind.VOID else zero(type_)
+        operands = [self.evaluate(o, values, item) for o in instruction.operands]
+        rule = core.RULES.get(op)
+        if rule is not None:
+            if op in _ADDRESS_OPS and isinstance(operands[0], tuple):
+                return ("input", operands[0][1], *operands[1:])  # a component of a built-in variable
+            return rule(self, instruction, operands)
+        if op is Op.Load:
+            return self.load(instruction, operands[0], item)
+        if op is Op.Store:
+            return self.memory.store(instruction.operands[1].type, operands[0], operands[1])
+        if op is Op.ExtInst:
+            return opencl_std.run_instruction(self, instruction, operands[2:])
+        if op is Op.FunctionCall:
+            return (yield from self.call_function(instruction, operands, item))
+        if op is Op.ControlBarrier:
+            return None if operands[0] in ALONE else (yield instruction, operands)
+        if op in COLLECTIVE:
+            if operands[0] in ALONE:
+                return operands[1] if op is Op.GroupBroadcast else combine_collective(instruction, [operands])[0]
+            return (yield instruction, operands)
+        if op is PassOp.AnyLane:
+            return (yield instruction, operands)
+        found = _EFFECTS.get(op)
+        if found is None:
+            raise InterpreterError(f"{op.name} is not known to the interpreter")
+        return found(self, instruction, operands, item)
+
+    def load(self, instruction: Instruction, pointer, item: Item):
+        if isinstance(pointer, tuple):
+            _, variable, *indices = pointer
+            value = item.builtins[variable.builtin]
+            type_ = instruction.type
+            if type_.kind is Kind.VECTOR:
+                return tuple(n.mask(v, type_.element.width) for v in value)
+            return n.mask(value[indices[0]] if indices else value, type_.width)
+        return self.memory.load(instruction.type, pointer)
+
+    def call_function(self, instruction: Instruction, operands: list, item: Item):
+        callee = operands[0]
+        if not callee.blocks:
+            name = callee.linkage[0] if callee.linkage else callee.name
+            if name in NO_OPS:
+                return None
+            callee = self.library.get(name)
+            if callee is None or not callee.blocks:
+                raise InterpreterError(f"call of {name}, which has no body")
+        return (yield from self.call(callee, operands[1:], item))
+
+
+_ADDRESS_OPS = (Op.AccessChain, Op.InBoundsAccessChain)
+_EFFECTS: dict = {}
+
+
+def _effect(*ops):
+    def register(function):
+        for op in ops:
+            _EFFECTS[op] = function
+        return function
+
+    return register
+
+
+@_effect(Op.LifetimeStart, Op.LifetimeStop, Op.MemoryBarrier, Op.Nop, Op.GroupWaitEvents)
+def _(machine, instruction, operands, item):
+    return None
+
+
+@_effect(Op.Undef)
+def _(machine, instruction, operands, item):
+    return zero(instruction.type)
+
+
+@_effect(Op.CopyMemory)
+def _(machine, instruction, operands, item):
+    machine.memory.copy(operands[0], operands[1], size_of(instruction.operands[0].type.element))
+
+
+@_effect(Op.CopyMemorySized)
+def _(machine, instruction, operands, item):
+    machine.memory.copy(*operands[:3])
+
+
+# Atomics: pointer, scope, semantics, ...
+
+_ATOMIC = {
+    Op.AtomicExchange: lambda old, value, w: value,
+    Op.AtomicIAdd: lambda old, value, w: old + value,
+    Op.AtomicISub: lambda old, value, w: old - value,
+    Op.AtomicSMin: lambda old, value, w: min(n.signed(old, w), n.signed(value, w)),
+    Op.AtomicUMin: lambda old, value, w: min(old, value),
+    Op.AtomicSMax: lambda old, value, w: max(n.signed(old, w), n.signed(value, w)),
+    Op.AtomicUMax: lambda old, value, w: max(old, value),
+    Op.AtomicAnd: lambda old, value, w: old & value,
+    Op.AtomicOr: lambda old, value, w: old | value,
+    Op.AtomicXor: lambda old, value, w: old ^ value,
+}
+
+
+@_effect(*_ATOMIC)
+def _(machine, instruction, operands, item):
+    type_ = instruction.type
+    old = machine.memory.load(type_, operands[0])
+    new = _ATOMIC[instruction.op](old, operands[3], type_.width)
+    machine.memory.store(type_, operands[0], n.mask(new, type_.width) if type_.kind is Kind.INT else new)
+    return old
+
+
+@_effect(Op.AtomicFAddEXT, Op.AtomicFMinEXT, Op.AtomicFMaxEXT)
+def _(machine, instruction, operands, item):
+    type_ = instruction.type
+    old = machine.memory.load(type_, operands[0])
+    choose = {Op.AtomicFMinEXT: min, Op.AtomicFMaxEXT: max}.get(instruction.op, lambda a, b: a + b)
+    machine.memory.store(type_, operands[0], n.to_width(choose(old, operands[3]), type_.width))
+    return old
+
+
+@_effect(Op.AtomicIIncrement, Op.AtomicIDecrement)
+def _(machine, instruction, operands, item):
+    type_ = instruction.type
+    old = machine.memory.load(type_, operands[0])
+    step = 1 if instruction.op is Op.AtomicIIncrement else -1
+    machine.memory.store(type_, operands[0], n.mask(old + step, type_.width))
+    return old
+
+
+@_effect(Op.AtomicLoad)
+def _(machine, instruction, operands, item):
+    return machine.memory.load(instruction.type, operands[0])
+
+
+@_effect(Op.AtomicStore)
+def _(machine, instruction, operands, item):
+    machine.memory.store(instruction.operands[3].type, operands[0], operands[3])
+
+
+@_effect(Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
+def _(machine, instruction, operands, item):
+    pointer, _, _, _, value, comparator = operands
+    old = machine.memory.load(instruction.type, pointer)
+    if old == comparator:
+        machine.memory.store(instruction.type, pointer, value)
+    return old
+
+
+@_effect(Op.AtomicFlagTestAndSet)
+def _(machine, instruction, operands, item):
+    flag = machine.memory.view(operands[0], 4)
+    old = any(flag)
+    flag[:] = (1).to_bytes(4, "little")
+    return old
+
+
+@_effect(Op.AtomicFlagClear)
+def _(machine, instruction, operands, item):
+    machine.memory.view(operands[0], 4)[:] = bytes(4)
+
+
+# What the passes add
+
+
+@_effect(PassOp.ContextLoad)
+def _(machine, instruction, operands, item):
+    return item.context.load(instruction.operands[0], item.linear_id)
+
+
+@_effect(PassOp.ContextStore)
+def _(machine, instruction, operands, item):
+    if item.exists:
+        item.context.store(instruction.operands[0], item.linear_id, operands[1])
+
+
+@_effect(PassOp.ContextLoadItem)
+def _(machine, instruction, operands, item):
+    return item.context.load(instruction.operands[0], operands[1])
+
+
+@_effect(PassOp.ContextStoreItem)
+def _(machine, instruction, operands, item):
+    item.context.store(instruction.operands[0], operands[1], operands[2])
+
+
+@_effect(PassOp.ContextVariable)
+def _(machine, instruction, operands, item):
+    return item.private[instruction.operands[0]]
+
+
+@_effect(PassOp.GroupItems)
+def _(machine, instruction, operands, item):
+    return item.context.items
+
+
+@_effect(PassOp.EntryMask)
+def _(machine, instruction, operands, item):
+    return item.exists
+
+
+def combine_collective(instruction: Instruction, all_operands: list[list]) -> list:
+    """The results of a work-group collective for every work-item, in order of linear ids."""
+    op = instruction.op
+    if op is Op.GroupAll:
+        return [all(o[1] for o in all_operands)] * len(all_operands)
+    if op is Op.GroupAny:
+        return [any(o[1] for o in all_operands)] * len(all_operands)
+    operation = all_operands[0][1]
+    type_ = scalar_of(instruction.type)
+    combine = _COMBINE[op.name.removeprefix("Group").removesuffix("KHR")]
+
+    def both(a, b):
+        if type_.kind is Kind.FLOAT:
+            return n.to_width(combine(a, b), type_.width)
+        if type_.kind is Kind.BOOL:
+            return combine(a, b)
+        if op in (Op.GroupSMin, Op.GroupSMax):
+            a, b = n.signed(a, type_.width), n.signed(b, type_.width)
+        return n.mask(combine(a, b), type_.width)
+
+    values = [o[2] for o in all_operands]
+    neutral = identity(op, type_, _NoTypes())
+    running = from_bits(neutral, type_) if type_.kind is not Kind.BOOL else neutral
+    results = []
+    for value in values:
+        before = running
+        running = both(running, value)
+        results.append(before if operation == 2 else running)
+    return [running] * len(values) if operation == 0 else results
+
+
+class _NoTypes:
+    """Stands for a type table where only the bits of a constant are wanted."""
+
+    @staticmethod
+    def constant(type_, value):
+        return value
+
+
+_COMBINE = {
+    "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min, "FMax": max,
+    "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
+    "BitwiseAnd": lambda a, b: a & b, "BitwiseOr": lambda a, b: a | b, "BitwiseXor": lambda a, b: a ^ b,
+    "LogicalAnd": lambda a, b: a and b, "LogicalOr": lambda a, b: a or b, "LogicalXor": lambda a, b: a != b,
+}  # fmt: skip
+
+
+def local_index(position, size) -> int:
+    return position[0] + size[0] * (position[1] + size[1] * position[2])
+
+
+def builtin_values(group, local, size, full_size, global_size, offset, groups, work_dim) -> dict:
+    """What each built-in variable holds for one work-item."""
+    position = [offset[i] + group[i] * full_size[i] + local[i] for i in range(3)]
+    relative = [position[i] - offset[i] for i in range(3)]
+    index = local_index(local, size)
+    return {
+        BuiltIn.GlobalInvocationId: position,
+        BuiltIn.LocalInvocationId: local,
+        BuiltIn.WorkgroupId: group,
+        BuiltIn.WorkgroupSize: size,
+        BuiltIn.EnqueuedWorkgroupSize: full_size,
+        BuiltIn.GlobalSize: global_size,
+        BuiltIn.NumWorkgroups: groups,
+        BuiltIn.GlobalOffset: offset,
+        BuiltIn.WorkDim: work_dim,
+        BuiltIn.LocalInvocationIndex: index,
+        BuiltIn.GlobalLinearId: local_index(relative, global_size),
+        BuiltIn.SubgroupSize: 1,
+        BuiltIn.SubgroupMaxSize: 1,
+        BuiltIn.NumSubgroups: size[0] * size[1] * size[2],
+        BuiltIn.NumEnqueuedSubgroups: full_size[0] * full_size[1] * full_size[2],
+        BuiltIn.SubgroupId: index,
+        BuiltIn.SubgroupLocalInvocationId: 0,
+    }

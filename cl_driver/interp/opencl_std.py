@@ -1,0 +1,605 @@
+"""OpenCL.std instructions, by Python's math: exact for integers, within a rounding or two for floats."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from ..passes.layout import size_of
+from ..spirv.enums import OpenCLStd
+from ..spirv.module import Kind
+from . import numbers as n
+from .core import each, scalar_of
+from .memory import InterpreterError
+
+RULES: dict = {}  # instruction number: function(machine, instruction, operands)
+
+_PI = math.pi
+
+
+def rule(*names):
+    def register(function):
+        for name in names:
+            RULES[OpenCLStd[name]] = function
+        return function
+
+    return register
+
+
+def _guarded(function):
+    """Python raises where IEEE gives NaN or infinity."""
+
+    def run(*values):
+        if any(math.isnan(v) for v in values if isinstance(v, float)):
+            return n.NAN
+        try:
+            return function(*values)
+        except OverflowError:
+            return n.INFINITY
+        except (ValueError, ZeroDivisionError):
+            return n.NAN
+
+    return run
+
+
+def _log(function):
+    def run(x):
+        return -n.INFINITY if x == 0 else n.NAN if x < 0 else function(x)
+
+    return run
+
+
+def _exp(function):
+    def run(x):
+        return 0.0 if x == -n.INFINITY else n.INFINITY if x == n.INFINITY else function(x)
+
+    return run
+
+
+def _power(x, y):
+    if y == 0 or x == 1:
+        return 1.0
+    if x == 0 and y < 0:
+        odd = float(y).is_integer() and int(y) & 1
+        return math.copysign(n.INFINITY, x) if odd else n.INFINITY
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -n.INFINITY if x < 0 and float(y).is_integer() and int(y) & 1 else n.INFINITY
+
+
+def _root(x, k):
+    if x < 0 and k & 1:
+        return -_power(-x, 1.0 / k)
+    return n.NAN if x < 0 or k == 0 else _power(x, 1.0 / k)
+
+
+def _of_pi(function):
+    """sinpi and its like, exact at multiples of a quarter turn."""
+
+    def run(x):
+        if math.isinf(x):
+            return n.NAN
+        x = math.fmod(x, 2.0)
+        quarters = {
+            "sin": {0.0: 0.0, 0.5: 1.0, 1.0: 0.0, 1.5: -1.0, -0.5: -1.0, -1.0: 0.0, -1.5: 1.0},
+            "cos": {0.0: 1.0, 0.5: 0.0, 1.0: -1.0, 1.5: 0.0, -0.5: 0.0, -1.0: -1.0, -1.5: 0.0},
+        }.get(function.__name__, {})
+        return quarters.get(x, function(_PI * x))
+
+    return run
+
+
+def _rint(x):
+    return x if math.isinf(x) else math.copysign(float(round(Fraction(x))), x)
+
+
+def _round(x):
+    return x if math.isinf(x) else math.copysign(float(math.floor(abs(Fraction(x)) + Fraction(1, 2))), x)
+
+
+def _whole(function):
+    return lambda x: x if math.isinf(x) else math.copysign(float(function(x)), x)
+
+
+def _gamma(x):
+    if x == 0:
+        return math.copysign(n.INFINITY, x)
+    return math.gamma(x)
+
+
+def _log_gamma(x):
+    return n.INFINITY if math.isinf(x) or (x <= 0 and float(x).is_integer()) else math.lgamma(x)
+
+
+def _logb(x):
+    if x == 0:
+        return -n.INFINITY
+    return n.INFINITY if math.isinf(x) else float(math.frexp(x)[1] - 1)
+
+
+_FLOAT_UNARY = {
+    "acos": math.acos, "acosh": math.acosh, "acospi": lambda x: math.acos(x) / _PI, "asin": math.asin,
+    "asinh": math.asinh, "asinpi": lambda x: math.asin(x) / _PI, "atan": math.atan,
+    "atanh": lambda x: math.copysign(n.INFINITY, x) if abs(x) == 1 else math.atanh(x),
+    "atanpi": lambda x: math.atan(x) / _PI,
+    "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "ceil": _whole(math.ceil), "cos": math.cos,
+    "cosh": math.cosh, "cospi": _of_pi(math.cos), "erfc": math.erfc, "erf": math.erf, "exp": _exp(math.exp),
+    "exp2": _exp(lambda x: math.pow(2.0, x)), "exp10": _exp(lambda x: math.pow(10.0, x)),
+    "expm1": lambda x: -1.0 if x == -n.INFINITY else math.expm1(x), "fabs": abs, "floor": _whole(math.floor),
+    "lgamma": _log_gamma, "log": _log(math.log), "log2": _log(math.log2), "log10": _log(math.log10),
+    "log1p": lambda x: -n.INFINITY if x == -1 else math.log1p(x), "logb": _logb, "rint": _rint,
+    "round": _round, "rsqrt": lambda x: math.copysign(n.INFINITY, x) if x == 0 else 1.0 / math.sqrt(x),
+    "sin": math.sin, "sinh": lambda x: math.copysign(n.INFINITY, x) if abs(x) > 711 else math.sinh(x),
+    "sinpi": _of_pi(math.sin), "sqrt": math.sqrt, "tan": math.tan, "tanh": math.tanh,
+    "tanpi": lambda x: n.divide(_of_pi(math.sin)(x), _of_pi(math.cos)(x)), "tgamma": _gamma,
+    "trunc": _whole(math.trunc), "degrees": lambda x: x * (180.0 / _PI), "radians": lambda x: x * (_PI / 180.0),
+    "sign": lambda x: 0.0 * x if x == 0 else math.copysign(1.0, x),
+    "half_recip": lambda x: n.divide(1.0, x), "native_recip": lambda x: n.divide(1.0, x),
+}  # fmt: skip
+
+_FLOAT_MORE = {
+    "atan2": math.atan2, "atan2pi": lambda y, x: math.atan2(y, x) / _PI,
+    "fdim": lambda x, y: x - y if x > y else 0.0, "fmod": n.remainder,
+    "hypot": math.hypot, "pow": _power, "powr": lambda x, y: n.NAN if x < 0 else _power(x, y),
+    "remainder": math.remainder, "half_divide": n.divide, "native_divide": n.divide,
+    "mad": lambda a, b, c: a * b + c, "mix": lambda x, y, a: x + (y - x) * a,
+    "step": lambda edge, x: 0.0 if x < edge else 1.0,
+    "fclamp": lambda x, low, high: min(max(x, low), high),
+    "fmax_common": lambda x, y: y if x < y else x, "fmin_common": lambda x, y: y if y < x else x,
+}  # fmt: skip
+
+
+def _smoothstep(low, high, x):
+    t = min(max(n.divide(x - low, high - low), 0.0), 1.0)
+    return t * t * (3 - 2 * t)
+
+
+_FLOAT_MORE["smoothstep"] = _smoothstep
+
+for _name in ("cos", "exp", "exp2", "exp10", "log", "log2", "log10", "rsqrt", "sin", "sqrt", "tan"):
+    _FLOAT_UNARY["half_" + _name] = _FLOAT_UNARY["native_" + _name] = _FLOAT_UNARY[_name]
+_FLOAT_MORE["half_powr"] = _FLOAT_MORE["native_powr"] = _FLOAT_MORE["powr"]
+
+
+def _register_float(name, function):
+    guarded = _guarded(function)
+
+    @rule(name)
+    def run(machine, instruction, operands):
+        width = scalar_of(instruction.type).width
+        return each(lambda *v: n.to_width(guarded(*v), width), instruction.type, *operands)
+
+
+for _name, _function in (_FLOAT_UNARY | _FLOAT_MORE).items():
+    _register_float(_name, _function)
+
+
+@rule("copysign")
+def _(machine, instruction, operands):
+    return each(math.copysign, instruction.type, *operands)
+
+
+@rule("fma")
+def _(machine, instruction, operands):
+    width = scalar_of(instruction.type).width
+    return each(lambda a, b, c: n.fma(a, b, c, width), instruction.type, *operands)
+
+
+def _number_first(choose):
+    """fmin, fmax: of a NaN and a number, the number."""
+    return lambda x, y: y if math.isnan(x) else x if math.isnan(y) else choose(x, y)
+
+
+@rule("fmax")
+def _(machine, instruction, operands):
+    return each(_number_first(lambda x, y: y if x < y else x), instruction.type, *operands)
+
+
+@rule("fmin")
+def _(machine, instruction, operands):
+    return each(_number_first(lambda x, y: y if y < x else x), instruction.type, *operands)
+
+
+@rule("maxmag", "minmag")
+def _(machine, instruction, operands):
+    larger = instruction.operands[1] is OpenCLStd.maxmag
+
+    def choose(x, y):
+        if abs(x) != abs(y):
+            return x if (abs(x) > abs(y)) == larger else y
+        return _number_first(max if larger else min)(x, y)
+
+    return each(choose, instruction.type, *operands)
+
+
+@rule("nan")
+def _(machine, instruction, operands):
+    return each(lambda bits: n.NAN, instruction.type, *operands)
+
+
+@rule("nextafter")
+def _(machine, instruction, operands):
+    width = scalar_of(instruction.type).width
+
+    def following(x, y):
+        if math.isnan(x) or math.isnan(y):
+            return n.NAN
+        if x == y:
+            return y
+        if x == 0:
+            return math.copysign(n.float_from_bits(1, width), y)
+        bits = n.float_to_bits(x, width)
+        return n.float_from_bits(bits + 1 if (x < y) == (x > 0) else bits - 1, width)
+
+    return each(following, instruction.type, *operands)
+
+
+def _int_operand(value, type_, i):
+    """Component i of an int operand that may be scalar beside a vector."""
+    return n.signed(value[i] if isinstance(value, tuple) else value, scalar_of(type_).width)
+
+
+def _with_int(function):
+    def run(machine, instruction, operands):
+        x, k = operands
+        type_, k_type = instruction.type, instruction.operands[3].type
+        width = scalar_of(type_).width
+        guarded = _guarded(function)
+        if type_.kind is not Kind.VECTOR:
+            return n.to_width(guarded(x, _int_operand(k, k_type, 0)), width)
+        return tuple(n.to_width(guarded(v, _int_operand(k, k_type, i)), width) for i, v in enumerate(x))
+
+    return run
+
+
+def _ldexp(x, k):
+    return x if math.isinf(x) else math.ldexp(x, max(-5000, min(k, 5000)))
+
+
+RULES[OpenCLStd.ldexp] = _with_int(_ldexp)
+RULES[OpenCLStd.pown] = _with_int(lambda x, k: _power(x, float(k)))
+RULES[OpenCLStd.rootn] = _with_int(_root)
+
+
+@rule("ilogb")
+def _(machine, instruction, operands):
+    def exponent(x):
+        if x == 0:
+            return -(1 << 31)
+        if math.isnan(x) or math.isinf(x):
+            return (1 << 31) - 1
+        return math.frexp(x)[1] - 1
+
+    return each(lambda x: n.mask(exponent(x), 32), instruction.type, *operands)
+
+
+# Results through a pointer: the second is stored as the type that the pointer points to.
+
+
+def _two_results(function):
+    def run(machine, instruction, operands):
+        *values, pointer = operands
+        type_ = instruction.type
+        pointee = instruction.operands[-1].type.element
+        width = scalar_of(type_).width
+        if type_.kind is Kind.VECTOR:
+            pairs = [function(width, *v) for v in zip(*values, strict=True)]
+            first, second = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+        else:
+            first, second = function(width, *values)
+        machine.memory.store(pointee, pointer, second)
+        return first
+
+    return run
+
+
+def _fract(width, x):
+    if math.isnan(x):
+        return x, x
+    if math.isinf(x):
+        return math.copysign(0.0, x), x
+    whole = math.copysign(float(math.floor(x)), x) if math.floor(x) == 0 else float(math.floor(x))
+    below_one = {16: 1 - 2.0**-11, 32: 1 - 2.0**-24, 64: 1 - 2.0**-53}[width]
+    return min(n.to_width(x - whole, width), below_one), whole
+
+
+def _frexp(width, x):
+    fraction, exponent = math.frexp(x)
+    return fraction, n.mask(exponent, 32)
+
+
+def _modf(width, x):
+    if math.isinf(x):
+        return math.copysign(0.0, x), x
+    fraction, whole = math.modf(x)
+    return fraction, whole
+
+
+def _lgamma_r(width, x):
+    sign = 0 if x <= 0 and float(x).is_integer() else 1
+    if x < 0 and sign and math.floor(x) % 2:
+        sign = -1
+    return n.to_width(_guarded(_log_gamma)(x), width), n.mask(sign, 32)
+
+
+def _remquo(width, x, y):
+    if math.isnan(x) or math.isnan(y) or math.isinf(x) or y == 0:
+        return n.NAN, 0
+    if math.isinf(y):
+        return x, 0
+    quotient = round(Fraction(x) / Fraction(y))
+    low = abs(quotient) & 0x7F
+    return math.remainder(x, y), n.mask(-low if quotient < 0 else low, 32)
+
+
+def _sincos(width, x):
+    if math.isinf(x):
+        return n.NAN, n.NAN
+    return n.to_width(math.sin(x), width), n.to_width(math.cos(x), width)
+
+
+for _name, _function in {
+    "fract": _fract, "frexp": _frexp, "modf": _modf, "lgamma_r": _lgamma_r, "remquo": _remquo,
+    "sincos": _sincos,
+}.items():  # fmt: skip
+    RULES[OpenCLStd[_name]] = _two_results(_function)
+
+
+# Geometry
+
+
+def _length(v):
+    parts = v if isinstance(v, tuple) else (v,)
+    return math.sqrt(sum(x * x for x in parts))
+
+
+@rule("length", "fast_length")
+def _(machine, instruction, operands):
+    return n.to_width(_length(operands[0]), instruction.type.width)
+
+
+@rule("distance", "fast_distance")
+def _(machine, instruction, operands):
+    a, b = (v if isinstance(v, tuple) else (v,) for v in operands)
+    return n.to_width(_length(tuple(x - y for x, y in zip(a, b, strict=True))), instruction.type.width)
+
+
+@rule("normalize", "fast_normalize")
+def _(machine, instruction, operands):
+    width = scalar_of(instruction.type).width
+    size = _length(operands[0])
+    if size == 0:
+        return operands[0]
+    return each(lambda x: n.to_width(x / size, width), instruction.type, operands[0])
+
+
+@rule("cross")
+def _(machine, instruction, operands):
+    width = instruction.type.element.width
+    a, b = operands
+    product = [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+    return tuple(n.to_width(x, width) for x in product) + (0.0,) * (len(a) - 3)
+
+
+# Integers
+
+
+def _saturated(value, width, is_signed):
+    low = -(1 << (width - 1)) if is_signed else 0
+    high = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
+    return min(max(value, low), high)
+
+
+def _clz(a, w):
+    return w - a.bit_length()
+
+
+def _ctz(a, w):
+    return (a & -a).bit_length() - 1 if a else w
+
+
+def _rotate(a, k, w):
+    k %= w
+    return a << k | a >> (w - k)
+
+
+_SIGNED = {
+    "s_abs": lambda a, w: abs(a), "s_abs_diff": lambda a, b, w: abs(a - b),
+    "s_add_sat": lambda a, b, w: _saturated(a + b, w, True), "s_hadd": lambda a, b, w: (a + b) >> 1,
+    "s_rhadd": lambda a, b, w: (a + b + 1) >> 1, "s_clamp": lambda x, a, b, w: min(max(x, a), b),
+    "s_mad_hi": lambda a, b, c, w: (a * b >> w) + c,
+    "s_mad_sat": lambda a, b, c, w: _saturated(a * b + c, w, True), "s_max": lambda a, b, w: max(a, b),
+    "s_min": lambda a, b, w: min(a, b), "s_mul_hi": lambda a, b, w: a * b >> w,
+    "s_sub_sat": lambda a, b, w: _saturated(a - b, w, True), "s_mad24": lambda a, b, c, w: a * b + c,
+    "s_mul24": lambda a, b, w: a * b,
+}  # fmt: skip
+_UNSIGNED = {
+    "u_abs": lambda a, w: a, "u_abs_diff": lambda a, b, w: abs(a - b),
+    "u_add_sat": lambda a, b, w: _saturated(a + b, w, False), "u_hadd": lambda a, b, w: (a + b) >> 1,
+    "u_rhadd": lambda a, b, w: (a + b + 1) >> 1, "u_clamp": lambda x, a, b, w: min(max(x, a), b),
+    "u_mad_hi": lambda a, b, c, w: (a * b >> w) + c,
+    "u_mad_sat": lambda a, b, c, w: _saturated(a * b + c, w, False), "u_max": lambda a, b, w: max(a, b),
+    "u_min": lambda a, b, w: min(a, b), "u_mul_hi": lambda a, b, w: a * b >> w,
+    "u_sub_sat": lambda a, b, w: _saturated(a - b, w, False), "u_mad24": lambda a, b, c, w: a * b + c,
+    "u_mul24": lambda a, b, w: a * b, "clz": _clz, "ctz": _ctz, "rotate": _rotate,
+    "popcount": lambda a, w: a.bit_count(),
+}  # fmt: skip
+
+
+def _register_integer(name, function, is_signed):
+    @rule(name)
+    def run(machine, instruction, operands):
+        width = scalar_of(instruction.type).width
+
+        def one(*values):
+            if is_signed:
+                values = [n.signed(v, width) for v in values]
+            return n.mask(function(*values, width), width)
+
+        return each(one, instruction.type, *operands)
+
+
+for _name, _function in _SIGNED.items():
+    _register_integer(_name, _function, True)
+for _name, _function in _UNSIGNED.items():
+    _register_integer(_name, _function, False)
+
+
+@rule("u_upsample", "s_upsample")
+def _(machine, instruction, operands):
+    half = scalar_of(instruction.type).width // 2
+    return each(lambda high, low: high << half | low, instruction.type, *operands)
+
+
+@rule("bitselect")
+def _(machine, instruction, operands):
+    type_ = scalar_of(instruction.type)
+
+    def choose(a, b, c):
+        if type_.kind is not Kind.FLOAT:
+            return a & ~c | b & c
+        a, b, c = (n.float_to_bits(x, type_.width) for x in (a, b, c))
+        return n.float_from_bits(a & ~c | b & c, type_.width)
+
+    return each(choose, instruction.type, *operands)
+
+
+@rule("select")
+def _(machine, instruction, operands):
+    condition_type = instruction.operands[4].type
+    a, b, c = operands
+    if condition_type.kind is Kind.VECTOR:
+        width = condition_type.element.width
+        return tuple(y if k >> (width - 1) else x for x, y, k in zip(a, b, c, strict=True))
+    return b if c else a
+
+
+@rule("shuffle", "shuffle2")
+def _(machine, instruction, operands):
+    *vectors, choice = operands
+    both = tuple(v for vector in vectors for v in vector)
+    return tuple(both[k % len(both)] for k in choice)
+
+
+# Vector loads and stores
+
+
+def _address(machine, instruction, offset, pointer, pointer_index, step):
+    offset_type = instruction.operands[pointer_index - 1].type
+    return n.mask(pointer + n.signed(offset, offset_type.width) * step, 64)
+
+
+@rule("vloadn")
+def _(machine, instruction, operands):
+    offset, pointer = operands[:2]
+    element, count = instruction.type.element, instruction.type.count
+    size = size_of(element)
+    at = _address(machine, instruction, offset, pointer, 3, size * count)
+    return tuple(machine.memory.load(element, at + i * size) for i in range(count))
+
+
+@rule("vstoren")
+def _(machine, instruction, operands):
+    data, offset, pointer = operands
+    element = instruction.operands[2].type.element
+    size = size_of(element)
+    at = _address(machine, instruction, offset, pointer, 4, size * len(data))
+    for i, value in enumerate(data):
+        machine.memory.store(element, at + i * size, value)
+
+
+def _half_at(machine, address):
+    return n.float_from_bits(int.from_bytes(machine.memory.view(address, 2), "little"), 16)
+
+
+@rule("vload_half")
+def _(machine, instruction, operands):
+    return _half_at(machine, _address(machine, instruction, operands[0], operands[1], 3, 2))
+
+
+@rule("vload_halfn", "vloada_halfn")
+def _(machine, instruction, operands):
+    count = instruction.type.count
+    aligned = instruction.operands[1] is OpenCLStd.vloada_halfn
+    step = 2 * (4 if aligned and count == 3 else count)
+    at = _address(machine, instruction, operands[0], operands[1], 3, step)
+    return tuple(_half_at(machine, at + 2 * i) for i in range(count))
+
+
+@rule("vstore_half", "vstore_half_r", "vstore_halfn", "vstore_halfn_r", "vstorea_halfn", "vstorea_halfn_r")
+def _(machine, instruction, operands):
+    data, offset, pointer, *mode = operands
+    data = data if isinstance(data, tuple) else (data,)
+    aligned = instruction.operands[1] in (OpenCLStd.vstorea_halfn, OpenCLStd.vstorea_halfn_r)
+    step = 2 * (4 if aligned and len(data) == 3 else len(data))
+    at = _address(machine, instruction, offset, pointer, 4, step)
+    for i, value in enumerate(data):
+        half = n.round_float(value, 16, int(mode[0]) if mode else n.RTE)
+        machine.memory.view(at + 2 * i, 2)[:] = n.float_to_bits(half, 16).to_bytes(2, "little")
+
+
+@rule("prefetch")
+def _(machine, instruction, operands):
+    return None
+
+
+@rule("printf")
+def _(machine, instruction, operands):
+    types = [o.type for o in instruction.operands[3:]]
+    machine.printed.append(format_printf(machine.memory, operands[0], types, operands[1:]))
+    return 0
+
+
+def format_printf(memory, format_address, types, values) -> str:
+    """The text that a printf prints (OpenCL C 6.15.14.2)."""
+    text = memory.string(format_address).decode("latin-1")
+    result, i = [], 0
+    arguments = iter(zip(types, values, strict=True))
+    while i < len(text):
+        if text[i] != "%":
+            result.append(text[i])
+            i += 1
+            continue
+        j = i + 1
+        while j < len(text) and text[j] not in "diouxXcspfFeEgGaA%":
+            j += 1
+        if j == len(text):
+            raise InterpreterError(f"printf format without an end: {text!r}")
+        spec, conversion = text[i + 1 : j], text[j]
+        i = j + 1
+        if conversion == "%":
+            result.append("%")
+            continue
+        flags = spec.split("v")[0].rstrip("hl")
+        type_, value = next(arguments)
+        parts = value if type_.kind is Kind.VECTOR else (value,)
+        result.append(",".join(_format(memory, flags, conversion, scalar_of(type_), v) for v in parts))
+    return "".join(result)
+
+
+def _format(memory, flags: str, conversion: str, type_, value) -> str:
+    if conversion == "s":
+        return f"%{flags}s" % memory.string(value).decode("latin-1")
+    if conversion == "c":
+        return f"%{flags}c" % (value & 0xFF)
+    if conversion == "p":
+        return f"%{flags}s" % hex(value)
+    if conversion in "di":
+        return f"%{flags}d" % n.signed(value, type_.width)
+    if conversion in "aA":
+        return float(value).hex()
+    return f"%{flags}{conversion}" % value
+
+
+def run_instruction(machine, instruction, operands):
+    """One OpExtInst of OpenCL.std; operands without set and number."""
+    number = instruction.operands[1]
+    found = RULES.get(number)
+    if found is None:
+        raise InterpreterError(f"OpenCL.std instruction {number} is not known to the interpreter")
+    return found(machine, instruction, operands)

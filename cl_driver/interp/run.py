@@ -1,0 +1,269 @@
+"""Runs kernels: a module's entry point as it is (before any pass), or a KernelPlan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+from ..passes.inline import is_by_value
+from ..passes.layout import size_of
+from ..passes.ops import REGION_END, PassOp
+from ..passes.plan import KernelPlan
+from ..spirv.enums import BuiltIn, Op, StorageClass
+from ..spirv.module import Argument, Kind, Module, Type
+from . import numbers as n
+from .machine import Item, Machine, builtin_values, combine_collective, local_index
+from .memory import InterpreterError
+
+
+@dataclass(frozen=True)
+class Local:
+    """A kernel argument in local memory: so many bytes."""
+
+    size: int
+
+
+@dataclass
+class Result:
+    """What a run leaves besides the buffers."""
+
+    printed: list[str] = field(default_factory=list)
+
+
+def run(module: Module, kernel_name: str, args: list, global_size, local_size, global_offset=(0, 0, 0),
+        library: Module | None = None) -> Result:
+    """Runs an entry point of a module, instruction by instruction as the reader made it.
+
+    args: for pointers anything with a writable buffer (numpy arrays), which is changed in place; Local(bytes)
+    for local pointers; numbers; tuples for vectors; bytes for structures by value; None is a null pointer.
+    Sizes are tuples of one to three numbers. Raises InterpreterError for undefined behaviour that it meets.
+    """
+    entry_point = next(e for e in module.entry_points if e.name == kernel_name)
+    return _Launch(Machine(library), entry_point.function.arguments, args, global_size, local_size,
+                   global_offset).run(_DirectGroup(entry_point.function))
+
+
+def run_plan(plan: KernelPlan, args: list, global_size, local_size, global_offset=(0, 0, 0),
+             library: Module | None = None) -> Result:
+    """Runs a KernelPlan the same way, at its width."""
+    return _Launch(Machine(library), plan.arguments, args, global_size, local_size,
+                   global_offset).run(_PlanGroup(plan))
+
+
+class _Launch:
+    def __init__(self, machine: Machine, parameters, args, global_size, local_size, global_offset):
+        self.machine = machine
+        self.parameters = parameters
+        self.args = args
+        self.work_dim = len(global_size)
+        self.global_size = _three(global_size, 1)
+        self.local_size = _three(local_size, 1)
+        self.offset = _three(global_offset, 0)
+        if len(args) != len(parameters):
+            raise InterpreterError(f"{len(args)} arguments for {len(parameters)} parameters")
+
+    def run(self, group_runner) -> Result:
+        groups = [-(-g // s) for g, s in zip(self.global_size, self.local_size, strict=True)]
+        values = [self.argument(p, a) for p, a in zip(self.parameters, self.args, strict=True)]
+        for z, y, x in product(*(range(g) for g in reversed(groups))):
+            self.run_group((x, y, z), groups, values, group_runner)
+        return Result(self.machine.printed)
+
+    def run_group(self, group, groups, values, group_runner) -> None:
+        full = self.local_size
+        size = [min(full[i], self.global_size[i] - group[i] * full[i]) for i in range(3)]
+        memory = self.machine.memory
+        arguments, freed = [], []
+        for parameter, value in zip(self.parameters, values, strict=True):
+            if isinstance(value, Local):
+                value = memory.allocate(value.size, parameter.type.storage)
+                freed.append(value)
+            arguments.append(value)
+        variables = self.machine.variables
+        for variable in [v for v in variables if v.type.storage is StorageClass.Workgroup]:
+            memory.free(variables.pop(variable))
+        items = []
+        for z, y, x in product(*(range(s) for s in reversed(size))):
+            builtins = builtin_values(group, (x, y, z), size, full, self.global_size, self.offset, groups,
+                                      self.work_dim)
+            items.append(Item(builtins, local_index((x, y, z), size)))
+        group_runner.run(self.machine, items, arguments, size)
+        for address in freed:
+            memory.free(address)
+
+    def argument(self, parameter: Argument, value):
+        """An argument as the interpreter's value; Local stays, for each group has its own."""
+        type_ = parameter.type
+        if isinstance(value, Local) or is_by_value(parameter) or type_.kind is not Kind.POINTER:
+            return self.plain(parameter, type_, value)
+        if value is None:
+            return 0
+        return self.machine.memory.adopt(memoryview(value).cast("B"), type_.storage)
+
+    def plain(self, parameter: Argument, type_: Type, value):
+        if isinstance(value, Local):
+            return value
+        if is_by_value(parameter):
+            data = bytearray(size_of(type_.element))
+            given = bytes(value)
+            data[: len(given)] = given
+            return self.machine.memory.adopt(memoryview(data), StorageClass.Function)
+        if type_.kind is Kind.VECTOR:
+            return tuple(self.plain(parameter, type_.element, v) for v in value)
+        if type_.kind is Kind.FLOAT:
+            return n.to_width(float(value), type_.width)
+        if type_.kind is Kind.BOOL:
+            return bool(value)
+        if type_.kind is Kind.STRUCT or type_.kind is Kind.ARRAY:
+            return value
+        return n.mask(int(value), type_.width if type_.kind is Kind.INT else 64)
+
+
+def _three(size, fill: int) -> tuple:
+    size = tuple(int(s) for s in size)
+    return size + (fill,) * (3 - len(size))
+
+
+class _DirectGroup:
+    """Work-items as coroutines that meet at barriers and collectives."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
+        waiting = [machine.call(self.function, self.own(machine, arguments), item) for item in items]
+        answers: list = [None] * len(items)
+        while True:
+            requests = []
+            for generator, answer in zip(waiting, answers, strict=True):
+                try:
+                    requests.append(generator.send(answer))
+                except StopIteration:
+                    requests.append(None)
+            if all(r is None for r in requests):
+                return
+            if any(r is None for r in requests) or len({r[0] for r in requests}) != 1:
+                raise InterpreterError("the work-items of a group wait at different barriers")
+            answers = _answer(machine, requests[0][0], [r[1] for r in requests], size)
+
+    def own(self, machine: Machine, arguments) -> list:
+        """By-value structures are each work-item's own."""
+        result = []
+        for parameter, value in zip(self.function.arguments, arguments, strict=True):
+            if is_by_value(parameter):
+                pointee = parameter.type.element
+                address = machine.memory.allocate(size_of(pointee), StorageClass.Function)
+                machine.memory.copy(address, value, size_of(pointee))
+                value = address
+            result.append(value)
+        return result
+
+
+def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
+    """What each work-item gets from a barrier or collective."""
+    op = instruction.op
+    if op is Op.ControlBarrier:
+        return [None] * len(operands)
+    if op is Op.GroupBroadcast:
+        where = operands[0][2]
+        position = _three(where if isinstance(where, tuple) else (where,), 0)
+        return [operands[local_index(position, size)][1]] * len(operands)
+    if op is Op.GroupAsyncCopy:
+        _, target, source, count, stride, _ = operands[0]
+        element = instruction.operands[1].type.element
+        step = size_of(element)
+        to_local = instruction.operands[1].type.storage is StorageClass.Workgroup
+        for i in range(count):
+            far, near = i * stride * step, i * step
+            machine.memory.copy(*((target + near, source + far) if to_local else (target + far, source + near)),
+                                step)
+        return [0] * len(operands)
+    return combine_collective(instruction, operands)
+
+
+class Context:
+    """The slots of one group."""
+
+    def __init__(self, items: int):
+        self.items = items
+        self.values: dict = {}
+
+    def load(self, slot, item: int):
+        try:
+            return self.values[slot, 0 if slot.uniform else item]
+        except KeyError:
+            raise InterpreterError(f"slot {slot.index} {slot.name} is read before it is set") from None
+
+    def store(self, slot, item: int, value) -> None:
+        self.values[slot, 0 if slot.uniform else item] = value
+
+
+class _PlanGroup:
+    """Regions one after the other; each runs its work-items in vectors of the plan's width."""
+
+    def __init__(self, plan: KernelPlan):
+        self.plan = plan
+
+    def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
+        context = Context(len(items))
+        for item in items:
+            item.context = context
+            for variable in self.plan.private_variables:
+                address = machine.memory.allocate(variable.size, StorageClass.Function)
+                item.private[variable] = address
+        index = 0
+        while index != REGION_END:
+            region = self.plan.regions[index]
+            if region.once:
+                once = Item(items[0].builtins, 0, True, context)
+                (index,) = self.lanes(machine, region, [once], arguments)
+                continue
+            exits = set()
+            for vector in self.vectors(items, size):
+                exits.update(self.lanes(machine, region, vector, arguments))
+            if len(exits) != 1:
+                raise InterpreterError(f"work-items leave region {index} to different regions {exits}")
+            (index,) = exits
+        for item in items:
+            for address in item.private.values():
+                machine.memory.free(address)
+
+    def vectors(self, items: list[Item], size):
+        """Groups of `width` neighbours: along dimension 0, or along the linear local id; tails are filled up."""
+        width = self.plan.options.width
+        row = len(items) if self.plan.options.flat_lanes else size[0]
+        for start in range(0, len(items), row):
+            for first in range(start, start + row, width):
+                vector = items[first : min(first + width, start + row)]
+                while len(vector) < width:
+                    vector.append(self.absent(vector[0], vector[-1], len(vector)))
+                yield vector
+
+    def absent(self, first: Item, last: Item, lane: int) -> Item:
+        """A lane behind the end: it has an id as if it existed, and memory of its own."""
+        builtins = dict(first.builtins)
+        for builtin in (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId):
+            x, *rest = builtins[builtin]
+            builtins[builtin] = (x + lane, *rest)
+        for builtin in (BuiltIn.LocalInvocationIndex, BuiltIn.GlobalLinearId):
+            builtins[builtin] += lane
+        return Item(builtins, last.linear_id, False, last.context, dict(last.private))
+
+    def lanes(self, machine: Machine, region, vector: list[Item], arguments) -> set[int]:
+        """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
+        generators = [machine.call(region.function, arguments, item) for item in vector]
+        answers: list = [None] * len(vector)
+        while True:
+            requests, exits = [], []
+            for generator, answer in zip(generators, answers, strict=True):
+                try:
+                    requests.append(generator.send(answer))
+                except StopIteration as stop:
+                    exits.append(stop.value)
+            if not requests:
+                return {e for e, item in zip(exits, vector, strict=True) if item.exists}
+            if exits or len({r[0] for r in requests}) != 1:
+                raise InterpreterError("the lanes of a vector are not in lockstep")
+            if requests[0][0].op is not PassOp.AnyLane:
+                raise InterpreterError(f"{requests[0][0].op.name} inside of a region")
+            answers = [any(r[1][0] for r in requests)] * len(vector)

@@ -1,0 +1,64 @@
+"""Compiles OpenCL C for the tests of passes/ and interp/, and compares runs before and after the passes."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+
+import numpy as np
+
+from cl_driver.interp.run import Local, run, run_plan
+from cl_driver.passes.pipeline import plan
+from cl_driver.passes.plan import PlanOptions
+from cl_driver.spirv.reader import read
+
+CLANG = [
+    "clang-22", "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-Xclang", "-finclude-default-header",
+    "-Xclang", "-cl-ext=+all", "-w", "-c", "-", "-o", "-",
+]  # fmt: skip
+
+_modules: dict = {}
+
+
+def compile_cl(source: str, level: str = "-O2"):
+    """The module of an OpenCL C program; compiled once per test process."""
+    key = source, level
+    if key not in _modules:
+        command = [*CLANG, level, "-mllvm", "-disable-lsr"]
+        done = subprocess.run(command, input=source.encode(), capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        _modules[key] = read(done.stdout)
+    return _modules[key]
+
+
+def entry(module, name):
+    return next(e for e in module.entry_points if e.name == name)
+
+
+def make_plan(module, name, **options):
+    return plan(module, entry(module, name), PlanOptions(verify=True, **options))
+
+
+def compare(module, name, args, global_size, local_size, widths=(1,), global_offset=(0, 0, 0), **options):
+    """Runs a kernel before the passes and after them; all buffers must agree. Returns the buffers.
+
+    args: see interp.run.run; numpy arrays are buffers, and are copied for each run.
+    """
+    first = copy.deepcopy(args)
+    printed = run(module, name, first, global_size, local_size, global_offset).printed
+    for width in widths:
+        again = copy.deepcopy(args)
+        made = make_plan(module, name, width=width, **options)
+        result = run_plan(made, again, global_size, local_size, global_offset)
+        for i, (a, b) in enumerate(zip(first, again, strict=True)):
+            if isinstance(a, np.ndarray):
+                np.testing.assert_array_equal(a, b, f"argument {i} of {name} at width {width}")
+        assert sorted(result.printed) == sorted(printed)
+    return first
+
+
+def buffers(args):
+    return [a for a in args if isinstance(a, np.ndarray)]
+
+
+__all__ = ["Local", "buffers", "compare", "compile_cl", "entry", "make_plan"]

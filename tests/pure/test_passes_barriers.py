@@ -1,0 +1,305 @@
+"""Kernels with barriers, collectives and asynchronous copies: before the passes work-items are coroutines that
+meet at barriers, after them regions run one after the other; the results must be the same, and right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .passes_support import Local, compare, compile_cl, make_plan
+
+SOURCE = """
+kernel void reduction(global int *out, global const int *in, local int *scratch) {
+    int l = get_local_id(0);
+    scratch[l] = in[get_global_id(0)];
+    for (int s = get_local_size(0) / 2; s > 0; s >>= 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l < s) scratch[l] += scratch[l + s];
+    }
+    if (l == 0) out[get_group_id(0)] = scratch[0];
+}
+
+kernel void scan(global int *out, global const int *in) {
+    local int a[2][8];
+    int l = get_local_id(0), from = 0;
+    a[0][l] = in[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = 1; d < 8; d *= 2) {
+        int v = a[from][l];
+        if (l >= d) v += a[from][l - d];
+        a[1 - from][l] = v;
+        from = 1 - from;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[get_global_id(0)] = a[from][l];
+}
+
+kernel void conditional(global int *out, int which, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), keep = out[l] * 3;
+    t[l] = l + keep;
+    if (which > 0) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        keep += t[n - 1 - l];
+        if (which > 1) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            t[l] = keep;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            keep -= t[(l + 1) % n];
+            if (which > 2) { out[l] = keep + 1000; return; }
+        }
+    }
+    out[l] = keep;
+}
+
+void exchange(local int *t, int *v, int l, int n) {
+    t[l] = *v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    *v += t[(l + 1) % n];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+kernel void in_functions(global int *out, local int *t, int times) {
+    int l = get_local_id(0), n = get_local_size(0), v = l;
+    exchange(t, &v, l, n);
+    for (int k = 0; k < times; k++) { exchange(t, &v, l, n); if (v > 100000) break; }
+    out[l] = v;
+}
+
+kernel void private_memory(global int *out, global const int *in, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), mine[6];
+    for (int k = 0; k < 6; k++) mine[k] = in[k] + l;
+    for (int round = 0; round < 4; round++) {
+        t[l] = mine[in[round] % 6];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        mine[(round + in[0]) % 6] += t[(l + round) % n];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    int s = 0;
+    for (int k = 0; k < 6; k++) s = s * 3 + mine[k];
+    out[l] = s;
+}
+
+kernel void matrix(global float *c, global const float *a, global const float *b, int n) {
+    local float ta[4][4], tb[4][4];
+    int x = get_local_id(0), y = get_local_id(1), gx = get_global_id(0), gy = get_global_id(1);
+    float sum = 0;
+    for (int t = 0; t < n / 4; t++) {
+        ta[y][x] = a[gy * n + t * 4 + x];
+        tb[y][x] = b[(t * 4 + y) * n + gx];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < 4; k++) sum += ta[y][k] * tb[k][x];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    c[gy * n + gx] = sum;
+}
+
+kernel void collectives(global int *out, global const int *in, global float *f) {
+    int i = get_global_id(0), v = in[i];
+    int o = work_group_scan_inclusive_add(v) + 10 * work_group_scan_exclusive_max(v);
+    if (work_group_any(v > 90)) o += 1000;
+    if (work_group_all(v > 2)) { o += 5000; o += work_group_reduce_min(v); }
+    o += 7 * work_group_broadcast(v, 2);
+    for (int k = 0; k < 3; k++) o += work_group_reduce_add(o & 15);
+    out[i] = o;
+    f[i] = work_group_reduce_max(f[i]) + work_group_scan_exclusive_min(f[i]);
+}
+
+kernel void broadcast_2d(global int *out, int x, int y) {
+    int i = get_local_linear_id();
+    out[i] = work_group_broadcast(i * i, x, y);
+}
+
+kernel void goto_loop(global int *out, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), k = 0, v = l;
+again:
+    t[l] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v += t[n - 1 - l];
+    if (k++ & 1) { barrier(CLK_LOCAL_MEM_FENCE); if (k < 7) goto again; goto out; }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v++;
+    goto again;
+out:
+    out[l] = v;
+}
+"""
+
+# On its own: clang writes an OpConstantNull of four words for the event at -O0.
+ASYNC = """
+kernel void async(global int *out, global const int *in, int n) {
+    local int t[32];
+    event_t e = async_work_group_copy(t, in, n, 0);
+    e = async_work_group_strided_copy(t + 16, in, 8, 2, e);
+    wait_group_events(1, &e);
+    int l = get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    t[l] = t[l] * 2 + t[16 + l];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    e = async_work_group_copy(out, t, 8, 0);
+    wait_group_events(1, &e);
+}
+"""
+
+BOTH = pytest.mark.parametrize("level", ["-O0", "-O2"])
+
+
+def zeros(n):
+    return np.zeros(n, np.int32)
+
+
+def random_ints(n, high=100):
+    return np.random.default_rng(5).integers(0, high, n).astype(np.int32)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 4, 8])
+def test_barrier_in_a_loop(level, size, widths):
+    given = random_ints(24)
+    args = [zeros(24 // size), given, Local(4 * size)]
+    result, *_ = compare(compile_cl(SOURCE, level), "reduction", args, (24,), (size,), widths)
+    assert result.tolist() == given.reshape(-1, size).sum(1).tolist()
+
+
+@BOTH
+def test_values_live_around_the_loop(level, widths):
+    given = random_ints(16)
+    result, _ = compare(compile_cl(SOURCE, level), "scan", [zeros(16), given], (16,), (8,), widths)
+    assert result.tolist() == given.reshape(2, 8).cumsum(1).ravel().tolist()
+
+
+@BOTH
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_barriers_in_uniform_conditionals(level, which, widths):
+    given = random_ints(6)
+    result, *_ = compare(
+        compile_cl(SOURCE, level), "conditional", [given, which, Local(24)], (6,), (6,), widths
+    )
+    keep = given * 3
+    table = np.arange(6) + keep
+    if which > 0:
+        keep = keep + table[::-1]
+    if which > 1:
+        keep = keep - np.roll(keep, -1)
+    assert result.tolist() == (keep + (1000 if which > 2 else 0)).tolist()
+
+
+@BOTH
+def test_barriers_in_functions(level, widths):
+    result, *_ = compare(compile_cl(SOURCE, level), "in_functions", [zeros(5), Local(20), 3], (5,), (5,), widths)
+    v = np.arange(5)
+    for _ in range(4):
+        v = v + np.roll(v, -1)
+    assert result.tolist() == v.tolist()
+
+
+@BOTH
+def test_private_memory_lives_across_barriers(level, widths):
+    given = random_ints(8)
+    result, *_ = compare(
+        compile_cl(SOURCE, level), "private_memory", [zeros(5), given, Local(20)], (5,), (5,), widths
+    )
+    mine = [[int(given[k]) + item for k in range(6)] for item in range(5)]
+    for r in range(4):
+        t = [m[given[r] % 6] for m in mine]
+        for item, m in enumerate(mine):
+            m[(r + given[0]) % 6] += t[(item + r) % 5]
+    expected = []
+    for m in mine:
+        s = 0
+        for v in m:
+            s = s * 3 + v
+        expected.append(s)
+    assert result.tolist() == expected
+
+
+@BOTH
+def test_tiled_matrix_product(level, widths):
+    n = 8
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-8, 8, (n, n)).astype(np.float32) for _ in range(2))
+    c, *_ = compare(
+        compile_cl(SOURCE, level), "matrix", [np.zeros((n, n), np.float32), a, b, n], (n, n), (4, 4), widths
+    )
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@BOTH
+def test_collectives(level, widths):
+    given = random_ints(12)
+    floats = np.random.default_rng(2).random(12, np.float32)
+    result, _, f = compare(
+        compile_cl(SOURCE, level), "collectives", [zeros(12), given, floats], (12,), (4,), widths
+    )
+    for g in range(3):
+        v, x = given[4 * g : 4 * g + 4].astype(np.int64), floats[4 * g : 4 * g + 4]
+        before = np.array([-(2**31)] + [v[: k + 1].max() for k in range(3)])
+        o = v.cumsum() + 10 * before
+        o += 1000 * (v > 90).any() + (5000 + v.min()) * (v > 2).all() + 7 * v[2]
+        for _ in range(3):
+            o = o + (o & 15).sum()
+        assert result[4 * g : 4 * g + 4].tolist() == o.astype(np.int32).tolist()
+        least = np.array([np.inf] + [x[: k + 1].min() for k in range(3)], np.float32)
+        np.testing.assert_array_equal(f[4 * g : 4 * g + 4], x.max() + least)
+
+
+def test_broadcast_from_two_dimensions(widths):
+    result, *_ = compare(compile_cl(SOURCE), "broadcast_2d", [zeros(12), 1, 2], (4, 3), (4, 3), widths)
+    assert result.tolist() == [81] * 12
+
+
+def test_asynchronous_copies(widths):
+    given = random_ints(16)
+    result, *_ = compare(compile_cl(ASYNC), "async", [zeros(8), given, 8], (8,), (8,), widths)
+    assert result.tolist() == (given[:8] * 2 + given[::2]).tolist()
+
+
+@BOTH
+def test_loop_made_of_gotos(level, widths):
+    result, _ = compare(compile_cl(SOURCE, level), "goto_loop", [zeros(4), Local(16)], (4,), (4,), widths)
+    v, k = np.arange(4), 0
+    while True:
+        v = v + v[::-1]
+        odd, k = k & 1, k + 1
+        if odd and k >= 7:
+            break
+        if not odd:
+            v = v + 1
+    assert result.tolist() == v.tolist()
+
+
+def test_regions_hold_no_barrier_and_once_regions_no_items():
+    module = compile_cl(SOURCE)
+    for entry_point in module.entry_points:
+        plan = make_plan(module, entry_point.name)
+        assert plan.uses_barrier
+        for region in plan.regions:
+            names = {i.op.name for b in region.function.blocks for i in b.instructions}
+            assert not names & {"ControlBarrier", "Return"}, entry_point.name
+            assert not any(n.startswith("Group") and n != "GroupItems" for n in names)
+            assert region.once == bool(names & {"ContextLoadItem", "CopyMemorySized", "GroupItems"})
+
+
+def test_cheap_values_are_computed_again_and_uniform_ones_kept_once():
+    plan = make_plan(compile_cl(SOURCE), "matrix")
+    kinds = sorted((s.type.kind.value, s.uniform, s.stride) for s in plan.slots)
+    # The accumulator, and the tile number that every work-item reads and advances: no ids, no addresses.
+    assert ("float", False, None) in kinds
+    assert len(kinds) <= 3, kinds
+    assert any(stride == 0 for _, _, stride in kinds), kinds
+
+
+def test_a_barrier_at_the_end_makes_no_region():
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = 1; barrier(CLK_GLOBAL_MEM_FENCE); }"
+    assert len(make_plan(compile_cl(source), "k").regions) == 1
+
+
+def test_no_region_reads_and_writes_one_uniform_slot():
+    module = compile_cl(SOURCE)
+    for entry_point in module.entry_points:
+        for region in make_plan(module, entry_point.name).regions:
+            touched: dict = {}
+            for block in region.function.blocks:
+                for i in block.instructions:
+                    if i.op.name in ("ContextLoad", "ContextStore") and i.operands[0].uniform:
+                        touched.setdefault(i.operands[0], set()).add(i.op.name)
+            assert all(len(ops) == 1 for ops in touched.values()), entry_point.name
