@@ -279,7 +279,13 @@ def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | No
         elif "unknown target triple" in done.errors or "No available targets" in done.errors:
             log = f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
         return FrontendResult(None, log or f"error: clang ended with status {done.status}\n", done.dependencies)
-    return FrontendResult(done.output, log, done.dependencies)
+    spirv = done.output
+    if options.kernel_arg_info:
+        from . import arguments as argument_information
+
+        information = argument_information.kernel_arguments(source, options, headers, language, folder, clang)
+        spirv = argument_information.embed(spirv, information)
+    return FrontendResult(spirv, log, done.dependencies)
 
 
 def clean_log(errors: str) -> str:

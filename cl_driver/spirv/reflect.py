@@ -126,13 +126,33 @@ def _vector_name(word: int) -> str:
 def reflect(module: Module, information: dict[str, list] | None = None) -> list[KernelReflection]:
     """One per entry point. information: argument information by kernel name, see KernelReflection.take."""
     strings = _string_information(module)
+    embedded = _embedded_information(module) | (information or {})
     out = []
     for entry in module.entry_points:
         kernel = KernelReflection(entry)
-        row = (information or {}).get(entry.name) or _from_strings(entry, strings)
+        row = embedded.get(entry.name) or _from_strings(entry, strings)
         if row:
             kernel.take(row)
         out.append(kernel)
+    return out
+
+
+PREFIX = "cl_driver.kernel_arguments."  # frontend/arguments.py writes it
+
+
+def _embedded_information(module: Module) -> dict[str, list]:
+    """What the front end put into strings: {kernel: rows for KernelReflection.take}."""
+    out = {}
+    for text in module.strings:
+        if text.startswith(PREFIX):
+            import json
+
+            try:
+                name, rows = json.loads(text[len(PREFIX):])
+                if all(list(map(type, row)) == [int, int, str, int, str] for row in rows):
+                    out[name] = rows
+            except (ValueError, TypeError):
+                continue  # somebody else's string
     return out
 
 

@@ -1,0 +1,92 @@
+"""Kernel argument information: names, type names and qualifiers as the source has them.
+
+clang's SPIR-V back end writes none, so clang is asked a second time, for LLVM IR, whose kernel metadata has
+them: with -cl-kernel-arg-info as part of compiling, else when the application asks. The answer travels in the
+SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+
+from . import clang as clang_
+from .options import BuildOptions
+
+PREFIX = "cl_driver.kernel_arguments."  # spirv/reflect.py has the same
+
+# CL_KERNEL_ARG_ADDRESS_*, by SPIR's numbers of address spaces.
+_ADDRESSES = {0: 0x119E, 1: 0x119B, 2: 0x119D, 3: 0x119C, 4: 0x119B}
+_ACCESSES = {"read_only": 0x11A0, "write_only": 0x11A1, "read_write": 0x11A2, "none": 0x11A3}
+_QUALIFIERS = {"const": 1, "restrict": 2, "volatile": 4, "pipe": 8}
+
+_KERNEL = re.compile(r'^define [^@]*\bspir_kernel\b[^@]*@"?([^"(]+)"?\(.*\)([^)]*![^)]*)\{$', re.MULTILINE)
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
+_ITEM = re.compile(r'!"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"|i32 (-?\d+)')
+_FIELDS = ("addr_space", "access_qual", "type", "type_qual", "name")
+
+OP_STRING, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID = 7, 16, 331
+_BEFORE_STRINGS = frozenset({17, 10, 11, 14, 15, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID})
+
+
+def kernel_arguments(source: bytes, options: BuildOptions, headers: dict[str, bytes] | None = None,
+                     language: clang_.Language | None = None, folder: str | None = None,
+                     clang: str = "") -> dict[str, list[list]]:
+    """{kernel: [[address, access, type name, type qualifiers, name] of each argument]}, the API's numbers.
+
+    Empty if the source does not compile.
+    """
+    language = language or clang_.device_language()
+    headers = headers or {}
+    try:
+        found = clang_.find(clang)
+        arguments = [*clang_.base_arguments(found), *clang_.device_arguments(language, options),
+                     *options.replace(opt_disable=True).clang_arguments(language.fma), "-cl-kernel-arg-info", "-w",
+                     "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-"]
+        done = clang_.run(found, arguments, clang_.marked_source(source, headers), headers, folder)
+    except (clang_.ClangError, OSError, ValueError):
+        return {}
+    return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}
+
+
+def parse(text: str) -> dict[str, list[list]]:
+    """The argument metadata of the kernels in LLVM IR."""
+    nodes = dict(_NODE.findall(text))
+    out = {}
+    for name, attached in _KERNEL.findall(text):
+        columns = []
+        for field in _FIELDS:
+            number = re.search(rf"!kernel_arg_{field} !(\d+)", attached)
+            items = _ITEM.findall(nodes.get(number[1], "")) if number else []
+            columns.append([int(i) if i else _unescape(s) for s, i in items])
+        if len(set(map(len, columns))) != 1:
+            continue
+        out[name] = [[_ADDRESSES.get(address, 0x119E), _ACCESSES.get(access, 0x11A3), type_,
+                      sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split()), argument]
+                     for address, access, type_, qualifiers, argument in zip(*columns, strict=True)]
+    return out
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
+
+
+def embed(spirv: bytes, information: dict[str, list[list]]) -> bytes:
+    """The module (of little-endian words) with the information in it."""
+    position = 20
+    while position < len(spirv):
+        (word,) = struct.unpack_from("<I", spirv, position)
+        if word & 0xFFFF not in _BEFORE_STRINGS or word < 0x10000:
+            break
+        position += 4 * (word >> 16)
+    (bound,) = struct.unpack_from("<I", spirv, 12)
+    strings = b""
+    for name, rows in information.items():
+        text = (PREFIX + json.dumps([name, rows], separators=(",", ":"))).encode() + b"\0"
+        text += b"\0" * (-len(text) % 4)
+        size = 2 + len(text) // 4
+        if size < 0x10000:
+            strings += struct.pack("<II", size << 16 | OP_STRING, bound) + text
+            bound += 1
+    return spirv[:12] + struct.pack("<I", bound) + spirv[16:position] + strings + spirv[position:]
