@@ -50,7 +50,12 @@ def test_every_device_row_answers():
 
 
 def test_every_program_query_has_a_row():
-    in_c = {"CL_PROGRAM_REFERENCE_COUNT", "CL_PROGRAM_CONTEXT", "CL_PROGRAM_NUM_DEVICES", "CL_PROGRAM_DEVICES"}
+    in_c = {
+        "CL_PROGRAM_REFERENCE_COUNT",
+        "CL_PROGRAM_CONTEXT",
+        "CL_PROGRAM_NUM_DEVICES",
+        "CL_PROGRAM_DEVICES",
+    }
     in_c.add("CL_PROGRAM_BINARIES")
     names = set(header_section("CL_PROGRAM_REFERENCE_COUNT", "CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT"))
     assert not {name for name in names - in_c if getattr(cl, name) not in PROGRAM_INFO}
@@ -88,10 +93,23 @@ def test_versions_are_packed_as_the_header_has_them():
     assert packed[4:].rstrip(b"\0") == b"OpenCL C"
 
 
-@pytest.mark.parametrize("module", ["cl_driver.door.dispatch", "cl_driver.api.device_info", "cl_driver.jit.client"])
+@pytest.mark.parametrize(
+    "module", ["cl_driver.door.dispatch", "cl_driver.api.device_info", "cl_driver.jit.client"]
+)
 def test_the_hosts_python_imports_little(module):
     """Start-up is counted in milliseconds: none of these may come in."""
-    heavy = ("typing", "dataclasses", "inspect", "re", "pathlib", "json", "logging", "hashlib", "llvmlite", "numpy")
+    heavy = (
+        "typing",
+        "dataclasses",
+        "inspect",
+        "re",
+        "pathlib",
+        "json",
+        "logging",
+        "hashlib",
+        "llvmlite",
+        "numpy",
+    )
     code = f"import sys, {module}\nprint(*[name for name in {heavy!r} if name in sys.modules])"
     root = Path(__file__).parents[2]
     done = subprocess.run(

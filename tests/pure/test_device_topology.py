@@ -35,7 +35,11 @@ def machine(tmp_path):
 
 def test_caches_are_data_caches_innermost_first(machine):
     found = topology.caches(5, machine)
-    assert [(c.level, c.size, c.line) for c in found] == [(1, 32 << 10, 64), (2, 1 << 20, 64), (3, 16 << 20, 64)]
+    assert [(c.level, c.size, c.line) for c in found] == [
+        (1, 32 << 10, 64),
+        (2, 1 << 20, 64),
+        (3, 16 << 20, 64),
+    ]
     assert found[1].cpus == {1, 5}
 
 
