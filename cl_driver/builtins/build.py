@@ -18,7 +18,7 @@ CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
 # -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic that the passes must undo.
 OPTIONS = (
     "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O2", "-Wall", "-Wextra", "-Werror",
-    "-mllvm", "-disable-lsr",
+    "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-mllvm", "-disable-lsr",
 )  # fmt: skip
 
 

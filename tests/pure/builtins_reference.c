@@ -90,7 +90,7 @@ static L ref_logb(L x) { return logbl(x); }
 static L ref_maxmag(L x, L y) { return fabsl(x) > fabsl(y) ? x : fabsl(y) > fabsl(x) ? y : x > y || isnan(y) ? x : y; }
 static L ref_minmag(L x, L y) { return fabsl(x) < fabsl(y) ? x : fabsl(y) < fabsl(x) ? y : x < y || isnan(y) ? x : y; }
 static L ref_nextafter(L x, L y) { return sizeof(T) == 4 ? nextafterf((float)x, (float)y) : nextafter((double)x, (double)y); }
-static L ref_fdim(L x, L y) { return (T)fdiml(x, y); }
+static L ref_fdim(L x, L y) { return sizeof(T) == 4 ? fdimf((float)x, (float)y) : fdim((double)x, (double)y); }
 static L ref_powr(L x, L y)
 {
     if (isnan(x) || isnan(y) || x < 0)
@@ -220,7 +220,7 @@ static L ref_fract(L x)
 {
     if (isinf(x) || x == 0)
         return copysignl(0, x);
-    T largest = sizeof(T) == 4 ? 0x1.fffffep-1 : 0x1.fffffffffffffp-1, part = (T)(x - floorl(x));
+    T largest = sizeof(T) == 4 ? 0x1.fffffep-1 : 0x1.fffffffffffffp-1, part = (T)x - (T)floorl(x);
     return part > largest ? largest : part;
 }
 static L ref_modf(L x) { return copysignl(isinf(x) ? 0 : x - truncl(x), x); }
@@ -286,4 +286,21 @@ double CHECK(remquo)(const T *x, const T *y, long n, long *worst)
         }
     }
     return most;
+}
+
+// The addend is made of the other arguments, so that cancellation and halfway cases are common.
+T LIBRARY(fma)(T, T, T);
+double CHECK(fma)(const T *x, const T *y, long n, long *worst)
+{
+    for (long i = 0; i < n; i++) {
+        T near = (T)(-(L)x[i] * (L)y[i]), addends[] = {near, near / 2, nextafterl(near, 0), x[n - 1 - i], y[i / 2], 0, -near, x[i]};
+        for (int j = 0; j < 8; j++) {
+            T want = sizeof(T) == 4 ? fmaf(x[i], y[i], addends[j]) : fma(x[i], y[i], addends[j]);
+            if (ulp_error(LIBRARY(fma)(x[i], y[i], addends[j]), want) > 0) {
+                *worst = i;
+                return INFINITY;
+            }
+        }
+    }
+    return 0;
 }

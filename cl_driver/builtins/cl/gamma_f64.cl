@@ -2,7 +2,7 @@
  * doubles; Stirling's series in pairs from 16 on; reflection for large negative x. */
 
 /* See gamma_product. */
-static inline double gamma_product_pair(double t, int k, double *low)
+static inline double gamma_product_pair(double t, int k, __private double *low)
 {
     double product = 1.0, rest = 0.0;
     int end = k > 0 ? k : 1;
@@ -31,7 +31,7 @@ static inline double stirling_series_f64(double x)
 }
 
 /* log2(gamma(x)) for x >= 16: (x - 1/2) log2(x) - x log2(e) + log2(2 pi) / 2 + series log2(e) */
-static inline double stirling_pair(double x, double *low)
+static inline double stirling_pair(double x, __private double *low)
 {
     double l_low, l = log2_pair(x, &l_low);
     double p_low, p = pair_product(l, l_low, x - 0.5, 0.0, &p_low);

@@ -7,7 +7,7 @@
 #define ONE_OVER_PI_F32 0x1.45f306p-2f /* its low part is the first coefficient of poly_asinpi, poly_atanpi */
 
 /* asin(t) = t + *tail with t = |x| up to 1/2, else sqrt((1 - |x|) / 2); NaN where |x| > 1. */
-static inline float asin_core_f32(float ax, float *tail)
+static inline float asin_core_f32(float ax, __private float *tail)
 {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
@@ -16,7 +16,7 @@ static inline float asin_core_f32(float ax, float *tail)
 }
 
 /* The same over pi: asin(t) / pi = t ONE_OVER_PI + *tail. */
-static inline float asinpi_core_f32(float ax, float *tail)
+static inline float asinpi_core_f32(float ax, __private float *tail)
 {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
@@ -86,7 +86,7 @@ float __cld_atanpi_f32(float x)
 }
 
 /* The smaller of |y| and |x| over the larger: 0/0 counts as 0, infinity/infinity as 1, a NaN stays. */
-static inline float ratio_f32(float ay, float ax, bool *swap)
+static inline float ratio_f32(float ay, float ax, __private bool *swap)
 {
     *swap = ay > ax;
     float above = *swap ? ax : ay;

@@ -2,7 +2,7 @@
 
 #define ONE_OVER_PI_F64 0x1.45f306dc9c883p-2 /* its low part is in poly_asinpi, poly_atanpi */
 
-static inline double asin_core_f64(double ax, double *tail)
+static inline double asin_core_f64(double ax, __private double *tail)
 {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
     double t = ax > 0.5 ? SQRT(z) : ax;
@@ -10,7 +10,7 @@ static inline double asin_core_f64(double ax, double *tail)
     return t;
 }
 
-static inline double asinpi_core_f64(double ax, double *tail)
+static inline double asinpi_core_f64(double ax, __private double *tail)
 {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
     double t = ax > 0.5 ? SQRT(z) : ax;
@@ -74,7 +74,7 @@ double __cld_atanpi_f64(double x)
     return COPYSIGN(ax > 1.0 ? 0.5 - core : core, x);
 }
 
-static inline double ratio_f64(double ay, double ax, bool *swap)
+static inline double ratio_f64(double ay, double ax, __private bool *swap)
 {
     *swap = ay > ax;
     double above = *swap ? ax : ay;

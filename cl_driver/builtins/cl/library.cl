@@ -36,3 +36,16 @@
 #include "power_f64.cl"
 #include "erf_f64.cl"
 #include "gamma_f64.cl"
+#include "conversions.cl"
+#include "fma.cl"
+
+/* Host targets have neither address spaces nor these instructions: the tests leave this part out. */
+#ifdef __SPIR__
+#define CLD_DEVICE
+#endif
+#ifdef __SPIRV__
+#define CLD_DEVICE
+#endif
+#ifdef CLD_DEVICE
+#include "atomics.cl"
+#endif

@@ -4,7 +4,7 @@
 #define SQRT_HALF_BITS_F32 0x3f3504f3
 
 /* Splits a positive finite x; denormals are scaled up first. */
-static inline float split_f32(float x, float *k)
+static inline float split_f32(float x, __private float *k)
 {
     bool tiny = x < 0x1p-126f;
     int bits = as_int(tiny ? x * 0x1p24f : x);

@@ -4,7 +4,7 @@
 #define SQRT_HALF_HIGH_F64 0x3fe6a09e /* upper word of sqrt(1/2) */
 
 /* x = 2^k m with m in [sqrt(1/2), sqrt(2)) for normal positive x; returns s = (m - 1) / (m + 1). */
-static inline double mid_split(double x, double *k)
+static inline double mid_split(double x, __private double *k)
 {
     int e = ((int)(as_ulong(x) >> 32) - SQRT_HALF_HIGH_F64) >> 20;
     double m = as_double(as_ulong(x) - ((ulong)(uint)e << 52));

@@ -13,7 +13,7 @@ __constant uint two_over_pi_f32[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc27
 
 /* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it weighs
  * between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
-static float reduce_huge_f32(float x, float *low, int *quadrant)
+static float reduce_huge_f32(float x, __private float *low, __private int *quadrant)
 {
     uint bits = as_uint(x);
     uint mantissa = (bits & 0x7fffffu) | 0x800000u;
@@ -35,7 +35,7 @@ static float reduce_huge_f32(float x, float *low, int *quadrant)
 }
 
 /* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant count. */
-static inline float reduce_f32(float ax, float *low, int *quadrant)
+static inline float reduce_f32(float ax, __private float *low, __private int *quadrant)
 {
     float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
     float k = t - ROUND_F32;
@@ -113,7 +113,7 @@ float __cld_tan_f32(float x)
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline float reduce_pi_f32(float ax, int *quadrant)
+static inline float reduce_pi_f32(float ax, __private int *quadrant)
 {
     float c = FMA(FLOOR(0.5f * ax), -2.0f, ax);
     float t = FMA(c, 2.0f, ROUND_F32);

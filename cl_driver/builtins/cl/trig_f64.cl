@@ -23,7 +23,7 @@ static inline ulong two_over_pi_bits(int start)
 
 /* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of the
  * product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. */
-static double reduce_huge_f64(double x, double *low, int *quadrant)
+static double reduce_huge_f64(double x, __private double *low, __private int *quadrant)
 {
     ulong bits = as_ulong(x);
     ulong mantissa = (bits & 0xfffffffffffffUL) | 0x10000000000000UL;
@@ -56,7 +56,7 @@ static double reduce_huge_f64(double x, double *low, int *quadrant)
     return negative ? -r : r;
 }
 
-static inline double reduce_f64(double ax, double *low, int *quadrant)
+static inline double reduce_f64(double ax, __private double *low, __private int *quadrant)
 {
     double t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
     double k = t - ROUND_F64;
@@ -78,7 +78,7 @@ static inline double sin_tail_f64(double r, double low)
 }
 
 /* cos(r + low) = *head + the result */
-static inline double cos_tail_f64(double r, double low, double *head)
+static inline double cos_tail_f64(double r, double low, __private double *head)
 {
     double z = r * r, half_z = 0.5 * z;
     double u = 1.0 - half_z;
@@ -145,7 +145,7 @@ double __cld_tan_f64(double x)
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline double reduce_pi_f64(double ax, int *quadrant)
+static inline double reduce_pi_f64(double ax, __private int *quadrant)
 {
     double c = FMA(FLOOR(0.5 * ax), -2.0, ax);
     double t = FMA(c, 2.0, ROUND_F64);
