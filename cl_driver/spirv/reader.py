@@ -150,8 +150,8 @@ class Reader:
                 raise self.error(p, f"unknown opcode {op}")
             if n == 0 or p + n > end:
                 raise self.error(p, f"{n} words reach past the end of the module")
-            # clang 22 repeats the type behind some null events.
-            clang_null = op == Op.ConstantNull and n == 4 and words[p + 1] == words[p + 3]
+            # clang 22 repeats the type behind a null event, once for each use but one.
+            clang_null = op == Op.ConstantNull and n > 3 and set(words[p + 3:p + n]) == {words[p + 1]}
             if not (row.min_words <= n <= row.max_words or clang_null):
                 raise self.error(p, f"{n} words, where {row.min_words} to {row.max_words} are right")
             if op == 54:
