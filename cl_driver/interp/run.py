@@ -171,6 +171,8 @@ def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
     if op is Op.GroupAsyncCopy:
         _, target, source, count, stride, _ = operands[0]
         element = instruction.operands[1].type.element
+        while element.kind is Kind.ARRAY:  # clang passes a pointer to the whole array; its elements are meant
+            element = element.element
         step = size_of(element)
         to_local = instruction.operands[1].type.storage is StorageClass.Workgroup
         for i in range(count):

@@ -170,6 +170,15 @@ class _Lowering:
         zero = self.types.constant(self.size_type, 0)
         return append(once.end, PassOp.ContextLoadItem, passed.type, [passed, zero])
 
+    def element_pointer(self, once: Once, pointer: Value) -> Value:
+        """Clang passes a pointer to a whole array where the array begins; its elements are copied."""
+        element = pointer.type.element
+        while element.kind is Kind.ARRAY:
+            element = element.element
+        if element is pointer.type.element:
+            return pointer
+        return append(once.end, Op.Bitcast, self.types.pointer(pointer.type.storage, element), [pointer])
+
     def alone(self, instruction: Instruction) -> None:
         """A collective among one work-item: the sub-groups of this device have one."""
         operands = instruction.operands
@@ -277,6 +286,7 @@ class _Lowering:
         target, source, count, stride = (
             self.first(once, self.pass_in(o, "copy")) for o in instruction.operands[1:5]
         )
+        target, source = self.element_pointer(once, target), self.element_pointer(once, source)
         element = target.type.element
         if size_of(element) != size_of(source.type.element):
             raise PlanError("OpGroupAsyncCopy between elements of different sizes")
