@@ -253,8 +253,7 @@ def _std_shuffle(i, operands):
 
 
 def _std_printf(i, operands):
-    type_ = pointer(operands[0], "the format")
-    need(type_.storage == StorageClass.UniformConstant, "a format in {}", type_.storage.name)
+    pointer(operands[0], "the format")
 
 
 def _std_prefetch(i, operands):
