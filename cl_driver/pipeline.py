@@ -9,101 +9,38 @@ log. Runs in compiler processes (jit/jobs.py); nothing of it is imported by the 
 from __future__ import annotations
 
 import functools
-import os
 
 from cl_driver.codegen import kernel as codegen
 from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
-from cl_driver.device.capabilities import OPENCL_VERSION, extensions, features
-from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
-from cl_driver.frontend import clang
-from cl_driver.frontend import options as option_parser
 from cl_driver.jit import bundle
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
+from cl_driver.jit.source import Context
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
-from cl_driver.spirv import link, reader, reflect
+from cl_driver.spirv import link, reader, reflect, validate
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
 
 
-class Context:
-    """What all stages of a build share.
-
-    text: the options as the application gave them; options: the same parsed; settings: {name: text} of those
-    that concern the compiler; folder: where relative include folders start.
-    """
-
-    def __init__(self, target: Target, options: str, settings: dict[str, str], folder: str = "/"):
-        self.target = target
-        self.text = options
-        self.settings = settings
-        self.folder = folder
-        self.options = _parse(options)
-
-    @property
-    def width(self) -> int:
-        """Work-items per vector."""
-        return self.target.width or 1
-
-    def codegen_options(self) -> CodegenOptions:
-        """What the code generator may depend on."""
-        options, target = self.options, self.target
-        return CodegenOptions(
-            features=frozenset(target.features),
-            vector_bits=target.vector_bits,
-            mad_enable=options.mad_enable,
-            no_signed_zeros=options.no_signed_zeros,
-            unsafe_math=options.unsafe_math_optimizations,
-            finite_math_only=options.finite_math_only,
-            fast_relaxed_math=options.fast_relaxed_math,
-            aarch64=target.architecture == "aarch64",
-        )
-
-    def dump(self, name: str, content: str | bytes) -> None:
-        """Leaves what a stage made in the folder of CL_DRIVER_DUMP, if there is one."""
-        folder = self.settings.get("CL_DRIVER_DUMP", "")
-        if not folder:
-            return
-        try:
-            os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-        except OSError:
-            pass  # the build must not fail because nobody can look at it
-
-
-def _parse(options: str):
-    """The options of a build or compilation, or of a link: the API has checked already which of them."""
-    try:
-        return option_parser.parse(options)
-    except option_parser.OptionError as first:
-        try:
-            return option_parser.parse(options, option_parser.LINK)
-        except option_parser.OptionError:
-            raise CompileError(f"options: {first}\n") from first
-
-
-def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
-    """OpenCL C to SPIR-V."""
-    cpu = host_cpu()
-    language = clang.Language(
-        extensions=tuple(extensions(cpu)),
-        features=features(cpu),
-        fma=context.codegen_options().has_fma,
-        version=OPENCL_VERSION,
+def codegen_options(context: Context) -> CodegenOptions:
+    """What the code generator may depend on."""
+    options, target = context.options, context.target
+    return CodegenOptions(
+        features=frozenset(target.features),
+        vector_bits=target.vector_bits,
+        mad_enable=options.mad_enable,
+        no_signed_zeros=options.no_signed_zeros,
+        unsafe_math=options.unsafe_math_optimizations,
+        finite_math_only=options.finite_math_only,
+        fast_relaxed_math=options.fast_relaxed_math,
+        aarch64=target.architecture == "aarch64",
     )
-    chosen = context.settings.get("CL_DRIVER_CLANG", "")
-    result = clang.compile(source, context.options, headers, language, context.folder, chosen)
-    context.dump("source.cl", source)
-    if result.spirv is not None:
-        context.dump("source.spv", result.spirv)
-    return result
 
 
 class Library:
@@ -157,6 +94,7 @@ class Prepared:
         self.log = ""
         try:
             self.module = link.link(_read(il), library().has)
+            validate.validate(self.module)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
         except (SpirvError, CodegenError, bundle.BundleError) as error:
@@ -208,7 +146,7 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, bytes]:
         plan = passes.plan(
             program.module, program.entry_points[name], passes.PlanOptions(width=context.width)
         )
-        code = codegen.emit(plan, context.codegen_options(), library(), program.globals)
+        code = codegen.emit(plan, codegen_options(context), library(), program.globals)
         context.dump(f"{name}.ll", code.text)
         data = emit.compile_ir(code.text, context.target, "O1" if context.options.opt_disable else "O2")
         context.dump(f"{name}.o", data)

@@ -21,6 +21,9 @@ from cl_driver.jit.target import Target, host_target
 # processes would take longer.
 _FINISH_ALONE = 600
 
+# Of files whose appearance would change a program. Beyond it the last ones are not looked for.
+_MAX_ABSENT = 4096
+
 # Preprocessor text that makes the same source mean something else at another time.
 _UNCACHEABLE = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
 
@@ -80,9 +83,10 @@ class Service:
             return None
         return (log, result) if all(_content(path) == content for path, content in dependencies) else None
 
-    def _store(self, key: str | None, dependencies: list[str], log: str, result: bytes) -> None:
+    def _store(self, key: str | None, options: str, dependencies: list, log: str, result: bytes) -> None:
         if key:
             known = [[path, _content(path)] for path in dependencies]
+            known += [[path, None] for path in _would_come_first(dependencies, options)]
             self.cache.store(key, wire.encode([known, log, result]))
 
     # Processes.
@@ -127,7 +131,7 @@ class Service:
         except CompileError as error:
             return SourceResult(None, str(error))
         if il is not None:
-            self._store(key, dependencies, log, il)
+            self._store(key, options, dependencies, log, il)
         return SourceResult(il, log)
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
@@ -190,7 +194,7 @@ class Service:
             executable = Executable.from_bytes(data)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
-        self._store(key, answer.get("dependencies", []), log, data)
+        self._store(key, request[1]["options"], answer.get("dependencies", []), log, data)
         return executable, log
 
     def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
@@ -229,6 +233,32 @@ def _content(path: str) -> str | None:
             return digest(file.read())
     except OSError:
         return None
+
+
+def _would_come_first(dependencies: list[str], options: str) -> list[str]:
+    """Files that are not there, but which #include would find before those that it found.
+
+    The search goes through the folder of the including file, then the folders of -I in their order.
+    """
+    if not dependencies:
+        return []
+    from cl_driver.frontend.options import parse
+
+    cwd = _cwd()
+    folders = [os.path.normpath(os.path.join(cwd, folder)) for folder in parse(options).include_folders]
+    including = list(dict.fromkeys([cwd, *map(os.path.dirname, dependencies)]))
+    absent: dict[str, None] = {}
+    for path in dependencies:
+        for folder in {*including, *folders}:
+            name = path.removeprefix(folder.rstrip("/") + "/")
+            if name == path:
+                continue  # it was not found there
+            before = folders[: folders.index(folder)] if folder in folders else []
+            for other in [*including, *before]:
+                candidate = os.path.join(other, name)
+                if not os.path.lexists(candidate):
+                    absent[candidate] = None
+    return list(absent)[:_MAX_ABSENT]
 
 
 _services: dict[int, Service] = {}

@@ -35,9 +35,9 @@ def _machine(target: Target, level: int):
     )
 
 
-def warm_up(target: Target) -> None:
+def warm_up() -> None:
     """Loads what the first compilation would otherwise wait for."""
-    _machine(target, 2)
+    _initialize()
 
 
 def _parse(text: str):

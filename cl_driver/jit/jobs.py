@@ -8,37 +8,56 @@ relative include folders refer}.
 
 from __future__ import annotations
 
-from cl_driver import pipeline
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from cl_driver.jit import source as frontend
 from cl_driver.jit import wire
 from cl_driver.jit.cache import digest
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.target import Target
 
 # The last program whose kernels were asked for: the service asks for them one by one.
-_prepared: dict[str, pipeline.Prepared] = {}
+_prepared: dict = {}
 
 
-def _context(job: dict) -> pipeline.Context:
-    return pipeline.Context(Target.from_values(job["target"]), job["options"], job["settings"], job["cwd"])
+def _pipeline():
+    """The stages after the front end. One thread at a time imports: two can see half of a module."""
+    from cl_driver import pipeline
+    from cl_driver.jit import emit
+
+    emit.warm_up()
+    pipeline.library()
+    return pipeline
 
 
-def _prepare(job: dict, il: bytes) -> pipeline.Prepared:
+def warm_up() -> None:
+    """Loads what jobs need."""
+    with suppress(CompileError):  # the job that needs what is missing will say it, in its log
+        _pipeline()
+
+
+def _context(job: dict) -> frontend.Context:
+    return frontend.Context(Target.from_values(job["target"]), job["options"], job["settings"], job["cwd"])
+
+
+def _prepare(job: dict, il: bytes):
     key = digest(wire.encode(job), il)
     if key not in _prepared:
         _prepared.clear()
-        _prepared[key] = pipeline.prepare(il, _context(job))
+        _prepared[key] = _pipeline().prepare(il, _context(job))
     return _prepared[key]
 
 
 def compile_source(job: dict, source: bytes, headers: dict) -> list:
     """[SPIR-V or None, log, dependencies]."""
-    result = pipeline.compile_source(source, headers, _context(job))
+    result = frontend.compile_source(source, headers, _context(job))
     return [result.spirv, result.log, list(result.dependencies)]
 
 
 def link(job: dict, il: bytes) -> str:
     """Checks that the modules of a library fit together. The log."""
-    return pipeline.check_library(il, _context(job))
+    return _pipeline().check_library(il, _context(job))
 
 
 def prepare(job: dict, il: bytes, finish: int) -> dict:
@@ -49,7 +68,7 @@ def prepare(job: dict, il: bytes, finish: int) -> dict:
     kernels = [[name, program.weight(name)] for name in program.names]
     answer = {"kernels": kernels, "log": program.log}
     if len(kernels) <= 1 or sum(weight for _, weight in kernels) <= finish:
-        executable = program.executable([pipeline.kernel(program, name) for name in program.names])
+        executable = program.executable([_pipeline().kernel(program, name) for name in program.names])
         answer["executable"] = executable.to_bytes()
     else:
         answer["program"] = program.executable([]).to_values()
@@ -59,7 +78,10 @@ def prepare(job: dict, il: bytes, finish: int) -> dict:
 def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
     """compile_source() and prepare() in one go: what prepare() answers, and "dependencies"; {"log",
     "dependencies"} alone where the source does not compile."""
-    spirv, log, dependencies = compile_source(job, source, headers)
+    with ThreadPoolExecutor(1) as threads:
+        compiling = threads.submit(compile_source, job, source, headers)
+        warm_up()  # while clang runs
+        spirv, log, dependencies = compiling.result()
     answer = {"log": "", "dependencies": dependencies}
     if spirv is not None:
         try:
@@ -72,7 +94,7 @@ def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
 
 def kernel(job: dict, il: bytes, name: str) -> list:
     """[KernelInfo values, object] of one kernel of a program. The program is read but once."""
-    info, data = pipeline.kernel(_prepare(job, il), name)
+    info, data = _pipeline().kernel(_prepare(job, il), name)
     return [info.to_values(), data]
 
 

@@ -96,7 +96,8 @@ class Pool:
         self.limit = limit
         self._changed = threading.Condition()
         self._idle: list[Process] = []
-        self._count = 0
+        self._count = 0  # idle, busy, and being started
+        self._all: set[Process] = set()
 
     def _take(self, wait: bool) -> Process | None:
         """A process for the caller alone; None if there is none at once and it will not wait."""
@@ -106,8 +107,7 @@ class Pool:
                     process = self._idle.pop()
                     if not protocol.is_closed(process.sock):
                         return process
-                    process.close()  # it was idle for too long, or was killed
-                    self._count -= 1
+                    self._drop(process)  # it was idle for too long, or was killed
                 if self._count < self.limit:
                     self._count += 1
                     break
@@ -115,15 +115,14 @@ class Pool:
                     return None
                 self._changed.wait()
         try:
-            return Process()
+            process = Process()
         except BaseException:
-            self._forget()
+            with self._changed:
+                self._count -= 1
+                self._changed.notify()
             raise
-
-    def _forget(self) -> None:
-        with self._changed:
-            self._count -= 1
-            self._changed.notify()
+        self._all.add(process)
+        return process
 
     def _give(self, process: Process) -> None:
         with self._changed:
@@ -131,8 +130,19 @@ class Pool:
             self._changed.notify()
 
     def _discard(self, process: Process) -> None:
+        with self._changed:
+            self._drop(process)
+            self._changed.notify()
+
+    def _drop(self, process: Process) -> None:
+        """With the lock held."""
         process.close()
-        self._forget()
+        self._all.discard(process)
+        self._count -= 1
+
+    def processes(self) -> list[int]:
+        """The numbers of the processes that have greeted: for tests and for `cl-driver status`."""
+        return sorted(process.pid for process in list(self._all) if process.pid)
 
     def start(self, count: int) -> None:
         """Starts processes up to `count` in all, so that they are warm when work comes. Never waits."""
@@ -158,15 +168,14 @@ class Pool:
         """Ends all idle processes; busy ones belong to their builds. inherited: this process is a fork of the
         one that started them, and must only let go of its copies of their sockets."""
         if inherited:
-            for process in self._idle:
+            for process in list(self._all):
                 process.close()
             return
         with self._changed:
             idle, self._idle = self._idle, []
-            self._count -= len(idle)
+            for process in idle:
+                self._drop(process)
             self._changed.notify_all()
-        for process in idle:
-            process.close()
 
 
 class _Run:

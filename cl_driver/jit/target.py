@@ -47,6 +47,11 @@ class Target:
         return ",".join("+" + feature for feature in self.features)
 
     @property
+    def has_fma(self) -> bool:
+        """A fused multiply-add instruction for float and double."""
+        return self.architecture == "aarch64" or "fma" in self.features
+
+    @property
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
         return f"{self.triple} {self.vector_bits} {self.width} {self.feature_string}"

@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 
-from cl_driver.jit import protocol
+from cl_driver.jit import jobs, protocol
 from cl_driver.jit.errors import CompileError
 from cl_driver.spawn import CHILD_DESCRIPTOR
 
@@ -37,21 +37,8 @@ def _watch(sock) -> None:
             _end()
 
 
-def _warm_up() -> None:
-    """Imports what every job needs, while clang or the front end is still busy with the first."""
-    try:
-        from cl_driver.jit import emit, jobs, target
-
-        emit.warm_up(target.host_target())
-        jobs.pipeline.library()
-    except Exception:
-        traceback.print_exc()  # the job that needs it will say it again, in its log
-
-
 def _answer(request: list) -> list:
     try:
-        from cl_driver.jit import jobs
-
         return [protocol.OK, jobs.run(*request)]
     except CompileError as error:
         return [protocol.FAILED, str(error)]
@@ -60,11 +47,15 @@ def _answer(request: list) -> list:
         return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
 
 
-def serve(sock, idle: float) -> None:
-    """Answers requests until the socket closes or nothing came for `idle` seconds."""
+def _is_readable(sock, seconds: float | None) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
-    while poll.poll(idle * 1000 if idle else None):
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
+def serve(sock, idle: float) -> None:
+    """Answers requests until the socket closes or nothing came for `idle` seconds."""
+    while _is_readable(sock, idle or None):
         try:
             request = protocol.receive(sock)
             protocol.send(sock, [protocol.STARTED])
@@ -97,10 +88,10 @@ def main(arguments: list[str]) -> None:
     _greet(sock)
     _limit_memory(memory)
     threading.Thread(target=_watch, args=(sock,), daemon=True).start()
-    threading.Thread(target=_warm_up, daemon=True).start()
+    if not _is_readable(sock, 0):
+        jobs.warm_up()  # nobody waits for this process yet
     serve(sock, idle)
-    # The warm-up thread may be inside LLVM: nothing here needs an orderly end.
-    os._exit(0)
+    os._exit(0)  # nothing here needs an orderly end, and the watcher never ends
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+"""OpenCL C to SPIR-V as a compiler process does it, without importing the stages after it: clang runs while
+they are loaded. cl_driver/pipeline.py has the whole."""
+
+from __future__ import annotations
+
+import os
+
+from cl_driver.device.capabilities import OPENCL_VERSION, extensions, features
+from cl_driver.device.cpu import host_cpu
+from cl_driver.frontend import clang
+from cl_driver.frontend import options as option_parser
+from cl_driver.jit.errors import CompileError
+from cl_driver.jit.target import Target
+
+
+class Context:
+    """What all stages of a build share.
+
+    text: the options as the application gave them; options: the same parsed; settings: {name: text} of those
+    that concern the compiler; folder: where relative include folders start.
+    """
+
+    def __init__(self, target: Target, options: str, settings: dict[str, str], folder: str = "/"):
+        self.target = target
+        self.text = options
+        self.settings = settings
+        self.folder = folder
+        self.options = _parse(options)
+
+    @property
+    def width(self) -> int:
+        """Work-items per vector."""
+        return self.target.width or 1
+
+    def dump(self, name: str, content: str | bytes) -> None:
+        """Leaves what a stage made in the folder of CL_DRIVER_DUMP, if there is one."""
+        folder = self.settings.get("CL_DRIVER_DUMP", "")
+        if not folder:
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+        except OSError:
+            pass  # the build must not fail because nobody can look at it
+
+
+def _parse(options: str):
+    """The options of a build or compilation, or of a link: the API has checked already which of them."""
+    try:
+        return option_parser.parse(options)
+    except option_parser.OptionError as first:
+        try:
+            return option_parser.parse(options, option_parser.LINK)
+        except option_parser.OptionError:
+            raise CompileError(f"options: {first}\n") from first
+
+
+def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
+    """OpenCL C to SPIR-V."""
+    cpu = host_cpu()
+    language = clang.Language(
+        extensions=tuple(extensions(cpu)),
+        features=features(cpu),
+        fma=context.target.has_fma,
+        version=OPENCL_VERSION,
+    )
+    chosen = context.settings.get("CL_DRIVER_CLANG", "")
+    result = clang.compile(source, context.options, headers, language, context.folder, chosen)
+    context.dump("source.cl", source)
+    if result.spirv is not None:
+        context.dump("source.spv", result.spirv)
+    return result
