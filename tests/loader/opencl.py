@@ -13,9 +13,9 @@ import sys
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "native_shim"))
-from gen import headers  # noqa: E402
+from gen import headers
 
-from cl_driver.api.generated import enums as cl  # noqa: E402
+from cl_driver.api.generated import enums as cl
 
 _WORDS_OF_64_BITS = {
     "size_t",
@@ -79,7 +79,7 @@ class OpenCL:
         self.prototypes = headers.read().prototypes
 
     def call(self, name: str, *arguments):
-        """Calls a function. Its status if it returns one, else (handle, status): errcode_ret is not passed."""
+        """Calls a function. Its status if it returns one, else (handle, status): without errcode_ret."""
         prototype = self.prototypes[name]
         function = getattr(self.library, name)
         types = [_ctype(parameter.declaration) for parameter in prototype.parameters]
@@ -121,7 +121,8 @@ class OpenCL:
         assert again.value == size.value
         assert buffer.raw[size.value :] == b"\xa5" * 8, f"{name} wrote past its answer"
         if size.value:
-            # "CL_INVALID_VALUE [...] if size in bytes specified by param_value_size is < size of return type".
+            # "CL_INVALID_VALUE [...] if size in bytes specified by param_value_size is < size of return
+            # type".
             assert self.call(name, *arguments, size.value - 1, buffer, None) == cl.CL_INVALID_VALUE
         return buffer.raw[: size.value]
 

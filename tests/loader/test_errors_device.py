@@ -1,11 +1,11 @@
-"""Error codes and answers of platform, device, sub-device and context calls (API specification, chapter 4)."""
+"""Error codes and answers of platform, device, sub-device and context calls (API specification, 4)."""
 
 import ctypes
 
 import pytest
 
-from cl_driver.api.generated import enums as cl
 from cl_driver.api.device_info import DEVICE_INFO
+from cl_driver.api.generated import enums as cl
 from tests.loader.opencl import Notify
 
 BY_COUNTS, EQUALLY = cl.CL_DEVICE_PARTITION_BY_COUNTS, cl.CL_DEVICE_PARTITION_EQUALLY

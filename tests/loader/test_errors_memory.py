@@ -1,4 +1,4 @@
-"""Error codes and answers of buffers, and of what is absent: images, pipes, samplers (chapters 5.2 to 5.7)."""
+"""Error codes and answers of buffers, and of what is absent: images, pipes, samplers (5.2 to 5.7)."""
 
 import ctypes
 import itertools

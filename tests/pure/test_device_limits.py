@@ -7,7 +7,9 @@ from cl_driver.device.cpu import Cpu
 from cl_driver.device.memory import global_memory_size
 from cl_driver.device.topology import Cache
 
-AVX512 = frozenset("avx512f avx512vl avx512bw avx512dq avx512cd avx2 avx fma f16c sse4_2 pni".split())
+AVX512 = frozenset(
+    ["avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd", "avx2", "avx", "fma", "f16c", "sse4_2", "pni"]
+)
 
 
 def cpu(architecture="x86_64", flags=AVX512):
