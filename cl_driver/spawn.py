@@ -6,6 +6,7 @@ Elsewhere (the runtime process, `cl-driver` commands, tests) posix_spawn does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -15,17 +16,68 @@ from cl_driver import log
 # The descriptor of the child's end of the socket.
 CHILD_DESCRIPTOR = 3
 
+
+class Descriptor:
+    """A file descriptor, and what it refers to: hosts close descriptors that they do not know, and then the
+    number may stand for a file of theirs."""
+
+    def __init__(self, number: int):
+        self.number = number
+        status = os.fstat(number)
+        self._identity = status.st_dev, status.st_ino
+
+    def is_ours(self) -> bool:
+        """Whether it still refers to what it did."""
+        try:
+            status = os.fstat(self.number)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity
+
+    def close(self) -> None:
+        """Closes it, unless somebody else has. May be called again."""
+        if self.number >= 0 and self.is_ours():
+            os.close(self.number)
+        self.number = -1
+
+
+class Connection(socket.socket):
+    """A socket that is only closed if it is still the one that it was."""
+
+    _descriptor = None
+
+    def __init__(self, descriptor: int):
+        super().__init__(fileno=descriptor)
+        self._descriptor = Descriptor(descriptor)
+
+    def is_ours(self) -> bool:
+        """Whether the descriptor still refers to this socket."""
+        return self._descriptor is not None and self.fileno() >= 0 and self._descriptor.is_ours()
+
+    def close(self) -> None:
+        """As socket.close; leaves alone what the host has opened under this number meanwhile."""
+        if self.is_ours():
+            super().close()
+        else:
+            self.detach()
+
+    def __del__(self):
+        # A host's Python that ends has taken `os` apart by now, and would print of it.
+        with contextlib.suppress(Exception):
+            self.close()
+
+
 _native = None
 _children: list[int] = []
 
 
 def use(function) -> None:
-    """Makes spawn() call function(argv, environment) -> socket instead of posix_spawn."""
+    """Makes spawn() call function(argv, environment) -> descriptor instead of posix_spawn."""
     global _native
     _native = function
 
 
-def spawn(argv: list[str], environment: dict[str, str] | None = None) -> socket.socket:
+def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connection:
     """Starts argv[0] (an absolute path) and returns this end of a stream socket to it.
 
     The child has its end as descriptor 3 and no other but 0 to 2, which are /dev/null (2 is kept while
@@ -35,7 +87,7 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> socket.
     """
     variables = dict(os.environ) if environment is None else environment
     if _native is not None:
-        return _native(argv, variables)
+        return Connection(_native(argv, variables))
     ours, theirs = socket.socketpair()
     with theirs:
         # Python's own descriptors all close on exec; what is not listed here does not reach the child.
@@ -57,7 +109,7 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> socket.
             raise
     _children[:] = [child for child in _children if not _ended(child)]
     _children.append(pid)
-    return ours
+    return Connection(ours.detach())
 
 
 def _ended(pid: int) -> bool:

@@ -30,7 +30,7 @@ def register(ffi, lib) -> None:
         answer = serve(ffi.buffer(request, size)[:])
         return lib.cld_embed_answer(reply, ffi.from_buffer(answer), len(answer))
 
-    def native_spawn(argv: list[str], environment: dict[str, str]) -> socket.socket:
+    def native_spawn(argv: list[str], environment: dict[str, str]) -> int:
         def strings(texts):
             kept = [ffi.new("char[]", os.fsencode(text)) for text in texts]
             return ffi.new("char *[]", [*kept, ffi.NULL]), kept
@@ -41,7 +41,7 @@ def register(ffi, lib) -> None:
         del kept_arguments, kept_variables
         if descriptor < 0:
             raise OSError(-descriptor, os.strerror(-descriptor), argv[0])
-        return socket.socket(fileno=descriptor)
+        return descriptor
 
     _callback = cld_embed_serve
     spawn.use(native_spawn)

@@ -46,12 +46,12 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 class Process:
-    """One compiler process. sock: to it; pid, and errors, the descriptor of the file that is its stderr: both
+    """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
     known when it has sent them, which it does first; started: whether it has begun the request."""
 
     def __init__(self):
         limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
-        self.pid, self.errors = 0, -1
+        self.pid, self.errors = 0, None
         try:
             self.sock = spawn.spawn(command("cl_driver.jit.worker", *map(str, limits)))
         except OSError as error:
@@ -66,8 +66,9 @@ class Process:
 
     def receive(self) -> list | None:
         """The answer, or None when the process has only said that it began."""
-        if self.errors < 0:
-            self.pid, self.errors = protocol.receive_hello(self.sock)
+        if self.errors is None:
+            self.pid, descriptor = protocol.receive_hello(self.sock)
+            self.errors = spawn.Descriptor(descriptor)
         answer = protocol.receive(self.sock)
         if answer[0] == protocol.STARTED:
             self.started = True
@@ -77,16 +78,16 @@ class Process:
     def close(self) -> None:
         """The process ends when it sees this, whatever it is doing."""
         self.sock.close()
-        if self.errors >= 0:
-            os.close(self.errors)
-            self.errors = -1
+        if self.errors is not None:
+            self.errors.close()
+            self.errors = None
 
     def last_words(self) -> str:
         """The end of what it wrote to stderr: LLVM says there why it gives up."""
-        if self.errors < 0:
+        if self.errors is None or not self.errors.is_ours():
             return ""
-        start = max(0, os.fstat(self.errors).st_size - _LAST_WORDS)
-        return os.pread(self.errors, _LAST_WORDS, start).decode("utf-8", "replace").strip()
+        start = max(0, os.fstat(self.errors.number).st_size - _LAST_WORDS)
+        return os.pread(self.errors.number, _LAST_WORDS, start).decode("utf-8", "replace").strip()
 
 
 class Pool:
@@ -105,7 +106,7 @@ class Pool:
             while True:
                 while self._idle:
                     process = self._idle.pop()
-                    if not protocol.is_closed(process.sock):
+                    if process.sock.is_ours() and not protocol.is_closed(process.sock):
                         return process
                     self._drop(process)  # it was idle for too long, or was killed
                 if self._count < self.limit:

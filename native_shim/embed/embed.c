@@ -3,6 +3,7 @@
  * symbols are those of the Python that is in the process, or that guest.c opened. */
 #include <Python.h>
 
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -67,6 +68,13 @@ static int initialise(const struct cld_embed_config *embed) {
         embed->log(status.err_msg ? status.err_msg : "Python cannot be initialised");
         return -1;
     }
+    /* The first import of _signal takes SIGINT whatever the configuration says. Later ones find it imported. */
+    struct sigaction interrupt;
+    sigaction(SIGINT, NULL, &interrupt);
+    PyObject *module = PyImport_ImportModule("_signal");
+    sigaction(SIGINT, &interrupt, NULL);
+    Py_XDECREF(module);
+    PyErr_Clear();
     PyEval_SaveThread();
     return 0;
 }

@@ -38,7 +38,7 @@ static bool set(const char *key, const char *value) {
 }
 
 static bool parse(FILE *file) {
-    char line[8192];
+    static char line[8192]; /* under once; threads of hosts may have small stacks */
     bool good = true;
     while (good && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;

@@ -38,7 +38,7 @@ cl_device_type cld_device_type(void) {
 /* CPUs' worth of time that one cgroup may use, or 0 where it sets no limit. cgroup v2's cpu.max holds
  * "quota period" or "max period". */
 static uint32_t cgroup_limit(const char *folder) {
-    char path[4096];
+    static char path[4096]; /* under device_once; threads of hosts may have small stacks */
     if (snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder) >= (int)sizeof path)
         return 0;
     FILE *file = fopen(path, "re");
@@ -54,7 +54,7 @@ static uint32_t cgroup_limit(const char *folder) {
 
 /* The tightest limit of this process's cgroup and those around it. */
 static uint32_t cpu_limit(void) {
-    char line[4096];
+    static char line[4096];
     uint32_t limit = 0;
     FILE *file = fopen("/proc/self/cgroup", "re");
     if (!file)

@@ -64,7 +64,6 @@ int main(void) {
     platform_info(platform);
     device_ids(platform);
     CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clGetKernelSubGroupInfoKHR"));
-    CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clCreateSubDevicesEXT"));
     CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clCreateProgramWithILKHR"));
     CHECK(!clGetExtensionFunctionAddressForPlatform(platform, "clNoSuchFunctionKHR"));
     CHECK(!clGetExtensionFunctionAddressForPlatform(platform, "clCreateFromGLBufferKHR"));

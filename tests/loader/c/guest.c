@@ -1,0 +1,377 @@
+/* The driver as a guest: what it may not do to the program that loads it. Usage: guest SCENE [arguments] */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fenv.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+
+enum { COUNT = 1000 };
+
+static cl_device_id device;
+static cl_context context;
+static cl_command_queue queue;
+static cl_kernel kernel;
+static cl_mem buffer;
+
+/* A program of its own for every number, so that no cache knows it twice in a run. */
+static cl_kernel build(int number) {
+    char source[256];
+    snprintf(source, sizeof source,
+             "kernel void add(global int *a, int n) { a[get_global_id(0)] += n + %d; }\n", number);
+    return make_kernel(context, device, source, "add");
+}
+
+static void set_up(void) {
+    device = the_device();
+    context = make_context(device);
+    queue = make_queue(context, device, 0);
+    cl_int status;
+    buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, COUNT * sizeof(int), NULL, &status);
+    OK(status);
+    kernel = build(0);
+}
+
+/* Runs the kernel, and sees whether it did. */
+static void run(cl_kernel with, int number) {
+    int values[COUNT], n = 5;
+    size_t global = COUNT;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i;
+    OK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL));
+    OK(clSetKernelArg(with, 0, sizeof buffer, &buffer));
+    OK(clSetKernelArg(with, 1, sizeof n, &n));
+    OK(clEnqueueNDRangeKernel(queue, with, 1, NULL, &global, NULL, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof values, values, 0, NULL, NULL));
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(values[i], i + n + number);
+}
+
+/* Everything that a program does, with objects of its own. */
+static void use(int number) {
+    cl_kernel fresh = build(number);
+    run(fresh, number);
+    OK(clReleaseKernel(fresh));
+}
+
+static void tear_down(void) {
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseMemObject(buffer));
+    OK(clReleaseCommandQueue(queue));
+    OK(clReleaseContext(context));
+}
+
+/* Nothing of the process is changed: signals, mask, locale, floating-point mode, folder, environment. */
+static void scene_quiet(void) {
+    struct sigaction before[65], after;
+    sigset_t mask, mask_after;
+    char folder[4096], folder_after[4096];
+    setlocale(LC_ALL, "C");
+    fesetround(FE_UPWARD);
+    for (int i = 1; i <= 64; i++)
+        if (sigaction(i, NULL, &before[i]))
+            before[i].sa_handler = SIG_ERR;
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    CHECK(getcwd(folder, sizeof folder));
+    char *home = getenv("HOME");
+    umask(027);
+    set_up();
+    run(kernel, 0);
+    use(1);
+    tear_down();
+    for (int i = 1; i <= 64; i++)
+        if (!sigaction(i, NULL, &after))
+            CHECK(after.sa_handler == before[i].sa_handler &&
+                  !((after.sa_flags ^ before[i].sa_flags) & ~0x04000000)); /* glibc sets SA_RESTORER itself */
+    pthread_sigmask(SIG_BLOCK, NULL, &mask_after);
+    CHECK(!memcmp(&mask, &mask_after, sizeof mask));
+    CHECK(!strcmp(setlocale(LC_ALL, NULL), "C"));
+    EXPECT(fegetround(), FE_UPWARD);
+    CHECK(getcwd(folder_after, sizeof folder_after) && !strcmp(folder, folder_after));
+    CHECK(getenv("HOME") == home);
+    EXPECT(umask(0), 027);
+}
+
+static volatile sig_atomic_t children_signalled;
+
+static void on_child(int number) {
+    (void)number;
+    children_signalled = 1;
+}
+
+/* Helper processes are there, and this process sees nothing of them. argv: "subreaper" makes it one. */
+static void scene_children(int subreaper) {
+    signal(SIGCHLD, on_child);
+    if (subreaper)
+        CHECK(!prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+    CHECK(open("/dev/null", O_RDWR) >= 3); /* without close-on-exec: must not reach the helpers */
+    set_up();
+    for (int i = 1; i < 4; i++)
+        use(i);
+    EXPECT(waitpid(-1, NULL, WNOHANG), -1);
+    EXPECT(errno, ECHILD);
+    /* A child of the program's own is what wait finds, and nothing but it. */
+    pid_t own = fork();
+    if (!own)
+        _exit(7);
+    int status;
+    EXPECT(wait(&status), own);
+    EXPECT(WEXITSTATUS(status), 7);
+    EXPECT(wait(&status), -1);
+    children_signalled = 0;
+    printf("ready\n"); /* the test looks at the helpers now */
+    fflush(stdout);
+    char line[16];
+    CHECK(fgets(line, sizeof line, stdin));
+    EXPECT(waitpid(-1, NULL, WNOHANG), -1);
+    CHECK(!children_signalled);
+    if (!strcmp(line, "die\n"))
+        raise(SIGKILL);
+    tear_down();
+}
+
+static void in_child(void (*work)(int), int number) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        alarm(60);
+        work(number);
+        _exit(0);
+    }
+    int status;
+    EXPECT(waitpid(child, &status, 0), child);
+    EXPECT(status, 0);
+}
+
+static void use_all(int number) {
+    run(kernel, 0); /* the parent's objects */
+    use(number);    /* new ones */
+}
+
+static void grandchild(int number) {
+    use_all(number);
+    in_child(use_all, number + 1);
+    use_all(number + 2);
+}
+
+/* A child uses the driver that its parent has used, and the parent goes on. */
+static void scene_fork(int times) {
+    set_up();
+    use(1);
+    for (int i = 0; i < times; i++) {
+        in_child(use_all, 100 + i);
+        run(kernel, 0);
+    }
+    in_child(grandchild, 200);
+    use(2);
+    tear_down();
+}
+
+static void set_up_and_use(int number) {
+    set_up();
+    use(number);
+    tear_down();
+}
+
+/* Fork between the platform list and the first use. */
+static void scene_fork_first(void) {
+    device = the_device();
+    in_child(set_up_and_use, 1);
+    set_up_and_use(2);
+}
+
+static _Atomic int stop;
+
+static void *keep_calling(void *unused) {
+    (void)unused;
+    while (!stop) {
+        cl_int status;
+        const char *source = "kernel void k(void) {}";
+        cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+        OK(status);
+        char text[64];
+        OK(clGetProgramInfo(program, CL_PROGRAM_SOURCE, sizeof text, text, NULL));
+        CHECK(!strcmp(text, source));
+        OK(clReleaseProgram(program));
+    }
+    return NULL;
+}
+
+/* Other threads are in the control plane while this one forks. */
+static void scene_fork_busy(int times) {
+    pthread_t threads[3];
+    set_up();
+    for (int i = 0; i < 3; i++)
+        CHECK(!pthread_create(&threads[i], NULL, keep_calling, NULL));
+    for (int i = 0; i < times; i++)
+        in_child(use_all, i);
+    stop = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    tear_down();
+}
+
+static void *on_small_stack(void *number) {
+    use((int)(intptr_t)number);
+    return NULL;
+}
+
+/* Everything from threads with the smallest stacks that there are. */
+static void scene_small_stack(int kib) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK(!pthread_attr_setstacksize(&attributes, (size_t)kib << 10));
+    set_up();
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        CHECK(!pthread_create(&thread, &attributes, on_small_stack, (void *)(intptr_t)(i + 10)));
+        pthread_join(thread, NULL);
+    }
+    tear_down();
+}
+
+static void *set_up_on_thread(void *unused) {
+    (void)unused;
+    set_up();
+    return NULL;
+}
+
+/* The control plane is started from a thread that ends. */
+static void scene_first_on_thread(int kib) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    CHECK(!pthread_attr_setstacksize(&attributes, (size_t)kib << 10));
+    CHECK(!pthread_create(&thread, &attributes, set_up_on_thread, NULL));
+    pthread_join(thread, NULL);
+    use(3);
+    tear_down();
+}
+
+static void *many(void *number) {
+    for (int i = 0; i < 200; i++) {
+        cl_int status;
+        cl_context own = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+        OK(status);
+        cl_uint devices;
+        OK(clGetContextInfo(own, CL_CONTEXT_NUM_DEVICES, sizeof devices, &devices, NULL));
+        EXPECT(devices, 1);
+        OK(clReleaseContext(own));
+    }
+    return number;
+}
+
+/* Many threads start the control plane and use it at once. */
+static void scene_threads(void) {
+    pthread_t threads[8];
+    device = the_device();
+    for (int i = 0; i < 8; i++)
+        CHECK(!pthread_create(&threads[i], NULL, many, NULL));
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static int release_late;
+
+/* After exit handlers, in the order of static destructors of C++ programs. */
+__attribute__((destructor)) static void late(void) {
+    if (!release_late)
+        return;
+    cl_int type;
+    clGetMemObjectInfo(buffer, CL_MEM_TYPE, sizeof type, &type, NULL);
+    clFinish(queue);
+    tear_down();
+}
+
+/* Ends with kernels running; argv: 0 leaks everything, 1 releases it in a destructor. */
+static void scene_exit(int late_release) {
+    set_up();
+    cl_kernel slow = make_kernel(context, device,
+                                 "kernel void add(global int *a, int n) {\n"
+                                 "    for (int i = 0; i < n; i++) a[get_global_id(0)] += a[i % 1000] * i;\n"
+                                 "}\n",
+                                 "add");
+    int n = late_release ? 1000000 : 1000000000;
+    size_t global = COUNT;
+    OK(clSetKernelArg(slow, 0, sizeof buffer, &buffer));
+    OK(clSetKernelArg(slow, 1, sizeof n, &n));
+    for (int i = 0; i < 3; i++)
+        OK(clEnqueueNDRangeKernel(queue, slow, 1, NULL, &global, NULL, 0, NULL, NULL));
+    OK(clFlush(queue));
+    release_late = late_release;
+}
+
+/* The program closes every descriptor that it does not know, and opens files of its own in their place. */
+static void scene_close_descriptors(void) {
+    set_up();
+    use(1);
+    int first = open("/dev/null", O_RDONLY);
+    for (int i = 3; i < 256; i++)
+        close(i);
+    FILE *files[32];
+    for (int i = 0; i < 32; i++)
+        CHECK(files[i] = tmpfile());
+    (void)first;
+    run(kernel, 0); /* needs no control plane */
+    cl_int status;
+    const char *source = "kernel void k(void) {}";
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    if (program) { /* may fail, cleanly */
+        clBuildProgram(program, 1, &device, "-DOTHER", NULL, NULL);
+        OK(clReleaseProgram(program));
+    }
+    for (int i = 0; i < 32; i++) {
+        struct stat file;
+        CHECK(!fstat(fileno(files[i]), &file) && S_ISREG(file.st_mode));
+        EXPECT(file.st_size, 0);
+    }
+}
+
+/* The standard descriptors are closed when the driver starts. */
+static void scene_no_standard_descriptors(void) {
+    int report = fcntl(2, F_DUPFD_CLOEXEC, 50);
+    close(0), close(1), close(2);
+    set_up();
+    use(1);
+    tear_down();
+    dup2(report, 2);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc >= 2);
+    const char *scene = argv[1];
+    int number = argc > 2 ? atoi(argv[2]) : 0;
+    if (!strcmp(scene, "quiet"))
+        scene_quiet();
+    else if (!strcmp(scene, "children"))
+        scene_children(number);
+    else if (!strcmp(scene, "fork"))
+        scene_fork(number);
+    else if (!strcmp(scene, "fork_first"))
+        scene_fork_first();
+    else if (!strcmp(scene, "fork_busy"))
+        scene_fork_busy(number);
+    else if (!strcmp(scene, "small_stack"))
+        scene_small_stack(number);
+    else if (!strcmp(scene, "first_on_thread"))
+        scene_first_on_thread(number);
+    else if (!strcmp(scene, "threads"))
+        scene_threads();
+    else if (!strcmp(scene, "exit"))
+        scene_exit(number);
+    else if (!strcmp(scene, "close_descriptors"))
+        scene_close_descriptors();
+    else if (!strcmp(scene, "no_standard_descriptors"))
+        scene_no_standard_descriptors();
+    else
+        CHECK(!"a scene");
+    return 0;
+}

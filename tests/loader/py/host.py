@@ -1,0 +1,151 @@
+# -*- coding: utf-8 -*-
+"""A Python program that uses OpenCL through ctypes alone; runs in every Python since 2.7.
+
+Usage: host.py LIBOPENCL SCENE [TIMES]
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+
+COUNT = 1000
+
+
+class Host(object):
+    """A context, a queue, a buffer and a kernel."""
+
+    def __init__(self, cl):
+        self.cl = cl
+        for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateProgramWithSource",
+                     "clCreateKernel"):
+            getattr(cl, name).restype = ctypes.c_void_p
+        platform, device = ctypes.c_void_p(), ctypes.c_void_p()
+        self.ok(cl.clGetPlatformIDs(1, ctypes.byref(platform), None))
+        self.ok(cl.clGetDeviceIDs(platform, ctypes.c_ulong(1), 1, ctypes.byref(device), None))
+        self.device = device
+        self.context = self.made(cl.clCreateContext, None, 1, ctypes.byref(device), None, None)
+        self.queue = self.made(cl.clCreateCommandQueue, self.context, device, ctypes.c_ulong(0))
+        self.buffer = self.made(cl.clCreateBuffer, self.context, ctypes.c_ulong(1), ctypes.c_size_t(4 * COUNT), None)
+        self.kernel = self.build(0)
+
+    def ok(self, status):
+        if status != 0:
+            raise RuntimeError("OpenCL error %d" % status)
+
+    def made(self, function, *arguments):
+        status = ctypes.c_int()
+        handle = function(*(arguments + (ctypes.byref(status),)))
+        self.ok(status.value)
+        return ctypes.c_void_p(handle)
+
+    def build(self, number):
+        text = "kernel void add(global int *a, int n) { a[get_global_id(0)] += n + %d; }" % number
+        source = ctypes.c_char_p(text.encode("ascii"))
+        program = self.made(self.cl.clCreateProgramWithSource, self.context, 1, ctypes.byref(source), None)
+        self.ok(self.cl.clBuildProgram(program, 1, ctypes.byref(self.device), b"", None, None))
+        kernel = self.made(self.cl.clCreateKernel, program, b"add")
+        self.ok(self.cl.clReleaseProgram(program))
+        return kernel
+
+    def run(self, kernel, number, check=True):
+        values = (ctypes.c_int * COUNT)(*range(COUNT))
+        size, n = ctypes.c_size_t(4 * COUNT), ctypes.c_int(5)
+        cl = self.cl
+        zero = ctypes.c_size_t(0)
+        self.ok(cl.clEnqueueWriteBuffer(self.queue, self.buffer, 1, zero, size, values, 0, None, None))
+        self.ok(cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(ctypes.sizeof(ctypes.c_void_p)), ctypes.byref(self.buffer)))
+        self.ok(cl.clSetKernelArg(kernel, 1, ctypes.c_size_t(4), ctypes.byref(n)))
+        width = ctypes.c_size_t(COUNT)
+        self.ok(cl.clEnqueueNDRangeKernel(self.queue, kernel, 1, None, ctypes.byref(width), None, 0, None, None))
+        self.ok(cl.clEnqueueReadBuffer(self.queue, self.buffer, 1, zero, size, values, 0, None, None))
+        if check and list(values) != [i + 5 + number for i in range(COUNT)]:
+            raise RuntimeError("wrong values")
+
+    def use(self, number):
+        kernel = self.build(number)
+        self.run(kernel, number)
+        self.ok(self.cl.clReleaseKernel(kernel))
+
+
+class Releases(object):
+    """Releases when Python tears its modules down."""
+
+    def __init__(self, host):
+        self.host, self.cl = host, host.cl
+
+    def __del__(self):
+        self.cl.clReleaseKernel(self.host.kernel)
+        self.cl.clReleaseMemObject(self.host.buffer)
+        self.cl.clReleaseCommandQueue(self.host.queue)
+        self.cl.clReleaseContext(self.host.context)
+
+
+def scene_use(host, times):
+    for i in range(times):
+        host.use(i)
+
+
+def scene_fork(host, times):
+    host.use(1)
+    for i in range(times):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            host.run(host.kernel, 0)
+            host.use(100 + i)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] != 0:
+            raise RuntimeError("the child failed")
+        host.run(host.kernel, 0)
+
+
+def scene_threads(host, times):
+    failed = []
+
+    def work(number):
+        try:
+            for i in range(times):
+                host.build(1000 * number + i)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def scene_leak(host, times):
+    """Ends with handles alive, released while Python goes."""
+    global late
+    late = Releases(host)
+    late.itself = late
+
+
+def scene_clean(host, times):
+    """What the host's Python has of its own is as it was."""
+    path, handler = list(sys.path), signal.getsignal(signal.SIGINT)
+    meta, hooks = list(sys.meta_path), list(sys.path_hooks)
+    host.use(1)
+    assert sys.path == path and signal.getsignal(signal.SIGINT) == handler
+    assert sys.meta_path == meta and sys.path_hooks == hooks
+    assert "numpy" not in sys.modules and "llvmlite" not in sys.modules
+
+
+def main():
+    library, scene = sys.argv[1:3]
+    times = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    # PyDLL keeps the GIL during calls, as C extensions do that do not bother to release it.
+    load = ctypes.PyDLL if scene.endswith("_gil") else ctypes.CDLL
+    before = list(sys.path)
+    host = Host(load(library))
+    assert sys.path == before
+    globals()["scene_" + scene.replace("_gil", "")](host, times)
+
+
+main()

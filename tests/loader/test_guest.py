@@ -1,0 +1,183 @@
+"""The driver in somebody else's process: FACTS of embedding, fork, exit, helpers, small stacks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+
+def test_changes_nothing_of_the_process_and_prints_nothing(run_client):
+    done = run_client("guest", "quiet")
+    assert done.stdout == done.stderr == ""
+
+
+def test_surroundings_that_break_other_pythons(run_client, tmp_path):
+    """Variables for the host's own Python, and modules that would run in ours."""
+    for name in ("sitecustomize.py", "usercustomize.py", "struct.py", "socket.py", "cffi.py"):
+        (tmp_path / name).write_text("import os\nos.write(2, b'imported')\nos._exit(3)\n")
+    env = {
+        "PYTHONHOME": "/nonexistent",
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONSTARTUP": str(tmp_path / "struct.py"),
+        "PYTHONINSPECT": "1",
+        "PYTHONVERBOSE": "1",
+        "PYTHONWARNINGS": "error",
+        "PYTHONIOENCODING": "nonsense",
+        "PYTHONNOUSERSITE": "",
+        "VIRTUAL_ENV": str(tmp_path),
+        "LC_ALL": "xx_XX.nonsense",
+        "PATH": "/usr/bin:/bin",
+        "HOME": None,
+    }
+    done = run_client("guest", "quiet", env=env)
+    assert done.stdout == done.stderr == ""
+
+
+def test_working_folder_full_of_modules(client, variables, tmp_path):
+    (tmp_path / "struct.py").write_text("import os\nos._exit(3)\n")
+    subprocess.run([str(client("guest")), "quiet"], cwd=tmp_path, env=variables, check=True, timeout=60)
+
+
+def test_fork(run_client):
+    run_client("guest", "fork", 20, timeout=120)
+
+
+def test_fork_before_the_first_use(run_client):
+    run_client("guest", "fork_first")
+
+
+def test_fork_while_other_threads_are_in_the_control_plane(run_client):
+    run_client("guest", "fork_busy", 20, timeout=120)
+
+
+@pytest.mark.parametrize("kib", [16, 64, 256])
+def test_small_stacks(run_client, kib):
+    run_client("guest", "small_stack", max(kib, 64))
+    run_client("guest", "first_on_thread", kib)
+
+
+def test_many_threads_at_once(run_client):
+    run_client("guest", "threads")
+
+
+@pytest.mark.parametrize("late_release", [0, 1])
+def test_exit_with_work_in_flight(run_client, late_release):
+    for _ in range(20):
+        done = run_client("guest", "exit", late_release, timeout=30)
+        assert done.stdout == done.stderr == ""
+
+
+def test_the_program_closes_all_descriptors(run_client):
+    done = run_client("guest", "close_descriptors")
+    assert done.stdout == done.stderr == ""
+
+
+def test_standard_descriptors_are_closed(run_client):
+    run_client("guest", "no_standard_descriptors")
+
+
+def marked(mark: str) -> dict[int, str]:
+    """Processes with the mark in their environment: command line by process id."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def gone(mark: str, seconds: float = 10) -> bool:
+    """Whether all marked processes end in time."""
+    end = time.monotonic() + seconds
+    while marked(mark):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+@pytest.fixture
+def host_with_helpers(client, variables):
+    """Starts the scene `children`; yields (process, helpers by id, mark) while the helpers are idle."""
+    started = []
+
+    def start(subreaper: int = 0, **env):
+        mark = f"TEST_MARK={uuid.uuid4().hex}"
+        host = subprocess.Popen(
+            [str(client("guest")), "children", str(subreaper)],
+            env=variables | dict([mark.split("=")]) | env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(host)
+        assert host.stdout.readline() == "ready\n"
+        helpers = {pid: line for pid, line in marked(mark).items() if pid != host.pid}
+        return host, helpers, mark
+
+    yield start
+    for host in started:
+        host.kill()
+        host.wait()
+        host.stdin.close()
+        host.stdout.close()
+
+
+@pytest.mark.parametrize("subreaper", [0, 1])
+def test_helpers_are_invisible(host_with_helpers, subreaper, variables):
+    host, helpers, mark = host_with_helpers(subreaper, CL_DRIVER_CACHE_SIZE="0")
+    assert any("jit.worker" in line for line in helpers.values()), helpers
+    if variables.get("CL_DRIVER_RUNTIME") == "process":
+        assert any("cl_driver.runtime" in line for line in helpers.values())
+    for pid, line in helpers.items():
+        status = status_of(pid)
+        assert os.getsid(pid) != os.getsid(host.pid), line
+        assert int(status["SigBlk"], 16) == 0 or "guest" in line, line
+        descriptors = {int(p.name): os.readlink(p) for p in Path(f"/proc/{pid}/fd").iterdir()}
+        assert [d for d, name in descriptors.items() if d > 3 and name == "/dev/null"] == [], line
+        if not subreaper:
+            assert int(status["PPid"]) != host.pid, line
+    host.stdin.write("end\n")
+    host.stdin.flush()
+    assert host.wait(timeout=20) == 0
+    assert gone(mark)
+
+
+@pytest.mark.parametrize("subreaper", [0, 1])
+def test_helpers_go_when_the_host_is_killed(host_with_helpers, subreaper):
+    host, helpers, mark = host_with_helpers(subreaper, CL_DRIVER_CACHE_SIZE="0")
+    assert helpers
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    assert gone(mark)
+
+
+def test_interrupt_reaches_the_host_alone(host_with_helpers):
+    """Ctrl-C goes to the terminal's process group: the helpers are not in it."""
+    host, helpers, _ = host_with_helpers(CL_DRIVER_CACHE_SIZE="0")
+    assert all(os.getpgid(pid) != os.getpgid(host.pid) for pid in helpers)
+
+
+def test_runtime_process_that_is_killed(host_with_helpers, variables):
+    """What it knew is lost, which calls say; the program goes on, and ends."""
+    host, helpers, mark = host_with_helpers(CL_DRIVER_RUNTIME="process", CL_DRIVER_CACHE_SIZE="0")
+    for pid, line in helpers.items():
+        if "cl_driver.runtime" in line:
+            os.kill(pid, signal.SIGKILL)
+    host.stdin.write("end\n")
+    host.stdin.flush()
+    assert host.wait(timeout=20) == 0
+    assert gone(mark)

@@ -1,0 +1,84 @@
+"""Hosts that are Pythons: the one that the driver was built for, and every other one of this machine."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOST = Path(__file__).parent / "py" / "host.py"
+
+
+@functools.cache
+def interpreters() -> dict[str, str]:
+    """Version: an interpreter of it, of the folders where this machine keeps them."""
+    patterns = ("/usr/bin/python[23]*", "/usr/local/bin/python[23]*", "~/.pyenv/versions/*/bin/python", "/opt/python/*/bin/python")
+    found = {"%d.%d.%d" % sys.version_info[:3]: sys.executable}
+    for pattern in patterns:
+        for path in sorted(glob.glob(os.path.expanduser(pattern))):
+            if not re.search(r"python[\d.]*$", path) or not os.access(path, os.X_OK):
+                continue
+            code = "import sys, ctypes; print('%d.%d.%d' % sys.version_info[:3])"
+            done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                found.setdefault(done.stdout.strip(), path)
+    return found
+
+
+OURS = "%d.%d" % sys.version_info[:2]
+SAME = [v for v in interpreters() if v.rsplit(".", 1)[0] == OURS]
+
+
+@pytest.fixture
+def run_python(ocl_icd, variables):
+    """run_python(version, scene, times): returns the finished process, which succeeded and printed nothing."""
+
+    def run(version: str, scene: str, times: int = 3, **env: str) -> subprocess.CompletedProcess:
+        command = [interpreters()[version], str(HOST), str(ocl_icd), scene, str(times)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False, env=variables | env
+        )
+        assert done.returncode == 0, f"{version} {scene}: {done.returncode}\n{done.stderr}"
+        if not env:
+            assert done.stdout == done.stderr == ""
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("scene", ["use", "fork", "threads", "leak", "clean", "use_gil", "threads_gil", "fork_gil"])
+@pytest.mark.parametrize("version", sorted(interpreters()))
+def test_host(run_python, version, scene):
+    run_python(version, scene)
+
+
+@pytest.mark.parametrize("version", sorted(interpreters()))
+def test_which_python_serves(run_python, variables, version):
+    """The same version is joined; any other gets a runtime process."""
+    done = run_python(version, "use", CL_DRIVER_LOG="calls")
+    joined = version in SAME and variables.get("CL_DRIVER_RUNTIME") != "process"
+    assert f"Python is {'the host' if joined else 'a process'}" in done.stderr
+
+
+@pytest.mark.parametrize("version", [SAME[0], next(v for v in sorted(interpreters(), reverse=True) if v not in SAME)])
+def test_twenty_times(run_python, version):
+    for _ in range(20):
+        run_python(version, "leak")
+        run_python(version, "fork", 1)
+
+
+def test_embedding_may_be_insisted_on(ocl_icd, variables):
+    """In a Python of another version `embedded` cannot be had: calls fail, and say why in the log."""
+    version = next(v for v in sorted(interpreters(), reverse=True) if v not in SAME)
+    command = [interpreters()[version], str(HOST), str(ocl_icd), "use"]
+    env = variables | {"CL_DRIVER_RUNTIME": "embedded", "CL_DRIVER_LOG": "errors"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert done.returncode == 1
+    assert "OpenCL error -6" in done.stderr
+    assert "cannot be joined" in done.stderr
