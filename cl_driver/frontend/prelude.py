@@ -5,6 +5,8 @@ that it chooses by the signedness of T: convert_int(char) extends with zeros, co
 its operand as signed. The macros here make them casts, clamps, and those calls that come out right. For
 convert_double* and convert_half* it makes calls to functions; the ones to double that are exact, or round to
 nearest, become casts too.
+
+vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _COMMON = """\
 #define __cld_is_wide(x) (sizeof(__cld_class(x)) >= 8)
 """
 
+VLOADA_HALF3 = b"#define vloada_half3(offset, p) (vloada_half4(offset, p).xyz)\n"
+
 
 def needed(texts: list[bytes]) -> bytes:
     """The prelude for a program of these texts: its source and headers."""
@@ -37,14 +41,15 @@ def needed(texts: list[bytes]) -> bytes:
         # A name may also be pasted together, or come from a file that is included.
         if b"##" in text or b"include" in text:
             if b"convert_" in text or b"include" in text:
-                return _everything()
+                return VLOADA_HALF3 + _everything()
         elif b"convert_" in text:
             names.update(re.findall(rb"\bconvert_\w+", text))
+    aligned = VLOADA_HALF3 if any(b"vloada_half3" in text or b"include" in text for text in texts) else b""
     if not names:
-        return b""
+        return aligned
     macros = _macros()
     used = b"".join(macros[name] for name in sorted(names) if name in macros)
-    return _declarations() + used if used else b""
+    return aligned + (_declarations() + used if used else b"")
 
 
 @cache

@@ -6,13 +6,16 @@ Builds the structures of native_shim/include/kernel_abi.h by hand, with numpy ar
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import struct
 import subprocess
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from cl_driver.builtins import build
 from cl_driver.codegen import abi
 from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.kernel import emit
@@ -22,6 +25,7 @@ from cl_driver.frontend import clang
 from cl_driver.frontend.options import parse
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
+from cl_driver.pipeline import Library
 from cl_driver.spirv.reader import read
 
 _counter = itertools.count()
@@ -52,6 +56,16 @@ def assemble(text: str, version: str = "1.4") -> bytes:
     return done.stdout
 
 
+@functools.cache
+def builtin_library() -> Library:
+    """The builtin library, compiled if its sources changed."""
+    path = Path(__file__).resolve().parents[2] / "build" / "test" / "builtins.spv"
+    newest = max(source.stat().st_mtime for source in build.sources())
+    if not path.exists() or path.stat().st_mtime < newest:
+        build.build(path)
+    return Library(path.read_bytes())
+
+
 class Local:
     """A local-memory argument of so many bytes."""
 
@@ -62,11 +76,10 @@ class Local:
 class Program:
     """A module whose kernels can be run."""
 
-    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = 1, library=None):
+    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = 1):
         self.module = read(data)
         self.options = options or CodegenOptions()
         self.width = width
-        self.library = library
         self.globals_layout = layout_globals(self.module)
         memory = self.globals_layout
         self.globals = _aligned(max(memory.size, 1))
@@ -83,7 +96,7 @@ class Program:
         """The KernelCode of a kernel."""
         entry = next(p for p in self.module.entry_points if p.name == name)
         planned = plan(self.module, entry, PlanOptions(width=self.width, verify=True))
-        return emit(planned, self.options, self.library, self.globals_layout)
+        return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):
         """(KernelCode, callable) of a kernel."""
