@@ -126,9 +126,14 @@ def constant_offset(value) -> tuple[Variable | None, int]:
         indices = list(operands[1:])
         if op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
             offset += _signed(indices.pop(0)) * size_of(type_)
+        distance = 0
         for index in indices:
             type_, distance = step_into(type_, _signed(index))
             offset += distance
+        if indices and type_ is not value.type.element:
+            # clang-22 writes `table + 2` as a step of 8 chars, but on the array of int that table is: the
+            # chain does not lead to its own result's type, whose size is what the last index counts.
+            offset += _signed(indices[-1]) * size_of(value.type.element) - distance
         return base, offset
     raise CodegenError(f"Op{op.name} in an initialiser")
 

@@ -1,0 +1,131 @@
+"""Whatever device/capabilities.py claims, a kernel that uses it runs and computes what it should."""
+
+import ctypes
+
+import pytest
+
+from cl_driver.api.generated import enums as cl
+from cl_driver.device import capabilities
+from cl_driver.device.cpu import host_cpu
+
+# Capability: (options, body of a kernel of 8 work-items in groups of 4, expected out[0..7]). `out` is a global
+# long buffer of 8 zeros, `i` the global id. What stands before "//kernel" is at program scope.
+CL3 = "-cl-std=CL3.0"
+RUNS = {
+    "byte_addressable_store": ("", "((global uchar *)out)[8 * i + 1] = i;", [i << 8 for i in range(8)]),
+    "int32_atomics": (
+        "",
+        "local int sum; if (get_local_id(0) == 0) sum = 0; barrier(CLK_LOCAL_MEM_FENCE); atomic_add(&sum, 2);"
+        "atomic_max((global int *)out, 5 * i); barrier(CLK_LOCAL_MEM_FENCE); if (i == 7) out[1] = sum;",
+        [35, 8, 0, 0, 0, 0, 0, 0],
+    ),
+    "int64_atomics": (
+        "",
+        "atom_add(out, 1L << 33); atom_min(out + 1, (long)-i);",
+        [8 << 33, -7, 0, 0, 0, 0, 0, 0],
+    ),
+    "int64": (CL3, "out[i] = ((long)i << 40) * 3;", [(i << 40) * 3 for i in range(8)]),
+    "fp64": ("", "out[i] = (long)(sqrt(4.0 * i * i) * 1e10);", [2 * i * 10**10 for i in range(8)]),
+    "atomic_orders_and_scopes": (
+        CL3,
+        "global atomic_int *a = (global atomic_int *)out;"
+        "atomic_fetch_add_explicit(a, 1, memory_order_seq_cst, memory_scope_all_svm_devices);"
+        "atomic_fetch_add_explicit(a + 2, 2, memory_order_acq_rel, memory_scope_device);"
+        "atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_devices);",
+        [8, 16, 0, 0, 0, 0, 0, 0],
+    ),
+    "generic_address_space": (
+        CL3,
+        "int get(int *p) { return *p; } //kernel\n"
+        "local int shared[4]; int own = 3; shared[get_local_id(0)] = i; out[i] = 100 * get(&own) +"
+        "get(shared + get_local_id(0)) + 1000 * (to_local(&shared[0]) != 0);",
+        [1300 + i for i in range(8)],
+    ),
+    "program_scope_global_variables": (
+        CL3,
+        "global int table[4] = {1, 2, 3, 4}; global int *pointer = table + 2; //kernel\n"
+        "out[i] = table[i & 3] * 10 + *pointer;",
+        [10 * (i % 4 + 1) + 3 for i in range(8)],
+    ),
+    "work_group_collective_functions": (
+        CL3,
+        "int sum = work_group_reduce_add(i), scan = work_group_scan_exclusive_add(1);"
+        "out[i] = 1000 * sum + 100 * scan + 10 * work_group_any(i == 5) + work_group_broadcast(i, 1) % 10;",
+        [6000 + 100 * i + 1 for i in range(4)] + [22000 + 100 * (i - 4) + 15 for i in range(4, 8)],
+    ),
+    "extended_bit_ops": (
+        "",
+        "out[i] = bit_reverse((uint)i) + bitfield_insert(0u, (uint)i, 4, 3) + bitfield_extract_signed(i, 0, 3);",
+        [
+            int(f"{i:032b}"[::-1], 2) % (1 << 32) + (i << 4) + (i - 8 if i & 4 else i)
+            for i in range(8)
+        ],
+    ),
+    "integer_dot_product": (
+        "",
+        "char4 a = (char4)(i, -1, 2, -3); uchar4 b = (uchar4)(1, 2, 3, i); uint p = 0x01020304;"
+        "out[i] = dot(a, a) * 1000 + dot(b, b) + dot_4x8packed_uu_uint(p, (uint)i) * 100000;",
+        [(i * i + 14) * 1000 + 14 + i * i + 4 * i * 100000 for i in range(8)],
+    ),
+    "expect_assume": (
+        "",
+        "__builtin_assume(i < 100); out[i] = __builtin_expect(i > 3, 1) ? 2 : 1;",
+        [1, 1, 1, 1, 2, 2, 2, 2],
+    ),
+}
+# Rows that are about something else than what a kernel computes, and where they are tested.
+ELSEWHERE = {
+    "kernels": "every kernel",
+    "il_program": "test_il.py",
+    "spirv_no_integer_wrap_decoration": "test_il.py",
+    "spirv_linkonce_odr": "test_il.py",
+    "extended_versioning": "test_errors_device.py",
+    "create_command_queue": "test_icd.py",
+    "suggested_local_work_size": "test_icd.py",
+    "device_uuid": "test_errors_device.py",
+}
+CLAIMED = [row.name for row in capabilities.present(host_cpu())]
+
+
+def test_every_claim_is_tested():
+    assert not [name for name in CLAIMED if name not in RUNS and name not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("name", [name for name in CLAIMED if name in RUNS])
+def test_it_runs(opencl, name):
+    options, text, expected = RUNS[name]
+    before, _, body = text.rpartition("//kernel\n")
+    source = f"{before}\nkernel void k(global long *out) {{ int i = get_global_id(0); {body} }}\n"
+    context, device = opencl.context(), opencl.device()
+    kernel = opencl.kernel(context, source, options=options)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    zeros = (ctypes.c_int64 * 8)()
+    flags = cl.CL_MEM_COPY_HOST_PTR
+    buffer = opencl.make("clCreateBuffer", context, flags, ctypes.sizeof(zeros), zeros)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [8], [4], 0, None, None)
+    result = (ctypes.c_int64 * 8)()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, ctypes.sizeof(result), result, 0, None, None)
+    assert list(result) == expected
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseKernel", kernel),
+        ("clReleaseContext", context),
+    ):
+        opencl.ok(release, handle)
+
+
+def test_extensions_and_features_are_macros(opencl):
+    """Every extension and, for OpenCL C 3.0, every feature is a macro; an absent one is not."""
+    names = opencl.text("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_EXTENSIONS).split()
+    features = capabilities.features(host_cpu())
+    checks = "".join(f"#ifndef {name}\n#error {name} is not defined\n#endif\n" for name in (*names, *features))
+    absent = "".join(
+        f"#ifdef {name}\n#error {name} is defined\n#endif\n"
+        for name in ("cl_khr_fp16", "__opencl_c_images", "__opencl_c_pipes", "__opencl_c_device_enqueue")
+        if name not in (*names, *features)
+    )
+    context = opencl.context()
+    opencl.ok("clReleaseKernel", opencl.kernel(context, f"{checks}{absent}kernel void k() {{}}", options=CL3))
+    opencl.ok("clReleaseContext", context)
