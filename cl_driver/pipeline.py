@@ -19,13 +19,18 @@ from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
 from cl_driver.jit import bundle
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
-from cl_driver.jit.source import Context
+from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
 from cl_driver.spirv import link, reader, reflect, validate
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
+
+__all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
+
+# Bytes of LLVM IR above which the full pipeline would take seconds.
+_LARGE_TEXT = 600_000
 
 
 def codegen_options(context: Context) -> CodegenOptions:
@@ -148,12 +153,21 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, bytes]:
         )
         code = codegen.emit(plan, codegen_options(context), library(), program.globals)
         context.dump(f"{name}.ll", code.text)
-        data = emit.compile_ir(code.text, context.target, "O1" if context.options.opt_disable else "O2")
+        data = emit.compile_ir(code.text, context.target, llvm_passes(context, code))
         context.dump(f"{name}.o", data)
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
     return kernel_info(code, program.reflections[name]), data
+
+
+def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
+    """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
+    if context.options.opt_disable:
+        return "O1"
+    if code.width > 1 or len(code.text) > _LARGE_TEXT:
+        return "short"
+    return "O2"
 
 
 def kernel_info(code: codegen.KernelCode, reflection: reflect.KernelReflection) -> KernelInfo:

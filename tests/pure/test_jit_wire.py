@@ -115,8 +115,7 @@ def make_executable(**changes) -> Executable:
         "kernels": [make_kernel()],
         "objects": [b"\x7fELF"],
         "globals": NO_GLOBALS,
-        "modules": [b"spirv"],
-        "specialisation": [[3, b"\1\0"]],
+        "il": b"spirv",
     }
     return Executable(**(values | changes))
 
