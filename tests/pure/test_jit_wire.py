@@ -151,13 +151,12 @@ def test_fields_must_be_named_and_complete():
     {"kernels": [make_kernel(uses_printf=1)]},
     {"kernels": [make_kernel(name="")]},
     {"objects": ["text"]},
-    {"modules": [3]},
+    {"il": "text"},
     {"globals": Globals(size=4, align=4, image=b"12345", fixups=[])},
     {"globals": Globals(size=8, align=3, image=b"", fixups=[])},
     {"globals": Globals(size=8, align=8, image=b"", fixups=[[1, 0]])},
     {"globals": Globals(size=8, align=8, image=b"", fixups=[[0, 9]])},
     {"globals": Globals(size=8, align=8, image=b"", fixups=[[0]])},
-    {"specialisation": [[1]]},
     {"target": 5},
 ], ids=repr)  # fmt: skip
 def test_what_the_data_plane_could_not_trust_is_refused(changes):
