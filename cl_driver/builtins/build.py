@@ -15,7 +15,8 @@ import tempfile
 SOURCES = pathlib.Path(__file__).parent / "cl"
 CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
 
-# -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic that the passes must undo.
+# -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic. Vectors are the code
+# generator's business.
 OPTIONS = (
     "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O2", "-Wall", "-Wextra", "-Werror",
     "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-mllvm", "-disable-lsr",
@@ -27,7 +28,7 @@ def find_clang() -> str:
     for name in (os.environ.get("CL_DRIVER_CLANG"), *CLANGS):
         if name and (path := shutil.which(name)):
             return path
-    raise FileNotFoundError(f"no clang (looked for {', '.join(CLANGS)}): needed to compile the builtin library")
+    raise FileNotFoundError(f"no clang (looked for {', '.join(CLANGS)}) to compile the builtin library with")
 
 
 def sources() -> list[pathlib.Path]:
@@ -54,7 +55,7 @@ def build(output: pathlib.Path, clang: str | None = None) -> pathlib.Path:
 
 def main() -> None:
     """Command line of the package's build."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--clang")
     arguments = parser.parse_args()

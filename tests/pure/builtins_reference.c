@@ -1,5 +1,6 @@
 // Error of the builtin library, compiled natively, against the C library's long double functions.
-// Compiled twice: T=float SUFFIX=f32 MANTISSA=24 LOWEST=-126, and T=double SUFFIX=f64 MANTISSA=53 LOWEST=-1022.
+// Compiled twice: T=float SUFFIX=f32 MANTISSA=24 LOWEST=-126, and T=double SUFFIX=f64 MANTISSA=53
+// LOWEST=-1022.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <math.h>
@@ -13,16 +14,19 @@
 
 // OpenCL C functions that the library calls and clang does not expand for a host target.
 uint64_t mul_hi_ulong(uint64_t a, uint64_t b) __asm__("_Z6mul_himm");
-uint64_t mul_hi_ulong(uint64_t a, uint64_t b) { return (uint64_t)(((unsigned __int128)a * b) >> 64); }
+uint64_t mul_hi_ulong(uint64_t a, uint64_t b) {
+    return (uint64_t)(((unsigned __int128)a * b) >> 64);
+}
 uint64_t clz_ulong(uint64_t a) __asm__("_Z3clzm");
-uint64_t clz_ulong(uint64_t a) { return a ? (uint64_t)__builtin_clzl(a) : 64; }
+uint64_t clz_ulong(uint64_t a) {
+    return a ? (uint64_t)__builtin_clzl(a) : 64;
+}
 
 typedef long double L;
 static const L pi_ = 3.141592653589793238462643383279502884L;
 
 // Error in units of the last place; infinite where a special result is wrong, its sign included.
-static double ulp_error(T got, L want)
-{
+static double ulp_error(T got, L want) {
     if (isnan(want))
         return isnan(got) ? 0 : INFINITY;
     if (isnan(got))
@@ -40,9 +44,10 @@ static double ulp_error(T got, L want)
     return (double)ldexpl(fabsl(value - want), MANTISSA - 1 - e);
 }
 
-static L reduced_pi(L x) { return remainderl(x, 2); }
-static L ref_sinpi(L x)
-{
+static L reduced_pi(L x) {
+    return remainderl(x, 2);
+}
+static L ref_sinpi(L x) {
     if (isinf(x))
         return NAN;
     if (x == truncl(x))
@@ -52,8 +57,7 @@ static L ref_sinpi(L x)
     L s = a > 0.25L ? cosl(pi_ * (0.5L - a)) : sinl(pi_ * a);
     return copysignl(s, r);
 }
-static L ref_cospi(L x)
-{
+static L ref_cospi(L x) {
     if (isinf(x))
         return NAN;
     L a = fabsl(reduced_pi(x));
@@ -63,8 +67,7 @@ static L ref_cospi(L x)
     L c = r > 0.25L ? sinl(pi_ * (0.5L - r)) : cosl(pi_ * r);
     return a > 0.5L ? -c : c;
 }
-static L ref_tanpi(L x)
-{
+static L ref_tanpi(L x) {
     if (isinf(x))
         return NAN;
     L a = fabsl(reduced_pi(x)), flip = x < 0 || signbit(x) ? -1 : 1;
@@ -79,29 +82,53 @@ static L ref_tanpi(L x)
         return flip * -INFINITY;
     return ref_sinpi(x) / ref_cospi(x);
 }
-static L ref_acospi(L x) { return acosl(x) / pi_; }
-static L ref_asinpi(L x) { return asinl(x) / pi_; }
-static L ref_atanpi(L x) { return atanl(x) / pi_; }
-static L ref_atan2pi(L y, L x) { return atan2l(y, x) / pi_; }
-static L ref_rsqrt(L x) { return 1 / sqrtl(x); }
-static L ref_lgamma(L x) { return x == -INFINITY ? INFINITY : lgammal(x); }
-static L ref_tgamma(L x) { return x == -INFINITY ? NAN : tgammal(x); }
-static L ref_logb(L x) { return logbl(x); }
-static L ref_maxmag(L x, L y) { return fabsl(x) > fabsl(y) ? x : fabsl(y) > fabsl(x) ? y : x > y || isnan(y) ? x : y; }
-static L ref_minmag(L x, L y) { return fabsl(x) < fabsl(y) ? x : fabsl(y) < fabsl(x) ? y : x < y || isnan(y) ? x : y; }
-static L ref_nextafter(L x, L y) { return sizeof(T) == 4 ? nextafterf((float)x, (float)y) : nextafter((double)x, (double)y); }
-static L ref_fdim(L x, L y) { return sizeof(T) == 4 ? fdimf((float)x, (float)y) : fdim((double)x, (double)y); }
-static L ref_powr(L x, L y)
-{
+static L ref_acospi(L x) {
+    return acosl(x) / pi_;
+}
+static L ref_asinpi(L x) {
+    return asinl(x) / pi_;
+}
+static L ref_atanpi(L x) {
+    return atanl(x) / pi_;
+}
+static L ref_atan2pi(L y, L x) {
+    return atan2l(y, x) / pi_;
+}
+static L ref_rsqrt(L x) {
+    return 1 / sqrtl(x);
+}
+static L ref_lgamma(L x) {
+    return x == -INFINITY ? INFINITY : lgammal(x);
+}
+static L ref_tgamma(L x) {
+    return x == -INFINITY ? NAN : tgammal(x);
+}
+static L ref_logb(L x) {
+    return logbl(x);
+}
+static L ref_maxmag(L x, L y) {
+    return fabsl(x) > fabsl(y) ? x : fabsl(y) > fabsl(x) ? y : x > y || isnan(y) ? x : y;
+}
+static L ref_minmag(L x, L y) {
+    return fabsl(x) < fabsl(y) ? x : fabsl(y) < fabsl(x) ? y : x < y || isnan(y) ? x : y;
+}
+static L ref_nextafter(L x, L y) {
+    return sizeof(T) == 4 ? nextafterf((float)x, (float)y) : nextafter((double)x, (double)y);
+}
+static L ref_fdim(L x, L y) {
+    return sizeof(T) == 4 ? fdimf((float)x, (float)y) : fdim((double)x, (double)y);
+}
+static L ref_powr(L x, L y) {
     if (isnan(x) || isnan(y) || x < 0)
         return NAN;
     if ((x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y)))
         return NAN;
     return powl(fabsl(x), y);
 }
-static L ref_pown(L x, int n) { return powl(x, n); }
-static L ref_rootn(L x, int n)
-{
+static L ref_pown(L x, int n) {
+    return powl(x, n);
+}
+static L ref_rootn(L x, int n) {
     if (n == 0 || isnan(x) || (x < 0 && n % 2 == 0))
         return NAN;
     L result;
@@ -113,58 +140,57 @@ static L ref_rootn(L x, int n)
     }
     return n % 2 ? copysignl(result, x) : result;
 }
-static L ref_ldexp(L x, int n) { return sizeof(T) == 4 ? ldexpf((float)x, n) : ldexp((double)x, n); }
+static L ref_ldexp(L x, int n) {
+    return sizeof(T) == 4 ? ldexpf((float)x, n) : ldexp((double)x, n);
+}
 
-#define UNARY(name, reference)                                                                                         \
-    T LIBRARY(name)(T);                                                                                                \
-    double CHECK(name)(const T *x, const void *unused, long n, long *worst)                                            \
-    {                                                                                                                  \
-        double most = 0;                                                                                               \
-        (void)unused;                                                                                                  \
-        for (long i = 0; i < n; i++) {                                                                                 \
-            double error = ulp_error(LIBRARY(name)(x[i]), reference((L)x[i]));                                         \
-            if (error > most) {                                                                                        \
-                most = error;                                                                                          \
-                *worst = i;                                                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        return most;                                                                                                   \
+#define UNARY(name, reference)                                                                               \
+    T LIBRARY(name)(T);                                                                                      \
+    double CHECK(name)(const T *x, const void *unused, long n, long *worst) {                                \
+        double most = 0;                                                                                     \
+        (void)unused;                                                                                        \
+        for (long i = 0; i < n; i++) {                                                                       \
+            double error = ulp_error(LIBRARY(name)(x[i]), reference((L)x[i]));                               \
+            if (error > most) {                                                                              \
+                most = error;                                                                                \
+                *worst = i;                                                                                  \
+            }                                                                                                \
+        }                                                                                                    \
+        return most;                                                                                         \
     }
 
-#define BINARY(name, reference, U)                                                                                     \
-    T LIBRARY(name)(T, U);                                                                                             \
-    double CHECK(name)(const T *x, const U *y, long n, long *worst)                                                    \
-    {                                                                                                                  \
-        double most = 0;                                                                                               \
-        for (long i = 0; i < n; i++) {                                                                                 \
-            double error = ulp_error(LIBRARY(name)(x[i], y[i]), reference((L)x[i], y[i]));                             \
-            if (error > most) {                                                                                        \
-                most = error;                                                                                          \
-                *worst = i;                                                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        return most;                                                                                                   \
+#define BINARY(name, reference, U)                                                                           \
+    T LIBRARY(name)(T, U);                                                                                   \
+    double CHECK(name)(const T *x, const U *y, long n, long *worst) {                                        \
+        double most = 0;                                                                                     \
+        for (long i = 0; i < n; i++) {                                                                       \
+            double error = ulp_error(LIBRARY(name)(x[i], y[i]), reference((L)x[i], y[i]));                   \
+            if (error > most) {                                                                              \
+                most = error;                                                                                \
+                *worst = i;                                                                                  \
+            }                                                                                                \
+        }                                                                                                    \
+        return most;                                                                                         \
     }
 
 // One result returned, one through a pointer: both must be right.
-#define WITH_RESULT(name, type, condition, reference)                                                                  \
-    T LIBRARY(name)(T, type *);                                                                                        \
-    double CHECK(name)(const T *x, const void *unused, long n, long *worst)                                            \
-    {                                                                                                                  \
-        double most = 0;                                                                                               \
-        (void)unused;                                                                                                  \
-        for (long i = 0; i < n; i++) {                                                                                 \
-            type result;                                                                                               \
-            L a = x[i];                                                                                                \
-            double error = ulp_error(LIBRARY(name)(x[i], &result), reference);                                         \
-            double second = condition;                                                                                 \
-            error = error > second ? error : second;                                                                   \
-            if (error > most) {                                                                                        \
-                most = error;                                                                                          \
-                *worst = i;                                                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        return most;                                                                                                   \
+#define WITH_RESULT(name, type, condition, reference)                                                        \
+    T LIBRARY(name)(T, type *);                                                                              \
+    double CHECK(name)(const T *x, const void *unused, long n, long *worst) {                                \
+        double most = 0;                                                                                     \
+        (void)unused;                                                                                        \
+        for (long i = 0; i < n; i++) {                                                                       \
+            type result;                                                                                     \
+            L a = x[i];                                                                                      \
+            double error = ulp_error(LIBRARY(name)(x[i], &result), reference);                               \
+            double second = condition;                                                                       \
+            error = error > second ? error : second;                                                         \
+            if (error > most) {                                                                              \
+                most = error;                                                                                \
+                *worst = i;                                                                                  \
+            }                                                                                                \
+        }                                                                                                    \
+        return most;                                                                                         \
     }
 
 UNARY(acos, acosl)
@@ -216,28 +242,26 @@ BINARY(ldexp, ref_ldexp, int)
 BINARY(pown, ref_pown, int)
 BINARY(rootn, ref_rootn, int)
 
-static L ref_fract(L x)
-{
+static L ref_fract(L x) {
     if (isinf(x) || x == 0)
         return copysignl(0, x);
     T largest = sizeof(T) == 4 ? 0x1.fffffep-1 : 0x1.fffffffffffffp-1, part = (T)x - (T)floorl(x);
     return part > largest ? largest : part;
 }
-static L ref_modf(L x) { return copysignl(isinf(x) ? 0 : x - truncl(x), x); }
-static L ref_frexp(L x)
-{
+static L ref_modf(L x) {
+    return copysignl(isinf(x) ? 0 : x - truncl(x), x);
+}
+static L ref_frexp(L x) {
     int e;
     return isinf(x) || isnan(x) ? x : frexpl(x, &e);
 }
-static int ref_exponent(L x)
-{
+static int ref_exponent(L x) {
     int e = 0;
     if (!isinf(x) && !isnan(x))
         frexpl(x, &e);
     return e;
 }
-static int ref_sign(L x)
-{
+static int ref_sign(L x) {
     if (x == 0 || (x < 0 && x == floorl(x)))
         return 0;
     int sign = 1;
@@ -252,8 +276,7 @@ WITH_RESULT(frexp, int, (result == ref_exponent(a) ? 0 : INFINITY), ref_frexp(a)
 WITH_RESULT(lgamma_r, int, (isnan(a) || result == ref_sign(a) ? 0 : INFINITY), ref_lgamma(a))
 
 int LIBRARY(ilogb)(T);
-double CHECK(ilogb)(const T *x, const void *unused, long n, long *worst)
-{
+double CHECK(ilogb)(const T *x, const void *unused, long n, long *worst) {
     (void)unused;
     for (long i = 0; i < n; i++) {
         int want = isnan(x[i]) || isinf(x[i]) ? INT_MAX : x[i] == 0 ? INT_MIN : ilogbl(x[i]);
@@ -266,8 +289,7 @@ double CHECK(ilogb)(const T *x, const void *unused, long n, long *worst)
 }
 
 T LIBRARY(remquo)(T, T, int *);
-double CHECK(remquo)(const T *x, const T *y, long n, long *worst)
-{
+double CHECK(remquo)(const T *x, const T *y, long n, long *worst) {
     double most = 0;
     for (long i = 0; i < n; i++) {
         int got, want;
@@ -278,7 +300,8 @@ double CHECK(remquo)(const T *x, const T *y, long n, long *worst)
         if ((got & 7) != (want & 7) || (got && want && (got < 0) != (want < 0)))
             error = INFINITY;
         L wide = fabsl(fmodl(x[i], 128 * (L)y[i])) / fabsl((L)y[i]);
-        if (!isnan(wide) && !isinf(y[i]) && wide - floorl(wide) != 0.5L && ((int)rintl(wide) & 127) != ((got < 0 ? -got : got) & 127))
+        if (!isnan(wide) && !isinf(y[i]) && wide - floorl(wide) != 0.5L &&
+            ((int)rintl(wide) & 127) != ((got < 0 ? -got : got) & 127))
             error = INFINITY;
         if (error > most) {
             most = error;
@@ -290,10 +313,10 @@ double CHECK(remquo)(const T *x, const T *y, long n, long *worst)
 
 // The addend is made of the other arguments, so that cancellation and halfway cases are common.
 T LIBRARY(fma)(T, T, T);
-double CHECK(fma)(const T *x, const T *y, long n, long *worst)
-{
+double CHECK(fma)(const T *x, const T *y, long n, long *worst) {
     for (long i = 0; i < n; i++) {
-        T near = (T)(-(L)x[i] * (L)y[i]), addends[] = {near, near / 2, nextafterl(near, 0), x[n - 1 - i], y[i / 2], 0, -near, x[i]};
+        T near = (T)(-(L)x[i] * (L)y[i]),
+          addends[] = {near, near / 2, nextafterl(near, 0), x[n - 1 - i], y[i / 2], 0, -near, x[i]};
         for (int j = 0; j < 8; j++) {
             T want = sizeof(T) == 4 ? fmaf(x[i], y[i], addends[j]) : fma(x[i], y[i], addends[j]);
             if (ulp_error(LIBRARY(fma)(x[i], y[i], addends[j]), want) > 0) {

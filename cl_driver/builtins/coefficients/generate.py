@@ -18,7 +18,8 @@ def generate(script: pathlib.Path) -> None:
     """Run one Sollya script and store what it prints as cl/poly_<name>.h."""
     command = [os.environ.get("SOLLYA", "sollya"), script.name]
     text = subprocess.run(command, cwd=HERE, check=True, stdout=subprocess.PIPE, text=True).stdout
-    (HERE.parent / "cl" / f"poly_{script.stem}.h").write_text(BANNER.format(script.name) + text.rstrip() + "\n")
+    header = HERE.parent / "cl" / f"poly_{script.stem}.h"
+    header.write_text(BANNER.format(script.name) + text.rstrip() + "\n")
 
 
 if __name__ == "__main__":

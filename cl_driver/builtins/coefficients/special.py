@@ -1,4 +1,4 @@
-"""Writes ../cl/poly_special.h: polynomials of functions that Sollya does not have, by Chebyshev interpolation.
+"""Writes ../cl/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation.
 
 1 / gamma(1 + t) is entire, so low degrees suffice, where gamma itself has a pole close by.
 erfc(x) exp(x^2) (1 + 2 x) stays near 1 on the whole half line; t = (x - 4) / (x + 4).
@@ -27,7 +27,8 @@ def emit(name: str, function, first: str, last: str, terms: int) -> str:
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
     coefficients, error = mpmath.chebyfit(function, interval, terms, error=True)
     lines = [f"/* log2 of the absolute error: {float(mpmath.log(error, 2)):.2f} */"]
-    lines += [f"static inline double poly_{name}(double t)", "{", f"    double p = {float(coefficients[0]).hex()};"]
+    lines += [f"static inline double poly_{name}(double t)", "{"]
+    lines += [f"    double p = {float(coefficients[0]).hex()};"]
     lines += [f"    p = FMA(p, t, {float(c).hex()});" for c in coefficients[1:]]
     return "\n".join([*lines, "    return p;", "}", ""])
 

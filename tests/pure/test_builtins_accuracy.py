@@ -1,0 +1,114 @@
+"""The builtin library's functions, compiled for this machine, are within their bounds of error.
+
+References: the C library's long double functions for all of them (builtins_reference.c), and mpmath for the
+doubles again, so that the reference is checked as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import mpmath
+import numpy as np
+import pytest
+
+from cl_driver.builtins import build
+from cl_driver.codegen import library_names
+
+from . import builtins_accuracy as accuracy
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """{bits: library with its checks}"""
+    return {bits: accuracy.compile_library(tmp_path_factory.mktemp("builtins"), bits) for bits in (32, 64)}
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("name", accuracy.ROWS)
+def test_error_is_within_the_limit(libraries, name, bits):
+    bound, limit = (accuracy.ROWS[name][i] for i in ((0, 2) if bits == 32 else (1, 3)))
+    error, at = accuracy.measure(libraries[bits], name, bits, 40_000, np.random.default_rng(bits))
+    if bound is None:
+        # near the zeros of lgamma between the negative integers there is no relative accuracy
+        assert not np.isinf(error), at
+    else:
+        assert limit <= bound
+        assert error <= limit, at
+
+
+def _pi_times(function):
+    return lambda x: function(mpmath.pi * x)
+
+
+def _over_pi(function):
+    return lambda *x: function(*x) / mpmath.pi
+
+
+MPMATH = {
+    "acos": (mpmath.acos, -1, 1), "acosh": (mpmath.acosh, 1, 50), "acospi": (_over_pi(mpmath.acos), -1, 1),
+    "asin": (mpmath.asin, -1, 1), "asinh": (mpmath.asinh, -5, 5), "asinpi": (_over_pi(mpmath.asin), -1, 1),
+    "atan": (mpmath.atan, -5, 5), "atanh": (mpmath.atanh, -1, 1), "atanpi": (_over_pi(mpmath.atan), -5, 5),
+    "cbrt": (mpmath.cbrt, 0, 100), "cos": (mpmath.cos, -1e6, 1e6), "cosh": (mpmath.cosh, -5, 5),
+    "cospi": (mpmath.cospi, -3, 3), "erf": (mpmath.erf, -4, 4), "erfc": (mpmath.erfc, -3, 26),
+    "exp": (mpmath.exp, -700, 700), "exp2": (lambda x: mpmath.mpf(2) ** x, -1000, 1000),
+    "exp10": (lambda x: mpmath.mpf(10) ** x, -300, 300), "expm1": (mpmath.expm1, -2, 2),
+    "log": (mpmath.log, 0, 5),
+    "log2": (lambda x: mpmath.log(x, 2), 0, 5), "log10": (mpmath.log10, 0, 5), "log1p": (mpmath.log1p, -1, 2),
+    "rsqrt": (lambda x: 1 / mpmath.sqrt(x), 0, 9), "sin": (mpmath.sin, -1e300, 1e300),
+    "sinh": (mpmath.sinh, -3, 3),
+    "sinpi": (mpmath.sinpi, -3, 3), "tan": (mpmath.tan, -100, 100), "tanh": (mpmath.tanh, -3, 3),
+    "tanpi": (_pi_times(mpmath.tan), -1, 1), "tgamma": (mpmath.gamma, -30, 170),
+    "lgamma": (mpmath.loggamma, 0.1, 100),
+}  # fmt: skip
+MPMATH_BINARY = {
+    "atan2": (mpmath.atan2, -5, 5), "atan2pi": (_over_pi(mpmath.atan2), -5, 5),
+    "hypot": (mpmath.hypot, -5, 5),
+    "pow": (mpmath.power, 0, 80), "powr": (mpmath.power, 0, 80),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*MPMATH, *MPMATH_BINARY])
+def test_doubles_agree_with_mpmath(libraries, name):
+    function, low, high = {**MPMATH, **MPMATH_BINARY}[name]
+    operands = 2 if name in MPMATH_BINARY else 1
+    ours = getattr(libraries[64], f"__cld_{name}_f64")
+    ours.restype, ours.argtypes = ctypes.c_double, [ctypes.c_double] * operands
+    limit = accuracy.ROWS[name][3] or 8
+    rng = np.random.default_rng(3)
+    with mpmath.workprec(1200 if high > 1e9 else 160):
+        for x in rng.uniform(low, high, (300, operands)).tolist():
+            want = function(*map(mpmath.mpf, x))
+            ulp = mpmath.mpf(2) ** max(mpmath.frexp(want)[1] - 53, -1074)
+            assert abs(ours(*x) - want) / ulp <= limit, x
+
+
+def test_directed_conversions_of_long(libraries):
+    """convert_double_rtz, _rtp, _rtn of values around multiples of the spacing of doubles."""
+    rng = np.random.default_rng(5)
+    values = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**62 + 1]
+    values += rng.integers(-(2**63), 2**63 - 1, 2000).tolist()
+    for mode, direction in (("rtz", 0), ("rtp", 1), ("rtn", -1)):
+        function = getattr(libraries[64], f"_Z18convert_double_{mode}l")
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_int64]
+        for x in values:
+            toward = direction or (-1 if x > 0 else 1)
+            want = float(x)
+            if (int(want) - x) * toward < 0:
+                want = np.nextafter(want, np.inf * toward)
+            elif (int(want) - x) * toward > 0:
+                before = np.nextafter(want, -np.inf * toward)
+                want = before if (int(before) - x) * toward >= 0 else want
+            assert function(x) == want, (mode, x)
+
+
+def test_module_defines_what_the_code_generator_calls(tmp_path):
+    """Every name is exported, nothing is imported, and the module is valid."""
+    module = build.build(tmp_path / "builtins.spv")
+    subprocess.run(["spirv-val", str(module)], check=True)
+    text = subprocess.run(["spirv-dis", str(module)], check=True, capture_output=True, text=True).stdout
+    linkage = [line.split('"')[1::1] for line in text.splitlines() if "LinkageAttributes" in line]
+    exported = {parts[0] for parts in linkage if parts[1].strip() == "Export"}
+    assert [parts[0] for parts in linkage if parts[1].strip() == "Import"] == []
+    assert set(library_names.all_library_names()) - exported == set()
