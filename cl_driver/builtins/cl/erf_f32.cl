@@ -1,8 +1,7 @@
 /* erf and erfc in single precision. */
 
 /* x + x p(x^2) up to 0.9, then 1 - exp(-p(x)), where an error of the small exponential counts little. */
-float __cld_erf_f32(float x)
-{
+float __cld_erf_f32(float x) {
     float ax = ABS(x);
     float c = ax > 4.0f ? 4.0f : ax;
     float small = FMA(ax, poly_erf_f32(ax * ax), ax);
@@ -16,8 +15,7 @@ float __cld_erf_f32(float x)
 }
 
 /* exp(-x^2) p((|x| - 2) / (|x| + 2)) in double arithmetic, 2 - that for negative x. */
-float __cld_erfc_f32(float x)
-{
+float __cld_erfc_f32(float x) {
     double ax = ABS((double)x);
     ax = ax > 10.1 ? 10.1 : ax;
     double p = poly_erfcx_f32((ax - 2.0) / (ax + 2.0));

@@ -2,8 +2,7 @@
  * erfc(x) = exp(-x^2) p((x - 4) / (x + 4)) / (1 + 2 x) with x^2 as a pair. */
 
 /* erfc(ax) for ax >= 1/2 */
-static inline double erfc_tail_f64(double ax)
-{
+static inline double erfc_tail_f64(double ax) {
     double c = ax > 27.5 ? 27.5 : ax;
     double p = poly_erfcx_f64((c - 4.0) / (c + 4.0)) / FMA(2.0, c, 1.0);
     double low, high = exact_product(c, c, &low);
@@ -14,16 +13,16 @@ static inline double erfc_tail_f64(double ax)
     return scale_f64(e * p, k);
 }
 
-static inline double erf_small_f64(double ax) { return FMA(ax, poly_erf_f64(ax * ax), ax); }
+static inline double erf_small_f64(double ax) {
+    return FMA(ax, poly_erf_f64(ax * ax), ax);
+}
 
-double __cld_erf_f64(double x)
-{
+double __cld_erf_f64(double x) {
     double ax = ABS(x);
     return COPYSIGN(ax < 1.0 ? erf_small_f64(ax) : 1.0 - erfc_tail_f64(ax), x);
 }
 
-double __cld_erfc_f64(double x)
-{
+double __cld_erfc_f64(double x) {
     double ax = ABS(x);
     double tail = erfc_tail_f64(ax);
     double near = 1.0 - COPYSIGN(erf_small_f64(ax), x);

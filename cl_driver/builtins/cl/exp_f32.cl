@@ -1,12 +1,12 @@
 /* exp, exp2, exp10, expm1 in single precision.
  * x = k ln2 + r (Cody and Waite), |r| <= ln2 / 2, polynomial in r, scaled by 2^k in two exact steps so that
- * denormal results are rounded once. Clamping keeps k in range and leaves overflow and NaN to the arithmetic. */
+ * denormal results are rounded once. Clamping keeps k in range and leaves overflow and NaN to the arithmetic.
+ */
 
 #define LN2_HI_F32 0x1.62e8p-1f /* 13 bits: k * LN2_HI is exact */
 #define LN2_LO_F32 -0x1.e8082ep-16f
 
-float __cld_exp_f32(float x)
-{
+float __cld_exp_f32(float x) {
     float c = x > 89.0f ? 89.0f : x;
     c = c < -104.5f ? -104.5f : c;
     float t = FMA(c, 0x1.715476p0f, ROUND_F32);
@@ -18,8 +18,7 @@ float __cld_exp_f32(float x)
     return scale_f32(1.0f + p, k);
 }
 
-float __cld_exp2_f32(float x)
-{
+float __cld_exp2_f32(float x) {
     float c = x > 129.0f ? 129.0f : x;
     c = c < -151.0f ? -151.0f : c;
     float t = c + ROUND_F32;
@@ -28,8 +27,7 @@ float __cld_exp2_f32(float x)
     return scale_f32(FMA(r, poly_exp2_f32(r), 1.0f), k);
 }
 
-float __cld_exp10_f32(float x)
-{
+float __cld_exp10_f32(float x) {
     float c = x > 39.0f ? 39.0f : x;
     c = c < -46.0f ? -46.0f : c;
     float t = FMA(c, 0x1.a934fp1f, ROUND_F32);
@@ -41,8 +39,7 @@ float __cld_exp10_f32(float x)
 }
 
 /* 2^k (1 + p) - 1 = 2 (2^(k-1) p + (2^(k-1) - 1/2)), halved so that k = 128 does not overflow early. */
-float __cld_expm1_f32(float x)
-{
+float __cld_expm1_f32(float x) {
     float c = x > 89.0f ? 89.0f : x;
     c = c < -18.0f ? -18.0f : c;
     float t = FMA(c, 0x1.715476p0f, ROUND_F32);

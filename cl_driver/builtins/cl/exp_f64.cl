@@ -4,16 +4,14 @@
 #define LN2_LO_F64 -0x1.8432a1b0e2634p-43
 
 /* r = x - k ln2 */
-static inline double reduce_exp_f64(double x, __private int *k)
-{
+static inline double reduce_exp_f64(double x, __private int *k) {
     double t = FMA(x, 0x1.71547652b82fep0, ROUND_F64);
     double kf = t - ROUND_F64;
     *k = (int)as_long(t);
     return FMA(kf, -LN2_LO_F64, FMA(kf, -LN2_HI_F64, x));
 }
 
-double __cld_exp_f64(double x)
-{
+double __cld_exp_f64(double x) {
     double c = x > 710.0 ? 710.0 : x;
     c = c < -746.0 ? -746.0 : c;
     int k;
@@ -21,14 +19,12 @@ double __cld_exp_f64(double x)
     return scale_f64(1.0 + FMA(r * r, poly_exp_f64(r), r), k);
 }
 
-double __cld_exp2_f64(double x)
-{
+double __cld_exp2_f64(double x) {
     double c = x > 1025.0 ? 1025.0 : x;
     return exp2_pair(c < -1076.0 ? -1076.0 : c, 0.0);
 }
 
-double __cld_exp10_f64(double x)
-{
+double __cld_exp10_f64(double x) {
     double c = x > 309.0 ? 309.0 : x;
     c = c < -325.0 ? -325.0 : c;
     double t = FMA(c, 0x1.a934f0979a371p1, ROUND_F64);
@@ -39,8 +35,7 @@ double __cld_exp10_f64(double x)
     return scale_f64(1.0 + FMA(r, 0x1.26bb1bbb55516p1, r * poly_exp10_f64(r)), k);
 }
 
-double __cld_expm1_f64(double x)
-{
+double __cld_expm1_f64(double x) {
     double c = x > 710.0 ? 710.0 : x;
     c = c < -40.0 ? -40.0 : c;
     int k;

@@ -1,9 +1,8 @@
 /* Fused multiply-add for CPUs without the instruction. Nothing here may use FMA. */
 
-/* The product is exact in double. The sum is rounded to odd (its last bit set when inexact), so that rounding it again
- * to single precision gives the right result (Boldo and Melquiond, 2008). */
-float __cld_fma_f32(float a, float b, float c)
-{
+/* The product is exact in double. The sum is rounded to odd (its last bit set when inexact), so that rounding
+ * it again to single precision gives the right result (Boldo and Melquiond, 2008). */
+float __cld_fma_f32(float a, float b, float c) {
     double product = (double)a * (double)b, addend = (double)c;
     double sum_low, sum = exact_sum(product, addend, &sum_low);
     ulong bits = as_ulong(sum);
@@ -14,8 +13,7 @@ float __cld_fma_f32(float a, float b, float c)
 }
 
 /* high:low shifted right by n >= 0, the bits lost noted in the last one. */
-static inline void shift_right_sticky(__private ulong *high, __private ulong *low, int n)
-{
+static inline void shift_right_sticky(__private ulong *high, __private ulong *low, int n) {
     ulong h = *high, l = *low;
     bool far = n >= 64;
     ulong lost = far ? l : 0;
@@ -30,8 +28,7 @@ static inline void shift_right_sticky(__private ulong *high, __private ulong *lo
 }
 
 /* mantissa 2^exponent with the mantissa's top bit at 52; zero stays zero with a low exponent. */
-static inline ulong unpack_f64(double x, __private int *exponent)
-{
+static inline ulong unpack_f64(double x, __private int *exponent) {
     ulong bits = as_ulong(x) & 0x7fffffffffffffffUL;
     int e = (int)(bits >> 52);
     ulong fraction = bits & 0xfffffffffffffUL;
@@ -41,8 +38,7 @@ static inline ulong unpack_f64(double x, __private int *exponent)
 }
 
 /* Exact integer arithmetic in 128 bits, rounded once to nearest even. */
-double __cld_fma_f64(double a, double b, double c)
-{
+double __cld_fma_f64(double a, double b, double c) {
     int exponent_a, exponent_b, exponent_c;
     ulong mantissa_a = unpack_f64(a, &exponent_a), mantissa_b = unpack_f64(b, &exponent_b);
     ulong mantissa_c = unpack_f64(c, &exponent_c);

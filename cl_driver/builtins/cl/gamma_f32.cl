@@ -1,9 +1,9 @@
 /* tgamma, lgamma, lgamma_r in single precision, by way of double: x = k + t with |t| <= 1/2 exactly,
- * gamma(x) = gamma(1 + t) times (or over) the product of the exact factors between, 1/gamma(1 + t) = 1 + t p(t). */
+ * gamma(x) = gamma(1 + t) times (or over) the product of the exact factors between, 1/gamma(1 + t) = 1 + t
+ * p(t). */
 
 /* The factors x - 1, ..., x - (k - 1) for k > 1; x, ..., x - k for k < 1. The callers limit |k|. */
-static inline double gamma_product(double t, int k)
-{
+static inline double gamma_product(double t, int k) {
     double product = 1.0;
     int end = k > 0 ? k : 1;
     for (int j = k > 0 ? 1 : k; j < end; j++)
@@ -11,8 +11,7 @@ static inline double gamma_product(double t, int k)
     return product;
 }
 
-float __cld_tgamma_f32(float x)
-{
+float __cld_tgamma_f32(float x) {
     float c = x > 40.0f ? 40.0f : x; /* gamma(40) overflows */
     c = c < -50.0f ? -50.0f + (c - TRUNC(c)) : c;
     double k = (double)RINT(c), t = (double)c - k;
@@ -29,16 +28,15 @@ float __cld_tgamma_f32(float x)
 }
 
 /* log|gamma(x)| for x >= 8: Stirling's series. */
-static inline double stirling_mid(double x)
-{
+static inline double stirling_mid(double x) {
     double y = 1.0 / x, z = y * y;
-    double series = FMA(z, FMA(z, FMA(z, -0x1.38138138138138p-11, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9),
-                        0x1.5555555555555p-4);
+    double series =
+        FMA(z, FMA(z, FMA(z, -0x1.38138138138138p-11, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9),
+            0x1.5555555555555p-4);
     return FMA(x - 0.5, log_mid(x), -x) + FMA(y, series, 0x1.d67f1c864beb5p-1); /* log(2 pi) / 2 */
 }
 
-float __cld_lgamma_r_f32(float x, __private int *sign)
-{
+float __cld_lgamma_r_f32(float x, __private int *sign) {
     double ax = ABS((double)x);
     bool large = ax >= 8.0;
     float c = large ? 1.0f : x;
@@ -62,8 +60,7 @@ float __cld_lgamma_r_f32(float x, __private int *sign)
     return x != x ? x : rounded;
 }
 
-float __cld_lgamma_f32(float x)
-{
+float __cld_lgamma_f32(float x) {
     int sign;
     return __cld_lgamma_r_f32(x, &sign);
 }

@@ -1,9 +1,8 @@
-/* tgamma, lgamma, lgamma_r in double precision: as in gamma_f32.cl for small |x|, with the product in a pair of
- * doubles; Stirling's series in pairs from 16 on; reflection for large negative x. */
+/* tgamma, lgamma, lgamma_r in double precision: as in gamma_f32.cl for small |x|, with the product in a pair
+ * of doubles; Stirling's series in pairs from 16 on; reflection for large negative x. */
 
 /* See gamma_product. */
-static inline double gamma_product_pair(double t, int k, __private double *low)
-{
+static inline double gamma_product_pair(double t, int k, __private double *low) {
     double product = 1.0, rest = 0.0;
     int end = k > 0 ? k : 1;
     for (int j = k > 0 ? 1 : k; j < end; j++) {
@@ -16,23 +15,21 @@ static inline double gamma_product_pair(double t, int k, __private double *low)
 }
 
 /* 1/12 x^-1 - 1/360 x^-3 + ..., x >= 8 */
-static inline double stirling_series_f64(double x)
-{
+static inline double stirling_series_f64(double x) {
     double y = 1.0 / x, z = y * y;
-    double p = -0x1.e4286cb0f5398p-6;   /* -3617 / 122400 */
-    p = FMA(p, z, 0x1.a41a41a41a41ap-8);  /* 1 / 156 */
+    double p = -0x1.e4286cb0f5398p-6;      /* -3617 / 122400 */
+    p = FMA(p, z, 0x1.a41a41a41a41ap-8);   /* 1 / 156 */
     p = FMA(p, z, -0x1.f6ab0d9993c7dp-10); /* -691 / 360360 */
-    p = FMA(p, z, 0x1.b951e2b18ff23p-11); /* 1 / 1188 */
+    p = FMA(p, z, 0x1.b951e2b18ff23p-11);  /* 1 / 1188 */
     p = FMA(p, z, -0x1.3813813813814p-11); /* -1 / 1680 */
-    p = FMA(p, z, 0x1.a01a01a01a01ap-11); /* 1 / 1260 */
-    p = FMA(p, z, -0x1.6c16c16c16c17p-9); /* -1 / 360 */
-    p = FMA(p, z, 0x1.5555555555555p-4);  /* 1 / 12 */
+    p = FMA(p, z, 0x1.a01a01a01a01ap-11);  /* 1 / 1260 */
+    p = FMA(p, z, -0x1.6c16c16c16c17p-9);  /* -1 / 360 */
+    p = FMA(p, z, 0x1.5555555555555p-4);   /* 1 / 12 */
     return y * p;
 }
 
 /* log2(gamma(x)) for x >= 16: (x - 1/2) log2(x) - x log2(e) + log2(2 pi) / 2 + series log2(e) */
-static inline double stirling_pair(double x, __private double *low)
-{
+static inline double stirling_pair(double x, __private double *low) {
     double l_low, l = log2_pair(x, &l_low);
     double p_low, p = pair_product(l, l_low, x - 0.5, 0.0, &p_low);
     double e_low, e = pair_product(x, 0.0, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56, &e_low);
@@ -42,8 +39,7 @@ static inline double stirling_pair(double x, __private double *low)
     return fast_sum(sum, sum_low + d_low, low);
 }
 
-double __cld_tgamma_f64(double x)
-{
+double __cld_tgamma_f64(double x) {
     double ax = ABS(x);
     bool large = ax >= 16.0;
     double c = large ? 1.0 : x;
@@ -61,8 +57,8 @@ double __cld_tgamma_f64(double x)
     if (RARELY(large)) {
         double l_low, l = stirling_pair(ax > 200.0 ? 200.0 : ax, &l_low);
         double up = exp2_pair(l > 1100.0 ? 1100.0 : l, l_low);
-        /* gamma(x) = -pi / (x sin(pi x) gamma(-x)), the last factor in two halves: it may overflow before the result
-         * vanishes */
+        /* gamma(x) = -pi / (x sin(pi x) gamma(-x)), the last factor in two halves: it may overflow before the
+         * result vanishes */
         double root = exp2_pair(-0.5 * l, -0.5 * l_low);
         double reflected = -3.141592653589793 / (x * __cld_sinpi_f64(x)) * root * root;
         result = x > 0.0 ? up : reflected;
@@ -74,8 +70,7 @@ double __cld_tgamma_f64(double x)
     return x != x ? x : result;
 }
 
-double __cld_lgamma_r_f64(double x, __private int *sign)
-{
+double __cld_lgamma_r_f64(double x, __private int *sign) {
     double ax = ABS(x);
     bool large = ax >= 16.0;
     double c = large ? 1.0 : x;
@@ -102,8 +97,7 @@ double __cld_lgamma_r_f64(double x, __private int *sign)
     return x != x ? x : result;
 }
 
-double __cld_lgamma_f64(double x)
-{
+double __cld_lgamma_f64(double x) {
     int sign;
     return __cld_lgamma_r_f64(x, &sign);
 }

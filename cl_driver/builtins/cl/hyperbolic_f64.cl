@@ -1,9 +1,8 @@
 /* sinh, cosh, tanh, asinh, acosh, atanh in double precision. */
 
-/* exp(ax) / 2 for ax >= 0 as high + low with about 60 good bits: the exponent is one less, so that results below
- * overflow stay finite. */
-static inline double half_exp_f64(double ax, __private double *low)
-{
+/* exp(ax) / 2 for ax >= 0 as high + low with about 60 good bits: the exponent is one less, so that results
+ * below overflow stay finite. */
+static inline double half_exp_f64(double ax, __private double *low) {
     double c = ax > 720.0 ? 720.0 : ax;
     double t = FMA(c, 0x1.71547652b82fep0, ROUND_F64);
     double kf = t - ROUND_F64;
@@ -17,8 +16,7 @@ static inline double half_exp_f64(double ax, __private double *low)
     return high * unit * other;
 }
 
-double __cld_sinh_f64(double x)
-{
+double __cld_sinh_f64(double x) {
     double ax = ABS(x), z = ax * ax;
     double low, e = half_exp_f64(ax, &low);
     double small = FMA(ax * z, poly_sinh_f64(z), ax);
@@ -26,14 +24,12 @@ double __cld_sinh_f64(double x)
     return COPYSIGN(ax < 1.0 ? small : large, x);
 }
 
-double __cld_cosh_f64(double x)
-{
+double __cld_cosh_f64(double x) {
     double low, ax = ABS(x), e = half_exp_f64(ax, &low);
     return ax > 30.0 ? e + low : e + (0.25 / e + low);
 }
 
-double __cld_tanh_f64(double x)
-{
+double __cld_tanh_f64(double x) {
     double ax = ABS(x), z = ax * ax;
     double low, e = half_exp_f64(ax > 20.0 ? 40.0 : 2.0 * ax, &low);
     double large = 1.0 - 1.0 / (e + 0.5);
@@ -42,8 +38,7 @@ double __cld_tanh_f64(double x)
 }
 
 /* A polynomial up to 1/2, then log(h + l) with h + l = sqrt(x^2 + 1) + x. */
-double __cld_asinh_f64(double x)
-{
+double __cld_asinh_f64(double x) {
     double ax = ABS(x), z = ax * ax;
     double small = FMA(ax * z, poly_asinh_f64(z), ax);
     bool huge = ax > 0x1p30;
@@ -62,8 +57,7 @@ double __cld_asinh_f64(double x)
 }
 
 /* log1p(u + sqrt(u (u + 2))), u = x - 1 */
-double __cld_acosh_f64(double x)
-{
+double __cld_acosh_f64(double x) {
     bool huge = x > 0x1p30;
     double u = (huge ? 2.0 : x) - 1.0;
     double v_low, v = exact_sum(u, 2.0, &v_low);
@@ -79,8 +73,7 @@ double __cld_acosh_f64(double x)
 }
 
 /* log1p(2 x / (1 - x)) / 2 */
-double __cld_atanh_f64(double x)
-{
+double __cld_atanh_f64(double x) {
     double ax = ABS(x);
     double d_low, d = fast_sum(1.0, -ax, &d_low);
     double q = 2.0 * ax / d;

@@ -4,11 +4,11 @@
 
 #define PI_2_HI_F32 0x1.921fb6p0f
 #define PI_2_LO_F32 -0x1.777a5cp-25f
-#define ONE_OVER_PI_F32 0x1.45f306p-2f /* its low part is the first coefficient of poly_asinpi, poly_atanpi */
+#define ONE_OVER_PI_F32 0x1.45f306p-2f /* its low part is the first coefficient of poly_asinpi, poly_atanpi  \
+                                        */
 
 /* asin(t) = t + *tail with t = |x| up to 1/2, else sqrt((1 - |x|) / 2); NaN where |x| > 1. */
-static inline float asin_core_f32(float ax, __private float *tail)
-{
+static inline float asin_core_f32(float ax, __private float *tail) {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
     *tail = t * z * poly_asin_f32(z);
@@ -16,8 +16,7 @@ static inline float asin_core_f32(float ax, __private float *tail)
 }
 
 /* The same over pi: asin(t) / pi = t ONE_OVER_PI + *tail. */
-static inline float asinpi_core_f32(float ax, __private float *tail)
-{
+static inline float asinpi_core_f32(float ax, __private float *tail) {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
     *tail = t * poly_asinpi_f32(z);
@@ -25,16 +24,14 @@ static inline float asinpi_core_f32(float ax, __private float *tail)
 }
 
 /* pi/2 - 2 t in two parts: rounded only once, it would cost up to another ulp. */
-float __cld_asin_f32(float x)
-{
+float __cld_asin_f32(float x) {
     float tail, ax = ABS(x), t = asin_core_f32(ax, &tail);
     float high = FMA(t, -2.0f, PI_2_HI_F32), low = FMA(t, -2.0f, PI_2_HI_F32 - high);
     float outer = high + (low - FMA(tail, 2.0f, -PI_2_LO_F32));
     return COPYSIGN(ax > 0.5f ? outer : t + tail, x);
 }
 
-float __cld_acos_f32(float x)
-{
+float __cld_acos_f32(float x) {
     float tail, ax = ABS(x), t = asin_core_f32(ax, &tail);
     float middle = PI_2_HI_F32 - (COPYSIGN(t, x) + (COPYSIGN(tail, x) - PI_2_LO_F32));
     float left = 2.0f * PI_2_HI_F32 - 2.0f * (t + (tail - PI_2_LO_F32));
@@ -42,8 +39,7 @@ float __cld_acos_f32(float x)
     return ax > 0.5f ? outer : middle;
 }
 
-float __cld_asinpi_f32(float x)
-{
+float __cld_asinpi_f32(float x) {
     float tail, ax = ABS(x), t = asinpi_core_f32(ax, &tail);
     float product = t * (2.0f * ONE_OVER_PI_F32), rest = FMA(t, 2.0f * ONE_OVER_PI_F32, -product);
     float high = 0.5f - product, low = ((0.5f - high) - product) - rest;
@@ -51,8 +47,7 @@ float __cld_asinpi_f32(float x)
     return COPYSIGN(ax > 0.5f ? outer : FMA(t, ONE_OVER_PI_F32, tail), x);
 }
 
-float __cld_acospi_f32(float x)
-{
+float __cld_acospi_f32(float x) {
     float tail, ax = ABS(x), t = asinpi_core_f32(ax, &tail);
     float core = FMA(t, ONE_OVER_PI_F32, tail);
     float outer = x < 0.0f ? FMA(core, -2.0f, 1.0f) : 2.0f * core;
@@ -60,34 +55,29 @@ float __cld_acospi_f32(float x)
 }
 
 /* atan(t) for 0 <= t <= 1 */
-static inline float atan_core_f32(float t)
-{
+static inline float atan_core_f32(float t) {
     float z = t * t;
     return FMA(t * z, poly_atan_f32(z), t);
 }
 
-static inline float atanpi_core_f32(float t)
-{
+static inline float atanpi_core_f32(float t) {
     return FMA(t, ONE_OVER_PI_F32, t * poly_atanpi_f32(t * t));
 }
 
-float __cld_atan_f32(float x)
-{
+float __cld_atan_f32(float x) {
     float ax = ABS(x);
     float core = atan_core_f32(ax > 1.0f ? 1.0f / ax : ax);
     return COPYSIGN(ax > 1.0f ? PI_2_HI_F32 - (core - PI_2_LO_F32) : core, x);
 }
 
-float __cld_atanpi_f32(float x)
-{
+float __cld_atanpi_f32(float x) {
     float ax = ABS(x);
     float core = atanpi_core_f32(ax > 1.0f ? 1.0f / ax : ax);
     return COPYSIGN(ax > 1.0f ? 0.5f - core : core, x);
 }
 
 /* The smaller of |y| and |x| over the larger: 0/0 counts as 0, infinity/infinity as 1, a NaN stays. */
-static inline float ratio_f32(float ay, float ax, __private bool *swap)
-{
+static inline float ratio_f32(float ay, float ax, __private bool *swap) {
     *swap = ay > ax;
     float above = *swap ? ax : ay;
     float below = *swap ? ay : ax;
@@ -95,8 +85,7 @@ static inline float ratio_f32(float ay, float ax, __private bool *swap)
     return above == below ? (below == 0.0f ? 0.0f : 1.0f) : t;
 }
 
-float __cld_atan2_f32(float y, float x)
-{
+float __cld_atan2_f32(float y, float x) {
     bool swap;
     float core = atan_core_f32(ratio_f32(ABS(y), ABS(x), &swap));
     core = swap ? PI_2_HI_F32 - (core - PI_2_LO_F32) : core;
@@ -104,8 +93,7 @@ float __cld_atan2_f32(float y, float x)
     return COPYSIGN(core, y);
 }
 
-float __cld_atan2pi_f32(float y, float x)
-{
+float __cld_atan2pi_f32(float y, float x) {
     bool swap;
     float core = atanpi_core_f32(ratio_f32(ABS(y), ABS(x), &swap));
     core = swap ? 0.5f - core : core;

@@ -1,5 +1,6 @@
 /* The whole builtin library: one module. See README.md for the functions, their algorithms and their errors. */
 
+/* The order counts. clang-format off */
 #include "common.h"
 
 #include "poly_f32.h"

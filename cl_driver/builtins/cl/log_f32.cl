@@ -1,11 +1,11 @@
 /* log, log2, log10, log1p in single precision: x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1 exactly,
- * polynomial in f. Where k = 0 the terms with k vanish exactly, so results near 0 keep their relative accuracy. */
+ * polynomial in f. Where k = 0 the terms with k vanish exactly, so results near 0 keep their relative
+ * accuracy. */
 
 #define SQRT_HALF_BITS_F32 0x3f3504f3
 
 /* Splits a positive finite x; denormals are scaled up first. */
-static inline float split_f32(float x, __private float *k)
-{
+static inline float split_f32(float x, __private float *k) {
     bool tiny = x < 0x1p-126f;
     int bits = as_int(tiny ? x * 0x1p24f : x);
     int e = (bits - SQRT_HALF_BITS_F32) >> 23;
@@ -14,46 +14,41 @@ static inline float split_f32(float x, __private float *k)
 }
 
 /* The results that no polynomial gives: x < 0, 0, infinity, NaN. */
-static inline float log_special_f32(float x, float result)
-{
+static inline float log_special_f32(float x, float result) {
     result = x == INF_F32 ? INF_F32 : result;
     result = x == 0.0f ? -INF_F32 : result;
     return x >= 0.0f ? result : NAN_F32;
 }
 
 /* k ln2 + log(1 + f) */
-static inline float log_sum_f32(float k, float f)
-{
+static inline float log_sum_f32(float k, float f) {
     float s = f * f;
     float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, k * LN2_LO_F32));
     return FMA(k, LN2_HI_F32, f + t);
 }
 
-float __cld_log_f32(float x)
-{
+float __cld_log_f32(float x) {
     float k;
     float f = split_f32(x, &k) - 1.0f;
     return log_special_f32(x, log_sum_f32(k, f));
 }
 
-float __cld_log2_f32(float x)
-{
+float __cld_log2_f32(float x) {
     float k;
     float f = split_f32(x, &k) - 1.0f;
     return log_special_f32(x, k + FMA(f, 0x1.715476p0f, f * poly_log2_f32(f)));
 }
 
-float __cld_log10_f32(float x)
-{
+float __cld_log10_f32(float x) {
     float k;
     float f = split_f32(x, &k) - 1.0f;
     float t = FMA(k, 0x1.3509f8p-18f, f * poly_log10_f32(f));
     return log_special_f32(x, FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)));
 }
 
-/* 1 + x = 2^k m is rounded only to find k; f = 2^-k x + (2^-k - 1) is rounded once, or not at all for k = 0. */
-float __cld_log1p_f32(float x)
-{
+/* 1 + x = 2^k m is rounded only to find k; f = 2^-k x + (2^-k - 1) is rounded once, or not at all for k = 0.
+ */
+float __cld_log1p_f32(float x) {
     float k;
     float m = split_f32(1.0f + x, &k);
     float scale = pow2_f32(-(int)k);

@@ -1,52 +1,46 @@
 /* log, log2, log10, log1p in double precision: m - 1 = f, s = f / (2 + f), z = s^2,
- * log(1 + f) = 2 s + s z p(z) = f - s (f - z p(z)), so that the rounded quotient only enters a small correction. */
+ * log(1 + f) = 2 s + s z p(z) = f - s (f - z p(z)), so that the rounded quotient only enters a small
+ * correction. */
 
-static inline double log_special_f64(double x, double result)
-{
+static inline double log_special_f64(double x, double result) {
     result = x == INF_F64 ? INF_F64 : result;
     result = x == 0.0 ? -INF_F64 : result;
     return x >= 0.0 ? result : NAN_F64;
 }
 
 /* f - log(1 + f) */
-static inline double log_correction(double f)
-{
+static inline double log_correction(double f) {
     double s = f / (2.0 + f), z = s * s;
     return s * FMA(-z, poly_log_f64(z), f);
 }
 
 /* k ln2 + log(1 + f + f_low) with |f_low| a few last places of f */
-static inline double log_sum_f64(double k, double f, double f_low)
-{
+static inline double log_sum_f64(double k, double f, double f_low) {
     double tail = FMA(k, LN2_LO_F64, f_low) - log_correction(f);
     return FMA(k, LN2_HI_F64, f + tail);
 }
 
-double __cld_log_f64(double x)
-{
+double __cld_log_f64(double x) {
     double k;
     double f = split_f64(x, &k) - 1.0;
     return log_special_f64(x, log_sum_f64(k, f, 0.0));
 }
 
 /* f - correction, times 1/log(base) in two parts, added to k log_base(2). */
-static inline double log_in_base(double f, double scale, double scale_low, double k_high, double k_low)
-{
+static inline double log_in_base(double f, double scale, double scale_low, double k_high, double k_low) {
     double rest, high = exact_product(f, scale, &rest);
     double low = FMA(f, scale_low, rest) - scale * log_correction(f);
     double sum_low, sum = fast_sum(k_high, high, &sum_low); /* exact for k = 0, too */
     return sum + (sum_low + (low + k_low));
 }
 
-double __cld_log2_f64(double x)
-{
+double __cld_log2_f64(double x) {
     double k;
     double f = split_f64(x, &k) - 1.0;
     return log_special_f64(x, log_in_base(f, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56, k, 0.0));
 }
 
-double __cld_log10_f64(double x)
-{
+double __cld_log10_f64(double x) {
     double k;
     double f = split_f64(x, &k) - 1.0;
     double k_high = k * 0x1.34413509f8p-2, k_low = k * -0x1.80433b83b532ap-44;
@@ -54,8 +48,7 @@ double __cld_log10_f64(double x)
 }
 
 /* log(1 + x + low), x > -1; see __cld_log1p_f32. */
-static inline double log1p_pair(double x, double low)
-{
+static inline double log1p_pair(double x, double low) {
     double k;
     double m = split_f64(1.0 + x, &k);
     double scale = pow2_f64(-(int)k);
@@ -65,8 +58,7 @@ static inline double log1p_pair(double x, double low)
     return log_sum_f64(k, f, low / (1.0 + f));
 }
 
-double __cld_log1p_f64(double x)
-{
+double __cld_log1p_f64(double x) {
     double result = log1p_pair(x, 0.0);
     result = ABS(x) < 0x1p-60 ? x : result;
     result = x == INF_F64 ? INF_F64 : result;

@@ -80,7 +80,8 @@ static inline double poly_log_f64(double t)
     return p;
 }
 
-/* 2/log(2), 2/(3 log(2)) as two doubles each: 0x1.71547652b82fep1 0x1.777d0ffda0d24p-55 0x1.ec709dc3a03fdp-1 0x1.d27f05548af0cp-55 */
+/* 2/log(2), 2/(3 log(2)), two doubles each:
+   0x1.71547652b82fep1 0x1.777d0ffda0d24p-55 0x1.ec709dc3a03fdp-1 0x1.d27f05548af0cp-55 */
 /* log2 of the relative error of the whole approximation: -73.451416015625 */
 static inline double poly_log2_tail_f64(double t)
 {

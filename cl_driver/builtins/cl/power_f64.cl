@@ -1,9 +1,8 @@
-/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in double precision: exp2(y log2|x|) with the logarithm and the product
- * in pairs of doubles. */
+/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in double precision: exp2(y log2|x|) with the logarithm and the
+ * product in pairs of doubles. */
 
 /* |x|^(y + y_low); zeros, infinities and NaN as in power_f32. */
-static inline double power_f64(double ax, double y, double y_low)
-{
+static inline double power_f64(double ax, double y, double y_low) {
     double l_low, l = log2_pair(ax, &l_low);
     bool ordinary = ax > 0.0 && ax < INF_F64;
     l = ax == 0.0 ? -INF_F64 : l;
@@ -16,8 +15,7 @@ static inline double power_f64(double ax, double y, double y_low)
     return exp2_pair(p, in_range ? p_low : 0.0);
 }
 
-double __cld_pow_f64(double x, double y)
-{
+double __cld_pow_f64(double x, double y) {
     double ax = ABS(x), ay = ABS(y);
     bool integer = TRUNC(y) == y;
     bool odd = integer && ay < 0x1p53 && TRUNC(0.5 * y) != 0.5 * y;
@@ -28,21 +26,18 @@ double __cld_pow_f64(double x, double y)
     return x == 1.0 || y == 0.0 ? 1.0 : result;
 }
 
-double __cld_powr_f64(double x, double y)
-{
+double __cld_powr_f64(double x, double y) {
     double result = power_f64(x, y, 0.0);
     return x >= 0.0 ? result : NAN_F64;
 }
 
-double __cld_pown_f64(double x, int n)
-{
+double __cld_pown_f64(double x, int n) {
     double result = power_f64(ABS(x), (double)n, 0.0);
     result = flip_f64(result, n & 1 ? as_ulong(x) : 0);
     return n == 0 ? 1.0 : result;
 }
 
-double __cld_rootn_f64(double x, int n)
-{
+double __cld_rootn_f64(double x, int n) {
     double d = (double)n;
     double y = 1.0 / d, y_low = FMA(-y, d, 1.0) / d;
     double result = power_f64(ABS(x), y, y_low);
@@ -51,10 +46,9 @@ double __cld_rootn_f64(double x, int n)
 }
 
 /* Two steps of Halley from a third of the exponent, then one of Newton with an exact residual. */
-double __cld_cbrt_f64(double x)
-{
+double __cld_cbrt_f64(double x) {
     double ax = ABS(x);
-    bool tiny = ax < 0x1p-900, big = ax > 0x1p900;
+    bool tiny = ax<0x1p-900, big = ax> 0x1p900;
     double a = ax * (tiny ? 0x1p600 : (big ? 0x1p-600 : 1.0));
     double t = as_double((ulong)((uint)(as_ulong(a) >> 32) / 3u + 0x2a9f7893u) << 32);
     double cube = t * t * t;
@@ -68,9 +62,9 @@ double __cld_cbrt_f64(double x)
     return ax > 0.0 && ax < INF_F64 ? COPYSIGN(t, x) : x;
 }
 
-/* Scaled by a power of two near the larger argument; the root is corrected by what rounding took from the sum. */
-double __cld_hypot_f64(double x, double y)
-{
+/* Scaled by a power of two near the larger argument; the root is corrected by what rounding took from the
+ * sum. */
+double __cld_hypot_f64(double x, double y) {
     double ax = ABS(x), ay = ABS(y);
     double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
     double scale = big > 0x1p500 ? 0x1p-600 : (big < 0x1p-400 ? 0x1p600 : 1.0);
@@ -87,8 +81,7 @@ double __cld_hypot_f64(double x, double y)
     return ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
 }
 
-double __cld_rsqrt_f64(double x)
-{
+double __cld_rsqrt_f64(double x) {
     double y = 1.0 / SQRT(x);
     double low, high = exact_product(x, y, &low);
     double residual = FMA(-low, y, FMA(-high, y, 1.0));

@@ -1,6 +1,7 @@
-/* sin, cos, tan, sincos and their forms in multiples of pi, single precision. All work on |x| and put signs back
- * at the end. r = |x| - k pi/2 in two parts, |r| <= pi/4 (Cody and Waite with fma: the first step is exact);
- * from REDUCTION_LIMIT_F32 on by integer multiplication with the bits of 2/pi that matter (Payne and Hanek). */
+/* sin, cos, tan, sincos and their forms in multiples of pi, single precision. All work on |x| and put signs
+ * back at the end. r = |x| - k pi/2 in two parts, |r| <= pi/4 (Cody and Waite with fma: the first step is
+ * exact); from REDUCTION_LIMIT_F32 on by integer multiplication with the bits of 2/pi that matter (Payne and
+ * Hanek). */
 
 #define REDUCTION_LIMIT_F32 0x1p16f
 #define PI_2_1_F32 0x1.921fb6p0f
@@ -11,16 +12,17 @@
 __constant uint two_over_pi_f32[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                       0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
 
-/* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it weighs
- * between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
-static float reduce_huge_f32(float x, __private float *low, __private int *quadrant)
-{
+/* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it
+ * weighs between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
+static float reduce_huge_f32(float x, __private float *low, __private int *quadrant) {
     uint bits = as_uint(x);
     uint mantissa = (bits & 0x7fffffu) | 0x800000u;
-    uint e = (bits >> 23) - 150u + 30u; /* the window begins at bit e of the table: 32 zeros, less two quadrant bits */
-    e = e > 136u ? 136u : e;            /* infinity */
+    uint e = (bits >> 23) - 150u +
+             30u;            /* the window begins at bit e of the table: 32 zeros, less two quadrant bits */
+    e = e > 136u ? 136u : e; /* infinity */
     uint i = e >> 5, shift = 32u - (e & 31u);
-    uint a = two_over_pi_f32[i], b = two_over_pi_f32[i + 1], c = two_over_pi_f32[i + 2], d = two_over_pi_f32[i + 3];
+    uint a = two_over_pi_f32[i], b = two_over_pi_f32[i + 1], c = two_over_pi_f32[i + 2],
+         d = two_over_pi_f32[i + 3];
     ulong w0 = ((((ulong)a << 32) | b) >> shift) & 0xffffffffu;
     ulong w1 = ((((ulong)b << 32) | c) >> shift) & 0xffffffffu;
     ulong w2 = ((((ulong)c << 32) | d) >> shift) & 0xffffffffu;
@@ -34,9 +36,9 @@ static float reduce_huge_f32(float x, __private float *low, __private int *quadr
     return high;
 }
 
-/* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant count. */
-static inline float reduce_f32(float ax, __private float *low, __private int *quadrant)
-{
+/* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant
+ * count. */
+static inline float reduce_f32(float ax, __private float *low, __private int *quadrant) {
     float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
     float k = t - ROUND_F32;
     float r1 = FMA(k, -PI_2_1_F32, ax);
@@ -49,15 +51,13 @@ static inline float reduce_f32(float ax, __private float *low, __private int *qu
     return r;
 }
 
-static inline float sin_part_f32(float r, float low)
-{
+static inline float sin_part_f32(float r, float low) {
     float z = r * r;
     return r + FMA(z * r, poly_sin_f32(z), low);
 }
 
 /* 1 - z/2 with the rounding error of z/2's subtraction added back. */
-static inline float cos_part_f32(float r, float low)
-{
+static inline float cos_part_f32(float r, float low) {
     float z = r * r;
     float half_z = 0.5f * z;
     float u = 1.0f - half_z;
@@ -65,8 +65,7 @@ static inline float cos_part_f32(float r, float low)
     return u + (rest + FMA(z * z, poly_cos_f32(z), -r * low));
 }
 
-float __cld_sin_f32(float x)
-{
+float __cld_sin_f32(float x) {
     float low;
     int k;
     float r = reduce_f32(ABS(x), &low, &k);
@@ -74,8 +73,7 @@ float __cld_sin_f32(float x)
     return flip_f32(result, ((uint)k << 30) ^ as_uint(x));
 }
 
-float __cld_cos_f32(float x)
-{
+float __cld_cos_f32(float x) {
     float low;
     int k;
     float r = reduce_f32(ABS(x), &low, &k);
@@ -83,8 +81,7 @@ float __cld_cos_f32(float x)
     return flip_f32(result, (uint)(k + 1) << 30);
 }
 
-float __cld_sincos_f32(float x, __private float *cosval)
-{
+float __cld_sincos_f32(float x, __private float *cosval) {
     float low;
     int k;
     float r = reduce_f32(ABS(x), &low, &k);
@@ -94,14 +91,12 @@ float __cld_sincos_f32(float x, __private float *cosval)
 }
 
 /* -1 / (high + low), corrected once by the residual. */
-static inline float negative_reciprocal_f32(float high, float low)
-{
+static inline float negative_reciprocal_f32(float high, float low) {
     float y = -1.0f / high;
     return FMA(y, FMA(y, high, 1.0f) + y * low, y);
 }
 
-float __cld_tan_f32(float x)
-{
+float __cld_tan_f32(float x) {
     float low;
     int k;
     float r = reduce_f32(ABS(x), &low, &k);
@@ -113,28 +108,24 @@ float __cld_tan_f32(float x)
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline float reduce_pi_f32(float ax, __private int *quadrant)
-{
+static inline float reduce_pi_f32(float ax, __private int *quadrant) {
     float c = FMA(FLOOR(0.5f * ax), -2.0f, ax);
     float t = FMA(c, 2.0f, ROUND_F32);
     *quadrant = as_int(t);
     return FMA(t - ROUND_F32, -0.5f, c);
 }
 
-static inline float sinpi_part_f32(float r)
-{
+static inline float sinpi_part_f32(float r) {
     return FMA(r, 0x1.921fb6p1f, r * poly_sinpi_f32(r * r));
 }
 
-static inline float cospi_part_f32(float r)
-{
+static inline float cospi_part_f32(float r) {
     float z = r * r;
     return FMA(z, poly_cospi_f32(z), 1.0f);
 }
 
 /* Adding +0 turns the -0 of an odd multiple into the +0 that section 7.5.1 asks for. */
-float __cld_sinpi_f32(float x)
-{
+float __cld_sinpi_f32(float x) {
     int k;
     float r = reduce_pi_f32(ABS(x), &k);
     float result = k & 1 ? cospi_part_f32(r) : sinpi_part_f32(r);
@@ -142,8 +133,7 @@ float __cld_sinpi_f32(float x)
     return flip_f32(r == 0.0f && !(k & 1) ? 0.0f : result, as_uint(x));
 }
 
-float __cld_cospi_f32(float x)
-{
+float __cld_cospi_f32(float x) {
     int k;
     float r = reduce_pi_f32(ABS(x), &k);
     float result = k & 1 ? sinpi_part_f32(r) : cospi_part_f32(r);
@@ -151,8 +141,7 @@ float __cld_cospi_f32(float x)
 }
 
 /* Zeros and poles alternate in sign: +0, +infinity, -0, -infinity at 0, 1/2, 1, 3/2. */
-float __cld_tanpi_f32(float x)
-{
+float __cld_tanpi_f32(float x) {
     int k;
     float r = reduce_pi_f32(ABS(x), &k);
     float tail = r * poly_tanpi_f32(r * r);

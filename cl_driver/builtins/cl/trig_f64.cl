@@ -13,18 +13,16 @@ __constant ulong two_over_pi_f64[19] = {
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
 
 /* 64 bits of 2/pi from bit `start` on, which may be negative (zeros). */
-static inline ulong two_over_pi_bits(int start)
-{
+static inline ulong two_over_pi_bits(int start) {
     int i = start >> 6;
     uint shift = (uint)start & 63u;
     ulong a = i < 0 ? 0 : two_over_pi_f64[i < 0 ? 0 : i], b = two_over_pi_f64[i + 1];
     return shift ? (a << shift) | (b >> (64u - shift)) : a;
 }
 
-/* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of the
- * product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. */
-static double reduce_huge_f64(double x, __private double *low, __private int *quadrant)
-{
+/* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of
+ * the product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. */
+static double reduce_huge_f64(double x, __private double *low, __private int *quadrant) {
     ulong bits = as_ulong(x);
     ulong mantissa = (bits & 0xfffffffffffffUL) | 0x10000000000000UL;
     int e = (int)(bits >> 52) - 1075; /* x = mantissa 2^e */
@@ -56,8 +54,7 @@ static double reduce_huge_f64(double x, __private double *low, __private int *qu
     return negative ? -r : r;
 }
 
-static inline double reduce_f64(double ax, __private double *low, __private int *quadrant)
-{
+static inline double reduce_f64(double ax, __private double *low, __private int *quadrant) {
     double t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
     double k = t - ROUND_F64;
     double r1 = FMA(k, -PI_2_1_F64, ax);
@@ -71,31 +68,29 @@ static inline double reduce_f64(double ax, __private double *low, __private int 
 }
 
 /* sin(r + low) = r + the result */
-static inline double sin_tail_f64(double r, double low)
-{
+static inline double sin_tail_f64(double r, double low) {
     double z = r * r;
     return FMA(z * r, poly_sin_f64(z), FMA(-0.5 * z, low, low));
 }
 
 /* cos(r + low) = *head + the result */
-static inline double cos_tail_f64(double r, double low, __private double *head)
-{
+static inline double cos_tail_f64(double r, double low, __private double *head) {
     double z = r * r, half_z = 0.5 * z;
     double u = 1.0 - half_z;
     *head = u;
     return ((1.0 - u) - half_z) + FMA(z * z, poly_cos_f64(z), -r * low);
 }
 
-static inline double sin_part_f64(double r, double low) { return r + sin_tail_f64(r, low); }
+static inline double sin_part_f64(double r, double low) {
+    return r + sin_tail_f64(r, low);
+}
 
-static inline double cos_part_f64(double r, double low)
-{
+static inline double cos_part_f64(double r, double low) {
     double head, tail = cos_tail_f64(r, low, &head);
     return head + tail;
 }
 
-double __cld_sin_f64(double x)
-{
+double __cld_sin_f64(double x) {
     double low;
     int k;
     double r = reduce_f64(ABS(x), &low, &k);
@@ -103,8 +98,7 @@ double __cld_sin_f64(double x)
     return flip_f64(result, ((ulong)k << 62) ^ as_ulong(x));
 }
 
-double __cld_cos_f64(double x)
-{
+double __cld_cos_f64(double x) {
     double low;
     int k;
     double r = reduce_f64(ABS(x), &low, &k);
@@ -112,8 +106,7 @@ double __cld_cos_f64(double x)
     return flip_f64(result, (ulong)(k + 1) << 62);
 }
 
-double __cld_sincos_f64(double x, __private double *cosval)
-{
+double __cld_sincos_f64(double x, __private double *cosval) {
     double low;
     int k;
     double r = reduce_f64(ABS(x), &low, &k);
@@ -122,9 +115,9 @@ double __cld_sincos_f64(double x, __private double *cosval)
     return flip_f64(k & 1 ? c : s, ((ulong)k << 62) ^ as_ulong(x));
 }
 
-/* (s + s_low) / (c + c_low), or -(c + c_low) / (s + s_low) for odd quadrants; one division, one correction. */
-static inline double tan_quotient(double s, double s_low, double c, double c_low, bool odd)
-{
+/* (s + s_low) / (c + c_low), or -(c + c_low) / (s + s_low) for odd quadrants; one division, one correction.
+ */
+static inline double tan_quotient(double s, double s_low, double c, double c_low, bool odd) {
     double above = odd ? -c : s, above_low = odd ? -c_low : s_low;
     double below = odd ? s : c, below_low = odd ? s_low : c_low;
     double inverse = 1.0 / below;
@@ -133,8 +126,7 @@ static inline double tan_quotient(double s, double s_low, double c, double c_low
     return FMA(residual, inverse, q);
 }
 
-double __cld_tan_f64(double x)
-{
+double __cld_tan_f64(double x) {
     double low;
     int k;
     double r = reduce_f64(ABS(x), &low, &k);
@@ -145,24 +137,23 @@ double __cld_tan_f64(double x)
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline double reduce_pi_f64(double ax, __private int *quadrant)
-{
+static inline double reduce_pi_f64(double ax, __private int *quadrant) {
     double c = FMA(FLOOR(0.5 * ax), -2.0, ax);
     double t = FMA(c, 2.0, ROUND_F64);
     *quadrant = (int)as_long(t);
     return FMA(t - ROUND_F64, -0.5, c);
 }
 
-static inline double sinpi_part_f64(double r) { return FMA(r, PI_2_1_F64 * 2.0, r * poly_sinpi_f64(r * r)); }
+static inline double sinpi_part_f64(double r) {
+    return FMA(r, PI_2_1_F64 * 2.0, r * poly_sinpi_f64(r * r));
+}
 
-static inline double cospi_part_f64(double r)
-{
+static inline double cospi_part_f64(double r) {
     double z = r * r;
     return FMA(z, poly_cospi_f64(z), 1.0);
 }
 
-double __cld_sinpi_f64(double x)
-{
+double __cld_sinpi_f64(double x) {
     int k;
     double r = reduce_pi_f64(ABS(x), &k);
     double result = k & 1 ? cospi_part_f64(r) : sinpi_part_f64(r);
@@ -170,16 +161,14 @@ double __cld_sinpi_f64(double x)
     return flip_f64(r == 0.0 && !(k & 1) ? 0.0 : result, as_ulong(x));
 }
 
-double __cld_cospi_f64(double x)
-{
+double __cld_cospi_f64(double x) {
     int k;
     double r = reduce_pi_f64(ABS(x), &k);
     double result = k & 1 ? sinpi_part_f64(r) : cospi_part_f64(r);
     return flip_f64(result, (ulong)(k + 1) << 62) + 0.0;
 }
 
-double __cld_tanpi_f64(double x)
-{
+double __cld_tanpi_f64(double x) {
     int k;
     double r = reduce_pi_f64(ABS(x), &k), z = r * r;
     double rest, high = exact_product(r, PI_2_1_F64 * 2.0, &rest);
