@@ -16,7 +16,7 @@ HEADER_WORDS = 5
 OP_MEMORY_MODEL = 14
 OP_TYPE_BOOL, OP_TYPE_INT, OP_TYPE_FLOAT = 20, 21, 22
 OP_SPEC_CONSTANT_TRUE, OP_SPEC_CONSTANT_FALSE, OP_SPEC_CONSTANT = 48, 49, 50
-OP_FUNCTION = 54
+OP_FUNCTION, OP_FUNCTION_END = 54, 56
 OP_DECORATE = 71
 DECORATION_SPEC_ID = 1
 MEMORY_MODEL_OPENCL = 2
@@ -50,7 +50,7 @@ def scan(data: bytes) -> tuple[bytes, dict[int, int]]:
     spec_ids: list[tuple[int, int]] = []
     model = None
     at, end = HEADER_WORDS, len(words)
-    declarations = True
+    declarations, last = True, 0
     while at < end:
         opcode, count = words[at] & 0xFFFF, words[at] >> 16
         if not count or at + count > end:
@@ -67,7 +67,10 @@ def scan(data: bytes) -> tuple[bytes, dict[int, int]]:
             elif opcode == OP_MEMORY_MODEL and count >= 3:
                 model = words[at + 2]
             declarations = opcode != OP_FUNCTION
+        last = opcode
         at += count
+    if not declarations and last != OP_FUNCTION_END:
+        raise ILError("its last function does not end")
     # "The OpenCL environment" (OpenCL SPIR-V environment specification, 2.2): the memory model is OpenCL.
     if model != MEMORY_MODEL_OPENCL:
         raise ILError("its memory model is not OpenCL")

@@ -8,14 +8,15 @@ from cl_driver.api.generated import enums as cl
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 
-# Capability: (options, body of a kernel of 8 work-items in groups of 4, expected out[0..7]). `out` is a global
-# long buffer of 8 zeros, `i` the global id. What stands before "//kernel" is at program scope.
+# Capability: (options, body of a kernel of 8 work-items in groups of 4, expected out[0..7]). `out` is a
+# buffer of 8 longs, zeros, `i` the global id. What stands before "//kernel" is at program scope.
 CL3 = "-cl-std=CL3.0"
 RUNS = {
     "byte_addressable_store": ("", "((global uchar *)out)[8 * i + 1] = i;", [i << 8 for i in range(8)]),
     "int32_atomics": (
         "",
-        "local int sum; if (get_local_id(0) == 0) sum = 0; barrier(CLK_LOCAL_MEM_FENCE); atomic_add(&sum, 2);"
+        "local int sum; if (get_local_id(0) == 0) sum = 0;"
+        "barrier(CLK_LOCAL_MEM_FENCE); atomic_add(&sum, 2);"
         "atomic_max((global int *)out, 5 * i); barrier(CLK_LOCAL_MEM_FENCE); if (i == 7) out[1] = sum;",
         [35, 8, 0, 0, 0, 0, 0, 0],
     ),
@@ -55,11 +56,9 @@ RUNS = {
     ),
     "extended_bit_ops": (
         "",
-        "out[i] = bit_reverse((uint)i) + bitfield_insert(0u, (uint)i, 4, 3) + bitfield_extract_signed(i, 0, 3);",
-        [
-            int(f"{i:032b}"[::-1], 2) % (1 << 32) + (i << 4) + (i - 8 if i & 4 else i)
-            for i in range(8)
-        ],
+        "out[i] = bit_reverse((uint)i) + bitfield_insert(0u, (uint)i, 4, 3)"
+        "+ bitfield_extract_signed(i, 0, 3);",
+        [int(f"{i:032b}"[::-1], 2) % (1 << 32) + (i << 4) + (i - 8 if i & 4 else i) for i in range(8)],
     ),
     "integer_dot_product": (
         "",
@@ -105,7 +104,9 @@ def test_it_runs(opencl, name):
     opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
     opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [8], [4], 0, None, None)
     result = (ctypes.c_int64 * 8)()
-    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, ctypes.sizeof(result), result, 0, None, None)
+    opencl.ok(
+        "clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, ctypes.sizeof(result), result, 0, None, None
+    )
     assert list(result) == expected
     for release, handle in (
         ("clReleaseMemObject", buffer),
@@ -120,7 +121,9 @@ def test_extensions_and_features_are_macros(opencl):
     """Every extension and, for OpenCL C 3.0, every feature is a macro; an absent one is not."""
     names = opencl.text("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_EXTENSIONS).split()
     features = capabilities.features(host_cpu())
-    checks = "".join(f"#ifndef {name}\n#error {name} is not defined\n#endif\n" for name in (*names, *features))
+    checks = "".join(
+        f"#ifndef {name}\n#error {name} is not defined\n#endif\n" for name in (*names, *features)
+    )
     absent = "".join(
         f"#ifdef {name}\n#error {name} is defined\n#endif\n"
         for name in ("cl_khr_fp16", "__opencl_c_images", "__opencl_c_pipes", "__opencl_c_device_enqueue")
