@@ -127,6 +127,10 @@ class BuildOptions:
         an option allows it. Without the instruction a contracted operation would be far slower than two.
         """
         arguments = [f"-cl-std={self.cpp or 'CL%d.%d' % self.standard}"]
+        if not self.cpp:
+            # A plain `inline` function keeps its body: C99 would leave calls to a definition elsewhere, which
+            # programs that other drivers inline completely (PyOpenCL's complex numbers) do not have.
+            arguments.append("-fgnu89-inline")
         for name, text in self.definitions:
             arguments.append(f"-U{name}" if text is None else f"-D{name}={text}")
         arguments += (f"-I{folder}" for folder in self.include_folders)
