@@ -26,8 +26,9 @@ def results(folder) -> dict:
     outcomes = {}
     for name, test in json.loads(text)["tests"].items():
         parts = test.get("subtests") or {}
-        if parts and test["result"] not in ("crash", "timeout"):
-            outcomes.update({f"{name}/{part}": outcome for part, outcome in parts.items()})
+        if parts:
+            outcomes.update({f"{name}/{part}": outcome for part, outcome in parts.items()
+                             if part != "__type__"})
         else:
             outcomes[name] = test["result"]
     return outcomes

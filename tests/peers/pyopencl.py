@@ -48,8 +48,7 @@ def main() -> int:
     arguments, rest = parser.parse_known_args()
     interpreter, tests = prepare(arguments.python)
     command = [interpreter, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *(rest or [tests])]
-    variables = {**environment(), "PYOPENCL_NO_CACHE": "1"}
-    return subprocess.run(command, cwd=tests, env=variables, check=False).returncode
+    return subprocess.run(command, cwd=tests, env=environment(), check=False).returncode
 
 
 if __name__ == "__main__":
