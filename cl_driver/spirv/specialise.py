@@ -155,7 +155,7 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list):
 def components(table: TypeTable, value) -> tuple:
     """The parts of a composite constant, those of null and undef, too."""
     type_ = value.type
-    if isinstance(value, Constant) and value.value is not None:
+    if isinstance(value, Constant) and isinstance(value.value, tuple):
         return value.value
     if type_.kind is Kind.STRUCT:
         return tuple(map(table.null, type_.members))

@@ -1,0 +1,206 @@
+"""clang as a child: programs, logs, headers, dependencies, macros, and the defects that the prelude mends."""
+
+from __future__ import annotations
+
+import pytest
+
+from cl_driver.frontend import arguments, clang, prelude
+from cl_driver.frontend.options import parse
+from cl_driver.spirv import reader, reflect, validate
+from cl_driver.spirv.enums import Decoration, Op, OpenCLStd
+
+LANGUAGE = clang.Language()
+
+
+def compiled(source: str, options: str = "", **more) -> clang.FrontendResult:
+    return clang.compile(source.encode(), parse(options), language=more.pop("language", LANGUAGE), **more)
+
+
+def module_of(source: str, options: str = "", **more):
+    result = compiled(source, options, **more)
+    assert result.spirv is not None, result.log
+    module = reader.read(result.spirv)
+    validate.validate(module, everything=True)
+    return module
+
+
+def instructions(source: str, options: str = "", **more) -> list:
+    """Those of the function t."""
+    (function,) = (f for f in module_of(source, options, **more).functions if f.name == "t")
+    return [i for block in function.blocks for i in block.instructions]
+
+
+def test_a_program():
+    result = compiled("kernel void k(global float *p) { p[get_global_id(0)] = 1; }")
+    assert result.log == "" and result.dependencies == ()
+    assert [e.name for e in reader.read(result.spirv).entry_points] == ["k"]
+
+
+def test_errors_are_in_the_log_under_the_programs_name():
+    result = compiled("kernel void k() {\n  x = 1;\n}")
+    assert result.spirv is None
+    assert result.log.startswith("program.cl:2:3: error: use of undeclared identifier 'x'")
+    # The prelude moves no line.
+    result = compiled("kernel void k() {\n  int a = convert_int('a'); x = 1;\n}")
+    assert result.log.startswith("program.cl:2:")
+
+
+def test_warnings():
+    source = "kernel void k() { int unused; }"
+    assert compiled(source).log == ""
+    assert "unused variable" in compiled(source, "-Wall").log
+    assert compiled(source, "-Wall -w").log == ""
+    assert compiled(source, "-Wall -Werror").spirv is None
+
+
+@pytest.mark.parametrize("source", [
+    "kernel int k() { return 1; }", "kernel void k(int **p) {}", "void f() { f(", "kernel void k(bool b) {}",
+    "kernel void k(global int *p) { local int x = 3; }", "kernel void k() { foo(); }",
+    "constant int x; kernel void k() { }", "kernel void k(half h) {}",
+    "kernel void k(global int *p) { double d = 1; int x = p + 1.0; }",
+])
+def test_wrong_programs(source):
+    result = compiled(source)
+    assert result.spirv is None and "error" in result.log
+
+
+def test_sloppy_programs_of_old_are_let_through():
+    assert "warning" in compiled("kernel void k(global float *p) { global float4 *q = p; *q = 1; }").log
+    assert compiled("kernel void k(global float *p) { global float4 *q = p; *q = 1; }", "-Werror").spirv is None
+
+
+@pytest.mark.parametrize(("options", "condition"), [
+    ("", "__OPENCL_VERSION__ == 300"), ("", "__OPENCL_C_VERSION__ == 120"), ("", "defined(cl_khr_fp64)"),
+    ("-cl-std=CL3.0", "__OPENCL_C_VERSION__ == 300"), ("-cl-std=CL1.1", "__OPENCL_C_VERSION__ == 110"),
+    ("-cl-std=CL3.0", "defined(__opencl_c_fp64)"), ("", "!defined(__opencl_c_fp64)"),
+    ("-cl-std=CL3.0", "!defined(__opencl_c_images) && !defined(__opencl_c_pipes)"),
+    ("", "!defined(__IMAGE_SUPPORT__)"), ("", "!defined(cl_khr_fp16) && !defined(cl_intel_subgroups)"),
+    ("", "__ENDIAN_LITTLE__ == 1"), ("-cl-fast-relaxed-math", "__FAST_RELAXED_MATH__ == 1"),
+    ("", "!defined(__FAST_RELAXED_MATH__)"), ("", "defined(FP_FAST_FMAF)"), ("", "CL_VERSION_3_0 == 300"),
+    ("-D A=5 -DB", "A == 5 && B == 1"), ("-DA -U A", "!defined(A)"), ('-D "X=1 + 2"', "X == 3"),
+])
+def test_macros(options, condition):
+    result = compiled(f"#if !({condition})\n#error no\n#endif\nkernel void k() {{}}", options)
+    assert result.spirv is not None, result.log
+
+
+def test_extensions_that_clang_does_not_know_are_macros_too():
+    language = LANGUAGE._replace(extensions=("cl_khr_il_program", "cl_khr_fp64"))
+    source = "#if cl_khr_il_program != 1 || defined(cl_khr_byte_addressable_store)\n#error\n#endif\n"
+    assert compiled(source, language=language).spirv is not None
+
+
+def test_headers_of_the_program():
+    headers = {"a.h": b'#include "sub/b.h"\n', "sub/b.h": b"#define N 7\n"}
+    source = '#include "a.h"\nkernel void k(global int *p) { *p = N; }'
+    result = compiled(source, headers=headers)
+    assert result.spirv is not None, result.log
+    assert result.dependencies == ()
+    assert compiled(source).spirv is None
+    assert "outside" in compiled("", headers={"../x.h": b""}).log
+
+
+def test_included_files_are_reported(tmp_path):
+    (tmp_path / "sub dir").mkdir()
+    (tmp_path / "sub dir" / "a.h").write_text('#include "b.h"\n')
+    (tmp_path / "sub dir" / "b.h").write_text("typedef int T;\n")
+    source = "#include <a.h>\nkernel void k(global T *p) { *p = 1; }"
+    result = compiled(source, '-I "sub dir"', folder=str(tmp_path))
+    assert result.spirv is not None, result.log
+    assert sorted(result.dependencies) == [str(tmp_path / "sub dir" / name) for name in ("a.h", "b.h")]
+
+
+def test_no_clang(tmp_path, monkeypatch):
+    monkeypatch.setattr(clang, "NAMES", ("clang-not-there",))
+    clang.find.cache_clear()
+    try:
+        result = compiled("kernel void k() {}")
+    finally:
+        clang.find.cache_clear()
+    assert result.spirv is None and "apt install clang" in result.log
+    old = tmp_path / "clang-14"
+    old.write_text("#!/bin/sh\n")
+    old.chmod(0o755)
+    assert "version 14" in compiled("kernel void k() {}", clang=str(old)).log
+
+
+def test_a_clang_that_hangs_or_dies(tmp_path):
+    slow = tmp_path / "clang-22"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    result = compiled("", clang=str(slow), time_limit=0.3)
+    assert result.spirv is None and "more than 0.3 s" in result.log
+    slow.write_text("#!/bin/sh\necho 'LLVM ERROR: out of luck' >&2\nkill -SEGV $$\n")
+    clang.find.cache_clear()
+    result = compiled("", clang=str(slow))
+    assert result.spirv is None and "signal 11" in result.log and "out of luck" in result.log
+
+
+@pytest.mark.parametrize("to", ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong"])
+def test_integer_conversions_extend_by_the_source(to):
+    for source, extend in (("char", Op.SConvert), ("uchar", Op.UConvert)):
+        for size in ("", "4"):
+            for rounding in ("", "_rte"):
+                code = instructions(f"{to}{size} t({source}{size} x) {{ return convert_{to}{size}{rounding}(x); }}")
+                found = [i.op for i in code if i.op in (Op.SConvert, Op.UConvert)]
+                assert found == ([extend] if not to.endswith("char") else [])
+
+
+@pytest.mark.parametrize(("to", "source", "expected"), [
+    ("uchar", "ushort", [OpenCLStd.u_min]), ("char", "short", [OpenCLStd.s_clamp]), ("long", "int", []),
+    ("uchar", "short", [Op.SatConvertSToU]), ("char", "ushort", [Op.SatConvertUToS]),
+    ("ulong", "long", [Op.SatConvertSToU]), ("int", "float", [Op.ConvertFToS]), ("ulong", "double", [Op.ConvertFToU]),
+])
+def test_saturated_conversions(to, source, expected):
+    for size in ("", "2"):
+        code = instructions(f"{to}{size} t({source}{size} x) {{ return convert_{to}{size}_sat(x); }}")
+        found = [i.operands[1] if i.op == Op.ExtInst else i.op for i in code]
+        kept = [op for op in found if op in (OpenCLStd.u_min, OpenCLStd.s_clamp) and not isinstance(op, Op)
+                or op in (Op.SatConvertSToU, Op.SatConvertUToS, Op.ConvertFToS, Op.ConvertFToU) and isinstance(op, Op)]
+        assert kept == expected
+        if source in ("float", "double"):
+            assert Decoration.SaturatedConversion in code[0].decorations
+
+
+def test_pasted_names_get_the_prelude():
+    source = "#define C(T, x) convert_##T(x)\nint t(char c) { return C(int, c); }"
+    assert [i.op for i in instructions(source)][0] is Op.SConvert
+    assert prelude.needed([b"kernel void k() {}"]) == b""
+
+
+def test_contraction():
+    source = "float t(float a, float b, float c) { %s return a * b + c; }"
+    fused = [i.op for i in instructions(source % "")]
+    assert fused == [Op.ExtInst, Op.ReturnValue]
+    for code in (instructions(source % "\n#pragma OPENCL FP_CONTRACT OFF\n"),
+                 instructions(source % "", language=LANGUAGE._replace(fma=False))):
+        assert [i.op for i in code] == [Op.FMul, Op.FAdd, Op.ReturnValue]
+
+
+def test_no_optimisation():
+    assert any(i.op == Op.Variable for i in instructions("int t(int x) { int y = x; return y; }", "-cl-opt-disable"))
+
+
+def test_kernel_argument_information():
+    source = """typedef struct { int a; } S; typedef float4 mine;
+        kernel void k(global const float * restrict a, local volatile int *b, constant S *c, S d, mine e,
+                      unsigned char f) {}
+        kernel void none(void) {}"""
+    k, none = reflect.reflect(module_of(source, "-cl-kernel-arg-info"))
+    assert none.args == []
+    assert all(a.known for a in k.args)
+    assert [a.name for a in k.args] == list("abcdef")
+    assert [a.type_name for a in k.args] == ["float*", "int*", "S*", "S", "mine", "uchar"]
+    assert [a.type_qualifier for a in k.args] == [3, 4, 1, 0, 0, 0]
+    assert [a.address_qualifier for a in k.args] == [0x119B, 0x119C, 0x119D, 0x119E, 0x119E, 0x119E]
+    assert not any(a.known for a in reflect.reflect(module_of(source))[0].args)
+    asked = arguments.kernel_arguments(source.encode(), parse(""), language=LANGUAGE)
+    assert asked["k"][0] == [0x119B, 0x11A3, "float*", 3, "a"]
+
+
+def test_attributes():
+    (k,) = reflect.reflect(module_of(
+        "__attribute__((reqd_work_group_size(8, 2, 1))) kernel void k(float3 v) {}"))
+    assert k.required_local_size == (8, 2, 1)
+    assert k.attributes == "reqd_work_group_size(8,2,1)"
+    assert (k.args[0].size, k.args[0].align) == (16, 16)
