@@ -81,6 +81,12 @@ CAPABILITIES = (
         extensions=("cl_khr_spirv_linkonce_odr",),
         spirv_extensions=("SPV_KHR_linkonce_odr",),
     ),
+    Capability(
+        "expect_assume",
+        extensions=("cl_khr_expect_assume",),
+        spirv=("ExpectAssumeKHR",),
+        spirv_extensions=("SPV_KHR_expect_assume",),
+    ),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
