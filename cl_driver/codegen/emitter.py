@@ -63,6 +63,7 @@ class FunctionEmitter:
         self.labels: dict[Block, str] = {}
         self.exits: dict[Block, str] = {}  # label of the LLVM block that a SPIR-V block ends in
         self.label = "entry"  # of the LLVM block that lines go to
+        self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self._phis: list = []
         self._next = 0
 

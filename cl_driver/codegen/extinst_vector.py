@@ -9,7 +9,7 @@ from .composite import shuffle_vectors
 from .conversion import RTE, convert_float
 from .errors import CodegenError
 from .lanes import form
-from .memory import step
+from .memory import access_metadata, step
 from .registry import lowers_extended
 from .types import component_count, element_type, ir_type, size_of
 
@@ -30,7 +30,7 @@ def vload(e, i):
     element = element_type(i.type)
     size = size_of(element)
     address = _address(e, pointer, offset, size * component_count(i.type))
-    e.define(i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}"))
+    e.define(i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}"))
 
 
 @lowers_extended(Std.vstoren)
@@ -39,7 +39,7 @@ def vstore(e, i):
     data, offset, pointer = i.operands[2:5]
     size = size_of(element_type(data.type))
     address = _address(e, pointer, offset, size * component_count(data.type))
-    e.emit_void(f"store {e.typed(data)}, ptr {address}, align {size}")
+    e.emit_void(f"store {e.typed(data)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}")
 
 
 @lowers_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
@@ -52,7 +52,8 @@ def vload_half(e, i):
     place = 4 if aligned and count == 3 else count
     address = _address(e, pointer, offset, 2 * place)
     alignment = 2 * place if aligned else 2
-    half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}")
+    metadata = access_metadata(e, pointer, None)
+    half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}{metadata}")
     e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
 
 
@@ -74,7 +75,9 @@ def vstore_half(e, i):
     place = 4 if aligned and count == 3 else count
     half = convert_float(e, f, e.operand(data), element_type(data.type).width, 16, mode)
     address = _address(e, pointer, offset, 2 * place)
-    e.emit_void(f"store {f('half')} {half}, ptr {address}, align {2 * place if aligned else 2}")
+    alignment = 2 * place if aligned else 2
+    metadata = access_metadata(e, pointer, None)
+    e.emit_void(f"store {f('half')} {half}, ptr {address}, align {alignment}{metadata}")
 
 
 @lowers_extended(Std.shuffle, Std.shuffle2)

@@ -149,6 +149,7 @@ class KernelEmitter(FunctionEmitter):
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
         self._region = None
+        self._metadata: list[str] = []
         self._exits: set = set()
         asks_class = any(
             asks_address_space(i)
@@ -343,12 +344,13 @@ class KernelEmitter(FunctionEmitter):
 
     def context_load(self, slot, item) -> str:
         """The value of a slot; item: a Value, or None for this work-item."""
-        return load_value(self, self._slot_address(slot, item), slot.type, alignment_of(slot.type))
+        return load_value(self, self._slot_address(slot, item), slot.type, alignment_of(slot.type),
+                          metadata="" if slot.uniform else self.access_group)
 
     def context_store(self, slot, item, value) -> None:
         """Sets a slot."""
         store_operand(self, self._slot_address(slot, item), slot.type, self.operand(value),
-                      alignment_of(slot.type))
+                      alignment_of(slot.type), metadata="" if slot.uniform else self.access_group)
 
     # Control.
 
@@ -412,6 +414,7 @@ class KernelEmitter(FunctionEmitter):
             *[line if type(line) is str else "\n".join(line) for line in self.lines if line],
             "}",
             "!1 = !{}",
+            *self._metadata,
         ])
 
     def _group_loop_head(self) -> None:
@@ -474,15 +477,22 @@ class KernelEmitter(FunctionEmitter):
             del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)
         if region.once:
-            self.local_ids, self._row = ["0", "0", "0"], "0"
+            self.local_ids, self._row, self.access_group = ["0", "0", "0"], "0", ""
         else:
             self._item_loops_head(r)
+            first = 2 + 3 * region.index
+            self.access_group = f", !llvm.access.group !{first}"
+            self._metadata += [
+                f"!{first} = distinct !{{}}",
+                f"!{first + 1} = distinct !{{!{first + 1}, !{first + 2}}}",
+                f'!{first + 2} = !{{!"llvm.loop.parallel_accesses", !{first}}}',
+            ]
         self.head = []
         self.lines.append(self.head)
         self.emit_blocks(region.function, f"{r}.b")
         self.begin_block(f"{r}.exit")
         if not region.once:
-            self._item_loops_end(r)
+            self._item_loops_end(r, f", !llvm.loop !{3 + 3 * region.index}")
         self._continue_with(sorted(self._exits))
 
     def _item_loops_head(self, r: str) -> None:
@@ -499,13 +509,14 @@ class KernelEmitter(FunctionEmitter):
         self.local_ids = [f"%{r}.l{axis}" for axis in "xyz"]
         self._row = f"%{r}.row"
 
-    def _item_loops_end(self, r: str) -> None:
+    def _item_loops_end(self, r: str, metadata: str) -> None:
         self.emit_void(f"br label %{r}.x.end")
         for axis, outer in (("x", "y.end"), ("y", "z.end"), ("z", "done")):
             self.begin_block(f"{r}.{axis}.end")
             self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, 1")
             self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
-            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
+            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}"
+                           + (metadata if axis == "x" else ""))
         self.begin_block(f"{r}.done")
 
     def _continue_with(self, targets: list[int]) -> None:

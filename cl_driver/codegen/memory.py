@@ -6,8 +6,8 @@ Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the prov
 from __future__ import annotations
 
 from ..passes.ops import PassOp
-from ..spirv.enums import Op
-from ..spirv.module import Constant, Kind, Undef, Variable
+from ..spirv.enums import Op, StorageClass
+from ..spirv.module import Constant, Instruction, Kind, Undef, Variable
 from .emitter import Components
 from .errors import CodegenError
 from .program_globals import variable_alignment
@@ -137,8 +137,7 @@ def load(e, i):
         return
     access = i.memory
     e.define(i, load_value(e, e.operand(pointer), i.type, access_alignment(access, i.type),
-                           access is not None and access.volatile,
-                           "nontemporal" if access is not None and access.nontemporal else ""))
+                           access is not None and access.volatile, access_metadata(e, pointer, access)))
 
 
 class BuiltinAddress:
@@ -151,25 +150,48 @@ class BuiltinAddress:
         self.index = index
 
 
-def load_value(e, address: str, type_, alignment: int, volatile: bool = False, hint: str = "") -> str:
+def access_metadata(e, pointer, access) -> str:
+    """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
+
+    Accesses to memory that work-items share are independent of one another between barriers (OpenCL C 6.13.2:
+    no order is defined), so the loop over them may be vectorised. Private memory is used again by the next item.
+    """
+    hint = ", !nontemporal !0" if access is not None and access.nontemporal else ""
+    return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
+
+
+_SHARED = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Workgroup)
+_CASTS = (Op.PtrCastToGeneric, Op.Bitcast, Op.CopyObject, Op.AccessChain, Op.InBoundsAccessChain,
+          Op.PtrAccessChain, Op.InBoundsPtrAccessChain)  # fmt: skip
+
+
+def storage_of(pointer):
+    """The storage class of a pointer, of what it was cast from if it is generic."""
+    while pointer.type.storage == StorageClass.Generic and isinstance(pointer, Instruction):
+        if pointer.op not in _CASTS or pointer.operands[0].type.kind is not Kind.POINTER:
+            break
+        pointer = pointer.operands[0]
+    return pointer.type.storage
+
+
+def load_value(e, address: str, type_, alignment: int, volatile: bool = False, metadata: str = "") -> str:
     """Loads a value of any type. bool is a byte in memory, 0 or 1."""
     v = "volatile " if volatile else ""
     t = ir_type(type_)
     if element_type(type_).kind is Kind.BOOL:
         memory = t.replace("i1", "i8")
-        byte = e.emit(f"load {v}{memory}, ptr {address}, align {alignment}")
+        byte = e.emit(f"load {v}{memory}, ptr {address}, align {alignment}{metadata}")
         return e.emit(f"trunc {memory} {byte} to {t}")
-    metadata = ", !nontemporal !0" if hint else ""
     return e.emit(f"load {v}{t}, ptr {address}, align {alignment}{metadata}")
 
 
-def store_value(e, address: str, value, alignment: int, volatile: bool = False, hint: str = "") -> None:
+def store_value(e, address: str, value, alignment: int, volatile: bool = False, metadata: str = "") -> None:
     """Stores a Value."""
-    store_operand(e, address, value.type, e.operand(value), alignment, volatile, hint)
+    store_operand(e, address, value.type, e.operand(value), alignment, volatile, metadata)
 
 
 def store_operand(e, address: str, type_, operand: str, alignment: int, volatile: bool = False,
-                  hint: str = "") -> None:
+                  metadata: str = "") -> None:
     """Stores an operand of a type."""
     v = "volatile " if volatile else ""
     t = ir_type(type_)
@@ -177,7 +199,6 @@ def store_operand(e, address: str, type_, operand: str, alignment: int, volatile
         memory = t.replace("i1", "i8")
         operand = e.emit(f"zext {t} {operand} to {memory}")
         t = memory
-    metadata = ", !nontemporal !0" if hint else ""
     e.emit_void(f"store {v}{t} {operand}, ptr {address}, align {alignment}{metadata}")
 
 
@@ -192,8 +213,7 @@ def store(e, i):
         fill_zero(e, e.operand(pointer), size_of(value.type), access_alignment(access, value.type))
         return
     store_value(e, e.operand(pointer), value, access_alignment(access, value.type),
-                access is not None and access.volatile,
-                "nontemporal" if access is not None and access.nontemporal else "")
+                access is not None and access.volatile, access_metadata(e, pointer, access))
 
 
 def _is_large_null(value) -> bool:
