@@ -1,8 +1,8 @@
-"""Builds the native shim: libcl_driver.so, _cl_driver_embed.so and cl_driver.conf.
+"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, cl_driver.conf) and the builtin library.
 
     python native_shim/build.py [--out DIR] [--sanitize thread|address] [--allow-missing]
 
-Needs a C compiler, the OpenCL headers, Python's headers and cffi. Only what changed is compiled again.
+Needs a C compiler, clang, the OpenCL headers, Python's headers and cffi. Only what changed is compiled again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ for folder in (str(ROOT), str(SHIM)):
         sys.path.insert(0, folder)
 
 from gen import dispatch, embed, headers, platform, settings, stubs  # noqa: E402
+
+from cl_driver.builtins import build as builtin_library  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILE = ["-std=c11", "-g", "-fPIC", "-fvisibility=hidden", "-pthread"]
@@ -172,6 +174,10 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         # Python's symbols come from the Python that is in the process or that guest.c loads.
         builder.link(embed.LIBRARY, [built])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
+    try:
+        builtin_library.update(builder.out / "builtins.spv")
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"the builtin library: {error}") from None
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ def find_clang() -> str:
 
 
 def sources() -> list[pathlib.Path]:
-    """Every file that the module depends on; the build compares their times with the output's."""
+    """Every file that the module depends on."""
     return sorted(path for path in SOURCES.iterdir() if path.suffix in (".cl", ".h", ".inc"))
 
 
@@ -51,6 +51,14 @@ def build(output: pathlib.Path, clang: str | None = None) -> pathlib.Path:
         )
         part.replace(output)
     return output
+
+
+def update(output: pathlib.Path) -> pathlib.Path:
+    """Compile if a source is newer than `output`, or nothing is there."""
+    newest = max(path.stat().st_mtime_ns for path in (*sources(), pathlib.Path(__file__)))
+    if output.exists() and output.stat().st_mtime_ns >= newest:
+        return output
+    return build(output)
 
 
 def main() -> None:

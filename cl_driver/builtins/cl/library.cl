@@ -1,4 +1,4 @@
-/* The whole builtin library: one module. See README.md for the functions, their algorithms and their errors. */
+/* The whole builtin library: one module. See README.md for the functions and their errors. */
 
 /* The order counts. clang-format off */
 #include "common.h"
