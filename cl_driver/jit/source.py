@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.device.capabilities import OPENCL_VERSION, extensions, features
-from cl_driver.device.cpu import host_cpu
 from cl_driver.frontend import clang
 from cl_driver.frontend import options as option_parser
 from cl_driver.jit.errors import CompileError
@@ -58,13 +56,7 @@ def _parse(options: str):
 
 def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
     """OpenCL C to SPIR-V."""
-    cpu = host_cpu()
-    language = clang.Language(
-        extensions=tuple(extensions(cpu)),
-        features=features(cpu),
-        fma=context.target.has_fma,
-        version=OPENCL_VERSION,
-    )
+    language = clang.device_language()._replace(fma=context.target.has_fma)
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
     result = clang.compile(source, context.options, headers, language, context.folder, chosen)
     context.dump("source.cl", source)

@@ -2,6 +2,7 @@
  * asks: a comma-separated list of "gdb" and "perf". */
 #define _GNU_SOURCE /* O_NOFOLLOW, dprintf, with -std=c11 */
 #include "code_internal.h"
+#include "settings.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -40,9 +41,9 @@ struct cld_code_debug_entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool asked_for(const char *what) {
-    const char *setting = getenv("CL_DRIVER_JIT_DEBUG");
+    const char *setting = cld_setting(CL_DRIVER_JIT_DEBUG_SETTING);
     size_t length = strlen(what);
-    while (setting && *setting) {
+    while (*setting) {
         size_t word = strcspn(setting, ",");
         if (word == length && !strncmp(setting, what, length))
             return true;

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import subprocess
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted((ROOT / "native_shim" / "src").glob("code_*.c"))
+SOURCES = [
+    *sorted((ROOT / "native_shim" / "src").glob("code_*.c")),
+    ROOT / "native_shim" / "src" / "settings.c",
+]
 HERE = Path(__file__).resolve().parent / "c"
 FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'native_shim' / 'include'}"]
 
@@ -20,9 +24,19 @@ KERNEL = ctypes.CFUNCTYPE(
 
 def compile_c(output: Path, *arguments: str) -> Path:
     """Runs gcc over the loader's sources and the tests' own."""
-    command = ["gcc", *FLAGS, *map(str, SOURCES), str(HERE / "code_link.c"), *arguments, "-o", str(output)]
-    subprocess.run(command, check=True, timeout=120)
+    (output.parent / "settings_table.h").write_text(_settings_table())
+    command = ["gcc", *FLAGS, f"-I{output.parent}", *map(str, SOURCES), str(HERE / "code_link.c"), *arguments]
+    subprocess.run([*command, "-o", str(output)], check=True, timeout=120)
     return output
+
+
+def _settings_table() -> str:
+    """What the build generates (native_shim/gen/settings.py)."""
+    path = ROOT / "native_shim" / "gen" / "settings.py"
+    spec = importlib.util.spec_from_file_location("cld_gen_settings", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.generate()
 
 
 @functools.cache
