@@ -33,7 +33,11 @@ def call_lowering(function: Function):
     """The lowering of a call of one of clang's functions for address spaces, None for other functions."""
     if function.linkage is None or function.blocks:
         return None
-    name = function.linkage[0]
+    return lowering_of_name(function.linkage[0])
+
+
+def lowering_of_name(name: str):
+    """The same for a function's link name: the linker lets these through although nothing defines them."""
     if name in _CASTS:
         return _to_address_space
     return _get_fence if name.startswith(_FENCE_PREFIX) else None

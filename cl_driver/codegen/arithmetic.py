@@ -348,7 +348,15 @@ _INTEGER_COMPARISONS = {
 
 @componentwise(*_INTEGER_COMPARISONS)
 def integer_comparison(e, f, i, a, b):
-    """Comparisons of integers, and of pointers."""
+    """Comparisons of integers, and of pointers.
+
+    clang-22 also compares the bits of floats so, after an atomic compare-exchange of them.
+    """
+    type_ = element_type(i.operands[0].type)
+    if type_.kind is Kind.FLOAT:
+        bits = f(f"i{type_.width}")
+        a, b = (e.emit(f"bitcast {f(ir_type(type_))} {o} to {bits}") for o in (a, b))
+        return e.emit(f"icmp {_INTEGER_COMPARISONS[i.op]} {bits} {a}, {b}")
     return e.emit(f"icmp {_INTEGER_COMPARISONS[i.op]} {f(_element(i.operands[0]))} {a}, {b}")
 
 

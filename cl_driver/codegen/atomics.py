@@ -7,6 +7,7 @@ work-group scope only keep the compiler from moving accesses.
 from __future__ import annotations
 
 from ..spirv.enums import Op, Scope, StorageClass
+from ..spirv.module import Kind
 from .lanes import SCALAR
 from .registry import lowers
 from .types import alignment_of, ir_type
@@ -103,22 +104,28 @@ def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
 
 @lowers(Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
 def compare_exchange(e, i):
-    """OpAtomicCompareExchange: stores the value if the old one equals the comparator; gives the old one."""
+    """OpAtomicCompareExchange: stores the value if the old one equals the comparator; gives the old one.
+
+    Floats, which clang-22 makes of atomic_float, are compared by their bits.
+    """
     pointer, _, equal, unequal, value, comparator = i.operands
-    t = ir_type(i.type)
-    address = e.operand(pointer)
+    t, address = ir_type(i.type), e.operand(pointer)
+    new, expected = e.operand(value), e.operand(comparator)
+    bits = t
+    if i.type.kind is Kind.FLOAT:
+        bits = f"i{i.type.width}"
+        new, expected = (e.emit(f"bitcast {t} {o} to {bits}") for o in (new, expected))
     if is_plain(pointer):
         alignment = alignment_of(i.type)
-        old = e.emit(f"load {t}, ptr {address}, align {alignment}")
-        same = e.emit(f"icmp eq {t} {old}, {e.operand(comparator)}")
-        new = e.emit(f"select i1 {same}, {e.typed(value)}, {t} {old}")
-        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
-        e.define(i, old)
-        return
-    failure = _load_ordering(ordering(e, unequal))
-    pair = e.emit(f"cmpxchg ptr {address}, {e.typed(comparator)}, {e.typed(value)} "
-                  f"{ordering(e, equal)} {failure}")
-    e.define(i, e.emit(f"extractvalue {{ {t}, i1 }} {pair}, 0"))
+        old = e.emit(f"load {bits}, ptr {address}, align {alignment}")
+        same = e.emit(f"icmp eq {bits} {old}, {expected}")
+        new = e.emit(f"select i1 {same}, {bits} {new}, {bits} {old}")
+        e.emit_void(f"store {bits} {new}, ptr {address}, align {alignment}")
+    else:
+        failure = _load_ordering(ordering(e, unequal))
+        pair = e.emit(f"cmpxchg ptr {address}, {bits} {expected}, {bits} {new} {ordering(e, equal)} {failure}")
+        old = e.emit(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
+    e.define(i, old if bits == t else e.emit(f"bitcast {bits} {old} to {t}"))
 
 
 @lowers(Op.AtomicFlagTestAndSet)
