@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 
 from cl_driver.codegen import kernel as codegen
+from cl_driver.codegen.address_spaces import lowering_of_name
 from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
 from cl_driver.codegen.options import CodegenOptions
@@ -75,6 +76,11 @@ def library() -> Library:
         raise CompileError(f"{error}\n") from error
 
 
+def _is_ours(name: str) -> bool:
+    """True for functions that programs call and this driver has: in the library, or as instructions."""
+    return library().has(name) or lowering_of_name(name) is not None
+
+
 def _read(il: bytes):
     """The modules of a program, over one table of types."""
     table = TypeTable()
@@ -98,7 +104,7 @@ class Prepared:
         self.il = il
         self.log = ""
         try:
-            self.module = link.link(_read(il), library().has)
+            self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
