@@ -13,7 +13,7 @@ from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Kind, Module, Type
 from . import numbers as n
 from .machine import Item, Machine, builtin_values, combine_collective, local_index
-from .memory import InterpreterError
+from .memory import InterpreterError, zero
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,17 @@ class Context:
         self.values[slot, 0 if slot.uniform else item] = value
 
 
+class _AbsentContext:
+    """What a lane without a work-item sees of the context: the first lane's values as they were."""
+
+    def __init__(self, context: Context, first: int):
+        self.items = context.items
+        self.values = {slot: v for (slot, item), v in context.values.items() if slot.uniform or item == first}
+
+    def load(self, slot, item: int):
+        return self.values.get(slot, zero(slot.type))
+
+
 class _PlanGroup:
     """Regions one after the other; each runs its work-items in vectors of the plan's width."""
 
@@ -243,13 +254,14 @@ class _PlanGroup:
 
     def absent(self, first: Item, last: Item, lane: int) -> Item:
         """A lane behind the end: it has an id as if it existed, and memory of its own."""
+        context = _AbsentContext(first.context, first.linear_id)
         builtins = dict(first.builtins)
         for builtin in (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId):
             x, *rest = builtins[builtin]
             builtins[builtin] = (x + lane, *rest)
         for builtin in (BuiltIn.LocalInvocationIndex, BuiltIn.GlobalLinearId):
             builtins[builtin] += lane
-        return Item(builtins, last.linear_id, False, last.context, dict(last.private))
+        return Item(builtins, last.linear_id, False, context, dict(last.private))
 
     def lanes(self, machine: Machine, region, vector: list[Item], arguments) -> set[int]:
         """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""

@@ -14,9 +14,11 @@ from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
 from .inline import inline
+from .linearise import linearise
 from .ops import REGION_END, PassOp
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
+from .reducible import make_reducible
 from .shape import ShapeInfo
 from .simplify import remove_dead_code, simplify
 from .verify import verify
@@ -44,6 +46,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = PlanOpt
     run_pass("promote", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
 
+    if options.width > 1 or has_boundary(function):
+        # Loops must have one header before anything reasons about loops.
+        run_pass("reducible", make_reducible, options, function, types)
+
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     if has_boundary(function):
         # After simplification, so that values that do not matter are not kept across barriers.
@@ -61,6 +67,10 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
     options = plan.options
     drop_lifetimes(region.function)
     region.shapes = ShapeInfo()  # one lane: everything is uniform
+    if options.width > 1 and not region.once:
+        arguments = plan.module.types, options.flat_lanes, options.small_ids
+        region.shapes = run_pass("linearise", linearise, options, region.function, *arguments)
+        plan.assumes_small_ids |= region.shapes.assumes_small_ids
     if options.verify:
         verify(region.function, f"region {region.index}")
 
@@ -94,7 +104,8 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
     start = time.perf_counter()
     result = pass_(*arguments) if function is None else pass_(function, *arguments)
     timings[name] = timings.get(name, 0.0) + time.perf_counter() - start
-    function = function or result
+    if function is None:
+        function = result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
     if options.verify and name != "barriers":

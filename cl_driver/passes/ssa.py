@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..spirv.enums import Op
-from ..spirv.module import Block, Instruction, Type, Value
+from ..spirv.module import Block, Function, Instruction, Type, Value
+from .dominance import DominatorTree
+from .ir import predecessors, remove_unreachable_blocks, substitute
 
 
 class SsaUpdater:
@@ -111,3 +113,45 @@ class SsaUpdater:
             phi.operands[::2] = [self.resolve(o) for o in phi.operands[::2]]
             phi.block.instructions.insert(0, phi)
         return self._replaced
+
+
+def repair(function: Function, types) -> None:
+    """Makes SSA form valid again after edges were added: uses that their definition no longer dominates get
+    phis, with an undefined value on the paths that did not exist before."""
+    remove_unreachable_blocks(function)
+    before = predecessors(function)
+    tree = DominatorTree(function.blocks, before)
+    position = {
+        i: k for block in function.blocks for k, i in enumerate(block.instructions)
+    }
+    broken: dict[Instruction, list[tuple[Instruction, int]]] = {}
+    for block in function.blocks:
+        for index, instruction in enumerate(block.instructions):
+            is_phi = instruction.op is Op.Phi
+            for i, operand in enumerate(instruction.operands):
+                if type(operand) is not Instruction:
+                    continue
+                where = instruction.operands[i + 1] if is_phi else block
+                if operand.block is where:
+                    if is_phi or position[operand] < index:
+                        continue
+                elif tree.dominates(operand.block, where):
+                    continue
+                broken.setdefault(operand, []).append((instruction, i))
+            mask = instruction.mask
+            if type(mask) is Instruction and mask.block is not block and not tree.dominates(mask.block, block):
+                raise AssertionError("a mask does not dominate what it masks")
+    replaced: dict[Value, Value] = {}
+    updaters = []
+    for value, uses in broken.items():
+        updater = SsaUpdater(value.type, before, types.undef(value.type), value.name, replaced)
+        updater.define(value.block, value)
+        for user, i in uses:
+            if user.op is Op.Phi:
+                user.operands[i] = updater.value_at_end(user.operands[i + 1])
+            else:
+                user.operands[i] = updater.value_at_start(user.block)
+        updaters.append(updater)
+    for updater in updaters:
+        updater.finish()
+    substitute(function, replaced)

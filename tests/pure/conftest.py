@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture
 def widths():
-    """Widths at which plans are run by the interpreter: 1 is no linearisation."""
-    return (1,)
+    """Widths at which plans are run by the interpreter; above 1 they are linearised."""
+    return (1, 4, 8)

@@ -1,0 +1,147 @@
+"""Rewrites a loop that lanes leave one by one into a loop that runs while any lane is live.
+
+    before                      after
+    header: ...                 head: live = phi(true, stay); branch live ? header : latch
+    ... exit edges to X, Y      header: ... exit edges and back edges go to latch
+    ... back edges              latch: stay = phi(true from back edges, false from exits and head)
+                                       branch any lane stays ? head : after
+                                after: branch to X, or switch to the exit that each lane took
+
+What was a divergent loop is now a uniform loop with divergent, acyclic control flow in its body, which
+linearise.py knows how to treat. Values that leave through an exit are collected by phis in head and latch: a
+lane that has left keeps what it left with. The function must be in loop-closed form (lcssa.py).
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op
+from ..spirv.module import Block, Function, Instruction
+from .dominance import Loop
+from .ir import append, predecessors, remove_phi_edge
+from .ops import PassOp
+
+
+def make_live_loop(function: Function, loop: Loop, types, number) -> Instruction:
+    """Rewrites one loop; returns the phi `live`. number: reverse postorder numbers, for a fixed order."""
+    return _Rewrite(function, loop, types, number).run()
+
+
+class _Rewrite:
+    def __init__(self, function: Function, loop: Loop, types, number):
+        self.function = function
+        self.loop = loop
+        self.types = types
+        self.blocks = sorted(loop.blocks, key=number.__getitem__)
+        self.head = Block(function, "live")
+        self.head.loop_control = loop.header.loop_control
+        loop.header.loop_control = None
+        self.latch = Block(function, "latch")
+        self.after = Block(function, "left")
+        self.edges: list[Block] = []  # one block per back or exit edge; all lead to the latch
+        self.made: list[Block] = []
+
+    def run(self) -> Instruction:
+        types, head, latch, header = self.types, self.head, self.latch, self.loop.header
+        before = predecessors(self.function)
+        outside = [p for p in before[header] if p not in self.loop.blocks]
+        bool_ = types.bool()
+        true, false = types.constant(bool_, True), types.constant(bool_, False)
+
+        back = [self.split(b, header) for b in self.blocks if header in b.successors()]
+        exits = [
+            (b, t, self.split(b, t))
+            for b in self.blocks
+            for t in b.successors()
+            if t not in self.loop.blocks and t not in self.made
+        ]
+        live = append(head, Op.Phi, bool_, [o for p in outside for o in (true, p)])
+        stay = append(latch, Op.Phi, bool_)
+        stay.operands = [o for e in self.edges for o in (true if e in back else false, e)] + [false, head]
+        live.operands += [stay, latch]
+
+        self.carry_header_phis(outside, back)
+        targets = list(dict.fromkeys(t for _, t, _ in exits))
+        for target in targets:
+            self.carry_exit_values(target, [(b, e) for b, t, e in exits if t is target], outside)
+        chosen = self.choose_target(targets, exits, outside)
+        for block in outside:
+            terminator = block.terminator
+            terminator.operands = [head if o is header else o for o in terminator.operands]
+        append(head, Op.BranchConditional, None, [live, header, latch])
+        any_lane = append(latch, PassOp.AnyLane, bool_, [stay])
+        append(latch, Op.BranchConditional, None, [any_lane, head, self.after])
+        if not targets:
+            append(self.after, Op.Unreachable)
+        elif len(targets) == 1:
+            append(self.after, Op.Branch, None, targets)
+        else:
+            cases = [o for k, t in enumerate(targets[1:], 1) for o in (k, t)]
+            append(self.after, Op.Switch, None, [chosen, targets[0], *cases])
+        self.function.blocks += [head, latch, self.after, *self.made]
+        return live
+
+    def split(self, source: Block, target: Block) -> Block:
+        """A block on an edge, leading to the latch. The phis of the target still name the source."""
+        edge = Block(self.function, "edge")
+        append(edge, Op.Branch, None, [self.latch])
+        terminator = source.terminator
+        terminator.operands = [edge if o is target else o for o in terminator.operands]
+        self.edges.append(edge)
+        self.made.append(edge)
+        return edge
+
+    def carry_header_phis(self, outside, back) -> None:
+        """Phis move to the head; on their way round they are phis of the latch."""
+        header, undef = self.loop.header, self.types.undef
+        sources = [b for b in self.blocks if any(e in back for e in b.successors())]
+        edge_of = {s: next(e for e in s.successors() if e in back) for s in sources}
+        for phi in list(header.phis()):
+            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
+            around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
+            for edge in self.edges:
+                source = next((s for s, e in edge_of.items() if e is edge), None)
+                around.operands += [undef(phi.type) if source is None else values[source], edge]
+            around.operands += [undef(phi.type), self.head]
+            self.latch.instructions.insert(0, around)
+            header.instructions.remove(phi)
+            phi.block = self.head
+            phi.operands = [o for p in outside for o in (values[p], p)] + [around, self.latch]
+            self.head.instructions.insert(0, phi)
+
+    def carry_exit_values(self, target: Block, leaving, outside) -> None:
+        """What the target's phis take from the loop is collected until all lanes have left."""
+        undef = self.types.undef
+        edge_of = dict(leaving)
+        for phi in target.phis():
+            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
+            kept = Instruction(Op.Phi, phi.type, (), self.head, phi.name)
+            around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
+            kept.operands = [o for p in outside for o in (undef(phi.type), p)] + [around, self.latch]
+            from_edge = {e: values[s] for s, e in edge_of.items()}
+            for edge in self.edges:
+                around.operands += [from_edge.get(edge, kept), edge]
+            around.operands += [kept, self.head]
+            self.head.instructions.insert(0, kept)
+            self.latch.instructions.insert(0, around)
+            values = {s: v for s, v in values.items() if s not in edge_of}
+            phi.operands = [o for s, v in values.items() for o in (v, s)] + [around, self.after]
+        for source in edge_of:
+            remove_phi_edge(target, source)
+
+    def choose_target(self, targets, exits, outside) -> Instruction | None:
+        """The number of the exit target that each lane left for, if there are several."""
+        if len(targets) < 2:
+            return None
+        number = self.types.int(32)
+        kept = Instruction(Op.Phi, number, (), self.head, "exit")
+        around = Instruction(Op.Phi, number, (), self.latch, "exit")
+        undef = self.types.undef(number)
+        kept.operands = [o for p in outside for o in (undef, p)] + [around, self.latch]
+        chosen = {e: self.types.integer(32, targets.index(t)) for _, t, e in exits}
+        for edge in self.edges:
+            around.operands += [chosen.get(edge, kept), edge]
+        around.operands += [kept, self.head]
+        self.head.instructions.insert(0, kept)
+        self.latch.instructions.insert(0, around)
+        return around
+
