@@ -13,7 +13,7 @@ unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
 run: setup build/demo
 	@clinfo -l
-	@clinfo | grep -E '^ *(Device (Name|Version|OpenCL C Version)|Max compute units|Global memory size|Max work group size|Preferred .* vector sizes|Driver Version)' || true
+	@clinfo | grep -E '^  (Device Version|Driver Version|Device OpenCL C Version|Max compute units|Max work group size|Global memory size) ' || true
 	@build/demo
 
 setup: packages build/venv/.made build/vendors/cl_driver.icd

@@ -6,7 +6,6 @@ Elsewhere (the runtime process, `cl-driver` commands, tests) posix_spawn does.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -62,9 +61,10 @@ class Connection(socket.socket):
             self.detach()
 
     def __del__(self):
-        # A host's Python that ends has taken `os` apart by now, and would print of it.
-        with contextlib.suppress(Exception):
+        try:
             self.close()
+        except Exception:  # noqa: SIM105 - a host's Python that ends has taken modules apart, and would print of it
+            pass
 
 
 _native = None

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "embed.h"
 #include "log.h"
@@ -105,10 +106,23 @@ static int names_libpython(struct dl_phdr_info *info, size_t size, void *data) {
     return slash && !strncmp(slash, "/libpython", 10);
 }
 
+/* Whether the standard library is where it was: a Python that misses it prints its troubles to stderr. */
+static bool has_stdlib(const struct cld_guest_config *config) {
+    for (size_t i = 0; i < config->stdlib_count; i++) {
+        char *path = NULL;
+        bool there = asprintf(&path, "%s/encodings/__init__.py", config->stdlib[i]) >= 0 && !access(path, R_OK);
+        free(path);
+        if (there)
+            return true;
+    }
+    cld_log(1, "the embedded Python's standard library cannot be read");
+    return false;
+}
+
 /* Starts a Python in a process that has none. Extension modules find libpython's symbols only if it is
  * global, which ICD loaders' RTLD_LOCAL prevents for whatever we are linked to: so it is opened here. */
 static enum way embed(const struct cld_guest_config *config) {
-    if (!*config->libpython || dl_iterate_phdr(names_libpython, NULL))
+    if (!*config->libpython || dl_iterate_phdr(names_libpython, NULL) || !has_stdlib(config))
         return FAILED;
     void *libpython = dlopen(config->libpython, RTLD_NOW | RTLD_GLOBAL);
     if (!libpython) {

@@ -31,8 +31,9 @@ def interpreters() -> dict[str, str]:
     return found
 
 
-OURS = "%d.%d" % sys.version_info[:2]
-SAME = [v for v in interpreters() if v.rsplit(".", 1)[0] == OURS]
+VERSIONS = sorted(interpreters(), key=lambda version: [int(part) for part in version.split(".")])
+SAME = [v for v in VERSIONS if v.rsplit(".", 1)[0] == "%d.%d" % sys.version_info[:2]]
+OTHER = [v for v in VERSIONS if v not in SAME]
 
 
 @pytest.fixture
@@ -40,7 +41,8 @@ def run_python(ocl_icd, variables):
     """run_python(version, scene, times): returns the finished process, which succeeded and printed nothing."""
 
     def run(version: str, scene: str, times: int = 3, **env: str) -> subprocess.CompletedProcess:
-        command = [interpreters()[version], str(HOST), str(ocl_icd), scene, str(times)]
+        # CPython itself warns of fork in a process with threads, which ours has.
+        command = [interpreters()[version], "-W", "ignore", str(HOST), str(ocl_icd), scene, str(times)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, check=False, env=variables | env
         )
@@ -53,12 +55,12 @@ def run_python(ocl_icd, variables):
 
 
 @pytest.mark.parametrize("scene", ["use", "fork", "threads", "leak", "clean", "use_gil", "threads_gil", "fork_gil"])
-@pytest.mark.parametrize("version", sorted(interpreters()))
+@pytest.mark.parametrize("version", VERSIONS)
 def test_host(run_python, version, scene):
     run_python(version, scene)
 
 
-@pytest.mark.parametrize("version", sorted(interpreters()))
+@pytest.mark.parametrize("version", VERSIONS)
 def test_which_python_serves(run_python, variables, version):
     """The same version is joined; any other gets a runtime process."""
     done = run_python(version, "use", CL_DRIVER_LOG="calls")
@@ -66,7 +68,7 @@ def test_which_python_serves(run_python, variables, version):
     assert f"Python is {'the host' if joined else 'a process'}" in done.stderr
 
 
-@pytest.mark.parametrize("version", [SAME[0], next(v for v in sorted(interpreters(), reverse=True) if v not in SAME)])
+@pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
 def test_twenty_times(run_python, version):
     for _ in range(20):
         run_python(version, "leak")
@@ -75,8 +77,9 @@ def test_twenty_times(run_python, version):
 
 def test_embedding_may_be_insisted_on(ocl_icd, variables):
     """In a Python of another version `embedded` cannot be had: calls fail, and say why in the log."""
-    version = next(v for v in sorted(interpreters(), reverse=True) if v not in SAME)
-    command = [interpreters()[version], str(HOST), str(ocl_icd), "use"]
+    if not OTHER:
+        pytest.skip("this machine has one version of Python")
+    command = [interpreters()[OTHER[-1]], str(HOST), str(ocl_icd), "use"]
     env = variables | {"CL_DRIVER_RUNTIME": "embedded", "CL_DRIVER_LOG": "errors"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert done.returncode == 1

@@ -1,0 +1,232 @@
+"""The cl-driver command: registration, and each thing that doctor finds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cl_driver import native, registration, settings
+from tests.conftest import ROOT
+
+LIBRARY = ROOT / "build" / "lib" / "libcl_driver.so"
+
+
+@pytest.fixture
+def cl_driver(variables):
+    """cl_driver(*arguments, **env): (exit status, output) of the command; None removes a variable."""
+
+    def run(*arguments, tree: Path = ROOT, **env: str | None) -> tuple[int, str]:
+        full = {k: v for k, v in (variables | {"PYTHONPATH": str(tree)} | env).items() if v is not None}
+        command = [sys.executable, "-m", "cl_driver.cli", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=full, cwd="/", timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture
+def broken_tree(tmp_path) -> Path:
+    """A copy of the package with a shim of its own, to be broken."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    subprocess.run(["cp", "-r", str(ROOT / "cl_driver"), str(tree)], check=True)
+    native_folder = tree / "cl_driver" / "_native"
+    native_folder.mkdir()
+    for file in (ROOT / "build" / "lib").iterdir():
+        if file.is_file():
+            (native_folder / file.name).write_bytes(file.read_bytes())
+    conf = native_folder / "cl_driver.conf"
+    conf.write_text(conf.read_text().replace(f"path={ROOT}\n", f"path={tree}\n"))
+    return tree
+
+
+def replace_in_conf(tree: Path, key: str, value: str) -> None:
+    conf = tree / "cl_driver" / "_native" / "cl_driver.conf"
+    lines = conf.read_text().splitlines()
+    conf.write_text("".join(f"{key}={value}\n" if line.startswith(f"{key}=") else f"{line}\n" for line in lines))
+
+
+def test_install_and_uninstall(cl_driver, loader, variables, tmp_path):
+    prefix = tmp_path / "prefix"
+    file = prefix / "etc" / "OpenCL" / "vendors" / "cl_driver.icd"
+    for _ in range(2):
+        status, output = cl_driver("install", "--prefix", prefix)
+        assert status == 0, output
+        assert file.read_bytes() == f"{LIBRARY}\n".encode()
+        assert [f.name for f in file.parent.iterdir()] == [file.name]
+    env = variables | {"OCL_ICD_VENDORS": f"{file.parent}/", "LD_LIBRARY_PATH": str(loader.parent)}
+    assert len(registration.platforms(loader, env)) == 1
+    assert cl_driver("uninstall", "--prefix", prefix) == (0, f"removed {file}\n")
+    assert not file.exists()
+    assert cl_driver("uninstall", "--prefix", prefix)[0] == 0
+    assert registration.platforms(loader, env) == []
+
+
+def test_install_for_the_environment(cl_driver):
+    file = Path(sys.prefix) / "etc" / "OpenCL" / "vendors" / "cl_driver.icd"
+    try:
+        for option in ((), ("--venv",)):
+            status, output = cl_driver("install", *option)
+            assert status == 0, output
+            assert str(file) in output and f"OCL_ICD_VENDORS={file.parent}/" in output
+            assert file.read_text() == f"{LIBRARY}\n"
+            file.unlink()
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def test_install_where_nobody_may_write(cl_driver, tmp_path):
+    (tmp_path / "etc").write_text("a file where a folder should be")
+    status, output = cl_driver("install", "--prefix", tmp_path)
+    assert status == 1
+    assert "cl-driver install: " in output and "Traceback" not in output
+
+
+def test_status(cl_driver, tmp_path):
+    status, output = cl_driver("status")
+    assert status == 0
+    assert "sees this driver" in output and f"registered (read by every loader" in output
+    status, output = cl_driver("status", OCL_ICD_VENDORS=f"{tmp_path}/")
+    assert status == 1
+    assert "does not see this driver" in output and f"{tmp_path}: not registered" in output
+
+
+def test_doctor_is_content(cl_driver):
+    assert cl_driver("doctor") == (0, "Nothing is wrong.\n")
+
+
+def test_doctor_finds_no_clang(cl_driver):
+    status, output = cl_driver("doctor", CL_DRIVER_CLANG="/nonexistent/clang")
+    assert status == 1
+    assert "No clang" in output
+
+
+def test_doctor_finds_malformed_settings(cl_driver):
+    status, output = cl_driver("doctor", CL_DRIVER_RUNTIME="somewhere", CL_DRIVER_TREADS="3")
+    assert status == 1
+    assert "CL_DRIVER_RUNTIME=somewhere is ignored: it must be auto or embedded or process" in output
+    assert "CL_DRIVER_TREADS is not a setting" in output
+
+
+def test_doctor_finds_no_loader(cl_driver, monkeypatch, capsys):
+    """Loaders are looked for by name: this machine has some, so the look-up is told that it has none."""
+    from cl_driver.cli import doctor
+
+    monkeypatch.setattr(registration, "loaders", lambda environment=os.environ: [])
+    assert any("There is no OpenCL loader" in sentence for sentence in doctor.check_loaders())
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (f"{LIBRARY}\r\n", "Windows line ends"),
+        (f"{LIBRARY}\n{LIBRARY}\n", "more than one line"),
+        (f"{LIBRARY}\n\n", "ends in empty lines"),
+        ("libcl_driver.so\n", "no absolute path"),
+        ("/nonexistent/libcl_driver.so\n", "not there"),
+        ("", "is empty"),
+        ("/bin/true\n", "another copy of the driver"),
+    ],
+)
+def test_doctor_finds_a_wrong_icd_file(cl_driver, tmp_path, content, sentence):
+    (tmp_path / "cl_driver.icd").write_bytes(content.encode())
+    status, output = cl_driver("doctor", OCL_ICD_VENDORS=f"{tmp_path}/")
+    assert status == 1
+    assert sentence in output
+    assert "does not list this driver" in output or "\n\n" in content or content.count("\n") == 2
+
+
+def test_doctor_finds_no_registration(cl_driver, tmp_path):
+    status, output = cl_driver("doctor", OCL_ICD_VENDORS=f"{tmp_path}/")
+    assert status == 1
+    assert "does not list this driver" in output
+    status, output = cl_driver("doctor", OCL_ICD_VENDORS=f"{tmp_path}/none/")
+    assert "names a folder that is not there" in output
+    status, output = cl_driver("doctor", OCL_ICD_VENDORS=str(ROOT / "build/vendors/cl_driver.icd"))
+    assert "OCL_ICD_VENDORS names a file" in output
+
+
+def test_doctor_finds_an_unusable_cache(cl_driver, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    status, output = cl_driver("doctor", CL_DRIVER_CACHE_DIR=str(file / "cache"))
+    assert status == 1
+    assert f"The compile cache {file / 'cache'} cannot be used: Not a directory" in output
+    status, output = cl_driver("doctor", CL_DRIVER_CACHE_DIR="/proc/cache")
+    assert "The compile cache /proc/cache cannot be used" in output
+    status, output = cl_driver("doctor", CL_DRIVER_CACHE_DIR=None, HOME=None, XDG_CACHE_HOME=None)
+    assert "There is no place for the compile cache" in output
+    assert cl_driver("doctor", CL_DRIVER_CACHE_DIR="/proc/cache", CL_DRIVER_CACHE_SIZE="0")[0] == 0
+
+
+def test_doctor_finds_a_library_that_does_not_load(cl_driver, broken_tree):
+    (broken_tree / "cl_driver" / "_native" / "libcl_driver.so").write_bytes(b"\x7fELF and nothing else")
+    status, output = cl_driver("doctor", tree=broken_tree)
+    assert status == 1
+    assert "libcl_driver.so cannot be loaded" in output
+
+
+def test_doctor_finds_no_library(cl_driver, broken_tree):
+    (broken_tree / "cl_driver" / "_native" / "libcl_driver.so").unlink()
+    status, output = cl_driver("doctor", tree=broken_tree)
+    assert status == 1
+    assert "The driver is not built" in output
+    assert cl_driver("install", "--prefix", broken_tree, tree=broken_tree)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("libpython", "", "no shared libpython"),
+        ("libpython", "/nonexistent/libpython3.so", "The shared libpython is gone"),
+        ("python", "/nonexistent/python", "The Python that the driver was built with is gone"),
+        ("stdlib", "/nonexistent/lib", "standard library is gone"),
+        ("path", "/nonexistent/site-packages", "cannot import"),
+    ],
+)
+def test_doctor_finds_a_missing_python(cl_driver, broken_tree, key, value, sentence):
+    replace_in_conf(broken_tree, key, value)
+    status, output = cl_driver("doctor", tree=broken_tree)
+    assert status == 1
+    assert sentence in output
+
+
+def test_doctor_finds_no_configuration(cl_driver, broken_tree):
+    (broken_tree / "cl_driver" / "_native" / "cl_driver.conf").unlink()
+    status, output = cl_driver("doctor", tree=broken_tree)
+    assert status == 1
+    assert "cl_driver.conf cannot be read" in output
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("libpython", ""), ("libpython", "/nonexistent/libpython3.so"), ("stdlib", "/nonexistent/lib")],
+)
+def test_what_doctor_finds_costs_the_runtime_nothing(broken_tree, run_client, key, value, tmp_path):
+    """Without a libpython to embed, the runtime process serves; nothing is printed."""
+    replace_in_conf(broken_tree, key, value)
+    (tmp_path / "cl_driver.icd").write_text(f"{broken_tree}/cl_driver/_native/libcl_driver.so\n")
+    env = {"OCL_ICD_VENDORS": f"{tmp_path}/", "CL_DRIVER_RUNTIME": "auto"}
+    done = run_client("icd_calls", env=env)
+    assert done.stdout == done.stderr == ""
+
+
+def test_no_python_at_all_is_an_error_and_never_success(broken_tree, run_client, tmp_path):
+    for key in ("libpython", "python"):
+        replace_in_conf(broken_tree, key, "/nonexistent/python")
+    (tmp_path / "cl_driver.icd").write_text(f"{broken_tree}/cl_driver/_native/libcl_driver.so\n")
+    done = run_client("icd_calls", env={"OCL_ICD_VENDORS": f"{tmp_path}/"}, check=False)
+    assert done.returncode == 1
+    assert "is -6, not CL_SUCCESS" in done.stderr
+
+
+def test_the_readme_has_the_settings_table():
+    assert settings.markdown() in (ROOT / "README.md").read_text()
+
+
+def test_native_folder():
+    assert native.library() == LIBRARY
