@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .enums import LinkageType
+from .enums import FunctionControl, LinkageType
 from .errors import LinkError
 from .module import Constant, ConstantExpr, Function, Kind, Module, Type, Variable
 
@@ -54,21 +54,29 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
 
 
 def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | Variable]:
-    """The definition of each exported name; Export before LinkOnceODR, the first of several LinkOnceODR."""
+    """The definition of each exported name: an Export, else the first of several LinkOnceODR or inline ones."""
     exports: dict[str, Function | Variable] = {}
     for module in modules:
         for symbol in [*module.functions, *module.variables]:
             if symbol.linkage is None or symbol.linkage[1] == LinkageType.Import:
                 continue
-            name, kind = symbol.linkage
+            name = symbol.linkage[0]
             before = exports.get(name)
-            if before is None or (before.linkage[1] == LinkageType.LinkOnceODR and kind == LinkageType.Export):
+            if before is None or (_is_shared(before) and not _is_shared(symbol)):
                 exports[name] = symbol
-            elif before.linkage[1] == LinkageType.Export and kind == LinkageType.Export:
+            elif not _is_shared(before) and not _is_shared(symbol):
                 shown = name.removeprefix("__clang_ocl_kern_imp_")
                 errors.append(f"{'function' if isinstance(symbol, Function) else 'variable'} '{shown}' is "
                               "defined more than once")
     return exports
+
+
+def _is_shared(symbol: Function | Variable) -> bool:
+    """Whether several modules may define it: LinkOnceODR, and `inline` functions of headers, to which the front
+    end gives bodies in every module."""
+    if symbol.linkage[1] == LinkageType.LinkOnceODR:
+        return True
+    return isinstance(symbol, Function) and bool(symbol.control & FunctionControl.Inline)
 
 
 def _check_types(symbol, kept, name: str, errors: list[str]) -> None:

@@ -84,6 +84,15 @@ def test_one_definition_of_link_once_odr_stays():
     assert [v.initializer.value for v in module.variables if v.name == "x"] == [7]
 
 
+def test_inline_functions_may_be_defined_in_every_module():
+    inline = PREAMBLE + DEFINITION.replace("KIND", "Export").replace("VALUE", "c1").replace(
+        "OpFunction %i32 None", "OpFunction %i32 Inline")
+    first = assemble(inline)
+    second = assemble(inline.replace('LinkageAttributes "x" Export', "Constant"))
+    module = linked(assemble(CALLER), first, second)
+    assert [f.name for f in module.functions].count("f") == 1
+
+
 def test_duplicates_are_named():
     with pytest.raises(LinkError) as caught:
         linked(definition(), definition())
