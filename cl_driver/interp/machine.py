@@ -34,6 +34,7 @@ class Item:
     exists: bool = True  # False: a lane of a tail, which runs masked off
     context: object = None  # Context of the group, for regions of a plan
     private: dict = field(default_factory=dict)  # PrivateVariable: address
+    trace: list | None = None  # (instruction, value) of all that was computed, if somebody wants to compare
 
 
 class Machine:
@@ -44,6 +45,7 @@ class Machine:
         self.printed: list[str] = []
         self.variables: dict[Variable, int] = {}  # addresses
         self.library = {f.linkage[0]: f for f in library.functions if f.linkage} if library else {}
+        self.shapes = None  # of the region that runs in lanes
         self.steps = 0
         self.max_steps = 50_000_000
 
@@ -142,7 +144,9 @@ class Machine:
                         initial = self.evaluate(instruction.operands[1], values, item)
                         self.memory.store(instruction.type.element, address, initial)
                 else:
-                    values[instruction] = yield from self.step(instruction, values, item)
+                    value = values[instruction] = yield from self.step(instruction, values, item)
+                    if item.trace is not None:
+                        item.trace.append((instruction, value))
             previous, block = block, following
 
     def switch(self, instruction: Instruction, selector: int) -> Block:
@@ -154,10 +158,25 @@ class Machine:
 
     def step(self, instruction: Instruction, values: dict, item: Item):
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
+        if instruction.mask is not None:
+            return (yield from self.masked_step(instruction, values, item))
+        return (yield from self.plain_step(instruction, values, item))
+
+    def masked_step(self, instruction: Instruction, values: dict, item: Item):
+        """An instruction under a mask. The result of a uniform one is that of any lane that executes it."""
+        type_ = instruction.type
+        result = None
+        active = self.evaluate(instruction.mask, values, item)
+        if active:
+            result = yield from self.plain_step(instruction, values, item)
+        if type_ is None or type_.kind is Kind.VOID:
+            return None
+        if self.shapes is not None and self.shapes.is_uniform(instruction):
+            return (yield instruction, [result if active else None])
+        return result if active else zero(type_)
+
+    def plain_step(self, instruction: Instruction, values: dict, item: Item):
         op = instruction.op
-        if instruction.mask is not None and not self.evaluate(instruction.mask, values, item):
-            type_ = instruction.type
-            return None if type_ is None or type_.kind is Kind.VOID else zero(type_)
         operands = [self.evaluate(o, values, item) for o in instruction.operands]
         rule = core.RULES.get(op)
         if rule is not None:

@@ -44,10 +44,13 @@ def run(module: Module, kernel_name: str, args: list, global_size, local_size, g
 
 
 def run_plan(plan: KernelPlan, args: list, global_size, local_size, global_offset=(0, 0, 0),
-             library: Module | None = None) -> Result:
-    """Runs a KernelPlan the same way, at its width."""
+             library: Module | None = None, check_shapes: bool = False) -> Result:
+    """Runs a KernelPlan the same way, at its width.
+
+    check_shapes: compares all values of all lanes with the shapes that the plan claims (slow).
+    """
     return _Launch(Machine(library), plan.arguments, args, global_size, local_size,
-                   global_offset).run(_PlanGroup(plan))
+                   global_offset).run(_PlanGroup(plan, check_shapes))
 
 
 class _Launch:
@@ -214,8 +217,9 @@ class _AbsentContext:
 class _PlanGroup:
     """Regions one after the other; each runs its work-items in vectors of the plan's width."""
 
-    def __init__(self, plan: KernelPlan):
+    def __init__(self, plan: KernelPlan, check_shapes: bool):
         self.plan = plan
+        self.check_shapes = check_shapes
 
     def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
         context = Context(len(items))
@@ -265,6 +269,10 @@ class _PlanGroup:
 
     def lanes(self, machine: Machine, region, vector: list[Item], arguments) -> set[int]:
         """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
+        machine.shapes = region.shapes if self.plan.options.width > 1 and not region.once else None
+        if self.check_shapes:
+            for item in vector:
+                item.trace = []
         generators = [machine.call(region.function, arguments, item) for item in vector]
         answers: list = [None] * len(vector)
         while True:
@@ -275,9 +283,45 @@ class _PlanGroup:
                 except StopIteration as stop:
                     exits.append(stop.value)
             if not requests:
+                if self.check_shapes:
+                    check_traces(region.shapes, [item.trace for item in vector if item.exists])
                 return {e for e, item in zip(exits, vector, strict=True) if item.exists}
             if exits or len({r[0] for r in requests}) != 1:
                 raise InterpreterError("the lanes of a vector are not in lockstep")
-            if requests[0][0].op is not PassOp.AnyLane:
-                raise InterpreterError(f"{requests[0][0].op.name} inside of a region")
-            answers = [any(r[1][0] for r in requests)] * len(vector)
+            answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
+
+    def answer(self, instruction, values: list):
+        """What all lanes get: whether a mask has a lane, or the result of the lanes that acted."""
+        if instruction.op is PassOp.AnyLane:
+            return any(values)
+        if instruction.mask is None:
+            raise InterpreterError(f"{instruction.op.name} inside of a region")
+        results = [v for v in values if v is not None]
+        if len(set(results)) > 1:
+            raise InterpreterError(f"{instruction.op.name} is not uniform: {results}")
+        return results[0] if results else zero(instruction.type)
+
+
+def check_traces(shapes, traces: list[list]) -> None:
+    """Compares what the lanes computed with the strides that the shape analysis claims."""
+    for row in zip(*traces, strict=True):
+        instruction = row[0][0]
+        values = [value for _, value in row]
+        stride = shapes.stride(instruction)
+        if instruction in shapes.private or values[0] is None:
+            continue
+        parts = [values]
+        if type(stride) is tuple:
+            parts = list(zip(*values, strict=True))
+        for claimed, part in zip(stride if type(stride) is tuple else (stride,), parts, strict=True):
+            if claimed is not None and not _has_stride(part, claimed, instruction.type):
+                raise InterpreterError(f"{instruction.op.name} has stride {claimed}, values are {part}")
+
+
+def _has_stride(values, stride: int, type_: Type) -> bool:
+    if stride == 0:
+        return all(v == values[0] or v != v for v in values)
+    if type_.kind is Kind.VECTOR:
+        type_ = type_.element
+    width = type_.width if type_.kind is Kind.INT else 64
+    return all(n.mask(v - values[0] - lane * stride, width) == 0 for lane, v in enumerate(values))

@@ -16,7 +16,7 @@ outside of a mask compute garbage, or nothing.
 from __future__ import annotations
 
 from ..spirv.enums import Op
-from ..spirv.module import Block, Constant, Function, Instruction, Kind, Undef, Value
+from ..spirv.module import Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
 from .dominance import DominatorTree, Loop, LoopNest, dominators
 from .ir import PURE, append, predecessors, remove_unreachable_blocks, substitute
 from .lcssa import close_loops
@@ -46,6 +46,8 @@ def needs_mask(instruction: Instruction) -> bool:
         return instruction.operands[1] >= 171  # vector loads and stores, printf: memory
     if op in PURE:
         return op in _TRAPS
+    if op is Op.Load and type(instruction.operands[0]) is Variable:
+        return instruction.operands[0].builtin is None
     return op not in _NEVER_MASKED
 
 
@@ -56,7 +58,6 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
         return analyse_shapes(function, flat_lanes, small_ids)
 
     make_reducible(function, types)
-    unify_exits(function, types)
     merge_latches(function)
     close_loops(function, types)
     live: dict[Block, Instruction] = {}  # head of a rewritten loop: its mask
@@ -65,7 +66,10 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
         wanted = set(shapes.divergent_loops)
         worker = _Linearizer(function, types, shapes, live)
         if not wanted:
-            wanted = worker.loops_in_the_way()
+            wanted, several_ends = worker.obstacles()
+            if several_ends:
+                unify_exits(function, types)
+                continue
         if not wanted:
             break
         # Inner loops first; each rewriting makes new blocks, so the nest is computed again.
@@ -87,8 +91,6 @@ def unify_exits(function: Function, types) -> None:
     """
     ends = [b for b in function.blocks if b.terminator.op in (PassOp.RegionExit, Op.Unreachable)]
     exits = [b for b in ends if b.terminator.op is PassOp.RegionExit]
-    if len(ends) < 2 or not exits:
-        return
     targets = list(dict.fromkeys(b.terminator.operands[0] for b in exits))
     last = Block(function, "exit")
     function.blocks.append(last)
@@ -256,9 +258,11 @@ class _Linearizer:
         blocks = self.function.blocks if loop is None else loop.blocks
         return {self.node_of(b, loop) for b in blocks}
 
-    def loops_in_the_way(self) -> set[Block]:
-        """Headers of loops with several exits in a line, or whose exits end a line: to be made live loops."""
+    def obstacles(self) -> tuple[set[Block], bool]:
+        """What keeps lines from being straight: loops with several exits in a line, or whose exits end one
+        (their headers; they are to be made live loops), and lines that end at several ends of the function."""
         wanted = set()
+        several_ends = False
         for loop in [None, *self.nest.loops]:
             nodes = self.region_nodes(loop)
             if not any(b in self.shapes.divergent_branches for b in nodes):
@@ -268,9 +272,12 @@ class _Linearizer:
                 for node in (branch, *line):
                     if isinstance(node, Loop) and len(graph.edges[node]) != 1:
                         wanted.add(node.header)
-                if loop is not None and graph.post.immediate(branch) is _EXIT:
-                    wanted.add(loop.header)
-        return wanted - set(self.live)
+                if graph.post.immediate(branch) is _EXIT:
+                    if loop is None:
+                        several_ends = True
+                    else:
+                        wanted.add(loop.header)
+        return wanted - set(self.live), several_ends
 
     # Regions
 

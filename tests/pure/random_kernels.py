@@ -1,0 +1,213 @@
+"""Random OpenCL C kernels with nested control flow, barriers, local and private memory, for comparisons.
+
+They are free of undefined behaviour: loops are bounded, divisors odd, indices masked, barriers only where control
+flow is uniform. What a kernel reads from global memory nobody writes; it writes only its own elements.
+"""
+
+from __future__ import annotations
+
+import random
+
+LOCAL = 8  # work-items of a group; local arrays have this many elements
+
+
+class Kernel:
+    """One random program: `source` is its text, the kernel is `k(global int *out, global const int *in, int n)`."""
+
+    def __init__(self, seed: int, barriers: bool = True):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.depth = 0
+        self.counter = 0
+        self.barriers = barriers
+        self.varying = ["x", "y", "z"]
+        self.uniform = ["u", "w"]
+        self.loop_depth = 0
+        self.helpers: list[str] = []
+        for _ in range(self.random.randrange(3)):
+            self.helper()
+        self.body()
+        self.source = "\n".join(self.helpers) + "\n" + "\n".join(self.lines) + "\n"
+
+    def say(self, text: str) -> None:
+        self.lines.append("    " * (self.depth + 1) + text)
+
+    def name(self) -> str:
+        self.counter += 1
+        return f"v{self.counter}"
+
+    def choose(self, *options):
+        return self.random.choice(options)
+
+    # Expressions
+
+    def atom(self, uniform: bool) -> str:
+        pool = self.uniform if uniform else self.uniform + self.varying * 2
+        if self.random.random() < 0.3:
+            return str(self.random.randrange(-5, 40))
+        return self.random.choice(pool)
+
+    def expression(self, uniform: bool, depth: int = 2) -> str:
+        if depth == 0 or self.random.random() < 0.25:
+            return self.atom(uniform)
+        a, b = self.expression(uniform, depth - 1), self.expression(uniform, depth - 1)
+        kind = self.random.randrange(14)
+        if kind < 4:
+            return f"({a} {self.choose('+', '-', '*')} {b})"
+        if kind < 6:
+            return f"({a} {self.choose('&', '|', '^')} {b})"
+        if kind == 6:
+            return f"({a} {self.choose('<<', '>>')} ({b} & 7))"
+        if kind == 7:
+            return f"({a} {self.choose('/', '%')} (({b} & 15) | 1))"
+        if kind == 8:
+            return f"({self.condition(uniform, depth - 1)} ? {a} : {b})"
+        if kind == 9:
+            return f"(int)({self.choose('char', 'short', 'uchar', 'ushort', 'long', 'float')})({a} & 0xFFFF)"
+        if kind == 10 and not uniform:
+            return f"priv[{a} & 7]"
+        if kind == 11:
+            return f"in[({a}) & 31]"
+        if kind == 12 and self.helpers and depth > 1:
+            return f"h{self.random.randrange(len(self.helpers))}({a}, {b})"
+        return f"{self.choose('max', 'min', 'abs_diff_i')}({a}, {b})".replace("abs_diff_i", "max")
+
+    def condition(self, uniform: bool, depth: int = 1) -> str:
+        a, b = self.expression(uniform, depth), self.expression(uniform, depth)
+        text = f"({a} {self.choose('<', '<=', '==', '!=', '>', '>=')} {b})"
+        if self.random.random() < 0.25:
+            text = f"({text} {self.choose('&&', '||')} {self.condition(uniform, 0)})"
+        return text
+
+    # Statements; `together`: all work-items come here together
+
+    def helper(self) -> None:
+        number = len(self.helpers)
+        saved = self.uniform, self.varying
+        self.uniform, self.varying = ["a", "b"], ["a", "b"]
+        e = [self.expression(True) .replace("in[", "(31 & ") for _ in range(3)]
+        e = [x.replace("(31 & (", "(31 & (").replace("])", "))") for x in e]
+        conditions = [self.condition(True, 0) for _ in range(2)]
+        self.uniform, self.varying = saved
+        self.helpers.append(
+            f"int h{number}(int a, int b) {{\n    if {conditions[0]} return a - b;\n"
+            f"    for (int i = 0; i < (b & 3); i++) {{ if (a > i * 9) return i + 1; a += i; }}\n"
+            f"    return {conditions[1]} ? a : b;\n}}"
+        )
+
+    def body(self) -> None:
+        self.lines.append("kernel void k(global int *out, global const int *in, int n) {")
+        self.say("int g = get_global_id(0), l = get_local_id(0);")
+        self.say(f"local int shared[{LOCAL}];")
+        self.say("int priv[8];")
+        self.say("for (int i = 0; i < 8; i++) priv[i] = in[(g + i) & 31];")
+        self.say("int x = in[g & 31], y = g * 3, z = l, u = n, w = get_group_id(0) + 2;")
+        self.say("shared[l] = g;")
+        self.block(4, True, self.random.randrange(3, 8))
+        self.say("out[g] = x + 31 * y + 17 * z + u + 7 * w + priv[x & 7];")
+        self.lines.append("}")
+
+    def block(self, budget: int, together: bool, count: int) -> None:
+        for _ in range(count):
+            self.statement(budget, together)
+
+    def assign(self, together: bool) -> None:
+        if self.random.random() < 0.25 and together:
+            target = self.random.choice(["u", "w"])
+            self.say(f"{target} = {self.expression(True)};")
+        elif self.random.random() < 0.2:
+            self.say(f"priv[{self.expression(False, 1)} & 7] {self.choose('=', '+=')} {self.expression(False)};")
+        else:
+            self.say(f"{self.choose('x', 'y', 'z')} {self.choose('=', '+=', '^=')} {self.expression(False)};")
+
+    def statement(self, budget: int, together: bool) -> None:
+        kind = self.random.randrange(20) if budget > 0 else 0
+        if kind < 6:
+            self.assign(together)
+        elif kind < 10:
+            self.branch(budget, together)
+        elif kind < 14:
+            self.loop(budget, together)
+        elif kind == 14:
+            self.switch(budget, together)
+        elif kind == 15 and self.loop_depth:
+            uniform = together and self.random.random() < 0.5
+            if together and not uniform and self.barriers:
+                self.assign(together)  # a divergent break would part the work-items from a barrier
+            else:
+                self.say(f"if {self.condition(uniform)} {self.choose('break', 'continue')};")
+        elif kind == 16 and not together and not self.barriers:
+            self.say(f"if {self.condition(False)} {{ out[g] = {self.expression(False)}; return; }}")
+        elif kind >= 17 and together and self.barriers:
+            self.exchange()
+        else:
+            self.assign(together)
+
+    def exchange(self) -> None:
+        kind = self.random.randrange(5)
+        if kind == 0:
+            op = self.choose("add", "max", "min")
+            where = self.choose("reduce", "scan_inclusive", "scan_exclusive")
+            self.say(f"{self.choose('x', 'y')} += work_group_{where}_{op}({self.expression(False)});")
+        elif kind == 1:
+            self.say(f"u += work_group_{self.choose('all', 'any')}({self.condition(False)});")
+        else:
+            self.say("barrier(CLK_LOCAL_MEM_FENCE);")
+            self.say(f"shared[l] = {self.expression(False)};")
+            self.say("barrier(CLK_LOCAL_MEM_FENCE);")
+            index = self.choose(f"l ^ {self.random.randrange(LOCAL)}", "(l + 1)", self.expression(False))
+            self.say(f"{self.choose('x', 'y', 'z')} += shared[({index}) & {LOCAL - 1}];")
+
+    def branch(self, budget: int, together: bool) -> None:
+        uniform = self.random.random() < 0.4
+        inner = together and uniform
+        self.say(f"if {self.condition(uniform)} {{")
+        self.nest(budget, inner)
+        if self.random.random() < 0.5:
+            self.say("} else {")
+            self.nest(budget, inner)
+        self.say("}")
+
+    def nest(self, budget: int, together: bool) -> None:
+        self.depth += 1
+        self.block(budget - 1, together, self.random.randrange(1, 4))
+        self.depth -= 1
+
+    def loop(self, budget: int, together: bool) -> None:
+        uniform = self.random.random() < 0.5
+        inner = together and uniform
+        i = self.name()
+        bound = f"(({self.expression(uniform, 1)}) & 7)"
+        trips = self.choose("for", "for", "while")
+        pools = (self.uniform, self.varying)
+        self.loop_depth += 1
+        if trips == "for":
+            self.say(f"for (int {i} = 0, e{i} = {bound}; {i} < e{i}; {i}++) {{")
+        else:
+            self.say(f"int {i} = {bound};")
+            self.say(f"while ({i}-- > 0) {{")
+        if uniform:
+            self.uniform = [*self.uniform, i]
+        else:
+            self.varying = [*self.varying, i]
+        self.nest(budget, inner)
+        self.say("}")
+        self.uniform, self.varying = pools
+        self.loop_depth -= 1
+
+    def switch(self, budget: int, together: bool) -> None:
+        uniform = self.random.random() < 0.3
+        saved, self.loop_depth = self.loop_depth, 0  # break means the switch here
+        self.say(f"switch (({self.expression(uniform, 1)}) & 3) {{")
+        for case in range(self.random.randrange(1, 4)):
+            self.say(f"case {case}:")
+            self.nest(budget, together and uniform)
+            if self.random.random() < 0.7:
+                self.depth += 1
+                self.say("break;")
+                self.depth -= 1
+        if self.random.random() < 0.7:
+            self.say("default:")
+            self.nest(budget, together and uniform)
+        self.say("}")
+        self.loop_depth = saved
