@@ -174,6 +174,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         # Python's symbols come from the Python that is in the process or that guest.c loads.
         builder.link(embed.LIBRARY, [built])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
+    write(builder.out / "code_symbols.def", (SHIM / "include" / "code_symbols.def").read_text())
     try:
         builtin_library.update(builder.out / "builtins.spv")
     except (FileNotFoundError, subprocess.CalledProcessError) as error:

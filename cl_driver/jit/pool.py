@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 
-from cl_driver import settings, spawn
+from cl_driver import native, settings, spawn
 from cl_driver.jit import protocol
 from cl_driver.jit.errors import CompileError
 
@@ -21,26 +21,22 @@ _ATTEMPTS = 3  # to hand a request to a process that begins it
 _LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
 
 
-def _configured() -> dict[str, str]:
-    """cl_driver.conf, which the build wrote: the last value of each key; empty where there is none."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for folder in (os.path.join(package, "_native"), os.path.join(os.path.dirname(package), "build", "lib")):
-        try:
-            with open(os.path.join(folder, "cl_driver.conf"), encoding="utf-8") as file:
-                return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
-        except OSError:
-            continue
-    return {}
-
-
 def command(module: str, *arguments: str) -> list[str]:
     """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
     one that this process contains may be the host program's."""
-    python = _configured().get("python", "")
+    try:
+        recorded = native.configuration()
+    except OSError:
+        recorded = {}
+    python = recorded.get("python", [""])[0]
     if not os.access(python, os.X_OK):
         python = sys.executable
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    start = f"import sys; sys.path.insert(0, {root!r}); from {module} import main; main(sys.argv[1:])"
+    others = recorded.get("path", [])
+    start = (
+        f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
+        f"from {module} import main; main(sys.argv[1:])"
+    )
     # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's.
     return [python, "-I", "-c", start, *arguments]
 

@@ -325,7 +325,9 @@ def test_an_idle_compiler_that_is_killed_is_not_missed(make_service):
     pid = service._pool().processes()[0]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not alive(pid))
-    assert scaled(service.build_source(SOURCE, "-cl-mad-enable", {})[0]) == EXPECTED
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
     assert pid not in service._pool().processes()
 
 
@@ -398,7 +400,27 @@ def test_an_idle_compiler_goes(make_service):
     service.build_source(SOURCE, "", {})
     pid = service._pool().processes()[0]
     wait_until(lambda: not alive(pid), 10)
-    assert scaled(service.build_source(SOURCE, "-cl-mad-enable", {})[0]) == EXPECTED
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+
+
+def test_a_host_that_closes_all_descriptors(make_service):
+    """As daemons do: the numbers then stand for files of the host, which must be left alone."""
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    process = service._pool()._idle[0]
+    mine = os.open(os.devnull, os.O_RDWR)
+    numbers = process.sock.fileno(), process.errors.number
+    for number in numbers:
+        os.dup2(mine, number)
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+    for number in numbers:
+        assert os.path.samestat(os.fstat(number), os.fstat(mine))
+        os.close(number)
+    os.close(mine)
 
 
 def test_unload_ends_the_compilers(make_service):
@@ -407,7 +429,9 @@ def test_unload_ends_the_compilers(make_service):
     pid = service._pool().processes()[0]
     service.unload()
     wait_until(lambda: not alive(pid))
-    assert scaled(service.build_source(SOURCE, "-cl-mad-enable", {})[0]) == EXPECTED
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
 
 
 def test_many_threads_at_once(make_service):
