@@ -28,6 +28,12 @@
 
 #include "log.h"
 
+#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer's clone takes every clone for a fork, and changes its state in the memory that is shared. */
+int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+#define clone __clone
+#endif
+
 #define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 enum { STACK_SIZE = 64 << 10, FIRST_FREE = 4 };
