@@ -75,6 +75,24 @@ def test_twenty_times(run_python, version):
         run_python(version, "fork", 1)
 
 
+@pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
+def test_pyopencl_twenty_times(variables, made, version):
+    """PyOpenCL, whose wheel brings an ICD loader of its own; with fork."""
+    folder = made / f"pyopencl-{version}"
+    python = folder / "bin" / "python"
+    if not (folder / ".made").exists():
+        subprocess.run([interpreters()[version], "-m", "venv", str(folder)], check=True)
+        packages = ["pyopencl>=2024.1", "numpy"]
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True, timeout=500)
+        (folder / ".made").touch()
+    for _ in range(20):
+        command = [str(python), "-W", "ignore", str(HOST.parent / "pyopencl_host.py")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=variables)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"cl_driver {version.rsplit('.', 1)[0]}\n"
+        assert done.stderr == ""
+
+
 def test_embedding_may_be_insisted_on(ocl_icd, variables):
     """In a Python of another version `embedded` cannot be had: calls fail, and say why in the log."""
     if not OTHER:
