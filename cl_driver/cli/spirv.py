@@ -54,7 +54,9 @@ def _stats(data: bytes) -> int:
     counts = Counter(i.op for f in module.functions for b in f.blocks for i in b.instructions)
     seconds = time.perf_counter() - start
     validate.validate(module, everything=True)
-    print(f"SPIR-V {module.version[0]}.{module.version[1]}, {len(data)} bytes, read in {seconds * 1e3:.1f} ms")
+    print(
+        f"SPIR-V {module.version[0]}.{module.version[1]}, {len(data)} bytes, read in {seconds * 1e3:.1f} ms"
+    )
     print("capabilities:", ", ".join(sorted(c.name for c in module.capabilities)))
     print("extensions:", ", ".join(sorted(module.extensions)) or "none")
     print("kernels:", ", ".join(entry.name for entry in module.entry_points) or "none")

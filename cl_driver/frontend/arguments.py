@@ -30,9 +30,14 @@ OP_STRING, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID = 7, 16, 331
 _BEFORE_STRINGS = frozenset({17, 10, 11, 14, 15, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID})
 
 
-def kernel_arguments(source: bytes, options: BuildOptions, headers: dict[str, bytes] | None = None,
-                     language: clang_.Language | None = None, folder: str | None = None,
-                     clang: str = "") -> dict[str, list[list]]:
+def kernel_arguments(
+    source: bytes,
+    options: BuildOptions,
+    headers: dict[str, bytes] | None = None,
+    language: clang_.Language | None = None,
+    folder: str | None = None,
+    clang: str = "",
+) -> dict[str, list[list]]:
     """{kernel: [[address, access, type name, type qualifiers, name] of each argument]}, the API's numbers.
 
     Empty if the source does not compile.
@@ -41,9 +46,20 @@ def kernel_arguments(source: bytes, options: BuildOptions, headers: dict[str, by
     headers = headers or {}
     try:
         found = clang_.find(clang)
-        arguments = [*clang_.base_arguments(found), *clang_.device_arguments(language, options),
-                     *options.replace(opt_disable=True).clang_arguments(language.fma), "-cl-kernel-arg-info", "-w",
-                     "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-"]
+        arguments = [
+            *clang_.base_arguments(found),
+            *clang_.device_arguments(language, options),
+            *options.replace(opt_disable=True).clang_arguments(language.fma),
+            "-cl-kernel-arg-info",
+            "-w",
+            "-Xclang",
+            "-disable-llvm-passes",
+            "-S",
+            "-emit-llvm",
+            "-o",
+            "-",
+            "-",
+        ]
         done = clang_.run(found, arguments, clang_.marked_source(source, headers), headers, folder)
     except (clang_.ClangError, OSError, ValueError):
         return {}
@@ -62,9 +78,16 @@ def parse(text: str) -> dict[str, list[list]]:
             columns.append([int(i) if i else _unescape(s) for s, i in items])
         if len(set(map(len, columns))) != 1:
             continue
-        out[name] = [[_ADDRESSES.get(address, 0x119E), _ACCESSES.get(access, 0x11A3), type_,
-                      sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split()), argument]
-                     for address, access, type_, qualifiers, argument in zip(*columns, strict=True)]
+        out[name] = [
+            [
+                _ADDRESSES.get(address, 0x119E),
+                _ACCESSES.get(access, 0x11A3),
+                type_,
+                sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split()),
+                argument,
+            ]
+            for address, access, type_, qualifiers, argument in zip(*columns, strict=True)
+        ]
     return out
 
 

@@ -25,8 +25,11 @@ MEMORY_LIMIT = 8 << 30  # bytes of address space
 MAX_LOG = 1 << 20  # characters
 
 # What clang writes on its own account and not the program's.
-_NOISE = re.compile(r"^(clang[-\d.]*: (warning|note): .*|\d+ warnings? (and \d+ errors? )?generated\.|"
-                    r"PLEASE submit a bug report.*)\n", re.MULTILINE)
+_NOISE = re.compile(
+    r"^(clang[-\d.]*: (warning|note): .*|\d+ warnings? (and \d+ errors? )?generated\.|"
+    r"PLEASE submit a bug report.*)\n",
+    re.MULTILINE,
+)
 
 
 class ClangError(Exception):
@@ -84,15 +87,23 @@ def find(setting: str = "") -> Clang:
             continue
         status = os.stat(real)
         return Clang(path, major, f"{real} {status.st_size} {status.st_mtime_ns}")
-    raise ClangError(f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
-                     f"clang-22). Looked at: {'; '.join(tried)}")
+    raise ClangError(
+        f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
+        f"clang-22). Looked at: {'; '.join(tried)}"
+    )
 
 
 def _ask_version(path: str) -> int:
     """The major version, or 0 for anything but a clang."""
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20,
-                              stdin=subprocess.DEVNULL, env=_environment())
+        done = subprocess.run(
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+            env=_environment(),
+        )
     except (OSError, subprocess.SubprocessError):
         return 0
     match = re.search(r"clang version (\d+)", done.stdout)
@@ -101,13 +112,20 @@ def _ask_version(path: str) -> int:
 
 def _environment() -> dict[str, str]:
     """Nothing of the host's that changes what clang does (CPATH, CCC_OVERRIDE_OPTIONS, locale...)."""
-    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C",
-            "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "LC_ALL": "C",
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+    }
 
 
 # Extensions of SPIR-V that clang may use where the program asks for what they offer.
-SPIRV_EXTENSIONS = ("SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_linkonce_odr", "SPV_KHR_expect_assume",
-                    "SPV_EXT_relaxed_printf_string_address_space")
+SPIRV_EXTENSIONS = (
+    "SPV_KHR_no_integer_wrap_decoration",
+    "SPV_KHR_linkonce_odr",
+    "SPV_KHR_expect_assume",
+    "SPV_EXT_relaxed_printf_string_address_space",
+)
 
 
 @lru_cache(maxsize=1)
@@ -117,9 +135,13 @@ def device_language() -> Language:
 
     host = cpu.host_cpu()
     features = capabilities.features(host)
-    return Language(extensions=tuple(capabilities.extensions(host)), features=features,
-                    images="__opencl_c_images" in features, fma=host.has_fma,
-                    version=capabilities.OPENCL_VERSION)
+    return Language(
+        extensions=tuple(capabilities.extensions(host)),
+        features=features,
+        images="__opencl_c_images" in features,
+        fma=host.has_fma,
+        version=capabilities.OPENCL_VERSION,
+    )
 
 
 def marked_source(source: bytes, headers: dict[str, bytes]) -> bytes:
@@ -138,7 +160,7 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     arguments = ["-Xclang", "-cl-ext=" + ",".join(["-all", *("+" + name for name in names)])]
     # Names that clang knows become macros by themselves; it ignores others.
     arguments += (f"-D{name}=1" for name in language.extensions if name not in CLANG_KNOWS)
-    arguments.append("-D__OPENCL_VERSION__=%d%d0" % language.version)
+    arguments.append(f"-D__OPENCL_VERSION__={language.version[0]}{language.version[1]}0")
     if not language.images:
         arguments.append("-U__IMAGE_SUPPORT__")
     if language.fma:
@@ -146,17 +168,39 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     return arguments
 
 
-CLANG_KNOWS = frozenset({
-    "cl_khr_3d_image_writes", "cl_khr_byte_addressable_store", "cl_khr_depth_images", "cl_khr_extended_bit_ops",
-    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_gl_msaa_sharing", "cl_khr_global_int32_base_atomics",
-    "cl_khr_global_int32_extended_atomics", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
-    "cl_khr_integer_dot_product", "cl_khr_kernel_clock", "cl_khr_local_int32_base_atomics",
-    "cl_khr_local_int32_extended_atomics", "cl_khr_mipmap_image", "cl_khr_mipmap_image_writes",
-    "cl_khr_srgb_image_writes", "cl_khr_subgroup_ballot", "cl_khr_subgroup_clustered_reduce",
-    "cl_khr_subgroup_extended_types", "cl_khr_subgroup_named_barrier", "cl_khr_subgroup_non_uniform_arithmetic",
-    "cl_khr_subgroup_non_uniform_vote", "cl_khr_subgroup_rotate", "cl_khr_subgroup_shuffle",
-    "cl_khr_subgroup_shuffle_relative", "cl_khr_subgroups", "cl_ext_float_atomics",
-})
+CLANG_KNOWS = frozenset(
+    {
+        "cl_khr_3d_image_writes",
+        "cl_khr_byte_addressable_store",
+        "cl_khr_depth_images",
+        "cl_khr_extended_bit_ops",
+        "cl_khr_fp16",
+        "cl_khr_fp64",
+        "cl_khr_gl_msaa_sharing",
+        "cl_khr_global_int32_base_atomics",
+        "cl_khr_global_int32_extended_atomics",
+        "cl_khr_int64_base_atomics",
+        "cl_khr_int64_extended_atomics",
+        "cl_khr_integer_dot_product",
+        "cl_khr_kernel_clock",
+        "cl_khr_local_int32_base_atomics",
+        "cl_khr_local_int32_extended_atomics",
+        "cl_khr_mipmap_image",
+        "cl_khr_mipmap_image_writes",
+        "cl_khr_srgb_image_writes",
+        "cl_khr_subgroup_ballot",
+        "cl_khr_subgroup_clustered_reduce",
+        "cl_khr_subgroup_extended_types",
+        "cl_khr_subgroup_named_barrier",
+        "cl_khr_subgroup_non_uniform_arithmetic",
+        "cl_khr_subgroup_non_uniform_vote",
+        "cl_khr_subgroup_rotate",
+        "cl_khr_subgroup_shuffle",
+        "cl_khr_subgroup_shuffle_relative",
+        "cl_khr_subgroups",
+        "cl_ext_float_atomics",
+    }
+)
 
 
 def base_arguments(clang: Clang) -> list[str]:
@@ -165,9 +209,21 @@ def base_arguments(clang: Clang) -> list[str]:
     Vectorising, and widening loops for scalar CPUs, is the code generator's work and would hide the program's
     shape from it; so would loop strength reduction, which the SPIR-V back end runs.
     """
-    return [clang.path, "-target", "spirv64", "-x", "cl", "-fno-vectorize", "-fno-slp-vectorize",
-            "-mllvm", "-disable-lsr", "-mllvm", "-spirv-ext=" + ",".join("+" + e for e in SPIRV_EXTENSIONS),
-            "-ferror-limit=100", "-fno-color-diagnostics"]
+    return [
+        clang.path,
+        "-target",
+        "spirv64",
+        "-x",
+        "cl",
+        "-fno-vectorize",
+        "-fno-slp-vectorize",
+        "-mllvm",
+        "-disable-lsr",
+        "-mllvm",
+        "-spirv-ext=" + ",".join("+" + e for e in SPIRV_EXTENSIONS),
+        "-ferror-limit=100",
+        "-fno-color-diagnostics",
+    ]
 
 
 class _Run(NamedTuple):
@@ -177,8 +233,14 @@ class _Run(NamedTuple):
     dependencies: tuple[str, ...]
 
 
-def run(clang: Clang, arguments: list[str], source: bytes, headers: dict[str, bytes], folder: str | None,
-        time_limit: float = TIME_LIMIT) -> _Run:
+def run(
+    clang: Clang,
+    arguments: list[str],
+    source: bytes,
+    headers: dict[str, bytes],
+    folder: str | None,
+    time_limit: float = TIME_LIMIT,
+) -> _Run:
     """Runs clang with the source on its standard input; the result comes from its standard output.
 
     headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
@@ -193,7 +255,9 @@ def run(clang: Clang, arguments: list[str], source: bytes, headers: dict[str, by
         try:
             if follow:
                 arguments = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"]
-            output, errors, status = _spawn(arguments, source, folder, (list_fd,) if follow else (), time_limit)
+            output, errors, status = _spawn(
+                arguments, source, folder, (list_fd,) if follow else (), time_limit
+            )
             dependencies = _read_dependencies(list_fd, clang, private, folder) if follow else ()
         finally:
             if follow:
@@ -202,8 +266,15 @@ def run(clang: Clang, arguments: list[str], source: bytes, headers: dict[str, by
 
 
 def _spawn(arguments, source, folder, fds, time_limit):
-    child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             cwd=folder, env=_environment(), pass_fds=fds)
+    child = subprocess.Popen(
+        arguments,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=_environment(),
+        pass_fds=fds,
+    )
     try:
         # Limits are set from outside: code that runs between fork and exec would forbid vfork.
         resource.prlimit(child.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
@@ -221,7 +292,7 @@ def _spawn(arguments, source, folder, fds, time_limit):
 
 
 def _write_headers(folder: Path, headers: dict[str, bytes]) -> None:
-    """Headers under the names by which the source includes them; a name may have folders, but stays inside."""
+    """Headers under the names by which the source includes them; with folders, but none outside."""
     for name, text in headers.items():
         path = Path(os.path.normpath(folder / name.lstrip("/")))
         if folder not in path.parents:
@@ -249,9 +320,15 @@ def _read_dependencies(fd: int, clang: Clang, private: str, folder: str | None) 
     return tuple(dict.fromkeys(out))
 
 
-def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | None = None,
-            language: Language | None = None, folder: str | None = None, clang: str = "",
-            time_limit: float = TIME_LIMIT) -> FrontendResult:
+def compile(
+    source: bytes,
+    options: BuildOptions,
+    headers: dict[str, bytes] | None = None,
+    language: Language | None = None,
+    folder: str | None = None,
+    clang: str = "",
+    time_limit: float = TIME_LIMIT,
+) -> FrontendResult:
     """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
 
     headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
@@ -263,22 +340,34 @@ def compile(source: bytes, options: BuildOptions, headers: dict[str, bytes] | No
         found = find(clang)
     except ClangError as why:
         return FrontendResult(None, f"{why}\n", ())
-    arguments = [*base_arguments(found), *device_arguments(language, options),
-                 *options.clang_arguments(language.fma), "-c", "-o", "-", "-"]
+    arguments = [
+        *base_arguments(found),
+        *device_arguments(language, options),
+        *options.clang_arguments(language.fma),
+        "-c",
+        "-o",
+        "-",
+        "-",
+    ]
     try:
         done = run(found, arguments, marked_source(source, headers), headers, folder, time_limit)
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
     log = clean_log(done.errors)
     if done.status is None:
-        return FrontendResult(None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n",
-                              done.dependencies)
+        return FrontendResult(
+            None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n", done.dependencies
+        )
     if done.status:
         if done.status < 0 or "PLEASE submit a bug report" in done.errors:
             log = crash_log(done.errors, done.status)
         elif "unknown target triple" in done.errors or "No available targets" in done.errors:
-            log = f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
-        return FrontendResult(None, log or f"error: clang ended with status {done.status}\n", done.dependencies)
+            log = (
+                f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
+            )
+        return FrontendResult(
+            None, log or f"error: clang ended with status {done.status}\n", done.dependencies
+        )
     spirv = done.output
     if options.kernel_arg_info:
         from . import arguments as argument_information
@@ -297,7 +386,8 @@ def clean_log(errors: str) -> str:
 def crash_log(errors: str, status: int) -> str:
     """For a clang that died: its diagnostics, and the line that says why, without addresses and stack."""
     head = errors.split("PLEASE submit a bug report", 1)[0]
-    why = re.search(r"^(fatal error: error in backend: .*|LLVM ERROR: .*|.*Assertion .* failed.*)$", errors,
-                    re.MULTILINE)
+    why = re.search(
+        r"^(fatal error: error in backend: .*|LLVM ERROR: .*|.*Assertion .* failed.*)$", errors, re.MULTILINE
+    )
     how = f"signal {-status}" if status < 0 else f"status {status}"
     return clean_log(head) + f"error: clang crashed ({how}){': ' + why[1] if why else ''}\n"

@@ -49,8 +49,13 @@ _MATH = {
     "-cl-unsafe-math-optimizations": ("unsafe_math_optimizations", "no_signed_zeros", "mad_enable"),
     "-cl-finite-math-only": ("finite_math_only",),
     # "Sets the optimization options -cl-finite-math-only and -cl-unsafe-math-optimizations."
-    "-cl-fast-relaxed-math": ("fast_relaxed_math", "finite_math_only", "unsafe_math_optimizations",
-                              "no_signed_zeros", "mad_enable"),
+    "-cl-fast-relaxed-math": (
+        "fast_relaxed_math",
+        "finite_math_only",
+        "unsafe_math_optimizations",
+        "no_signed_zeros",
+        "mad_enable",
+    ),
     "-cl-no-subgroup-ifp": ("no_subgroup_ifp",),
 }
 _COMPILER_FLAGS = {
@@ -76,15 +81,25 @@ _LINKER_FLAGS = {
     "-g": ("debug",),
 }
 _STANDARDS = {
-    "CL1.0": (1, 0), "CL1.1": (1, 1), "CL1.2": (1, 2), "CL2.0": (2, 0), "CL3.0": (3, 0),
-    "CLC++": (2, 0), "CLC++1.0": (2, 0), "CLC++2021": (3, 0),
+    "CL1.0": (1, 0),
+    "CL1.1": (1, 1),
+    "CL1.2": (1, 2),
+    "CL2.0": (2, 0),
+    "CL3.0": (3, 0),
+    "CLC++": (2, 0),
+    "CLC++1.0": (2, 0),
+    "CLC++2021": (3, 0),
 }
 _MATH_FIELDS = sorted({name for names in _MATH.values() for name in names})
 
 
 # What C compilers of OpenCL's first years warned of, and programs of then still do.
-LENIENT = ("-Wno-error=incompatible-pointer-types", "-Wno-error=int-conversion",
-           "-Wno-error=incompatible-function-pointer-types", "-Wno-error=return-type")
+LENIENT = (
+    "-Wno-error=incompatible-pointer-types",
+    "-Wno-error=int-conversion",
+    "-Wno-error=incompatible-function-pointer-types",
+    "-Wno-error=return-type",
+)
 
 
 class BuildOptions:
@@ -126,7 +141,7 @@ class BuildOptions:
         FP_CONTRACT pragma says (on by default, OpenCL C 6.1); the code generator contracts no further unless
         an option allows it. Without the instruction a contracted operation would be far slower than two.
         """
-        arguments = [f"-cl-std={self.cpp or 'CL%d.%d' % self.standard}"]
+        arguments = ["-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}")]
         if not self.cpp:
             # A plain `inline` function keeps its body: C99 would leave calls to a definition elsewhere, which
             # programs that other drivers inline completely (PyOpenCL's complex numbers) do not have.
@@ -217,7 +232,7 @@ def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
             else:
                 definitions.append(_definition(value) if word[:2] == "-D" else (_name(value), None))
         elif word.startswith("-cl-std="):
-            standard = word[len("-cl-std="):].upper()
+            standard = word[len("-cl-std=") :].upper()
             if standard not in _STANDARDS:
                 raise OptionError(f"{word!r} names no version of OpenCL C")
             values["standard"], values["standard_given"] = _STANDARDS[standard], True
@@ -228,7 +243,7 @@ def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
                 raise OptionError(f"-x {language or ''} is not a language of OpenCL")
             values["spir"] = language == "spir"
         elif word.startswith("-spir-std="):
-            if word[len("-spir-std="):] not in ("1.2", "2.0"):
+            if word[len("-spir-std=") :] not in ("1.2", "2.0"):
                 raise OptionError(f"{word!r} names no version of SPIR")
         elif word == "-Werror" or word.startswith(("-Wno-", "-Werror=")) or word in ("-Wall", "-Wextra"):
             warnings.append(word)
@@ -237,8 +252,9 @@ def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
             values["opt_disable"] = word == "-O0"
         else:
             raise OptionError(f"{word!r} is not a {'build' if stage == BUILD else 'compile'} option")
-    return BuildOptions(definitions=tuple(definitions), include_folders=tuple(folders), warnings=tuple(warnings),
-                        **values)
+    return BuildOptions(
+        definitions=tuple(definitions), include_folders=tuple(folders), warnings=tuple(warnings), **values
+    )
 
 
 def _name(name: str) -> str:

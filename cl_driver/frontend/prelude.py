@@ -16,14 +16,32 @@ from functools import cache
 
 SIZES = ("", "2", "3", "4", "8", "16")
 ROUNDINGS = ("", "_rte", "_rtz", "_rtp", "_rtn")
-INTEGERS = {"char": (8, True), "uchar": (8, False), "short": (16, True), "ushort": (16, False),
-            "int": (32, True), "uint": (32, False), "long": (64, True), "ulong": (64, False)}
+INTEGERS = {
+    "char": (8, True),
+    "uchar": (8, False),
+    "short": (16, True),
+    "ushort": (16, False),
+    "int": (32, True),
+    "uint": (32, False),
+    "long": (64, True),
+    "ulong": (64, False),
+}
 
 # The class of an expression of any arithmetic type, without evaluating it: the size of what an overloaded
 # function would return. 1: floating point; 2, 8: unsigned; 4, 12: signed; 8, 12: 64 bits wide.
-CLASSES = {"float": "char", "double": "char", "half": "char", "uchar": "short", "ushort": "short",
-           "uint": "short", "ulong": "long", "char": "int", "short": "int", "int": "int",
-           "long": "struct __cld_wide_signed"}
+CLASSES = {
+    "float": "char",
+    "double": "char",
+    "half": "char",
+    "uchar": "short",
+    "ushort": "short",
+    "uint": "short",
+    "ulong": "long",
+    "char": "int",
+    "short": "int",
+    "int": "int",
+    "long": "struct __cld_wide_signed",
+}
 
 _COMMON = """\
 #define __cld_is_float(x) (sizeof(__cld_class(x)) == 1)
@@ -60,13 +78,16 @@ def _everything() -> bytes:
 @cache
 def _declarations() -> bytes:
     """The classifier."""
-    lines = ["#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n",
-             "struct __cld_wide_signed { char size[12]; };\n"]
+    lines = [
+        "#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n",
+        "struct __cld_wide_signed { char size[12]; };\n",
+    ]
     for scalar, result in CLASSES.items():
         if scalar in ("double", "half"):
             lines.append(f"#ifdef cl_khr_fp{64 if scalar == 'double' else 16}\n")
-        lines += (f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES
-                  if (scalar, size) != ("half", ""))
+        lines += (
+            f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES if (scalar, size) != ("half", "")
+        )
         if scalar in ("double", "half"):
             lines.append("#endif\n")
     lines.append(_COMMON)
@@ -93,7 +114,9 @@ def _macros() -> dict[bytes, bytes]:
                     plain = _cast("(x)", type_, size)
                 out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
                 name = f"convert_{type_}{size}_sat{rounding}"
-                out[name.encode()] = f"#define {name}(x) {_saturated(name, type_, size, width, signed)}\n".encode()
+                out[name.encode()] = (
+                    f"#define {name}(x) {_saturated(name, type_, size, width, signed)}\n".encode()
+                )
     for size in SIZES:
         for rounding in ROUNDINGS:
             name = f"convert_double{size}{rounding}"
@@ -106,8 +129,8 @@ def _macros() -> dict[bytes, bytes]:
 
 
 def _saturated(name: str, type_: str, size: str, width: int, signed: bool) -> str:
-    """Floating point, and integers of the other signedness, come out right as the call that they are. Integers
-    of the same signedness are clamped in 64 bits, which the optimiser narrows again."""
+    """Floating point, and integers of the other signedness, come out right as the call that they are.
+    Integers of the same signedness are clamped in 64 bits, which the optimiser narrows again."""
     wide = "long" if signed else "ulong"
     value = _cast("(x)", wide, size)
     if width < 64:
@@ -115,5 +138,5 @@ def _saturated(name: str, type_: str, size: str, width: int, signed: bool) -> st
         limit = f"({wide}){high:#x}"
         value = f"clamp({value}, -{limit} - 1, {limit})" if signed else f"min({value}, {limit})"
     same = "!" if signed else ""
-    return (f"__builtin_choose_expr(!__cld_is_float(x) && {same}__cld_is_unsigned(x), {_cast(value, type_, size)}, "
-            f"{name}(x))")
+    is_same = f"!__cld_is_float(x) && {same}__cld_is_unsigned(x)"
+    return f"__builtin_choose_expr({is_same}, {_cast(value, type_, size)}, {name}(x))"

@@ -20,9 +20,11 @@ MEMORY_KNOWN = MEMORY_WITH_WORD | 0x1 | 0x4 | 0x20
 
 # Operands that are types.
 TAKES_TYPES = frozenset(
-    row.op for row in ROWS.values()
-    if row.op.name.startswith("Untyped") or row.op in (Op.CooperativeMatrixLengthKHR,
-                                                        Op.CooperativeMatrixLengthNV))
+    row.op
+    for row in ROWS.values()
+    if row.op.name.startswith("Untyped")
+    or row.op in (Op.CooperativeMatrixLengthKHR, Op.CooperativeMatrixLengthNV)
+)
 
 
 class Scope(dict):
@@ -134,7 +136,7 @@ class Body:
                     if kind:
                         instruction.type = types[words[p + 1]]
                         rid = words[p + 2]
-                        instruction.operands = [values[w] for w in words[p + 3:p + n]]
+                        instruction.operands = [values[w] for w in words[p + 3 : p + n]]
                         if rid in values or rid in module_values or rid in types or not 0 < rid < bound:
                             self.define(p, rid, None)
                         values[rid] = instruction
@@ -142,7 +144,7 @@ class Body:
                         instruction.decorations = decorations.get(rid, NO_DECORATIONS)
                     else:
                         instruction.type = None
-                        instruction.operands = [values[w] for w in words[p + 1:p + n]]
+                        instruction.operands = [values[w] for w in words[p + 1 : p + n]]
                         instruction.name = ""
                         instruction.decorations = NO_DECORATIONS
                 except KeyError as missing:
@@ -177,12 +179,16 @@ class Body:
             except KeyError:
                 raise self.error(phi.offset, self.not_a_value(id_)) from None
         if len(function._arguments) != len(function.type.members):
-            raise self.error(end, f"{len(function._arguments)} parameters, the function's type has "
-                                  f"{len(function.type.members)}")
+            raise self.error(
+                end,
+                f"{len(function._arguments)} parameters, the function's type has "
+                f"{len(function.type.members)}",
+            )
         function._blocks = self.blocks
 
 
 # Decoders: (body, word offset, number of words, op).
+
 
 def _parameter(body, p, n, op):
     if body.blocks:
@@ -234,7 +240,7 @@ def _loop_merge(body, p, n, op):
     first = p + (3 if op == Op.LoopMerge else 1)
     control = body.words[first]
     if control or op == Op.LoopControlINTEL:
-        body.block.loop_control = (control, tuple(body.words[first + 1:p + n]))
+        body.block.loop_control = (control, tuple(body.words[first + 1 : p + n]))
 
 
 def _branch(body, p, n, op):
@@ -247,7 +253,7 @@ def _branch_conditional(body, p, n, op):
     if n not in (4, 6):
         raise body.error(p, f"{n} words, where 4 or 6 are right")
     operands = [body.value(p, words[p + 1]), body.label(words[p + 2]), body.label(words[p + 3])]
-    body.add(p, op, None, 0, operands + words[p + 4:p + n])
+    body.add(p, op, None, 0, operands + words[p + 4 : p + n])
     body.block = None
 
 
@@ -308,7 +314,7 @@ def _memory(body, p, n, op):
     if op == Op.Load:
         type_, rid, q = body.type(p, words[p + 1]), words[p + 2], p + 3
     count = MEMORY_IDS[op]
-    operands = [body.value(p, w) for w in words[q:q + count]]
+    operands = [body.value(p, w) for w in words[q : q + count]]
     q += count
     access = None
     if q < end:
@@ -316,8 +322,9 @@ def _memory(body, p, n, op):
         if q < end and op in (Op.CopyMemory, Op.CopyMemorySized):
             source, q = memory_access(body, p, q, end)  # the second set is the source's
             alignment = min(access.alignment, source.alignment)
-            access = MemoryAccess(alignment, access.volatile or source.volatile,
-                                  access.nontemporal and source.nontemporal)
+            access = MemoryAccess(
+                alignment, access.volatile or source.volatile, access.nontemporal and source.nontemporal
+            )
         if q != end:
             raise body.error(p, "words after the memory operands")
     body.add(p, op, type_, rid, operands).memory = access
@@ -341,7 +348,7 @@ def _extended(body, p, n, op):
     if count != len(kinds) and not (number == OpenCLStd.printf and count >= 1):
         raise body.error(p, f"{number.name} has {len(kinds)} operands, not {count}")
     operands = [name, number]
-    for word, kind in zip_longest(words[p + 5:p + n], kinds, fillvalue="IdRef"):
+    for word, kind in zip_longest(words[p + 5 : p + n], kinds, fillvalue="IdRef"):
         if kind == "IdRef":
             operands.append(body.value(p, word))
         elif kind == "LiteralInteger":
@@ -380,7 +387,7 @@ def _pattern(body, p, n, op):
             elif kind == "ImageOperands":
                 # The mask, then the ids that its bits announce.
                 operands.append(words[q])
-                operands += (body.value(p, w) for w in words[q + 1:end])
+                operands += (body.value(p, w) for w in words[q + 1 : end])
                 q = end - 1
             elif kind == "LiteralInteger" or kind in MASK_KINDS:
                 operands.append(words[q])
@@ -407,19 +414,42 @@ def enumerant(body, p, kind, value):
 RESULT_IDS, IDS, IN_BLOCK, ANYWHERE = 1, 0, 2, 3
 
 DECODERS = {
-    Op.FunctionParameter: (ANYWHERE, _parameter), Op.Label: (ANYWHERE, _label), Op.Line: (ANYWHERE, _line),
-    Op.NoLine: (ANYWHERE, _no_line), Op.Nop: (ANYWHERE, _nothing), Op.Undef: (ANYWHERE, _undef),
-    Op.LoopMerge: (IN_BLOCK, _loop_merge), Op.LoopControlINTEL: (IN_BLOCK, _loop_merge),
-    Op.SelectionMerge: (IN_BLOCK, _nothing), Op.Branch: (IN_BLOCK, _branch),
-    Op.BranchConditional: (IN_BLOCK, _branch_conditional), Op.Switch: (IN_BLOCK, _switch),
-    Op.Phi: (IN_BLOCK, _phi), Op.Load: (IN_BLOCK, _memory), Op.Store: (IN_BLOCK, _memory),
-    Op.CopyMemory: (IN_BLOCK, _memory), Op.CopyMemorySized: (IN_BLOCK, _memory),
-    Op.ExtInst: (ANYWHERE, _extended), Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
+    Op.FunctionParameter: (ANYWHERE, _parameter),
+    Op.Label: (ANYWHERE, _label),
+    Op.Line: (ANYWHERE, _line),
+    Op.NoLine: (ANYWHERE, _no_line),
+    Op.Nop: (ANYWHERE, _nothing),
+    Op.Undef: (ANYWHERE, _undef),
+    Op.LoopMerge: (IN_BLOCK, _loop_merge),
+    Op.LoopControlINTEL: (IN_BLOCK, _loop_merge),
+    Op.SelectionMerge: (IN_BLOCK, _nothing),
+    Op.Branch: (IN_BLOCK, _branch),
+    Op.BranchConditional: (IN_BLOCK, _branch_conditional),
+    Op.Switch: (IN_BLOCK, _switch),
+    Op.Phi: (IN_BLOCK, _phi),
+    Op.Load: (IN_BLOCK, _memory),
+    Op.Store: (IN_BLOCK, _memory),
+    Op.CopyMemory: (IN_BLOCK, _memory),
+    Op.CopyMemorySized: (IN_BLOCK, _memory),
+    Op.ExtInst: (ANYWHERE, _extended),
+    Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
 }
-ENDS = frozenset({Op.Return, Op.ReturnValue, Op.Unreachable, Op.Kill, Op.TerminateInvocation, Op.AbortKHR,
-                  Op.IgnoreIntersectionKHR, Op.TerminateRayKHR, Op.EmitMeshTasksEXT})
-NOT_IN_BODIES = frozenset({"Type-Declaration", "Constant-Creation", "Annotation", "Mode-Setting", "Debug",
-                           "Extension", "Function"})
+ENDS = frozenset(
+    {
+        Op.Return,
+        Op.ReturnValue,
+        Op.Unreachable,
+        Op.Kill,
+        Op.TerminateInvocation,
+        Op.AbortKHR,
+        Op.IgnoreIntersectionKHR,
+        Op.TerminateRayKHR,
+        Op.EmitMeshTasksEXT,
+    }
+)
+NOT_IN_BODIES = frozenset(
+    {"Type-Declaration", "Constant-Creation", "Annotation", "Mode-Setting", "Debug", "Extension", "Function"}
+)
 
 
 def _forms():
@@ -432,7 +462,9 @@ def _forms():
         elif row.class_ in NOT_IN_BODIES and op != Op.FunctionCall:
             continue
         else:
-            rest = [operand.kind for operand in row.operands if operand.kind not in ("IdResultType", "IdResult")]
+            rest = [
+                operand.kind for operand in row.operands if operand.kind not in ("IdResultType", "IdResult")
+            ]
             plain = all(kind in ID_KINDS for kind in rest) and op not in TAKES_TYPES
             if plain and row.has_type == row.has_result:
                 form = RESULT_IDS if row.has_type else IDS

@@ -6,10 +6,17 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 from __future__ import annotations
 
 from . import specialise
-from .enums import (AccessQualifier, AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel,
-                    FPEncoding, FunctionParameterAttribute, LinkageType, MemoryModel, Op, SourceLanguage,
-                    StorageClass)
-from .module import NO_DECORATIONS, Constant, Kind, Type, Value, Variable
+from .enums import (
+    AccessQualifier,
+    AddressingModel,
+    Decoration,
+    ExecutionModel,
+    FPEncoding,
+    MemoryModel,
+    Op,
+    StorageClass,
+)
+from .module import NO_DECORATIONS, Constant, Kind, Type, Variable
 from .tables import ENUMS, parameters
 from .types import MAX_DEPTH
 
@@ -30,6 +37,7 @@ def _nothing(reader, p, n, op):
 
 
 # Mode setting, extensions, debug.
+
 
 def _capability(reader, p, n, op):
     reader.module.capabilities.add(_enumerant(reader, p, "Capability", reader.words[p + 1]))
@@ -72,13 +80,13 @@ def _entry_point(reader, p, n, op):
     if model != ExecutionModel.Kernel:
         raise reader.error(p, f"execution model {model.name}, not Kernel")
     name, q = reader.string(p + 3, p + n)
-    reader.entry_points.append((p, words[p + 2], name, words[q:p + n]))
+    reader.entry_points.append((p, words[p + 2], name, words[q : p + n]))
 
 
 def _execution_mode(reader, p, n, op):
     words = reader.words
     mode = _enumerant(reader, p, "ExecutionMode", words[p + 2])
-    literals = words[p + 3:p + n]
+    literals = words[p + 3 : p + n]
     wanted = parameters("ExecutionMode", mode)
     if len(literals) != len(wanted):
         raise reader.error(p, f"{mode.name} has {len(wanted)} parameters, not {len(literals)}")
@@ -104,10 +112,11 @@ def _string(reader, p, n, op):
 
 # Decorations.
 
+
 def _decorate(reader, p, n, op):
     words = reader.words
     decoration = _enumerant(reader, p, "Decoration", words[p + 2])
-    literals = words[p + 3:p + n]
+    literals = words[p + 3 : p + n]
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
         if q != p + n - 1:
@@ -121,8 +130,16 @@ def _decorate(reader, p, n, op):
     else:
         wanted = parameters("Decoration", decoration)
         fixed = sum(1 for operand in wanted if not operand.quantifier)
-        if len(literals) < fixed or (len(literals) > fixed and wanted[-1:] != () and not wanted[-1].quantifier
-                                     and wanted[-1].kind != "LiteralString") or (literals and not wanted):
+        if (
+            len(literals) < fixed
+            or (
+                len(literals) > fixed
+                and wanted[-1:] != ()
+                and not wanted[-1].quantifier
+                and wanted[-1].kind != "LiteralString"
+            )
+            or (literals and not wanted)
+        ):
             raise reader.error(p, f"{decoration.name} has {fixed} parameters, not {len(literals)}")
         value = tuple(literals) or True
     reader.decorations.setdefault(words[p + 1], {})[decoration] = value
@@ -142,7 +159,7 @@ def _group_decorate(reader, p, n, op):
     if words[p + 1] not in reader.groups:
         raise reader.error(p, f"id {words[p + 1]} is not a decoration group")
     decorations = reader.decorations.get(words[p + 1])
-    for target in words[p + 2:p + n] if decorations else ():
+    for target in words[p + 2 : p + n] if decorations else ():
         reader.decorations.setdefault(target, {}).update(decorations)
 
 
@@ -152,6 +169,7 @@ def _group_member_decorate(reader, p, n, op):
 
 
 # Types.
+
 
 def _define_type(reader, p, id_, type_):
     if type_.depth > MAX_DEPTH:
@@ -176,7 +194,7 @@ def _type_bool(reader, p, n, op):
 
 
 def _type_int(reader, p, n, op):
-    id_, width, signed = reader.words[p + 1:p + 4]
+    id_, width, signed = reader.words[p + 1 : p + 4]
     if width not in (8, 16, 32, 64):
         raise reader.error(p, f"width {width} is not 8, 16, 32 or 64")
     if signed > 1:
@@ -185,7 +203,7 @@ def _type_int(reader, p, n, op):
 
 
 def _type_float(reader, p, n, op):
-    id_, width = reader.words[p + 1:p + 3]
+    id_, width = reader.words[p + 1 : p + 3]
     encoding = _enumerant(reader, p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
     if encoding is not None and (encoding, width) != (FPEncoding.BFloat16KHR, 16):
         raise reader.error(p, f"encoding {encoding.name} of width {width} is not supported")
@@ -195,7 +213,7 @@ def _type_float(reader, p, n, op):
 
 
 def _type_vector(reader, p, n, op):
-    id_, element, count = reader.words[p + 1:p + 4]
+    id_, element, count = reader.words[p + 1 : p + 4]
     element = reader.type(p, element)
     if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
         raise reader.error(p, f"components of type {element!r}")
@@ -205,7 +223,7 @@ def _type_vector(reader, p, n, op):
 
 
 def _type_array(reader, p, n, op):
-    id_, element, length = reader.words[p + 1:p + 4]
+    id_, element, length = reader.words[p + 1 : p + 4]
     element = _data_type(reader, p, element)
     count = reader.integer(p, length)
     if not 0 < count < 1 << 48:
@@ -215,8 +233,10 @@ def _type_array(reader, p, n, op):
 
 def _type_struct(reader, p, n, op):
     words = reader.words
-    id_, member_ids = words[p + 1], words[p + 2:p + n]
-    members = tuple(_data_type(reader, p, w) if w not in reader.forward else reader.forward[w] for w in member_ids)
+    id_, member_ids = words[p + 1], words[p + 2 : p + n]
+    members = tuple(
+        _data_type(reader, p, w) if w not in reader.forward else reader.forward[w] for w in member_ids
+    )
     packed = Decoration.CPacked in reader.decorations.get(id_, ())
     name = reader.string(reader.names[id_] + 2)[0] if id_ in reader.names else ""
     _define_type(reader, p, id_, reader.table.struct(members, packed, name))
@@ -227,7 +247,7 @@ def _type_opaque_name(reader, p, n, op):
 
 
 def _type_pointer(reader, p, n, op):
-    id_, storage, element = reader.words[p + 1:p + 4]
+    id_, storage, element = reader.words[p + 1 : p + 4]
     storage = _enumerant(reader, p, "StorageClass", storage)
     ahead = reader.forward.pop(id_, None)
     if ahead is None:
@@ -246,7 +266,7 @@ def _type_untyped_pointer(reader, p, n, op):
 
 
 def _type_forward_pointer(reader, p, n, op):
-    id_, storage = reader.words[p + 1:p + 3]
+    id_, storage = reader.words[p + 1 : p + 3]
     if id_ in reader.types_by_id or id_ in reader.forward:
         raise reader.error(p, f"id {id_} is declared already")
     reader.forward[id_] = Type(Kind.POINTER, storage=_enumerant(reader, p, "StorageClass", storage))
@@ -257,7 +277,7 @@ def _type_function(reader, p, n, op):
     result = reader.type(p, words[p + 2])
     if result.kind is Kind.FUNCTION:
         raise reader.error(p, "a function that returns a function")
-    parameters_ = tuple(_data_type(reader, p, w) for w in words[p + 3:p + n])
+    parameters_ = tuple(_data_type(reader, p, w) for w in words[p + 3 : p + n])
     if len(parameters_) > MAX_DEPTH:
         raise reader.error(p, f"more than {MAX_DEPTH} parameters")
     _define_type(reader, p, words[p + 1], reader.table.function(result, parameters_))
@@ -278,11 +298,14 @@ def _type_pipe(reader, p, n, op):
 def _type_image(reader, p, n, op):
     words = reader.words
     sampled_type = reader.type(p, words[p + 2])
-    dim, format_ = _enumerant(reader, p, "Dim", words[p + 3]), _enumerant(reader, p, "ImageFormat", words[p + 8])
+    dim, format_ = (
+        _enumerant(reader, p, "Dim", words[p + 3]),
+        _enumerant(reader, p, "ImageFormat", words[p + 8]),
+    )
     access = AccessQualifier.ReadOnly
     if n > 9:
         access = _enumerant(reader, p, "AccessQualifier", words[p + 9])
-    operands = (sampled_type, dim, *words[p + 4:p + 8], format_, access)
+    operands = (sampled_type, dim, *words[p + 4 : p + 8], format_, access)
     _define_type(reader, p, words[p + 1], reader.table.opaque(op, operands))
 
 
@@ -294,6 +317,7 @@ def _type_sampled_image(reader, p, n, op):
 
 
 # Constants.
+
 
 def _define(reader, p, value):
     reader.values[reader.new_id(p, reader.words[p + 2])] = value
@@ -357,7 +381,7 @@ def _constant_composite(reader, p, n, op):
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     members, count = _element_types(reader, p, type_)
-    parts = tuple(reader.value(p, w) for w in words[p + 3:p + n])
+    parts = tuple(reader.value(p, w) for w in words[p + 3 : p + n])
     if len(parts) != count:
         raise reader.error(p, f"{len(parts)} constituents for {type_!r}, which has {count}")
     for i, part in enumerate(parts):
@@ -388,7 +412,7 @@ def _constant_sampler(reader, p, n, op):
 
 def _constant_pipe_storage(reader, p, n, op):
     words = reader.words
-    _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3:p + 6])))
+    _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
 
 
 def _spec_constant_op(reader, p, n, op):
@@ -397,7 +421,7 @@ def _spec_constant_op(reader, p, n, op):
     if words[p + 3] not in specialise.OPS:
         raise reader.error(p, f"opcode {words[p + 3]} is not allowed in OpSpecConstantOp")
     inner = Op(words[p + 3])
-    ids, literals = specialise.split(inner, words[p + 4:p + n])
+    ids, literals = specialise.split(inner, words[p + 4 : p + n])
     operands = [reader.value(p, w) for w in ids] + literals
     try:
         value = specialise.fold(reader.table, inner, type_, operands)
@@ -424,27 +448,67 @@ def _variable(reader, p, n, op):
 
 
 HANDLERS = {
-    Op.Nop: _nothing, Op.Capability: _capability, Op.Extension: _extension, Op.ExtInstImport: _ext_inst_import,
-    Op.ExtInst: _ext_inst, Op.ExtInstWithForwardRefsKHR: _ext_inst, Op.MemoryModel: _memory_model,
-    Op.EntryPoint: _entry_point, Op.ExecutionMode: _execution_mode, Op.ExecutionModeId: _execution_mode,
-    Op.Source: _source, Op.SourceContinued: _nothing, Op.SourceExtension: _nothing, Op.Name: _name,
-    Op.MemberName: _nothing, Op.String: _string, Op.Line: _nothing, Op.NoLine: _nothing,
-    Op.ModuleProcessed: _nothing, Op.Decorate: _decorate, Op.DecorateId: _decorate, Op.DecorateString: _decorate,
-    Op.MemberDecorate: _member_decorate, Op.MemberDecorateString: _member_decorate,
-    Op.DecorationGroup: _decoration_group, Op.GroupDecorate: _group_decorate,
+    Op.Nop: _nothing,
+    Op.Capability: _capability,
+    Op.Extension: _extension,
+    Op.ExtInstImport: _ext_inst_import,
+    Op.ExtInst: _ext_inst,
+    Op.ExtInstWithForwardRefsKHR: _ext_inst,
+    Op.MemoryModel: _memory_model,
+    Op.EntryPoint: _entry_point,
+    Op.ExecutionMode: _execution_mode,
+    Op.ExecutionModeId: _execution_mode,
+    Op.Source: _source,
+    Op.SourceContinued: _nothing,
+    Op.SourceExtension: _nothing,
+    Op.Name: _name,
+    Op.MemberName: _nothing,
+    Op.String: _string,
+    Op.Line: _nothing,
+    Op.NoLine: _nothing,
+    Op.ModuleProcessed: _nothing,
+    Op.Decorate: _decorate,
+    Op.DecorateId: _decorate,
+    Op.DecorateString: _decorate,
+    Op.MemberDecorate: _member_decorate,
+    Op.MemberDecorateString: _member_decorate,
+    Op.DecorationGroup: _decoration_group,
+    Op.GroupDecorate: _group_decorate,
     Op.GroupMemberDecorate: _group_member_decorate,
-    Op.TypeVoid: _type_void, Op.TypeBool: _type_bool, Op.TypeInt: _type_int, Op.TypeFloat: _type_float,
-    Op.TypeVector: _type_vector, Op.TypeArray: _type_array, Op.TypeStruct: _type_struct,
-    Op.TypeOpaque: _type_opaque_name, Op.TypePointer: _type_pointer,
-    Op.TypeUntypedPointerKHR: _type_untyped_pointer, Op.TypeForwardPointer: _type_forward_pointer,
-    Op.TypeFunction: _type_function, Op.TypeSampler: _type_simple, Op.TypeEvent: _type_simple,
-    Op.TypeDeviceEvent: _type_simple, Op.TypeReserveId: _type_simple, Op.TypeQueue: _type_simple,
-    Op.TypePipeStorage: _type_simple, Op.TypeNamedBarrier: _type_simple, Op.TypePipe: _type_pipe,
-    Op.TypeImage: _type_image, Op.TypeSampledImage: _type_sampled_image,
-    Op.Constant: _constant, Op.SpecConstant: _constant, Op.ConstantTrue: _constant_bool,
-    Op.ConstantFalse: _constant_bool, Op.SpecConstantTrue: _constant_bool, Op.SpecConstantFalse: _constant_bool,
-    Op.ConstantComposite: _constant_composite, Op.SpecConstantComposite: _constant_composite,
-    Op.ConstantNull: _constant_null, Op.Undef: _undef, Op.ConstantSampler: _constant_sampler,
-    Op.ConstantPipeStorage: _constant_pipe_storage, Op.SpecConstantOp: _spec_constant_op,
+    Op.TypeVoid: _type_void,
+    Op.TypeBool: _type_bool,
+    Op.TypeInt: _type_int,
+    Op.TypeFloat: _type_float,
+    Op.TypeVector: _type_vector,
+    Op.TypeArray: _type_array,
+    Op.TypeStruct: _type_struct,
+    Op.TypeOpaque: _type_opaque_name,
+    Op.TypePointer: _type_pointer,
+    Op.TypeUntypedPointerKHR: _type_untyped_pointer,
+    Op.TypeForwardPointer: _type_forward_pointer,
+    Op.TypeFunction: _type_function,
+    Op.TypeSampler: _type_simple,
+    Op.TypeEvent: _type_simple,
+    Op.TypeDeviceEvent: _type_simple,
+    Op.TypeReserveId: _type_simple,
+    Op.TypeQueue: _type_simple,
+    Op.TypePipeStorage: _type_simple,
+    Op.TypeNamedBarrier: _type_simple,
+    Op.TypePipe: _type_pipe,
+    Op.TypeImage: _type_image,
+    Op.TypeSampledImage: _type_sampled_image,
+    Op.Constant: _constant,
+    Op.SpecConstant: _constant,
+    Op.ConstantTrue: _constant_bool,
+    Op.ConstantFalse: _constant_bool,
+    Op.SpecConstantTrue: _constant_bool,
+    Op.SpecConstantFalse: _constant_bool,
+    Op.ConstantComposite: _constant_composite,
+    Op.SpecConstantComposite: _constant_composite,
+    Op.ConstantNull: _constant_null,
+    Op.Undef: _undef,
+    Op.ConstantSampler: _constant_sampler,
+    Op.ConstantPipeStorage: _constant_pipe_storage,
+    Op.SpecConstantOp: _spec_constant_op,
     Op.Variable: _variable,
 }

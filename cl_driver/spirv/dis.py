@@ -15,8 +15,11 @@ from .errors import SpirvError
 from .tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS, Operand, parameters
 
 MAGIC = 0x07230203
-PAIRS = {"PairIdRefIdRef": ("IdRef", "IdRef"), "PairIdRefLiteralInteger": ("IdRef", "LiteralInteger"),
-         "PairLiteralIntegerIdRef": ("LiteralInteger", "IdRef")}
+PAIRS = {
+    "PairIdRefIdRef": ("IdRef", "IdRef"),
+    "PairIdRefLiteralInteger": ("IdRef", "LiteralInteger"),
+    "PairLiteralIntegerIdRef": ("LiteralInteger", "IdRef"),
+}
 
 
 def words_of(data: bytes) -> array:
@@ -72,7 +75,7 @@ class _Text:
         row = ROWS.get(op)
         words, end = self.words, p + n
         if row is None:
-            return f"Op{op} " + " ".join(map(str, words[p + 1:end]))
+            return f"Op{op} " + " ".join(map(str, words[p + 1 : end]))
         self.note(p, op, n)
         result, shown = "", [f"Op{row.op.name}"]
         q, type_ = p + 1, 0
@@ -101,8 +104,11 @@ class _Text:
                 size = 2 if self.widths.get(type_) == 64 and q + 1 < end else 1
                 shown.append(str(word if size == 1 else word | words[q + 1] << 32))
                 q += size - 1
-            elif kind == "LiteralExtInstInteger" and self.sets.get(words[q - 1]) == "OpenCL.std" \
-                    and word in OpenCLStd:
+            elif (
+                kind == "LiteralExtInstInteger"
+                and self.sets.get(words[q - 1]) == "OpenCL.std"
+                and word in OpenCLStd
+            ):
                 shown.append(OpenCLStd(word).name)
             elif kind == "LiteralSpecConstantOpInteger" and word in ROWS:
                 shown.append(ROWS[word].op.name)

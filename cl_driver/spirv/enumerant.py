@@ -6,6 +6,8 @@ The standard one takes 28 ms to build the 2,500 enumerants of SPIR-V, and 80 ns 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class EnumerantType(type):
     """The class of enumerations: iterable, `Op["Phi"]`, `65 in Op`."""
@@ -26,8 +28,8 @@ class EnumerantType(type):
 class Enumerant(int, metaclass=EnumerantType):
     """Base of the enumerations. `Op(65)` is the member, or a ValueError."""
 
-    _by_value: dict = {}
-    _by_name: dict = {}
+    _by_value: ClassVar[dict] = {}
+    _by_name: ClassVar[dict] = {}
 
     def __new__(cls, value):
         try:
@@ -50,7 +52,9 @@ class Enumerant(int, metaclass=EnumerantType):
 def enumeration(module: str, kind: str, text: str) -> type:
     """The enumeration `kind` from pairs of words, name and value; a repeated value is an alias."""
     by_value, by_name = {}, {}
-    cls = EnumerantType(kind, (Enumerant,), {"__module__": module, "_by_value": by_value, "_by_name": by_name})
+    cls = EnumerantType(
+        kind, (Enumerant,), {"__module__": module, "_by_value": by_value, "_by_name": by_name}
+    )
     words = text.split()
     for name, word in zip(words[::2], words[1::2], strict=True):
         value = int(word)

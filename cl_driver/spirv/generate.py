@@ -1,6 +1,8 @@
 """Writes enums.py and grammar.py from the machine-readable grammar of SPIR-V.
 
-    python -m cl_driver.spirv.generate [folder of spirv.core.grammar.json and extinst.opencl.std.100.grammar.json]
+    python -m cl_driver.spirv.generate [folder]
+
+with spirv.core.grammar.json and extinst.opencl.std.100.grammar.json in the folder.
 
 The default folder is that of Debian's spirv-headers; newer grammars add enumerants and instructions and
 change none. Run by hand when the grammar changes; the results are committed.
@@ -38,6 +40,18 @@ def packed(words: list[str]) -> str:
     return '"""\n' + "\n".join(lines) + '\n"""'
 
 
+def rows(lines: list[str]) -> str:
+    """Lines of a table as a string literal; longer ones are continued after a backslash."""
+    out = []
+    for line in lines:
+        while len(line) > 108:
+            cut = line.rindex(" ", 0, 108) + 1
+            out.append(line[:cut] + "\\")
+            line = line[cut:]
+        out.append(line)
+    return '"""\\\n' + "\n".join(out) + '\n"""\n'
+
+
 def enum(kind: str, members: list[tuple[str, int]]) -> str:
     words = [f"{member_name(kind, name)} {value}" for name, value in members]
     return f'{kind} = enumeration(__name__, "{kind}", {packed(words)})\n'
@@ -53,12 +67,15 @@ def members_of(entries: list[dict], name_key: str, value_key: str, strip: str = 
 
 
 def write_enums(core: dict, opencl: dict, folder: Path, version: str) -> None:
-    parts = [HEADER.format(what="Opcodes and enumerants of SPIR-V, and the numbers of OpenCL.std.",
-                           version=version)]
-    parts.append('''
+    parts = [
+        HEADER.format(
+            what="Opcodes and enumerants of SPIR-V, and the numbers of OpenCL.std.", version=version
+        )
+    ]
+    parts.append("""
 from .enumerant import enumeration
 
-''')
+""")
     parts.append(enum("Op", members_of(core["instructions"], "opname", "opcode", "Op")) + "\n")
     for kind in core["operand_kinds"]:
         if kind["category"] in ("ValueEnum", "BitEnum"):
@@ -68,8 +85,11 @@ from .enumerant import enumeration
 
 
 def write_grammar(core: dict, opencl: dict, folder: Path, version: str) -> None:
-    parts = [HEADER.format(what="Operands, capabilities and versions of SPIR-V instructions and enumerants.",
-                           version=version)]
+    parts = [
+        HEADER.format(
+            what="Operands, capabilities and versions of SPIR-V instructions and enumerants.", version=version
+        )
+    ]
     capabilities = {}
     for kind in core["operand_kinds"]:
         if kind["kind"] == "Capability":
@@ -91,11 +111,23 @@ def write_grammar(core: dict, opencl: dict, folder: Path, version: str) -> None:
 
     lines = []
     for i in core["instructions"]:
-        lines.append(" ".join([str(i["opcode"]), i["class"], versions(i), needs(i), extensions(i),
-                               *map(operand, i.get("operands", []))]))
-    parts.append("\n# One line per instruction: opcode, class, first core version, capabilities (one of them is needed),\n"
-                 "# extensions (the same), operand kinds with ? for optional and * for repeated ones.\n")
-    parts.append('INSTRUCTIONS = """\\\n' + "\n".join(lines) + '\n"""\n')
+        lines.append(
+            " ".join(
+                [
+                    str(i["opcode"]),
+                    i["class"],
+                    versions(i),
+                    needs(i),
+                    extensions(i),
+                    *map(operand, i.get("operands", [])),
+                ]
+            )
+        )
+    parts.append(
+        "\n# One line per instruction: opcode, class, first core version, capabilities (one is needed),\n"
+        "# extensions (the same), operand kinds with ? for optional and * for repeated ones.\n"
+    )
+    parts.append("INSTRUCTIONS = " + rows(lines))
     lines = []
     for kind in core["operand_kinds"]:
         if kind["category"] not in ("ValueEnum", "BitEnum"):
@@ -105,17 +137,21 @@ def write_grammar(core: dict, opencl: dict, folder: Path, version: str) -> None:
             rest = [versions(e), needs(e), extensions(e)]
             if parameters or rest != ["1.0", "-", "-"]:
                 lines.append(" ".join([kind["kind"], str(number(e["value"])), *rest, *parameters]))
-    parts.append("\n# Enumerants that take parameters or need something: kind, value, first core version, capabilities\n"
-                 "# (for a capability: those that it implies), extensions, parameter kinds.\n")
-    parts.append('ENUMERANTS = """\\\n' + "\n".join(lines) + '\n"""\n')
+    parts.append(
+        "\n# Enumerants that take parameters or need something: kind, value, first core version,\n"
+        "# capabilities (for a capability: those that it implies), extensions, parameter kinds.\n"
+    )
+    parts.append("ENUMERANTS = " + rows(lines))
     masks = [k["kind"] for k in core["operand_kinds"] if k["category"] == "BitEnum"]
     values = [k["kind"] for k in core["operand_kinds"] if k["category"] == "ValueEnum"]
-    parts.append(f"\n# Kinds that are one word each: masks, and numbered enumerants.\nMASK_KINDS = {packed(masks)}.split()\n"
-                 f"VALUE_KINDS = {packed(values)}.split()\n")
+    parts.append(
+        f"\n# Kinds that are one word each: masks, and numbered enumerants.\nMASK_KINDS = {packed(masks)}\n"
+        f"VALUE_KINDS = {packed(values)}\n"
+    )
     lines = []
     for i in opencl["instructions"]:
         lines.append(" ".join([str(i["opcode"]), *map(operand, i.get("operands", []))]))
-    parts.append('\n# OpenCL.std: number and operand kinds.\nOPENCL_STD = """\\\n' + "\n".join(lines) + '\n"""\n')
+    parts.append("\n# OpenCL.std: number and operand kinds.\nOPENCL_STD = " + rows(lines))
     (folder / "grammar.py").write_text("".join(parts))
 
 

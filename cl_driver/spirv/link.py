@@ -38,7 +38,9 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                 continue
             name, kind = symbol.linkage
             kept = exports.get(name)
-            if kept is symbol or (kind == LinkageType.Import and getattr(symbol, "builtin", None) is not None):
+            if kept is symbol or (
+                kind == LinkageType.Import and getattr(symbol, "builtin", None) is not None
+            ):
                 continue
             if kept is not None:
                 _check_types(symbol, kept, name, errors)
@@ -54,7 +56,7 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
 
 
 def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | Variable]:
-    """The definition of each exported name: an Export, else the first of several LinkOnceODR or inline ones."""
+    """The definition of each exported name: an Export, else the first LinkOnceODR or inline one."""
     exports: dict[str, Function | Variable] = {}
     for module in modules:
         for symbol in [*module.functions, *module.variables]:
@@ -66,14 +68,16 @@ def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | V
                 exports[name] = symbol
             elif not _is_shared(before) and not _is_shared(symbol):
                 shown = name.removeprefix("__clang_ocl_kern_imp_")
-                errors.append(f"{'function' if isinstance(symbol, Function) else 'variable'} '{shown}' is "
-                              "defined more than once")
+                errors.append(
+                    f"{'function' if isinstance(symbol, Function) else 'variable'} '{shown}' is "
+                    "defined more than once"
+                )
     return exports
 
 
 def _is_shared(symbol: Function | Variable) -> bool:
-    """Whether several modules may define it: LinkOnceODR, and `inline` functions of headers, to which the front
-    end gives bodies in every module."""
+    """Whether several modules may define it: LinkOnceODR, and `inline` functions of headers, to which the
+    front end gives bodies in every module."""
     if symbol.linkage[1] == LinkageType.LinkOnceODR:
         return True
     return isinstance(symbol, Function) and bool(symbol.control & FunctionControl.Inline)
@@ -90,7 +94,12 @@ def _fits(a: Type, b: Type, top: bool = False) -> bool:
     """Equal but for what pointers point to, which each front end chooses for itself."""
     if a is b:
         return True
-    if a.kind is not b.kind or (a.width, a.count, a.storage, a.packed) != (b.width, b.count, b.storage, b.packed):
+    if a.kind is not b.kind or (a.width, a.count, a.storage, a.packed) != (
+        b.width,
+        b.count,
+        b.storage,
+        b.packed,
+    ):
         return False
     if a.kind is Kind.POINTER:
         return not top or a.element is None or b.element is None or _fits(a.element, b.element)
@@ -135,14 +144,20 @@ def _replace(modules: list[Module], replacements: dict[int, object]) -> None:
             if function.decoded:
                 for block in function.blocks:
                     for instruction in block.instructions:
-                        instruction.operands = [o if isinstance(o, int | str) else new(o)
-                                                for o in instruction.operands]
+                        instruction.operands = [
+                            o if isinstance(o, int | str) else new(o) for o in instruction.operands
+                        ]
 
 
 def _merge(modules: list[Module], replacements: dict[int, object]) -> Module:
     first = modules[0]
-    out = Module(version=max(m.version for m in modules), address_bits=first.address_bits, source=first.source,
-                 memory_model=first.memory_model, types=first.types)
+    out = Module(
+        version=max(m.version for m in modules),
+        address_bits=first.address_bits,
+        source=first.source,
+        memory_model=first.memory_model,
+        types=first.types,
+    )
     for module in modules:
         out.capabilities |= module.capabilities
         out.extensions |= module.extensions

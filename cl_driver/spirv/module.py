@@ -31,11 +31,35 @@ class Kind(Enum):
 class Type:
     """One type. Which of the attributes mean something depends on `kind`."""
 
-    __slots__ = ("count", "depth", "element", "kind", "layout", "members", "name", "op", "operands", "packed",
-                 "storage", "width")
+    __slots__ = (
+        "count",
+        "depth",
+        "element",
+        "kind",
+        "layout",
+        "members",
+        "name",
+        "op",
+        "operands",
+        "packed",
+        "storage",
+        "width",
+    )
 
-    def __init__(self, kind: Kind, *, width=0, element=None, count=0, members=(), packed=False, storage=None,
-                 name="", op=None, operands=()):
+    def __init__(
+        self,
+        kind: Kind,
+        *,
+        width=0,
+        element=None,
+        count=0,
+        members=(),
+        packed=False,
+        storage=None,
+        name="",
+        op=None,
+        operands=(),
+    ):
         self.kind = kind
         self.width = width  # INT, FLOAT: bits
         self.element = element  # VECTOR, ARRAY: of what; POINTER: the pointee; FUNCTION: the return type
@@ -143,7 +167,8 @@ class Instruction(Value):
     operands: Values, Blocks, and literals (int, str) in the order of the grammar without result type and
     result id. Scope and memory-semantics operands stay Values (constants nearly always). OpPhi: value, block,
     value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str, always
-    "OpenCL.std"), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into `memory`.
+    "OpenCL.std"), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into
+    `memory`.
     decorations: {Decoration: tuple of literals or True}, FuncParamAttr: set.
     mask: after passes/linearise.py, a bool Value: lanes that execute it (memory, calls, traps); None: all.
     """

@@ -22,14 +22,20 @@ from .types import TypeTable
 MAGIC = 0x07230203
 HEADER_WORDS = 5
 NEWEST = (1, 6)
-ID_DECORATIONS = {Decoration.AlignmentId: Decoration.Alignment,
-                  Decoration.MaxByteOffsetId: Decoration.MaxByteOffset}
-ID_MODES = {ExecutionMode.LocalSizeId: ExecutionMode.LocalSize,
-            ExecutionMode.LocalSizeHintId: ExecutionMode.LocalSizeHint,
-            ExecutionMode.SubgroupsPerWorkgroupId: ExecutionMode.SubgroupsPerWorkgroup}
+ID_DECORATIONS = {
+    Decoration.AlignmentId: Decoration.Alignment,
+    Decoration.MaxByteOffsetId: Decoration.MaxByteOffset,
+}
+ID_MODES = {
+    ExecutionMode.LocalSizeId: ExecutionMode.LocalSize,
+    ExecutionMode.LocalSizeHintId: ExecutionMode.LocalSizeHint,
+    ExecutionMode.SubgroupsPerWorkgroupId: ExecutionMode.SubgroupsPerWorkgroup,
+}
 
 
-def read(data: bytes, specialisation: dict[int, bytes] | None = None, types: TypeTable | None = None) -> Module:
+def read(
+    data: bytes, specialisation: dict[int, bytes] | None = None, types: TypeTable | None = None
+) -> Module:
     """Decodes a module of either endianness. specialisation: SpecId to the value's bytes, little-endian.
 
     types: the table to intern types and constants in, shared by modules that will be linked. Raises
@@ -74,7 +80,7 @@ class Reader:
         stop = self.bytes.find(b"\0", 4 * q, None if end is None else 4 * end)
         if stop < 0:
             raise self.error(q, "a string without an end")
-        return self.bytes[4 * q:stop].decode("utf-8", "replace"), stop // 4 + 1
+        return self.bytes[4 * q : stop].decode("utf-8", "replace"), stop // 4 + 1
 
     def string_of(self, p: int, id_: int) -> str:
         text = self.strings.get(id_)
@@ -97,8 +103,13 @@ class Reader:
     def new_id(self, p: int, id_: int) -> int:
         if not 0 < id_ < self.bound:
             raise self.error(p, f"result id {id_} is not below the bound {self.bound}")
-        if id_ in self.types_by_id or id_ in self.values or id_ in self.strings or id_ in self.sets \
-                or id_ in self.groups:
+        if (
+            id_ in self.types_by_id
+            or id_ in self.values
+            or id_ in self.strings
+            or id_ in self.sets
+            or id_ in self.groups
+        ):
             raise self.error(p, f"result id {id_} is defined twice")
         return id_
 
@@ -114,6 +125,7 @@ class Reader:
     def header(self, data: bytes) -> None:
         def refuse(word, rule):
             return SpirvError(word, "header", rule)
+
         if len(data) < 4 * HEADER_WORDS or len(data) % 4:
             raise refuse(0, f"{len(data)} bytes are not a whole number of words with a header")
         (magic,) = struct.unpack_from("<I", data)
@@ -151,7 +163,7 @@ class Reader:
             if n == 0 or p + n > end:
                 raise self.error(p, f"{n} words reach past the end of the module")
             # clang 22 repeats the type behind a null event, once for each use but one.
-            clang_null = op == Op.ConstantNull and n > 3 and set(words[p + 3:p + n]) == {words[p + 1]}
+            clang_null = op == Op.ConstantNull and n > 3 and set(words[p + 3 : p + n]) == {words[p + 1]}
             if not (row.min_words <= n <= row.max_words or clang_null):
                 raise self.error(p, f"{n} words, where {row.min_words} to {row.max_words} are right")
             if op == 54:
@@ -166,7 +178,7 @@ class Reader:
     def function(self, p: int, n: int) -> int:
         """OpFunction; notes where the body is. Returns the offset after OpFunctionEnd."""
         words, end = self.words, len(self.words)
-        result, rid, control, type_id = words[p + 1:p + 5]
+        result, rid, control, type_id = words[p + 1 : p + 5]
         type_ = self.type(p, type_id)
         if type_.kind is not Kind.FUNCTION or type_.element is not self.types_by_id.get(result):
             raise self.error(p, "the function's type does not fit its result type")
@@ -207,7 +219,9 @@ class Reader:
     def finish(self) -> None:
         module = self.module
         if self.forward:
-            raise self.error(len(self.words), f"pointer type {min(self.forward)} is declared ahead but never defined")
+            raise self.error(
+                len(self.words), f"pointer type {min(self.forward)} is declared ahead but never defined"
+            )
         by_function: dict[int, list[EntryPoint]] = {}
         for p, id_, name, interface in self.entry_points:
             function = self.value(p, id_)
@@ -228,14 +242,23 @@ class Reader:
                 literals = tuple(self.integer(p, w) for w in literals)
                 mode = ID_MODES.get(mode, mode)
             for entry in by_function[id_]:
-                entry.modes[mode] = entry.modes.get(mode, ()) + literals if mode in REPEATED_MODES else literals
-        for id_, decorations in self.decorations.items():
+                entry.modes[mode] = (
+                    entry.modes.get(mode, ()) + literals if mode in REPEATED_MODES else literals
+                )
+        for decorations in self.decorations.values():
             for by_id, plain in ID_DECORATIONS.items():
                 if by_id in decorations:
                     decorations[plain] = (self.integer(0, decorations.pop(by_id)[0]),)
 
 
 # Modes that may be given once per width: their literals are strung together.
-REPEATED_MODES = frozenset({ExecutionMode.DenormPreserve, ExecutionMode.DenormFlushToZero,
-                            ExecutionMode.SignedZeroInfNanPreserve, ExecutionMode.RoundingModeRTE,
-                            ExecutionMode.RoundingModeRTZ, ExecutionMode.FPFastMathDefault})
+REPEATED_MODES = frozenset(
+    {
+        ExecutionMode.DenormPreserve,
+        ExecutionMode.DenormFlushToZero,
+        ExecutionMode.SignedZeroInfNanPreserve,
+        ExecutionMode.RoundingModeRTE,
+        ExecutionMode.RoundingModeRTZ,
+        ExecutionMode.FPFastMathDefault,
+    }
+)

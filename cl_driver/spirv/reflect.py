@@ -7,8 +7,15 @@ nowhere: `known` is False then and what the types tell is filled in.
 
 from __future__ import annotations
 
-from .enums import (AccessQualifier, Decoration, ExecutionMode, FunctionParameterAttribute, Op, OpenCLStd,
-                    StorageClass)
+from .enums import (
+    AccessQualifier,
+    Decoration,
+    ExecutionMode,
+    FunctionParameterAttribute,
+    Op,
+    OpenCLStd,
+    StorageClass,
+)
 from .layout import alignment_of, size_of
 from .module import EntryPoint, Function, Kind, Module, Type
 
@@ -20,12 +27,24 @@ ADDRESS_GLOBAL, ADDRESS_LOCAL, ADDRESS_CONSTANT, ADDRESS_PRIVATE = 0x119B, 0x119
 ACCESS_READ_ONLY, ACCESS_WRITE_ONLY, ACCESS_READ_WRITE, ACCESS_NONE = 0x11A0, 0x11A1, 0x11A2, 0x11A3
 TYPE_NONE, TYPE_CONST, TYPE_RESTRICT, TYPE_VOLATILE, TYPE_PIPE = 0, 1, 2, 4, 8
 
-_ADDRESSES = {StorageClass.CrossWorkgroup: ADDRESS_GLOBAL, StorageClass.Workgroup: ADDRESS_LOCAL,
-              StorageClass.UniformConstant: ADDRESS_CONSTANT, StorageClass.Generic: ADDRESS_GLOBAL}
-_ACCESSES = {AccessQualifier.ReadOnly: ACCESS_READ_ONLY, AccessQualifier.WriteOnly: ACCESS_WRITE_ONLY,
-             AccessQualifier.ReadWrite: ACCESS_READ_WRITE}
-_OPAQUE_KINDS = {Op.TypeImage: IMAGE, Op.TypeSampledImage: IMAGE, Op.TypeSampler: SAMPLER, Op.TypePipe: PIPE,
-                 Op.TypeQueue: QUEUE}
+_ADDRESSES = {
+    StorageClass.CrossWorkgroup: ADDRESS_GLOBAL,
+    StorageClass.Workgroup: ADDRESS_LOCAL,
+    StorageClass.UniformConstant: ADDRESS_CONSTANT,
+    StorageClass.Generic: ADDRESS_GLOBAL,
+}
+_ACCESSES = {
+    AccessQualifier.ReadOnly: ACCESS_READ_ONLY,
+    AccessQualifier.WriteOnly: ACCESS_WRITE_ONLY,
+    AccessQualifier.ReadWrite: ACCESS_READ_WRITE,
+}
+_OPAQUE_KINDS = {
+    Op.TypeImage: IMAGE,
+    Op.TypeSampledImage: IMAGE,
+    Op.TypeSampler: SAMPLER,
+    Op.TypePipe: PIPE,
+    Op.TypeQueue: QUEUE,
+}
 
 
 class ArgReflection:
@@ -35,8 +54,19 @@ class ArgReflection:
     local memory. The other attributes are CL_KERNEL_ARG_* values; known: whether the source told them.
     """
 
-    __slots__ = ("access_qualifier", "address_qualifier", "align", "constant", "kind", "known", "name", "size",
-                 "type", "type_name", "type_qualifier")
+    __slots__ = (
+        "access_qualifier",
+        "address_qualifier",
+        "align",
+        "constant",
+        "kind",
+        "known",
+        "name",
+        "size",
+        "type",
+        "type_name",
+        "type_qualifier",
+    )
 
     def __init__(self, type_: Type, decorations):
         self.type = type_
@@ -81,8 +111,16 @@ class ArgReflection:
 class KernelReflection:
     """One kernel. Three-dimensional sizes are (0, 0, 0) where the source gives none."""
 
-    __slots__ = ("args", "attributes", "local_size_hint", "name", "required_local_size", "sub_group_size",
-                 "sub_groups_per_group", "vec_type_hint")
+    __slots__ = (
+        "args",
+        "attributes",
+        "local_size_hint",
+        "name",
+        "required_local_size",
+        "sub_group_size",
+        "sub_groups_per_group",
+        "vec_type_hint",
+    )
 
     def __init__(self, entry: EntryPoint):
         modes = entry.modes
@@ -98,9 +136,9 @@ class KernelReflection:
         if self.vec_type_hint:
             attributes.append(f"vec_type_hint({self.vec_type_hint})")
         if any(self.local_size_hint):
-            attributes.append("work_group_size_hint(%d,%d,%d)" % tuple(self.local_size_hint))
+            attributes.append(f"work_group_size_hint({_three(self.local_size_hint)})")
         if any(self.required_local_size):
-            attributes.append("reqd_work_group_size(%d,%d,%d)" % tuple(self.required_local_size))
+            attributes.append(f"reqd_work_group_size({_three(self.required_local_size)})")
         if self.sub_group_size:
             attributes.append(f"intel_reqd_sub_group_size({self.sub_group_size})")
         self.attributes = " ".join(attributes)
@@ -112,6 +150,10 @@ class KernelReflection:
         for arg, row in zip(self.args, information, strict=True):
             (arg.address_qualifier, arg.access_qualifier, arg.type_name, arg.type_qualifier, arg.name) = row
             arg.known = True
+
+
+def _three(sizes: tuple) -> str:
+    return ",".join(map(str, sizes[:3]))
 
 
 def _vector_name(word: int) -> str:
@@ -148,7 +190,7 @@ def _embedded_information(module: Module) -> dict[str, list]:
             import json
 
             try:
-                name, rows = json.loads(text[len(PREFIX):])
+                name, rows = json.loads(text[len(PREFIX) :])
                 if all(list(map(type, row)) == [int, int, str, int, str] for row in rows):
                     out[name] = rows
             except (ValueError, TypeError):
@@ -162,7 +204,7 @@ def _string_information(module: Module) -> dict[tuple[str, str], list[str]]:
     for text in module.strings:
         for which in ("kernel_arg_type", "kernel_arg_type_qual"):
             if text.startswith(which + "."):
-                kernel, dot, rest = text[len(which) + 1:].partition(".")
+                kernel, dot, rest = text[len(which) + 1 :].partition(".")
                 if dot:
                     out[which, kernel] = rest.removesuffix(",").split(",") if rest else []
     return out
@@ -208,12 +250,17 @@ def called(function: Function) -> list[Function]:
 
 def uses_printf(entry: EntryPoint) -> bool:
     """Whether the kernel may print."""
-    return any(instruction.op == Op.ExtInst and instruction.operands[1] == OpenCLStd.printf
-               for function in called(entry.function) for block in function.blocks
-               for instruction in block.instructions)
+    return any(
+        instruction.op == Op.ExtInst and instruction.operands[1] == OpenCLStd.printf
+        for function in called(entry.function)
+        for block in function.blocks
+        for instruction in block.instructions
+    )
 
 
 def spec_constants(module: Module) -> dict[int, int]:
     """SpecId to the size in bytes of its value."""
-    return {spec_id: 1 if c.type.kind is Kind.BOOL else c.type.width // 8
-            for spec_id, c in module.spec_constants.items()}
+    return {
+        spec_id: 1 if c.type.kind is Kind.BOOL else c.type.width // 8
+        for spec_id, c in module.spec_constants.items()
+    }

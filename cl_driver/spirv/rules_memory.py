@@ -1,24 +1,28 @@
-"""Type rules of atomics, barriers, groups, asynchronous copies, images and other opaque objects, and of the
-OpenCL.std instructions. MORE_RULES: as RULES of rules.py."""
+"""Type rules of atomics, barriers, groups, asynchronous copies, images and other opaque objects.
+
+MORE_RULES: as RULES of rules.py.
+"""
 
 from __future__ import annotations
 
-from .enums import Op, OpenCLStd, StorageClass
-from .module import Constant, Kind, Type
+from .enums import Op, StorageClass
+from .module import Kind, Type
 from .rules import BOOL, FLOAT, INT, POINTER, RuleError, count, need, pointer, scalar, types
+from .rules_std import ext_inst
 from .tables import ROWS
 
 VECTOR = Kind.VECTOR
 
 
 def _scope(value) -> None:
-    need(value.type is not None and value.type.kind is INT and value.type.width == 32, "a scope or semantics of "
-         "type {!r}", value.type)
-    if isinstance(value, Constant) and value.value is None:
-        return
+    need(
+        value.type is not None and value.type.kind is INT and value.type.width == 32,
+        "a scope or semantics of type {!r}",
+        value.type,
+    )
 
 
-def _scopes(i, first: int = 0) -> None:
+def _scopes(i) -> None:
     """Checks the scope and semantics operands by their places in the grammar."""
     operands = [o for o in ROWS[i.op].operands if o.kind not in ("IdResultType", "IdResult")]
     for operand, (kind, _) in zip(i.operands, operands, strict=False):
@@ -26,19 +30,31 @@ def _scopes(i, first: int = 0) -> None:
             _scope(operand)
 
 
-_ATOMIC_STORAGE = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic, StorageClass.Function)
+_ATOMIC_STORAGE = (
+    StorageClass.CrossWorkgroup,
+    StorageClass.Workgroup,
+    StorageClass.Generic,
+    StorageClass.Function,
+)
 
 
 def _atomic(kinds: tuple, values: int):
     """values: how many operands at the end have the type of the pointee."""
+
     def rule(i):
         type_ = pointer(i.operands[0])
         need(type_.storage in _ATOMIC_STORAGE, "an atomic in {}", type_.storage.name)
         of = i.type if i.type is not None else i.operands[-1].type
-        need(of.kind in kinds and (type_.element is of or type_.element is None), "{!r} through {!r}", of, type_)
-        for value in i.operands[len(i.operands) - values:] if values else ():
+        need(
+            of.kind in kinds and (type_.element is of or type_.element is None),
+            "{!r} through {!r}",
+            of,
+            type_,
+        )
+        for value in i.operands[len(i.operands) - values :] if values else ():
             need(value.type is of, "a value of type {!r} for {!r}", value.type, of)
         _scopes(i)
+
     return rule
 
 
@@ -55,10 +71,12 @@ def _barrier(i):
 
 def _group(kind: Kind):
     """Reductions and scans: the value has the type of the result."""
+
     def rule(i):
         value = i.operands[2]
         need(value.type is i.type and scalar(i.type).kind is kind, "{!r} of {!r}", i.type, value.type)
         _scopes(i)
+
     return rule
 
 
@@ -81,8 +99,12 @@ def _group_broadcast_first(i):
 
 
 def _all_equal(i):
-    need(i.type.kind is BOOL and scalar(i.operands[1].type).kind in (INT, FLOAT, BOOL), "{!r} of {!r}", i.type,
-         i.operands[1].type)
+    need(
+        i.type.kind is BOOL and scalar(i.operands[1].type).kind in (INT, FLOAT, BOOL),
+        "{!r} of {!r}",
+        i.type,
+        i.operands[1].type,
+    )
     _scopes(i)
 
 
@@ -92,7 +114,9 @@ def _elect(i):
 
 
 def _is_ballot(type_: Type) -> bool:
-    return type_.kind is VECTOR and type_.count == 4 and type_.element.kind is INT and type_.element.width == 32
+    return (
+        type_.kind is VECTOR and type_.count == 4 and type_.element.kind is INT and type_.element.width == 32
+    )
 
 
 def _ballot(i):
@@ -102,16 +126,26 @@ def _ballot(i):
 
 def _of_ballot(kind: Kind, at: int):
     def rule(i):
-        need(i.type.kind is kind and _is_ballot(i.operands[at].type), "{!r} of {!r}", i.type, i.operands[at].type)
+        need(
+            i.type.kind is kind and _is_ballot(i.operands[at].type),
+            "{!r} of {!r}",
+            i.type,
+            i.operands[at].type,
+        )
         _scopes(i)
+
     return rule
 
 
 def _async_copy(i):
     target, source = pointer(i.operands[1], "the target"), pointer(i.operands[2], "the source")
     need(target.element is source.element and target.element is not None, "from {!r} to {!r}", source, target)
-    need({target.storage, source.storage} == {StorageClass.Workgroup, StorageClass.CrossWorkgroup},
-         "from {} to {}", source.storage.name, target.storage.name)
+    need(
+        {target.storage, source.storage} == {StorageClass.Workgroup, StorageClass.CrossWorkgroup},
+        "from {} to {}",
+        source.storage.name,
+        target.storage.name,
+    )
     for value in i.operands[3:5]:
         need(value.type.kind is INT, "elements or stride of type {!r}", value.type)
     need(i.type.op == Op.TypeEvent and i.operands[5].type.op == Op.TypeEvent, "an event of type {!r}", i.type)
@@ -121,8 +155,11 @@ def _async_copy(i):
 def _wait_events(i):
     need(i.operands[1].type.kind is INT, "a number of events of type {!r}", i.operands[1].type)
     type_ = pointer(i.operands[2], "the list of events")
-    need(type_.element is None or type_.element.op == Op.TypeEvent or type_.element.kind is INT,
-         "a list of events of type {!r}", type_)
+    need(
+        type_.element is None or type_.element.op == Op.TypeEvent or type_.element.kind is INT,
+        "a list of events of type {!r}",
+        type_,
+    )
     _scopes(i)
 
 
@@ -143,151 +180,18 @@ def _integer_pair(i):
 
 
 def _dot_product(i):
-    """Vectors of 8 or 16-bit integers, or four bytes packed in a 32-bit integer, with an accumulator maybe."""
+    """Vectors of 8 or 16-bit integers, or four bytes in a 32-bit integer; with an accumulator maybe."""
     a, b = i.operands[0].type, i.operands[1].type
     accumulated = i.op in (Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
-    need(scalar(a).kind is INT and scalar(b).kind is INT and count(a) == count(b) and i.type.kind is INT,
-         "{!r} of {!r} and {!r}", i.type, a, b)
+    need(
+        scalar(a).kind is INT and scalar(b).kind is INT and count(a) == count(b) and i.type.kind is INT,
+        "{!r} of {!r} and {!r}",
+        i.type,
+        a,
+        b,
+    )
     if accumulated:
         need(i.operands[2].type is i.type, "an accumulator of type {!r}", i.operands[2].type)
-
-
-# OpenCL.std. Shapes of operands: f float like the result, i integer like the result.
-_FLOAT_1 = ("acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt ceil cos cosh cospi erfc erf exp exp2 exp10 "
-            "expm1 fabs floor lgamma log log2 log10 log1p logb rint round rsqrt sin sinh sinpi sqrt tan tanh tanpi "
-            "tgamma trunc half_cos half_exp half_exp2 half_exp10 half_log half_log2 half_log10 half_recip half_rsqrt "
-            "half_sin half_sqrt half_tan native_cos native_exp native_exp2 native_exp10 native_log native_log2 "
-            "native_log10 native_recip native_rsqrt native_sin native_sqrt native_tan degrees radians sign normalize "
-            "fast_normalize")
-_FLOAT_2 = ("atan2 atan2pi copysign fdim fmax fmin fmod hypot maxmag minmag nextafter pow powr remainder half_divide "
-            "half_powr native_divide native_powr fmax_common fmin_common step cross")
-_FLOAT_3 = "fma mad fclamp mix smoothstep"
-_INTEGERS = ("s_abs u_abs s_abs_diff u_abs_diff s_add_sat u_add_sat s_hadd u_hadd s_rhadd u_rhadd s_clamp u_clamp clz "
-             "ctz s_mad_hi u_mad_hi s_mad_sat u_mad_sat s_max u_max s_min u_min s_mul_hi u_mul_hi rotate s_sub_sat "
-             "u_sub_sat popcount s_mad24 u_mad24 s_mul24 u_mul24")
-
-
-def _std_same(kind: Kind):
-    def rule(i, operands):
-        need(scalar(i.type).kind is kind, "the result has type {!r}", i.type)
-        for operand in operands:
-            need(operand.type is i.type, "an operand of type {!r} for {!r}", operand.type, i.type)
-    return rule
-
-
-def _std_pointer(kind: Kind):
-    """The last operand points to a second result of the kind: fract, frexp, modf, lgamma_r, remquo, sincos."""
-    def rule(i, operands):
-        need(scalar(i.type).kind is FLOAT, "the result has type {!r}", i.type)
-        for operand in operands[:-1]:
-            need(operand.type is i.type, "an operand of type {!r} for {!r}", operand.type, i.type)
-        type_ = pointer(operands[-1])
-        if type_.element is not None:
-            # The pointee may be another type after clang's guess of pointee types; its use says which is meant.
-            need(type_.storage not in (StorageClass.UniformConstant, StorageClass.Input), "writes to {}",
-                 type_.storage.name)
-    return rule
-
-
-def _std_float_int(i, operands):
-    """ldexp, pown, rootn: an integer for each component, or one for all."""
-    a, b = (o.type for o in operands)
-    need(a is i.type and scalar(a).kind is FLOAT and scalar(b).kind is INT and count(b) in (1, count(a)),
-         "{!r} of {!r} and {!r}", i.type, a, b)
-
-
-def _std_float_to_int(i, operands):
-    need(scalar(i.type).kind is INT and scalar(operands[0].type).kind is FLOAT
-         and count(i.type) == count(operands[0].type), "{!r} of {!r}", i.type, operands[0].type)
-
-
-def _std_nan(i, operands):
-    need(scalar(i.type).kind is FLOAT and scalar(operands[0].type).kind is INT
-         and count(i.type) == count(operands[0].type), "{!r} of {!r}", i.type, operands[0].type)
-
-
-def _std_length(i, operands):
-    for operand in operands:
-        need(i.type.kind is FLOAT and scalar(operand.type) is i.type, "{!r} of {!r}", i.type, operand.type)
-
-
-def _std_upsample(i, operands):
-    a, b = (o.type for o in operands)
-    need(a is b and scalar(a).kind is INT and scalar(i.type).kind is INT and count(a) == count(i.type)
-         and scalar(i.type).width == 2 * scalar(a).width, "{!r} of {!r} and {!r}", i.type, a, b)
-
-
-def _std_select(i, operands):
-    a, b, c = (o.type for o in operands)
-    need(a is b is i.type and scalar(c).kind in (INT, BOOL) and count(c) == count(a), "{!r} of {!r}, {!r}, {!r}", i.type,
-         a, b, c)
-
-
-def _std_bitselect(i, operands):
-    need(all(o.type is i.type for o in operands) and scalar(i.type).kind in (INT, FLOAT), "{!r}", i.type)
-
-
-def _std_vload(i, operands):
-    offset, source = operands[:2]
-    need(offset.type.kind is INT, "an offset of type {!r}", offset.type)
-    pointer(source)
-    if len(operands) > 2:
-        need(i.type.kind is VECTOR and i.type.count == operands[2], "{!r} of {} components", i.type, operands[2])
-    need(scalar(i.type).kind in (INT, FLOAT), "{!r}", i.type)
-
-
-def _std_vstore(i, operands):
-    value, offset, target = operands[:3]
-    need(scalar(value.type).kind in (INT, FLOAT) and offset.type.kind is INT, "{!r} at {!r}", value.type, offset.type)
-    type_ = pointer(target)
-    need(type_.storage not in (StorageClass.UniformConstant, StorageClass.Input), "writes to {}", type_.storage.name)
-
-
-def _std_shuffle(i, operands):
-    mask = operands[-1].type
-    need(i.type.kind is VECTOR and mask.kind is VECTOR and mask.element.kind is INT and mask.count == i.type.count,
-         "{!r} by {!r}", i.type, mask)
-    for operand in operands[:-1]:
-        need(operand.type.kind is VECTOR and operand.type.element is i.type.element
-             and operand.type is operands[0].type, "{!r} of {!r}", i.type, operand.type)
-
-
-def _std_printf(i, operands):
-    pointer(operands[0], "the format")
-
-
-def _std_prefetch(i, operands):
-    pointer(operands[0])
-    need(operands[1].type.kind is INT, "a number of elements of type {!r}", operands[1].type)
-
-
-_STD = {
-    **{OpenCLStd[name]: _std_same(FLOAT) for name in (_FLOAT_1 + " " + _FLOAT_2 + " " + _FLOAT_3).split()},
-    **{OpenCLStd[name]: _std_same(INT) for name in _INTEGERS.split()},
-    **{OpenCLStd[name]: _std_pointer(FLOAT) for name in ("fract", "modf", "sincos")},
-    **{OpenCLStd[name]: _std_pointer(INT) for name in ("frexp", "lgamma_r", "remquo")},
-    **{OpenCLStd[name]: _std_float_int for name in ("ldexp", "pown", "rootn")},
-    OpenCLStd.ilogb: _std_float_to_int, OpenCLStd.nan: _std_nan,
-    **{OpenCLStd[name]: _std_length for name in ("length", "distance", "fast_length", "fast_distance")},
-    OpenCLStd.s_upsample: _std_upsample, OpenCLStd.u_upsample: _std_upsample,
-    OpenCLStd.select: _std_select, OpenCLStd.bitselect: _std_bitselect,
-    **{OpenCLStd[name]: _std_vload for name in ("vloadn", "vload_half", "vload_halfn", "vloada_halfn")},
-    **{OpenCLStd[name]: _std_vstore for name in (
-        "vstoren", "vstore_half", "vstore_half_r", "vstore_halfn", "vstore_halfn_r", "vstorea_halfn",
-        "vstorea_halfn_r")},
-    OpenCLStd.shuffle: _std_shuffle, OpenCLStd.shuffle2: _std_shuffle, OpenCLStd.printf: _std_printf,
-    OpenCLStd.prefetch: _std_prefetch,
-}
-
-
-def _ext_inst(i):
-    rule = _STD.get(i.operands[1])
-    if rule is None:
-        raise RuleError(f"{i.operands[1]!r} is not known")
-    try:
-        rule(i, i.operands[2:])
-    except RuleError as error:
-        raise RuleError(f"{i.operands[1].name}: {error}") from None
 
 
 def _named(prefix: str, *suffixes: str) -> list[Op]:
@@ -301,42 +205,95 @@ _LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalXor")
 _OPAQUE_CLASSES = frozenset({"Image", "Pipe", "Device-Side_Enqueue"})
 
 MORE_RULES = {
-    **{row.op: _opaque_rule for row in ROWS.values() if row.class_ in _OPAQUE_CLASSES and row.version is not None},
-    Op.ExtInst: _ext_inst,
-    **dict.fromkeys((Op.AtomicIAdd, Op.AtomicISub, Op.AtomicSMin, Op.AtomicUMin, Op.AtomicSMax, Op.AtomicUMax,
-                     Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor), _atomic((INT,), 1)),
+    **{
+        row.op: _opaque_rule
+        for row in ROWS.values()
+        if row.class_ in _OPAQUE_CLASSES and row.version is not None
+    },
+    Op.ExtInst: ext_inst,
+    **dict.fromkeys(
+        (
+            Op.AtomicIAdd,
+            Op.AtomicISub,
+            Op.AtomicSMin,
+            Op.AtomicUMin,
+            Op.AtomicSMax,
+            Op.AtomicUMax,
+            Op.AtomicAnd,
+            Op.AtomicOr,
+            Op.AtomicXor,
+        ),
+        _atomic((INT,), 1),
+    ),
     **dict.fromkeys((Op.AtomicIIncrement, Op.AtomicIDecrement), _atomic((INT,), 0)),
-    Op.AtomicLoad: _atomic((INT, FLOAT, POINTER), 0), Op.AtomicStore: _atomic((INT, FLOAT, POINTER), 1),
+    Op.AtomicLoad: _atomic((INT, FLOAT, POINTER), 0),
+    Op.AtomicStore: _atomic((INT, FLOAT, POINTER), 1),
     Op.AtomicExchange: _atomic((INT, FLOAT, POINTER), 1),
     **dict.fromkeys((Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak), _atomic((INT, FLOAT), 2)),
     **dict.fromkeys((Op.AtomicFAddEXT, Op.AtomicFMinEXT, Op.AtomicFMaxEXT), _atomic((FLOAT,), 1)),
-    Op.AtomicFlagTestAndSet: _flag, Op.AtomicFlagClear: _flag,
-    Op.ControlBarrier: _barrier, Op.MemoryBarrier: _barrier, Op.ControlBarrierArriveINTEL: _barrier,
+    Op.AtomicFlagTestAndSet: _flag,
+    Op.AtomicFlagClear: _flag,
+    Op.ControlBarrier: _barrier,
+    Op.MemoryBarrier: _barrier,
+    Op.ControlBarrierArriveINTEL: _barrier,
     Op.ControlBarrierWaitINTEL: _barrier,
-    **dict.fromkeys(_named("Group", *_ARITHMETIC_I) + _named("Group", "IMulKHR", "BitwiseAndKHR", "BitwiseOrKHR",
-                                                               "BitwiseXorKHR"), _group(INT)),
+    **dict.fromkeys(
+        _named("Group", *_ARITHMETIC_I)
+        + _named("Group", "IMulKHR", "BitwiseAndKHR", "BitwiseOrKHR", "BitwiseXorKHR"),
+        _group(INT),
+    ),
     **dict.fromkeys(_named("Group", *_ARITHMETIC_F, "FMulKHR"), _group(FLOAT)),
     **dict.fromkeys(_named("Group", "LogicalAndKHR", "LogicalOrKHR", "LogicalXorKHR"), _group(BOOL)),
     **dict.fromkeys(_named("GroupNonUniform", *_ARITHMETIC_I, "IMul", *_BITWISE), _group(INT)),
     **dict.fromkeys(_named("GroupNonUniform", *_ARITHMETIC_F, "FMul"), _group(FLOAT)),
     **dict.fromkeys(_named("GroupNonUniform", *_LOGICAL), _group(BOOL)),
     **dict.fromkeys((Op.GroupAll, Op.GroupAny, Op.GroupNonUniformAll, Op.GroupNonUniformAny), _group_vote),
-    Op.GroupNonUniformAllEqual: _all_equal, Op.GroupNonUniformElect: _elect,
-    **dict.fromkeys((Op.GroupBroadcast, Op.GroupNonUniformBroadcast, Op.GroupNonUniformShuffle,
-                     Op.GroupNonUniformShuffleXor, Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown,
-                     Op.GroupNonUniformRotateKHR), _group_move),
-    Op.GroupNonUniformBroadcastFirst: _group_broadcast_first, Op.GroupNonUniformBallot: _ballot,
-    Op.GroupNonUniformInverseBallot: _of_ballot(BOOL, 1), Op.GroupNonUniformBallotBitExtract: _of_ballot(BOOL, 1),
-    Op.GroupNonUniformBallotBitCount: _of_ballot(INT, 2), Op.GroupNonUniformBallotFindLSB: _of_ballot(INT, 1),
+    Op.GroupNonUniformAllEqual: _all_equal,
+    Op.GroupNonUniformElect: _elect,
+    **dict.fromkeys(
+        (
+            Op.GroupBroadcast,
+            Op.GroupNonUniformBroadcast,
+            Op.GroupNonUniformShuffle,
+            Op.GroupNonUniformShuffleXor,
+            Op.GroupNonUniformShuffleUp,
+            Op.GroupNonUniformShuffleDown,
+            Op.GroupNonUniformRotateKHR,
+        ),
+        _group_move,
+    ),
+    Op.GroupNonUniformBroadcastFirst: _group_broadcast_first,
+    Op.GroupNonUniformBallot: _ballot,
+    Op.GroupNonUniformInverseBallot: _of_ballot(BOOL, 1),
+    Op.GroupNonUniformBallotBitExtract: _of_ballot(BOOL, 1),
+    Op.GroupNonUniformBallotBitCount: _of_ballot(INT, 2),
+    Op.GroupNonUniformBallotFindLSB: _of_ballot(INT, 1),
     Op.GroupNonUniformBallotFindMSB: _of_ballot(INT, 1),
-    Op.GroupAsyncCopy: _async_copy, Op.GroupWaitEvents: _wait_events,
-    Op.LifetimeStart: _lifetime, Op.LifetimeStop: _lifetime,
+    Op.GroupAsyncCopy: _async_copy,
+    Op.GroupWaitEvents: _wait_events,
+    Op.LifetimeStart: _lifetime,
+    Op.LifetimeStop: _lifetime,
     **dict.fromkeys((Op.IAddSatINTEL, Op.UAddSatINTEL, Op.ISubSatINTEL, Op.USubSatINTEL), _integer_pair),
     **dict.fromkeys((Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat), _dot_product),
-    **dict.fromkeys((Op.ReadClockKHR, Op.ImageTexelPointer, Op.SizeOf, Op.GenericPtrMemSemantics,
-                     Op.NamedBarrierInitialize, Op.MemoryNamedBarrier, Op.ConvertFToBF16INTEL,
-                     Op.ConvertBF16ToFINTEL, Op.SubgroupShuffleINTEL, Op.SubgroupShuffleDownINTEL,
-                     Op.SubgroupShuffleUpINTEL, Op.SubgroupShuffleXorINTEL, Op.SubgroupBlockReadINTEL,
-                     Op.SubgroupBlockWriteINTEL, Op.SubgroupImageBlockReadINTEL,
-                     Op.SubgroupImageBlockWriteINTEL), _opaque_rule),
+    **dict.fromkeys(
+        (
+            Op.ReadClockKHR,
+            Op.ImageTexelPointer,
+            Op.SizeOf,
+            Op.GenericPtrMemSemantics,
+            Op.NamedBarrierInitialize,
+            Op.MemoryNamedBarrier,
+            Op.ConvertFToBF16INTEL,
+            Op.ConvertBF16ToFINTEL,
+            Op.SubgroupShuffleINTEL,
+            Op.SubgroupShuffleDownINTEL,
+            Op.SubgroupShuffleUpINTEL,
+            Op.SubgroupShuffleXorINTEL,
+            Op.SubgroupBlockReadINTEL,
+            Op.SubgroupBlockWriteINTEL,
+            Op.SubgroupImageBlockReadINTEL,
+            Op.SubgroupImageBlockWriteINTEL,
+        ),
+        _opaque_rule,
+    ),
 }

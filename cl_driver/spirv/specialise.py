@@ -119,13 +119,36 @@ BOOL_BINARY = {
     Op.LogicalEqual: lambda a, b: a == b,
     Op.LogicalNotEqual: lambda a, b: a != b,
 }
-ADDRESSES = frozenset({Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain,
-                       Op.ConvertPtrToU, Op.ConvertUToPtr, Op.GenericCastToPtr, Op.PtrCastToGeneric})
-CONVERSIONS = frozenset({Op.SConvert, Op.UConvert, Op.FConvert, Op.ConvertFToS, Op.ConvertFToU, Op.ConvertSToF,
-                         Op.ConvertUToF, Op.Bitcast, Op.QuantizeToF16})
+ADDRESSES = frozenset(
+    {
+        Op.AccessChain,
+        Op.InBoundsAccessChain,
+        Op.PtrAccessChain,
+        Op.InBoundsPtrAccessChain,
+        Op.ConvertPtrToU,
+        Op.ConvertUToPtr,
+        Op.GenericCastToPtr,
+        Op.PtrCastToGeneric,
+    }
+)
+CONVERSIONS = frozenset(
+    {
+        Op.SConvert,
+        Op.UConvert,
+        Op.FConvert,
+        Op.ConvertFToS,
+        Op.ConvertFToU,
+        Op.ConvertSToF,
+        Op.ConvertUToF,
+        Op.Bitcast,
+        Op.QuantizeToF16,
+    }
+)
 UNARY = frozenset({Op.SNegate, Op.Not, Op.FNegate, Op.LogicalNot}) | CONVERSIONS
 COMPOSITE = frozenset({Op.VectorShuffle, Op.CompositeExtract, Op.CompositeInsert})
-BINARY = frozenset(INTEGER_BINARY) | frozenset(INTEGER_COMPARE) | frozenset(FLOAT_BINARY) | frozenset(BOOL_BINARY)
+BINARY = (
+    frozenset(INTEGER_BINARY) | frozenset(INTEGER_COMPARE) | frozenset(FLOAT_BINARY) | frozenset(BOOL_BINARY)
+)
 OPS = ADDRESSES | UNARY | COMPOSITE | BINARY | {Op.Select}
 
 
@@ -134,7 +157,9 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list):
     if op in COMPOSITE:
         return _composite(table, op, type_, operands)
     values = [o for o in operands if not isinstance(o, int)]
-    if op in ADDRESSES or any(isinstance(v, ConstantExpr) or not isinstance(v, Constant | Undef) for v in values):
+    if op in ADDRESSES or any(
+        isinstance(v, ConstantExpr) or not isinstance(v, Constant | Undef) for v in values
+    ):
         return _address(table, op, type_, operands)
     wanted = 3 if op == Op.Select else 1 if op in UNARY else 2
     if len(operands) != wanted:
@@ -147,8 +172,13 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list):
         parts = [components(table, o) if o.type.kind is Kind.VECTOR else (o,) * type_.count for o in operands]
         if any(len(p) != type_.count for p in parts):
             raise ValueError("vectors of different lengths")
-        return table.constant(type_, tuple(table.constant(type_.element, _scalar(op, type_.element, list(column)))
-                                           for column in zip(*parts, strict=True)))
+        return table.constant(
+            type_,
+            tuple(
+                table.constant(type_.element, _scalar(op, type_.element, list(column)))
+                for column in zip(*parts, strict=True)
+            ),
+        )
     return table.constant(type_, _scalar(op, type_, operands))
 
 
@@ -272,7 +302,7 @@ def _need_numeric(type_: Type) -> None:
 
 def _composite(table: TypeTable, op: Op, type_: Type, operands: list):
     literals = [o for o in operands if isinstance(o, int)]
-    values = operands[:len(operands) - len(literals)]
+    values = operands[: len(operands) - len(literals)]
     if any(not isinstance(v, Constant | Undef) for v in values):
         raise ValueError("an operand is not a constant")
     if len(values) != (1 if op == Op.CompositeExtract else 2):

@@ -56,8 +56,17 @@ def _list(word: str, make=str) -> tuple:
 
 # Words that an operand takes at least; enumerants' parameters come on top of it.
 _LEAST = {"PairIdRefIdRef": 2, "PairIdRefLiteralInteger": 2, "PairLiteralIntegerIdRef": 2}
-_UNBOUNDED = {"LiteralString", "LiteralContextDependentNumber", "Decoration", "ExecutionMode", "MemoryAccess",
-              "ImageOperands", "LoopControl", "LiteralSpecConstantOpInteger", "TensorAddressingOperands"}
+_UNBOUNDED = {
+    "LiteralString",
+    "LiteralContextDependentNumber",
+    "Decoration",
+    "ExecutionMode",
+    "MemoryAccess",
+    "ImageOperands",
+    "LoopControl",
+    "LiteralSpecConstantOpInteger",
+    "TensorAddressingOperands",
+}
 
 
 def _row(line: str) -> Row:
@@ -68,18 +77,29 @@ def _row(line: str) -> Row:
         size = _LEAST.get(kind, 1)
         least += 0 if quantifier else size
         most = MANY if quantifier == "*" or kind in _UNBOUNDED else min(most + size, MANY)
-    return Row(Op(int(number)), class_, _version(version), _list(capabilities, int), _list(extensions), operands,
-               "IdResultType" in words, "IdResult" in words, least, most)
+    return Row(
+        Op(int(number)),
+        class_,
+        _version(version),
+        _list(capabilities, int),
+        _list(extensions),
+        operands,
+        "IdResultType" in words,
+        "IdResult" in words,
+        least,
+        most,
+    )
 
 
 ROWS: dict[int, Row] = {row.op: row for row in map(_row, grammar.INSTRUCTIONS.splitlines())}
-MASK_KINDS = frozenset(grammar.MASK_KINDS)
-VALUE_KINDS = frozenset(grammar.VALUE_KINDS)
+MASK_KINDS = frozenset(grammar.MASK_KINDS.split())
+VALUE_KINDS = frozenset(grammar.VALUE_KINDS.split())
 ID_KINDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics"})
 # OpenCL.std: number to operand kinds; all of them are there, printf's repeated ones left out.
 OPENCL_STD: dict[int, tuple[str, ...]] = {
     int(number): tuple(kind for kind in kinds if kind[-1] != "*")
-    for number, *kinds in map(str.split, grammar.OPENCL_STD.splitlines())}
+    for number, *kinds in map(str.split, grammar.OPENCL_STD.splitlines())
+}
 ENUMS = {kind: getattr(enums, kind) for kind in MASK_KINDS | VALUE_KINDS}
 
 
@@ -90,7 +110,8 @@ def enumerants() -> dict[str, dict[int, EnumerantRow]]:
     for line in grammar.ENUMERANTS.splitlines():
         kind, value, version, capabilities, extensions, *words = line.split()
         out.setdefault(kind, {})[int(value)] = EnumerantRow(
-            _version(version), _list(capabilities, int), _list(extensions), tuple(map(_operand, words)))
+            _version(version), _list(capabilities, int), _list(extensions), tuple(map(_operand, words))
+        )
     return out
 
 

@@ -13,16 +13,25 @@ from .errors import SpirvError
 from .layout import size_of
 from .module import EntryPoint, Function, Instruction, Kind, Module
 from .rules import RULES, RuleError
+from .rules_access import ACCESS_RULES
 from .rules_memory import MORE_RULES
 
 MAX_BYTES = 1 << 40  # of one variable
-VARIABLE_CLASSES = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.UniformConstant,
-                    StorageClass.Input)
-_RULES = {**RULES, **MORE_RULES}
+VARIABLE_CLASSES = (
+    StorageClass.CrossWorkgroup,
+    StorageClass.Workgroup,
+    StorageClass.UniformConstant,
+    StorageClass.Input,
+)
+_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES}
 
 
-def validate(module: Module, capabilities: Container[int] | None = None, extensions: Container[str] | None = None,
-             everything: bool = False) -> None:
+def validate(
+    module: Module,
+    capabilities: Container[int] | None = None,
+    extensions: Container[str] | None = None,
+    everything: bool = False,
+) -> None:
     """Checks a module. capabilities, extensions: those of the device, None for all; everything: functions
     that no kernel calls, too."""
     _module(module, capabilities, extensions)
@@ -76,10 +85,15 @@ def _entry_point(entry: EntryPoint) -> None:
             if FunctionParameterAttribute.ByVal not in attributes or argument.type.element is None:
                 raise _refuse(name, f"argument {argument.index} points to private memory, not ByVal")
         elif kind is Kind.POINTER and argument.type.storage not in (
-                StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.UniformConstant):
+            StorageClass.CrossWorkgroup,
+            StorageClass.Workgroup,
+            StorageClass.UniformConstant,
+        ):
             raise _refuse(name, f"argument {argument.index} points to {argument.type.storage.name}")
-        elif kind is Kind.BOOL or (kind is Kind.OPAQUE and argument.type.op in (
-                Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)):
+        elif kind is Kind.BOOL or (
+            kind is Kind.OPAQUE
+            and argument.type.op in (Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)
+        ):
             raise _refuse(name, f"argument {argument.index} of type {argument.type!r}")
 
 
@@ -165,8 +179,11 @@ def _defined(instruction: Instruction, block, predecessors, dominates) -> None:
                 raise RuleError("a value that is not defined at the end of its parent")
         return
     for operand in instruction.operands:
-        if operand.__class__ is Instruction and operand.block is not block \
-                and not dominates(operand.block, block):
+        if (
+            operand.__class__ is Instruction
+            and operand.block is not block
+            and not dominates(operand.block, block)
+        ):
             raise RuleError("an operand whose definition does not dominate it")
 
 

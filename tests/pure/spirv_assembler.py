@@ -1,5 +1,5 @@
-"""A small assembler, so that tests can write modules down. The syntax is that of spirv-as: one instruction per
-line, `%name` for ids, enumerants by name (masks joined by |), strings in quotes, numbers for literals."""
+"""A small assembler, so that tests can write modules down. The syntax is that of spirv-as: one instruction
+per line, `%name` for ids, enumerants by name (masks joined by |), strings in quotes, numbers for literals."""
 
 from __future__ import annotations
 
@@ -47,9 +47,13 @@ TYPES = """
 %true = OpConstantTrue %bool
 """
 
-KERNEL = PREAMBLE + """
+KERNEL = (
+    PREAMBLE
+    + """
 OpEntryPoint Kernel %k "k"
-""" + TYPES + """
+"""
+    + TYPES
+    + """
 %k = OpFunction %void None %fn_gi32
 %p = OpFunctionParameter %gi32
 %entry = OpLabel
@@ -57,6 +61,7 @@ BODY
 OpReturn
 OpFunctionEnd
 """
+)
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 
@@ -97,8 +102,11 @@ class _Assembler:
             if quantifier == "*":
                 kinds.insert(0, (kind, "*"))
             if kind.startswith("Pair"):
-                parts = {"PairIdRefIdRef": ["IdRef", "IdRef"], "PairLiteralIntegerIdRef": ["Switch", "IdRef"],
-                         "PairIdRefLiteralInteger": ["IdRef", "LiteralInteger"]}[kind]
+                parts = {
+                    "PairIdRefIdRef": ["IdRef", "IdRef"],
+                    "PairLiteralIntegerIdRef": ["Switch", "IdRef"],
+                    "PairIdRefLiteralInteger": ["IdRef", "LiteralInteger"],
+                }[kind]
                 kinds[:0] = [(part, "") for part in parts]
                 continue
             token = tokens.pop(0)

@@ -53,12 +53,20 @@ def test_warnings():
     assert compiled(source, "-Wall -Werror").spirv is None
 
 
-@pytest.mark.parametrize("source", [
-    "kernel int k() { return 1; }", "kernel void k(int **p) {}", "void f() { f(", "kernel void k(bool b) {}",
-    "kernel void k(global int *p) { local int x = 3; }", "kernel void k() { foo(); }",
-    "constant int x; kernel void k() { }", "kernel void k(half h) {}",
-    "kernel void k(global int *p) { double d = 1; int x = p + 1.0; }",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kernel int k() { return 1; }",
+        "kernel void k(int **p) {}",
+        "void f() { f(",
+        "kernel void k(bool b) {}",
+        "kernel void k(global int *p) { local int x = 3; }",
+        "kernel void k() { foo(); }",
+        "constant int x; kernel void k() { }",
+        "kernel void k(half h) {}",
+        "kernel void k(global int *p) { double d = 1; int x = p + 1.0; }",
+    ],
+)
 def test_wrong_programs(source):
     result = compiled(source)
     assert result.spirv is None and "error" in result.log
@@ -66,19 +74,34 @@ def test_wrong_programs(source):
 
 def test_sloppy_programs_of_old_are_let_through():
     assert "warning" in compiled("kernel void k(global float *p) { global float4 *q = p; *q = 1; }").log
-    assert compiled("kernel void k(global float *p) { global float4 *q = p; *q = 1; }", "-Werror").spirv is None
+    assert (
+        compiled("kernel void k(global float *p) { global float4 *q = p; *q = 1; }", "-Werror").spirv is None
+    )
 
 
-@pytest.mark.parametrize(("options", "condition"), [
-    ("", "__OPENCL_VERSION__ == 300"), ("", "__OPENCL_C_VERSION__ == 120"), ("", "defined(cl_khr_fp64)"),
-    ("-cl-std=CL3.0", "__OPENCL_C_VERSION__ == 300"), ("-cl-std=CL1.1", "__OPENCL_C_VERSION__ == 110"),
-    ("-cl-std=CL3.0", "defined(__opencl_c_fp64)"), ("", "!defined(__opencl_c_fp64)"),
-    ("-cl-std=CL3.0", "!defined(__opencl_c_images) && !defined(__opencl_c_pipes)"),
-    ("", "!defined(__IMAGE_SUPPORT__)"), ("", "!defined(cl_khr_fp16) && !defined(cl_intel_subgroups)"),
-    ("", "__ENDIAN_LITTLE__ == 1"), ("-cl-fast-relaxed-math", "__FAST_RELAXED_MATH__ == 1"),
-    ("", "!defined(__FAST_RELAXED_MATH__)"), ("", "defined(FP_FAST_FMAF)"), ("", "CL_VERSION_3_0 == 300"),
-    ("-D A=5 -DB", "A == 5 && B == 1"), ("-DA -U A", "!defined(A)"), ('-D "X=1 + 2"', "X == 3"),
-])
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ("", "__OPENCL_VERSION__ == 300"),
+        ("", "__OPENCL_C_VERSION__ == 120"),
+        ("", "defined(cl_khr_fp64)"),
+        ("-cl-std=CL3.0", "__OPENCL_C_VERSION__ == 300"),
+        ("-cl-std=CL1.1", "__OPENCL_C_VERSION__ == 110"),
+        ("-cl-std=CL3.0", "defined(__opencl_c_fp64)"),
+        ("", "!defined(__opencl_c_fp64)"),
+        ("-cl-std=CL3.0", "!defined(__opencl_c_images) && !defined(__opencl_c_pipes)"),
+        ("", "!defined(__IMAGE_SUPPORT__)"),
+        ("", "!defined(cl_khr_fp16) && !defined(cl_intel_subgroups)"),
+        ("", "__ENDIAN_LITTLE__ == 1"),
+        ("-cl-fast-relaxed-math", "__FAST_RELAXED_MATH__ == 1"),
+        ("", "!defined(__FAST_RELAXED_MATH__)"),
+        ("", "defined(FP_FAST_FMAF)"),
+        ("", "CL_VERSION_3_0 == 300"),
+        ("-D A=5 -DB", "A == 5 && B == 1"),
+        ("-DA -U A", "!defined(A)"),
+        ('-D "X=1 + 2"', "X == 3"),
+    ],
+)
 def test_macros(options, condition):
     result = compiled(f"#if !({condition})\n#error no\n#endif\nkernel void k() {{}}", options)
     assert result.spirv is not None, result.log
@@ -141,22 +164,39 @@ def test_integer_conversions_extend_by_the_source(to):
     for source, extend in (("char", Op.SConvert), ("uchar", Op.UConvert)):
         for size in ("", "4"):
             for rounding in ("", "_rte"):
-                code = instructions(f"{to}{size} t({source}{size} x) {{ return convert_{to}{size}{rounding}(x); }}")
+                code = instructions(
+                    f"{to}{size} t({source}{size} x) {{ return convert_{to}{size}{rounding}(x); }}"
+                )
                 found = [i.op for i in code if i.op in (Op.SConvert, Op.UConvert)]
                 assert found == ([extend] if not to.endswith("char") else [])
 
 
-@pytest.mark.parametrize(("to", "source", "expected"), [
-    ("uchar", "ushort", [OpenCLStd.u_min]), ("char", "short", [OpenCLStd.s_clamp]), ("long", "int", []),
-    ("uchar", "short", [Op.SatConvertSToU]), ("char", "ushort", [Op.SatConvertUToS]),
-    ("ulong", "long", [Op.SatConvertSToU]), ("int", "float", [Op.ConvertFToS]), ("ulong", "double", [Op.ConvertFToU]),
-])
+@pytest.mark.parametrize(
+    ("to", "source", "expected"),
+    [
+        ("uchar", "ushort", [OpenCLStd.u_min]),
+        ("char", "short", [OpenCLStd.s_clamp]),
+        ("long", "int", []),
+        ("uchar", "short", [Op.SatConvertSToU]),
+        ("char", "ushort", [Op.SatConvertUToS]),
+        ("ulong", "long", [Op.SatConvertSToU]),
+        ("int", "float", [Op.ConvertFToS]),
+        ("ulong", "double", [Op.ConvertFToU]),
+    ],
+)
 def test_saturated_conversions(to, source, expected):
     for size in ("", "2"):
         code = instructions(f"{to}{size} t({source}{size} x) {{ return convert_{to}{size}_sat(x); }}")
         found = [i.operands[1] if i.op == Op.ExtInst else i.op for i in code]
-        kept = [op for op in found if op in (OpenCLStd.u_min, OpenCLStd.s_clamp) and not isinstance(op, Op)
-                or op in (Op.SatConvertSToU, Op.SatConvertUToS, Op.ConvertFToS, Op.ConvertFToU) and isinstance(op, Op)]
+        kept = [
+            op
+            for op in found
+            if (op in (OpenCLStd.u_min, OpenCLStd.s_clamp) and not isinstance(op, Op))
+            or (
+                op in (Op.SatConvertSToU, Op.SatConvertUToS, Op.ConvertFToS, Op.ConvertFToU)
+                and isinstance(op, Op)
+            )
+        ]
         assert kept == expected
         if source in ("float", "double"):
             assert Decoration.SaturatedConversion in code[0].decorations
@@ -164,7 +204,7 @@ def test_saturated_conversions(to, source, expected):
 
 def test_pasted_names_get_the_prelude():
     source = "#define C(T, x) convert_##T(x)\nint t(char c) { return C(int, c); }"
-    assert [i.op for i in instructions(source)][0] is Op.SConvert
+    assert instructions(source)[0].op is Op.SConvert
     assert prelude.needed([b"kernel void k() {}"]) == b""
 
 
@@ -172,13 +212,17 @@ def test_contraction():
     source = "float t(float a, float b, float c) { %s return a * b + c; }"
     fused = [i.op for i in instructions(source % "")]
     assert fused == [Op.ExtInst, Op.ReturnValue]
-    for code in (instructions(source % "\n#pragma OPENCL FP_CONTRACT OFF\n"),
-                 instructions(source % "", language=LANGUAGE._replace(fma=False))):
+    for code in (
+        instructions(source % "\n#pragma OPENCL FP_CONTRACT OFF\n"),
+        instructions(source % "", language=LANGUAGE._replace(fma=False)),
+    ):
         assert [i.op for i in code] == [Op.FMul, Op.FAdd, Op.ReturnValue]
 
 
 def test_no_optimisation():
-    assert any(i.op == Op.Variable for i in instructions("int t(int x) { int y = x; return y; }", "-cl-opt-disable"))
+    assert any(
+        i.op == Op.Variable for i in instructions("int t(int x) { int y = x; return y; }", "-cl-opt-disable")
+    )
 
 
 def test_kernel_argument_information():
@@ -199,8 +243,9 @@ def test_kernel_argument_information():
 
 
 def test_attributes():
-    (k,) = reflect.reflect(module_of(
-        "__attribute__((reqd_work_group_size(8, 2, 1))) kernel void k(float3 v) {}"))
+    (k,) = reflect.reflect(
+        module_of("__attribute__((reqd_work_group_size(8, 2, 1))) kernel void k(float3 v) {}")
+    )
     assert k.required_local_size == (8, 2, 1)
     assert k.attributes == "reqd_work_group_size(8,2,1)"
     assert (k.args[0].size, k.args[0].align) == (16, 16)

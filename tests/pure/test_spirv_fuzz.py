@@ -1,5 +1,5 @@
-"""Mutated modules: whatever the words say, reading, linking, validating, reflecting and disassembling end in a
-SpirvError or in a module, soon, and in nothing else."""
+"""Mutated modules: whatever the words say, reading, linking, validating, reflecting and disassembling end in
+a SpirvError or in a module, soon, and in nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from cl_driver.spirv.errors import SpirvError
 
 from .spirv_assembler import PREAMBLE, TYPES, assemble
 
-CORPUS = assemble(PREAMBLE + """
+CORPUS = assemble(
+    PREAMBLE
+    + """
 OpEntryPoint Kernel %k "kernel" %gid
 OpExecutionMode %k LocalSize 8 1 1
 OpName %k "kernel"
@@ -25,7 +27,9 @@ OpDecorate %h LinkageAttributes "helper" Export
 OpDecorate %g Restrict
 %g = OpDecorationGroup
 OpGroupDecorate %g %p
-""" + TYPES + """
+"""
+    + TYPES
+    + """
 %n = OpSpecConstant %i32 4
 %m = OpSpecConstantOp %i32 IMul %n %c2
 %array = OpTypeArray %f32 %m
@@ -73,7 +77,8 @@ OpBranchConditional %more %loop %out
 OpControlBarrier %c2 %c2 %c0
 OpReturn
 OpFunctionEnd
-""")
+"""
+)
 
 
 def mutated(rng: random.Random) -> bytes:
@@ -88,16 +93,16 @@ def mutated(rng: random.Random) -> bytes:
             j = rng.randrange(5, len(words))
             words[i], words[j] = words[j], words[i]
         elif kind == 2:
-            words = words[:max(i, 6)]
+            words = words[: max(i, 6)]
         elif kind in (3, 4):
             words[i] = rng.randrange(bound + 1)
         elif kind == 5:
             words[i] = rng.choice((0, 1, 2, 3, 4, 8, 64, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF))
         elif kind == 6:
-            del words[i:i + rng.randrange(1, 6)]
+            del words[i : i + rng.randrange(1, 6)]
         else:
             j = rng.randrange(5, len(words))
-            words[i:i] = words[j:j + rng.randrange(1, 8)]
+            words[i:i] = words[j : j + rng.randrange(1, 8)]
         if len(words) < 8:
             break
     return struct.pack(f"<{len(words)}I", *words)

@@ -11,11 +11,15 @@ from cl_driver.spirv.types import TypeTable
 
 from .spirv_assembler import PREAMBLE, TYPES, assemble
 
-CALLER = PREAMBLE + """
+CALLER = (
+    PREAMBLE
+    + """
 OpEntryPoint Kernel %k "k"
 OpDecorate %f LinkageAttributes "f" Import
 OpDecorate %x LinkageAttributes "x" Import
-""" + TYPES + """
+"""
+    + TYPES
+    + """
 %x = OpVariable %gi32 CrossWorkgroup
 %pp = OpTypePointer CrossWorkgroup %gi32
 %y = OpVariable %pp CrossWorkgroup %x
@@ -31,11 +35,15 @@ OpStore %p %v
 OpReturn
 OpFunctionEnd
 """
+)
 
-DEFINITION = """
+DEFINITION = (
+    """
 OpDecorate %f LinkageAttributes "f" KIND
 OpDecorate %x LinkageAttributes "x" KIND
-""" + TYPES + """
+"""
+    + TYPES
+    + """
 %x = OpVariable %gi32 CrossWorkgroup %VALUE
 %f = OpFunction %i32 None %fn_i32_i32
 %a = OpFunctionParameter %i32
@@ -44,6 +52,7 @@ OpDecorate %x LinkageAttributes "x" KIND
 OpReturnValue %s
 OpFunctionEnd
 """
+)
 
 
 def definition(kind: str = "Export", value: str = "c1") -> bytes:
@@ -86,7 +95,8 @@ def test_one_definition_of_link_once_odr_stays():
 
 def test_inline_functions_may_be_defined_in_every_module():
     inline = PREAMBLE + DEFINITION.replace("KIND", "Export").replace("VALUE", "c1").replace(
-        "OpFunction %i32 None", "OpFunction %i32 Inline")
+        "OpFunction %i32 None", "OpFunction %i32 Inline"
+    )
     first = assemble(inline)
     second = assemble(inline.replace('LinkageAttributes "x" Export', "Constant"))
     module = linked(assemble(CALLER), first, second)
@@ -113,6 +123,8 @@ def test_missing_symbols():
 
 
 def test_types_must_fit():
-    text = PREAMBLE + DEFINITION.replace("KIND", "Export").replace("VALUE", "c1").replace("gi32 Cross", "gf32 Cross")
+    text = PREAMBLE + DEFINITION.replace("KIND", "Export").replace("VALUE", "c1").replace(
+        "gi32 Cross", "gf32 Cross"
+    )
     with pytest.raises(LinkError, match="'x' has different types"):
         linked(assemble(CALLER), assemble(text.replace("CrossWorkgroup %c1", "CrossWorkgroup")))

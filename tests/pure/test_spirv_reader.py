@@ -8,8 +8,17 @@ import pytest
 
 from cl_driver.spirv import layout, reader, reflect
 from cl_driver.spirv.dis import disassemble
-from cl_driver.spirv.enums import (BuiltIn, Capability, Decoration, ExecutionMode, FunctionParameterAttribute,
-                                   LinkageType, Op, OpenCLStd, StorageClass)
+from cl_driver.spirv.enums import (
+    BuiltIn,
+    Capability,
+    Decoration,
+    ExecutionMode,
+    FunctionParameterAttribute,
+    LinkageType,
+    Op,
+    OpenCLStd,
+    StorageClass,
+)
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Argument, Block, Constant, Instruction, Kind, MemoryAccess, Undef
 from cl_driver.spirv.types import TypeTable
@@ -22,7 +31,10 @@ def body_of(data: bytes, index: int = 0) -> list[Instruction]:
 
 
 def test_module_level():
-    module = reader.read(assemble(PREAMBLE + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + """
         OpEntryPoint Kernel %k "name" %gid
         OpExecutionMode %k LocalSize 8 4 2
         OpExecutionMode %k VecTypeHint 262149
@@ -31,7 +43,9 @@ def test_module_level():
         OpDecorate %gid BuiltIn GlobalInvocationId
         OpDecorate %x LinkageAttributes "exported" Export
         OpDecorate %x Alignment 16
-        """ + TYPES + """
+        """
+            + TYPES
+            + """
         %v3i64 = OpTypeVector %i64 3
         %in = OpTypePointer Input %v3i64
         %c42 = OpConstant %i32 42
@@ -41,7 +55,9 @@ def test_module_level():
         %l = OpLabel
         OpReturn
         OpFunctionEnd
-        """))
+        """
+        )
+    )
     assert module.version == (1, 4)
     assert module.address_bits == 64
     assert Capability.Vector16 in module.capabilities
@@ -60,13 +76,17 @@ def test_module_level():
 
 
 def test_both_endiannesses_are_one_module():
-    text = PREAMBLE + TYPES + """
+    text = (
+        PREAMBLE
+        + TYPES
+        + """
         %f = OpFunction %i32 None %fn_i32_i32
         %a = OpFunctionParameter %i32
         %l = OpLabel
         %s = OpIAdd %i32 %a %c7
         OpReturnValue %s
         OpFunctionEnd"""
+    )
     for big in (False, True):
         data = assemble('OpExtension "SPV_KHR_linkonce_odr"\n' + text, big_endian=big)
         module = reader.read(data)
@@ -89,7 +109,11 @@ def test_equal_types_and_constants_are_one_object():
 
 
 def test_constants():
-    module = reader.read(assemble(PREAMBLE + TYPES + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + TYPES
+            + """
         %a = OpConstant %i64 -2
         %b = OpConstant %f64 1.5
         %d = OpConstant %i8 -1
@@ -100,7 +124,9 @@ def test_constants():
         %sc = OpConstantComposite %s %d %a %n
         %ps = OpTypePointer CrossWorkgroup %s
         %x = OpVariable %ps CrossWorkgroup %sc
-        """))
+        """
+        )
+    )
     (variable,) = module.variables
     d, a, n = variable.initializer.value
     assert (d.value, a.value, n.value) == (0xFF, (1 << 64) - 2, None)
@@ -110,7 +136,12 @@ def test_constants():
 
 
 def test_packed_structures_and_vec3():
-    module = reader.read(assemble(PREAMBLE + "OpDecorate %s CPacked\n" + TYPES + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + "OpDecorate %s CPacked\n"
+            + TYPES
+            + """
         %v3 = OpTypeVector %f32 3
         %s = OpTypeStruct %i8 %v3 %i16
         %t = OpTypeStruct %i8 %v3 %i16
@@ -118,7 +149,9 @@ def test_packed_structures_and_vec3():
         %pt = OpTypePointer CrossWorkgroup %t
         %x = OpVariable %ps CrossWorkgroup
         %y = OpVariable %pt CrossWorkgroup
-        """))
+        """
+        )
+    )
     packed, plain = (v.type.element for v in module.variables)
     assert packed.packed and not plain.packed
     assert (layout.size_of(packed), layout.alignment_of(packed)) == (19, 1)
@@ -127,30 +160,40 @@ def test_packed_structures_and_vec3():
 
 
 def test_recursive_structures():
-    module = reader.read(assemble(PREAMBLE + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + """
         OpTypeForwardPointer %node CrossWorkgroup
-        """ + TYPES + """
+        """
+            + TYPES
+            + """
         %list = OpTypeStruct %i32 %node
         %node = OpTypePointer CrossWorkgroup %list
         %x = OpVariable %node CrossWorkgroup
-        """.replace("OpTypeForwardPointer", "")))
+        """.replace("OpTypeForwardPointer", "")
+        )
+    )
     type_ = module.variables[0].type
     assert type_.element.members[1] is type_
     assert layout.size_of(type_.element) == 16
 
 
 def test_memory_operands_leave_the_operands():
-    load, store, copy = body_of(kernel("""
+    load, store, copy = body_of(
+        kernel("""
         %a = OpLoad %i32 %p Volatile|Aligned 16
         OpStore %p %a Aligned|Nontemporal 4
-        OpCopyMemorySized %p %p %c7 Aligned 8"""))[:3]
+        OpCopyMemorySized %p %p %c7 Aligned 8""")
+    )[:3]
     assert load.memory == MemoryAccess(16, True, False) and len(load.operands) == 1
     assert store.memory == MemoryAccess(4, False, True) and len(store.operands) == 2
     assert copy.memory.alignment == 8 and len(copy.operands) == 3
 
 
 def test_control_flow_and_phis():
-    module = reader.read(kernel("""
+    module = reader.read(
+        kernel("""
         OpBranch %loop
         %loop = OpLabel
         %i = OpPhi %i32 %c0 %entry %next %loop
@@ -162,10 +205,15 @@ def test_control_flow_and_phis():
         OpSwitch %next %other 1 %one 4294967295 %one
         %one = OpLabel
         OpBranch %other
-        %other = OpLabel"""))
+        %other = OpLabel""")
+    )
     entry, loop, done, one, other = module.functions[0].blocks
     assert [b.instructions[-1].op for b in (entry, loop, done, one)] == [
-        Op.Branch, Op.BranchConditional, Op.Switch, Op.Branch]
+        Op.Branch,
+        Op.BranchConditional,
+        Op.Switch,
+        Op.Branch,
+    ]
     (phi,) = loop.phis()
     assert phi.operands == [phi.operands[0], entry, loop.instructions[1], loop]
     assert loop.loop_control == (1, ())
@@ -175,19 +223,27 @@ def test_control_flow_and_phis():
 
 
 def test_extended_instructions_and_literals():
-    sine, load, shuffled = body_of(kernel("""
+    sine, load, shuffled = body_of(
+        kernel(
+            """
         %s = OpExtInst %f32 %std sin %f
         %v = OpExtInst %v4i32 %std vloadn %o %p 4
-        %w = OpVectorShuffle %v4i32 %v %v 0 5 4294967295 3""", """
+        %w = OpVectorShuffle %v4i32 %v %v 0 5 4294967295 3""",
+            """
         %f = OpConstant %f32 0.5
-        %o = OpConstant %i64 3"""))[:3]
+        %o = OpConstant %i64 3""",
+        )
+    )[:3]
     assert sine.operands[:2] == ["OpenCL.std", OpenCLStd.sin]
     assert load.operands[-1] == 4
     assert shuffled.operands[2:] == [0, 5, 0xFFFFFFFF, 3]
 
 
 def test_decorations_names_and_lines():
-    module = reader.read(assemble(PREAMBLE + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + """
         OpEntryPoint Kernel %k "k"
         %file = OpString "a.cl"
         OpName %s "sum"
@@ -198,7 +254,9 @@ def test_decorations_names_and_lines():
         OpDecorate %g Restrict
         %g = OpDecorationGroup
         OpGroupDecorate %g %p
-        """ + TYPES + """
+        """
+            + TYPES
+            + """
         %k = OpFunction %void None %fn_gi32
         %p = OpFunctionParameter %gi32
         %l = OpLabel
@@ -208,12 +266,16 @@ def test_decorations_names_and_lines():
         %u = OpUndef %i32
         %t = OpIAdd %i32 %s %u
         OpReturn
-        OpFunctionEnd"""))
+        OpFunctionEnd"""
+        )
+    )
     function = module.functions[0]
     (p,) = function.arguments
     first, second, _ = function.blocks[0].instructions
-    assert p.decorations[Decoration.FuncParamAttr] == {FunctionParameterAttribute.NoWrite,
-                                                       FunctionParameterAttribute.NoAlias}
+    assert p.decorations[Decoration.FuncParamAttr] == {
+        FunctionParameterAttribute.NoWrite,
+        FunctionParameterAttribute.NoAlias,
+    }
     assert Decoration.Restrict in p.decorations
     assert set(first.decorations) == {Decoration.NoSignedWrap, Decoration.NoUnsignedWrap}
     assert first.name == "sum" and first.line == ("a.cl", 12, 3)
@@ -221,31 +283,43 @@ def test_decorations_names_and_lines():
 
 
 def test_execution_modes_by_id_are_normalised():
-    module = reader.read(assemble(PREAMBLE + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + """
         OpEntryPoint Kernel %k "k"
         OpExecutionModeId %k LocalSizeId %c7 %c2 %c1
         OpExecutionMode %k DenormPreserve 32
         OpExecutionMode %k DenormPreserve 64
-        """ + TYPES + """
+        """
+            + TYPES
+            + """
         %k = OpFunction %void None %fn_void
         %l = OpLabel
         OpReturn
-        OpFunctionEnd"""))
+        OpFunctionEnd"""
+        )
+    )
     modes = module.entry_points[0].modes
     assert modes[ExecutionMode.LocalSize] == (7, 2, 1)
     assert modes[ExecutionMode.DenormPreserve] == (32, 64)
 
 
 def test_debug_and_non_semantic_instructions_are_left_out():
-    text = PREAMBLE.replace("OpMemoryModel", '%dbg = OpExtInstImport "NonSemantic.Whatever"\nOpMemoryModel') + TYPES
-    # The assembler knows no instructions of that set, so the word is patched: an OpExtInst of OpenCL.std's sin.
-    data = assemble(text + """
+    text = (
+        PREAMBLE.replace("OpMemoryModel", '%dbg = OpExtInstImport "NonSemantic.Whatever"\nOpMemoryModel')
+        + TYPES
+    )
+    data = assemble(
+        text
+        + """
         %info = OpExtInst %void %dbg sin
         %f = OpFunction %void None %fn_void
         %l = OpLabel
         %more = OpExtInst %void %dbg sin %info
         OpReturn
-        OpFunctionEnd""")
+        OpFunctionEnd"""
+    )
     (only,) = body_of(data)
     assert only.op is Op.Return
 
@@ -254,12 +328,15 @@ def test_bodies_are_decoded_when_first_used():
     bad = kernel("%x = OpIAdd %i32 %c1 %nowhere")
     module = reader.read(bad)
     for _ in range(2):
-        with pytest.raises(SpirvError, match="OpIAdd: id .* used before its definition"):
+        with pytest.raises(SpirvError, match=r"OpIAdd: id .* used before its definition"):
             module.functions[0].blocks  # noqa: B018
 
 
 def test_arguments_of_kernels_are_reflected():
-    module = reader.read(assemble(PREAMBLE + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + """
         OpEntryPoint Kernel %k "k"
         OpExecutionMode %k LocalSizeHint 4 1 1
         %t = OpString "kernel_arg_type.k.int*,float4*,struct s,"
@@ -267,7 +344,9 @@ def test_arguments_of_kernels_are_reflected():
         OpName %b "b"
         OpName %d "d"
         OpDecorate %d FuncParamAttr ByVal
-        """ + TYPES + """
+        """
+            + TYPES
+            + """
         %s = OpTypeStruct %i32 %i64
         %ps = OpTypePointer Function %s
         %lv4 = OpTypePointer Workgroup %v4f32
@@ -278,27 +357,38 @@ def test_arguments_of_kernels_are_reflected():
         %d = OpFunctionParameter %ps
         %l = OpLabel
         OpReturn
-        OpFunctionEnd"""))
+        OpFunctionEnd"""
+        )
+    )
     (k,) = reflect.reflect(module)
     assert [(a.kind, a.size, a.align) for a in k.args] == [
-        (reflect.GLOBAL, 8, 8), (reflect.LOCAL, 0, 16), (reflect.VALUE, 16, 8)]
+        (reflect.GLOBAL, 8, 8),
+        (reflect.LOCAL, 0, 16),
+        (reflect.VALUE, 16, 8),
+    ]
     assert [(a.name, a.type_name, a.address_qualifier) for a in k.args] == [
-        ("a", "int*", 0x119B), ("b", "float4*", 0x119C), ("d", "struct s", 0x119E)]
+        ("a", "int*", 0x119B),
+        ("b", "float4*", 0x119C),
+        ("d", "struct s", 0x119E),
+    ]
     assert k.attributes == "work_group_size_hint(4,1,1)"
 
 
-@pytest.mark.parametrize(("change", "rule"), [
-    (lambda w: w[:4], "whole number of words"),
-    (lambda w: [1, *w[1:]], "magic number"),
-    (lambda w: [w[0], 0x00020000, *w[2:]], "version"),
-    (lambda w: [*w[:3], 0, *w[4:]], "bound is 0"),
-    (lambda w: [*w[:4], 7, *w[5:]], "schema"),
-    (lambda w: w[:-1], "no OpFunctionEnd"),
-    (lambda w: [*w, 0], "unknown opcode|reach past|0 words"),
-    (lambda w: [*w, 0x00010000 | 9999], "unknown opcode"),
-    (lambda w: [*w, 0xFFFF0000 | 17], "past the end"),
-    (lambda w: [*w[:3], 3, *w[4:]], "bound"),
-])
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda w: w[:4], "whole number of words"),
+        (lambda w: [1, *w[1:]], "magic number"),
+        (lambda w: [w[0], 0x00020000, *w[2:]], "version"),
+        (lambda w: [*w[:3], 0, *w[4:]], "bound is 0"),
+        (lambda w: [*w[:4], 7, *w[5:]], "schema"),
+        (lambda w: w[:-1], "no OpFunctionEnd"),
+        (lambda w: [*w, 0], "unknown opcode|reach past|0 words"),
+        (lambda w: [*w, 0x00010000 | 9999], "unknown opcode"),
+        (lambda w: [*w, 0xFFFF0000 | 17], "past the end"),
+        (lambda w: [*w[:3], 3, *w[4:]], "bound"),
+    ],
+)
 def test_malformed_words(change, rule):
     words = struct.unpack(f"<{len(data) // 4}I", data) if (data := kernel("")) else ()
     changed = change(list(words))
@@ -306,39 +396,45 @@ def test_malformed_words(change, rule):
         reader.read(struct.pack(f"<{len(changed)}I", *changed)).functions[0].blocks  # noqa: B018
 
 
-@pytest.mark.parametrize(("body", "rule"), [
-    ("OpReturn\n%x = OpIAdd %i32 %c1 %c2", "outside of a block"),
-    ("OpBranch %nowhere\n%b = OpLabel", "labels no block"),
-    ("%x = OpIAdd %i32 %c1 %i32", "is a type where a value is needed"),
-    ("%x = OpIAdd %c1 %c1 %c1", "not a type"),
-    ("%c1 = OpIAdd %i32 %c1 %c1", "defined twice"),
-    ("OpBranch %b\n%b = OpLabel\nOpBranch %b\n%b = OpLabel", "defined twice"),
-    ("%x = OpLoad %i32 %p Aligned 3", "not a power of two"),
-    ("%x = OpIAdd %i32 %c1 %c1\n%y = OpPhi %i32", "after another instruction"),
-    ("%x = OpExtInst %f32 %std sin", "has 1 operands, not 0"),
-    ("%x = OpExtInst %f32 %i32 sin %c1", "not an extended instruction set"),
-    ("%x = OpTypeInt 16 0", "not an instruction of function bodies"),
-])
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("OpReturn\n%x = OpIAdd %i32 %c1 %c2", "outside of a block"),
+        ("OpBranch %nowhere\n%b = OpLabel", "labels no block"),
+        ("%x = OpIAdd %i32 %c1 %i32", "is a type where a value is needed"),
+        ("%x = OpIAdd %c1 %c1 %c1", "not a type"),
+        ("%c1 = OpIAdd %i32 %c1 %c1", "defined twice"),
+        ("OpBranch %b\n%b = OpLabel\nOpBranch %b\n%b = OpLabel", "defined twice"),
+        ("%x = OpLoad %i32 %p Aligned 3", "not a power of two"),
+        ("%x = OpIAdd %i32 %c1 %c1\n%y = OpPhi %i32", "after another instruction"),
+        ("%x = OpExtInst %f32 %std sin", "has 1 operands, not 0"),
+        ("%x = OpExtInst %f32 %i32 sin %c1", "not an extended instruction set"),
+        ("%x = OpTypeInt 16 0", "not an instruction of function bodies"),
+    ],
+)
 def test_malformed_bodies(body, rule):
     module = reader.read(kernel(body))
     with pytest.raises(SpirvError, match=rule):
         module.functions[0].blocks  # noqa: B018
 
 
-@pytest.mark.parametrize(("text", "rule"), [
-    ("%t = OpTypeInt 24 0", "width 24"),
-    ("%t = OpTypeVector %i32 5", "5 components"),
-    ("%t = OpTypeArray %i32 %c0", "array of 0 elements"),
-    ("%t = OpTypeArray %void %c7", "not a type of objects"),
-    ("%t = OpConstantComposite %v4i32 %c0 %c1", "2 constituents"),
-    ("%t = OpConstantComposite %v4f32 %c0 %c1 %c1 %c1", "constituent 0 has type"),
-    ("%t = OpConstant %v4i32 1", "not a numeric type"),
-    ("%t = OpVariable %gi32 Workgroup", "not a pointer into Workgroup"),
-    ("%t = OpVariable %pi32 Function", "outside of functions"),
-    ("%t = OpTypeStruct %nothing", "not a type"),
-    ("%t = OpSpecConstantOp %i32 CompositeExtract %c1 0", "has no components"),
-    ("%t = OpSpecConstantOp %i32 IAdd %c1 %true", "where int is needed"),
-])
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("%t = OpTypeInt 24 0", "width 24"),
+        ("%t = OpTypeVector %i32 5", "5 components"),
+        ("%t = OpTypeArray %i32 %c0", "array of 0 elements"),
+        ("%t = OpTypeArray %void %c7", "not a type of objects"),
+        ("%t = OpConstantComposite %v4i32 %c0 %c1", "2 constituents"),
+        ("%t = OpConstantComposite %v4f32 %c0 %c1 %c1 %c1", "constituent 0 has type"),
+        ("%t = OpConstant %v4i32 1", "not a numeric type"),
+        ("%t = OpVariable %gi32 Workgroup", "not a pointer into Workgroup"),
+        ("%t = OpVariable %pi32 Function", "outside of functions"),
+        ("%t = OpTypeStruct %nothing", "not a type"),
+        ("%t = OpSpecConstantOp %i32 CompositeExtract %c1 0", "has no components"),
+        ("%t = OpSpecConstantOp %i32 IAdd %c1 %true", "where int is needed"),
+    ],
+)
 def test_malformed_declarations(text, rule):
     with pytest.raises(SpirvError, match=rule):
         reader.read(assemble(PREAMBLE + TYPES + text))
@@ -360,7 +456,9 @@ def test_the_error_says_where():
 
 
 def test_kinds_of_types():
-    module = reader.read(kernel("", "%img = OpTypeImage %void Dim2D 0 0 0 0 Unknown ReadOnly\n%e = OpTypeEvent"))
+    module = reader.read(
+        kernel("", "%img = OpTypeImage %void Dim2D 0 0 0 0 Unknown ReadOnly\n%e = OpTypeEvent")
+    )
     function = module.functions[0].type
     assert function.kind is Kind.FUNCTION and function.members[0].storage is StorageClass.CrossWorkgroup
     assert isinstance(module.types.integer(32, -1), Constant)

@@ -13,12 +13,16 @@ from cl_driver.spirv.module import ConstantExpr
 
 from .spirv_assembler import PREAMBLE, TYPES, assemble
 
-MODULE = PREAMBLE + """
+MODULE = (
+    PREAMBLE
+    + """
 OpDecorate %a SpecId 10
 OpDecorate %b SpecId 11
 OpDecorate %l SpecId 12
 OpDecorate %d SpecId 13
-""" + TYPES + """
+"""
+    + TYPES
+    + """
 %a = OpSpecConstant %i32 5
 %b = OpSpecConstantTrue %bool
 %l = OpSpecConstant %i64 -1
@@ -30,6 +34,7 @@ OpDecorate %d SpecId 13
 %x = OpVariable %pa CrossWorkgroup
 %y = OpVariable %gi32 CrossWorkgroup %pick
 """
+)
 
 
 def test_defaults_and_reflection():
@@ -59,34 +64,65 @@ def f32(value: float) -> int:
 
 
 CASES = [
-    ("%i32", "IAdd %c7 %m1", 6), ("%i32", "ISub %c1 %c2", 0xFFFFFFFF), ("%i32", "IMul %m1 %m1", 1),
-    ("%i32", "UDiv %m1 %c2", 0x7FFFFFFF), ("%i32", "SDiv %m7 %c2", 0xFFFFFFFD), ("%i32", "SDiv %c7 %c0", 0),
-    ("%i32", "UMod %m1 %c7", 0xFFFFFFFF % 7), ("%i32", "SRem %m7 %c2", 0xFFFFFFFF), ("%i32", "SMod %m7 %c2", 1),
-    ("%i32", "ShiftLeftLogical %c1 %c7", 128), ("%i32", "ShiftRightLogical %m1 %c7", 0x01FFFFFF),
-    ("%i32", "ShiftRightArithmetic %m7 %c1", 0xFFFFFFFC), ("%i32", "BitwiseAnd %c7 %c2", 2),
-    ("%i32", "BitwiseOr %c1 %c2", 3), ("%i32", "BitwiseXor %c7 %c2", 5), ("%i32", "Not %c1", 0xFFFFFFFE),
-    ("%i32", "SNegate %c1", 0xFFFFFFFF), ("%bool", "IEqual %c1 %c1", True), ("%bool", "INotEqual %c1 %c1", False),
-    ("%bool", "ULessThan %c1 %m1", True), ("%bool", "SLessThan %c1 %m1", False),
-    ("%bool", "UGreaterThan %c1 %m1", False), ("%bool", "SGreaterThan %c1 %m1", True),
-    ("%bool", "ULessThanEqual %c1 %c1", True), ("%bool", "SLessThanEqual %c2 %c1", False),
-    ("%bool", "UGreaterThanEqual %c1 %c1", True), ("%bool", "SGreaterThanEqual %c1 %c2", False),
-    ("%bool", "LogicalAnd %true %true", True), ("%bool", "LogicalOr %true %true", True),
-    ("%bool", "LogicalNot %true", False), ("%bool", "LogicalEqual %true %true", True),
+    ("%i32", "IAdd %c7 %m1", 6),
+    ("%i32", "ISub %c1 %c2", 0xFFFFFFFF),
+    ("%i32", "IMul %m1 %m1", 1),
+    ("%i32", "UDiv %m1 %c2", 0x7FFFFFFF),
+    ("%i32", "SDiv %m7 %c2", 0xFFFFFFFD),
+    ("%i32", "SDiv %c7 %c0", 0),
+    ("%i32", "UMod %m1 %c7", 0xFFFFFFFF % 7),
+    ("%i32", "SRem %m7 %c2", 0xFFFFFFFF),
+    ("%i32", "SMod %m7 %c2", 1),
+    ("%i32", "ShiftLeftLogical %c1 %c7", 128),
+    ("%i32", "ShiftRightLogical %m1 %c7", 0x01FFFFFF),
+    ("%i32", "ShiftRightArithmetic %m7 %c1", 0xFFFFFFFC),
+    ("%i32", "BitwiseAnd %c7 %c2", 2),
+    ("%i32", "BitwiseOr %c1 %c2", 3),
+    ("%i32", "BitwiseXor %c7 %c2", 5),
+    ("%i32", "Not %c1", 0xFFFFFFFE),
+    ("%i32", "SNegate %c1", 0xFFFFFFFF),
+    ("%bool", "IEqual %c1 %c1", True),
+    ("%bool", "INotEqual %c1 %c1", False),
+    ("%bool", "ULessThan %c1 %m1", True),
+    ("%bool", "SLessThan %c1 %m1", False),
+    ("%bool", "UGreaterThan %c1 %m1", False),
+    ("%bool", "SGreaterThan %c1 %m1", True),
+    ("%bool", "ULessThanEqual %c1 %c1", True),
+    ("%bool", "SLessThanEqual %c2 %c1", False),
+    ("%bool", "UGreaterThanEqual %c1 %c1", True),
+    ("%bool", "SGreaterThanEqual %c1 %c2", False),
+    ("%bool", "LogicalAnd %true %true", True),
+    ("%bool", "LogicalOr %true %true", True),
+    ("%bool", "LogicalNot %true", False),
+    ("%bool", "LogicalEqual %true %true", True),
     ("%bool", "LogicalNotEqual %true %true", False),
-    ("%i64", "SConvert %m7", (1 << 64) - 7), ("%i64", "UConvert %m7", (1 << 32) - 7), ("%i8", "UConvert %big", 0x2C),
-    ("%f32", "ConvertSToF %m7", f32(-7)), ("%f32", "ConvertUToF %odd", f32(16777220)),
-    ("%i32", "ConvertFToS %fm", 0xFFFFFFFE), ("%i32", "ConvertFToU %f3", 3),
+    ("%i64", "SConvert %m7", (1 << 64) - 7),
+    ("%i64", "UConvert %m7", (1 << 32) - 7),
+    ("%i8", "UConvert %big", 0x2C),
+    ("%f32", "ConvertSToF %m7", f32(-7)),
+    ("%f32", "ConvertUToF %odd", f32(16777220)),
+    ("%i32", "ConvertFToS %fm", 0xFFFFFFFE),
+    ("%i32", "ConvertFToU %f3", 3),
     ("%f64", "FConvert %f3", struct.unpack("<Q", struct.pack("<d", 3.5))[0]),
-    ("%f32", "FAdd %f3 %fm", f32(1.0)), ("%f32", "FSub %f3 %fm", f32(6.0)), ("%f32", "FMul %f3 %fm", f32(-8.75)),
-    ("%f32", "FDiv %f3 %fz", f32(float("inf"))), ("%f32", "FRem %fm %f1", f32(-0.5)),
-    ("%f32", "FMod %fm %f1", f32(0.5)), ("%f32", "FNegate %f3", f32(-3.5)), ("%i32", "Bitcast %f1", f32(1.0)),
-    ("%i32", "CompositeExtract %v 3", 7), ("%i32", "Select %true %c1 %c2", 1),
+    ("%f32", "FAdd %f3 %fm", f32(1.0)),
+    ("%f32", "FSub %f3 %fm", f32(6.0)),
+    ("%f32", "FMul %f3 %fm", f32(-8.75)),
+    ("%f32", "FDiv %f3 %fz", f32(float("inf"))),
+    ("%f32", "FRem %fm %f1", f32(-0.5)),
+    ("%f32", "FMod %fm %f1", f32(0.5)),
+    ("%f32", "FNegate %f3", f32(-3.5)),
+    ("%i32", "Bitcast %f1", f32(1.0)),
+    ("%i32", "CompositeExtract %v 3", 7),
+    ("%i32", "Select %true %c1 %c2", 1),
 ]
 
 
 @pytest.mark.parametrize(("type_", "operation", "expected"), CASES, ids=[c[1] for c in CASES])
 def test_operations(type_, operation, expected):
-    text = PREAMBLE + TYPES + f"""
+    text = (
+        PREAMBLE
+        + TYPES
+        + f"""
         %m1 = OpConstant %i32 -1
         %m7 = OpConstant %i32 -7
         %big = OpConstant %i32 300
@@ -99,11 +135,16 @@ def test_operations(type_, operation, expected):
         %r = OpSpecConstantOp {type_} {operation}
         %pt = OpTypePointer CrossWorkgroup {type_}
         %x = OpVariable %pt CrossWorkgroup %r"""
+    )
     assert reader.read(assemble(text)).variables[0].initializer.value == expected
 
 
 def test_vectors_and_composites():
-    module = reader.read(assemble(PREAMBLE + TYPES + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + TYPES
+            + """
         %v = OpConstantComposite %v4i32 %c0 %c1 %c2 %c7
         %n = OpConstantNull %v4i32
         %sum = OpSpecConstantOp %v4i32 IAdd %v %v
@@ -111,19 +152,27 @@ def test_vectors_and_composites():
         %mix = OpSpecConstantOp %v4i32 VectorShuffle %v %set 3 6 0 1
         %gv = OpTypePointer CrossWorkgroup %v4i32
         %x = OpVariable %gv CrossWorkgroup %sum
-        %y = OpVariable %gv CrossWorkgroup %mix"""))
+        %y = OpVariable %gv CrossWorkgroup %mix"""
+        )
+    )
     values = [[c.value or 0 for c in v.initializer.value] for v in module.variables]
     assert values == [[0, 2, 4, 14], [7, 7, 0, 1]]
 
 
 def test_addresses_stay_expressions():
-    module = reader.read(assemble(PREAMBLE + TYPES + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + TYPES
+            + """
         %a = OpTypeArray %i32 %c7
         %ga = OpTypePointer CrossWorkgroup %a
         %x = OpVariable %ga CrossWorkgroup
         %at = OpSpecConstantOp %gi32 InBoundsPtrAccessChain %x %c0 %c2
         %pp = OpTypePointer CrossWorkgroup %gi32
-        %y = OpVariable %pp CrossWorkgroup %at"""))
+        %y = OpVariable %pp CrossWorkgroup %at"""
+        )
+    )
     x, y = module.variables
     assert isinstance(y.initializer, ConstantExpr)
     assert y.initializer.op is Op.InBoundsPtrAccessChain

@@ -28,77 +28,83 @@ def check(body: str, more: str = MORE) -> None:
     validate.validate(reader.read(kernel(body, more)))
 
 
-@pytest.mark.parametrize("body", [
-    "%x = OpIAdd %i32 %c1 %c2",
-    "%x = OpUConvert %i32 %c1",  # clang makes such copies
-    "%x = OpAny %bool %v1",  # and such tests of integers
-    "%x = OpAll %bool %c1",
-    "%x = OpExtInst %f32 %std ldexp %f1 %c1",
-    "%x = OpInBoundsPtrAccessChain %gi32 %nps %l3 %c0",
-    "%x = OpAccessChain %gv %nps %c1",
-    "%x = OpBitcast %f32 %c1",
-    "%x = OpBitcast %gf32 %p",
-    "%x = OpIEqual %v4b %v1 %v1\n%y = OpSelect %v4i32 %x %v1 %v1",
-    "%x = OpAtomicIAdd %i32 %p %c2 %c0 %c1",
-    "OpControlBarrier %c2 %c2 %c0",
-    "%x = OpPtrCastToGeneric %gg %p",
-    "%x = OpGroupIAdd %i32 %c2 Reduce %c1",
-    "OpBranch %b\n%dead = OpLabel\n%y = OpIAdd %i32 %c1 %c1\nOpBranch %b\n%b = OpLabel",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%x = OpIAdd %i32 %c1 %c2",
+        "%x = OpUConvert %i32 %c1",  # clang makes such copies
+        "%x = OpAny %bool %v1",  # and such tests of integers
+        "%x = OpAll %bool %c1",
+        "%x = OpExtInst %f32 %std ldexp %f1 %c1",
+        "%x = OpInBoundsPtrAccessChain %gi32 %nps %l3 %c0",
+        "%x = OpAccessChain %gv %nps %c1",
+        "%x = OpBitcast %f32 %c1",
+        "%x = OpBitcast %gf32 %p",
+        "%x = OpIEqual %v4b %v1 %v1\n%y = OpSelect %v4i32 %x %v1 %v1",
+        "%x = OpAtomicIAdd %i32 %p %c2 %c0 %c1",
+        "OpControlBarrier %c2 %c2 %c0",
+        "%x = OpPtrCastToGeneric %gg %p",
+        "%x = OpGroupIAdd %i32 %c2 Reduce %c1",
+        "OpBranch %b\n%dead = OpLabel\n%y = OpIAdd %i32 %c1 %c1\nOpBranch %b\n%b = OpLabel",
+    ],
+)
 def test_accepted(body):
     check(body)
 
 
-@pytest.mark.parametrize(("body", "rule"), [
-    ("%x = OpIAdd %i32 %c1 %l3", "OpIAdd: an operand has type int64, the result int32"),
-    ("%x = OpFAdd %i32 %c1 %c1", "not one of float"),
-    ("%x = OpIAdd %f32 %f1 %f1", "not one of int"),
-    ("%x = OpLogicalAnd %i32 %c1 %c1", "not one of bool"),
-    ("%x = OpShiftLeftLogical %i32 %c1 %v1", "shifted by"),
-    ("%x = OpIEqual %i32 %c1 %c1", "the result has type"),
-    ("%x = OpFOrdLessThan %bool %c1 %c1", "not of float"),
-    ("%x = OpConvertSToF %f32 %f1", "float32 to float32"),
-    ("%x = OpSConvert %i64 %v1", "to int64"),
-    ("%x = OpSelect %i32 %c1 %c1 %c1", "a condition of type int32"),
-    ("%x = OpBitcast %i64 %c1", "int32 to int64"),
-    ("%x = OpLoad %f32 %p", "a load of type float32 through"),
-    ("%x = OpLoad %i32 %c1", "the pointer has type int32"),
-    ("OpStore %p %f1", "a store of type float32 through"),
-    ("OpCopyMemory %p %nps", "OpCopyMemory: from"),
-    ("%x = OpAccessChain %gi32 %nps %c7", "member 7 of"),
-    ("%x = OpAccessChain %gf32 %nps %c0", "the part int32"),
-    ("%x = OpPtrAccessChain %gi32 %p %f1", "element of type float32"),
-    ("%x = OpCompositeExtract %i32 %v1 4", "index 4 into"),
-    ("%x = OpCompositeExtract %f32 %v1 0", "the part has type int32"),
-    ("%x = OpCompositeInsert %v4i32 %f1 %v1 0", "an object of type float32"),
-    ("%x = OpCompositeConstruct %v4i32 %c1 %c1", "of \\[int32, int32\\]"),
-    ("%x = OpVectorShuffle %v4i32 %v1 %v1 0 1 2 8", "component 8 of 8"),
-    ("%x = OpVectorShuffle %v4i32 %v1 %v1 0 1 2", "3 components"),
-    ("%x = OpVectorExtractDynamic %i32 %v1 %f1", "OpVectorExtractDynamic"),
-    ("%x = OpVariable %gi32 Function", "a variable of type"),
-    ("%x = OpFunctionCall %void %k %p", "recursion"),
-    ("%x = OpFunctionCall %void %p %p", "the callee is not a function"),
-    ("OpBranchConditional %c1 %a %a\n%a = OpLabel", "a condition of type int32"),
-    ("OpSwitch %f1 %a 1 %a\n%a = OpLabel", "a selector of type float32"),
-    ("OpSwitch %c1 %a 1 %a 1 %a\n%a = OpLabel", "a literal occurs twice"),
-    ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32 %f1 %entry", "a value of type float32"),
-    ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32", "not the predecessors"),
-    ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32 %c1 %a", "not the predecessors"),
-    ("OpBranch %entry\n%a = OpLabel", "a branch to the entry block"),
-    ("OpReturnValue %c1\n%a = OpLabel", "in a function of type void"),
-    ("%x = OpAtomicIAdd %i32 %p %c2 %c0 %f1", "a value of type float32"),
-    ("%x = OpAtomicIAdd %i32 %p %f1 %c0 %c1", "a scope or semantics of type float32"),
-    ("%x = OpAtomicFAddEXT %i32 %p %c2 %c0 %c1", "OpAtomicFAddEXT: int32 through"),
-    ("%x = OpPtrCastToGeneric %gi32 %p", "to pointer"),
-    ("%x = OpGenericCastToPtr %gi32 %p", "to pointer"),
-    ("%x = OpExtInst %i32 %std sin %c1", "sin: the result has type int32"),
-    ("%x = OpExtInst %f32 %std pow %f1 %c1", "pow: an operand of type int32"),
-    ("%x = OpExtInst %i32 %std s_max %f1 %f1", "s_max"),
-    ("%x = OpExtInst %v4i32 %std vloadn %l3 %p 3", "vloadn: vector"),
-    ("%x = OpExtInst %i32 %std printf %c1", "the format|the pointer has|int32"),
-    ("%x = OpGroupFAdd %i32 %c2 Reduce %c1", "OpGroupFAdd"),
-    ("%x = OpDPdx %f32 %f1", "not an instruction of kernels"),
-])
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("%x = OpIAdd %i32 %c1 %l3", "OpIAdd: an operand has type int64, the result int32"),
+        ("%x = OpFAdd %i32 %c1 %c1", "not one of float"),
+        ("%x = OpIAdd %f32 %f1 %f1", "not one of int"),
+        ("%x = OpLogicalAnd %i32 %c1 %c1", "not one of bool"),
+        ("%x = OpShiftLeftLogical %i32 %c1 %v1", "shifted by"),
+        ("%x = OpIEqual %i32 %c1 %c1", "the result has type"),
+        ("%x = OpFOrdLessThan %bool %c1 %c1", "not of float"),
+        ("%x = OpConvertSToF %f32 %f1", "float32 to float32"),
+        ("%x = OpSConvert %i64 %v1", "to int64"),
+        ("%x = OpSelect %i32 %c1 %c1 %c1", "a condition of type int32"),
+        ("%x = OpBitcast %i64 %c1", "int32 to int64"),
+        ("%x = OpLoad %f32 %p", "a load of type float32 through"),
+        ("%x = OpLoad %i32 %c1", "the pointer has type int32"),
+        ("OpStore %p %f1", "a store of type float32 through"),
+        ("OpCopyMemory %p %nps", "OpCopyMemory: from"),
+        ("%x = OpAccessChain %gi32 %nps %c7", "member 7 of"),
+        ("%x = OpAccessChain %gf32 %nps %c0", "the part int32"),
+        ("%x = OpPtrAccessChain %gi32 %p %f1", "element of type float32"),
+        ("%x = OpCompositeExtract %i32 %v1 4", "index 4 into"),
+        ("%x = OpCompositeExtract %f32 %v1 0", "the part has type int32"),
+        ("%x = OpCompositeInsert %v4i32 %f1 %v1 0", "an object of type float32"),
+        ("%x = OpCompositeConstruct %v4i32 %c1 %c1", "of \\[int32, int32\\]"),
+        ("%x = OpVectorShuffle %v4i32 %v1 %v1 0 1 2 8", "component 8 of 8"),
+        ("%x = OpVectorShuffle %v4i32 %v1 %v1 0 1 2", "3 components"),
+        ("%x = OpVectorExtractDynamic %i32 %v1 %f1", "OpVectorExtractDynamic"),
+        ("%x = OpVariable %gi32 Function", "a variable of type"),
+        ("%x = OpFunctionCall %void %k %p", "recursion"),
+        ("%x = OpFunctionCall %void %p %p", "the callee is not a function"),
+        ("OpBranchConditional %c1 %a %a\n%a = OpLabel", "a condition of type int32"),
+        ("OpSwitch %f1 %a 1 %a\n%a = OpLabel", "a selector of type float32"),
+        ("OpSwitch %c1 %a 1 %a 1 %a\n%a = OpLabel", "a literal occurs twice"),
+        ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32 %f1 %entry", "a value of type float32"),
+        ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32", "not the predecessors"),
+        ("OpBranch %a\n%a = OpLabel\n%x = OpPhi %i32 %c1 %a", "not the predecessors"),
+        ("OpBranch %entry\n%a = OpLabel", "a branch to the entry block"),
+        ("OpReturnValue %c1\n%a = OpLabel", "in a function of type void"),
+        ("%x = OpAtomicIAdd %i32 %p %c2 %c0 %f1", "a value of type float32"),
+        ("%x = OpAtomicIAdd %i32 %p %f1 %c0 %c1", "a scope or semantics of type float32"),
+        ("%x = OpAtomicFAddEXT %i32 %p %c2 %c0 %c1", "OpAtomicFAddEXT: int32 through"),
+        ("%x = OpPtrCastToGeneric %gi32 %p", "to pointer"),
+        ("%x = OpGenericCastToPtr %gi32 %p", "to pointer"),
+        ("%x = OpExtInst %i32 %std sin %c1", "sin: the result has type int32"),
+        ("%x = OpExtInst %f32 %std pow %f1 %c1", "pow: an operand of type int32"),
+        ("%x = OpExtInst %i32 %std s_max %f1 %f1", "s_max"),
+        ("%x = OpExtInst %v4i32 %std vloadn %l3 %p 3", "vloadn: vector"),
+        ("%x = OpExtInst %i32 %std printf %c1", "the format|the pointer has|int32"),
+        ("%x = OpGroupFAdd %i32 %c2 Reduce %c1", "OpGroupFAdd"),
+        ("%x = OpDPdx %f32 %f1", "not an instruction of kernels"),
+    ],
+)
 def test_refused(body, rule):
     with pytest.raises(SpirvError, match=rule) as caught:
         check(body)
@@ -132,25 +138,35 @@ def test_irreducible_control_flow_is_fine():
         %out = OpLabel""")
 
 
-@pytest.mark.parametrize(("text", "rule"), [
-    ("%f = OpFunction %void None %fn_void\nOpFunctionEnd", "no body, and no Import linkage"),
-    ("%sv = OpTypePointer Workgroup %i32\n%x = OpVariable %sv Workgroup %c1", "with an initializer"),
-    ("%sv = OpTypePointer Input %i32\n%x = OpVariable %sv Input", "no BuiltIn"),
-    ("%sv = OpTypePointer Uniform %i32\n%x = OpVariable %sv Uniform", "not one of kernels"),
-    ("%n = OpConstant %i64 281474976710655\n%t = OpTypeArray %i32 %n\n%sv = OpTypePointer CrossWorkgroup %t\n"
-     "%x = OpVariable %sv CrossWorkgroup", "bytes"),
-])
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("%f = OpFunction %void None %fn_void\nOpFunctionEnd", "no body, and no Import linkage"),
+        ("%sv = OpTypePointer Workgroup %i32\n%x = OpVariable %sv Workgroup %c1", "with an initializer"),
+        ("%sv = OpTypePointer Input %i32\n%x = OpVariable %sv Input", "no BuiltIn"),
+        ("%sv = OpTypePointer Uniform %i32\n%x = OpVariable %sv Uniform", "not one of kernels"),
+        (
+            "%n = OpConstant %i64 281474976710655\n%t = OpTypeArray %i32 %n\n"
+            "%sv = OpTypePointer CrossWorkgroup %t\n"
+            "%x = OpVariable %sv CrossWorkgroup",
+            "bytes",
+        ),
+    ],
+)
 def test_module_rules(text, rule):
     with pytest.raises(SpirvError, match=rule):
         validate.validate(reader.read(assemble(PREAMBLE + TYPES + text)))
 
 
-@pytest.mark.parametrize(("type_", "rule"), [
-    ("%fn = OpTypeFunction %void %pi32", "private memory"),
-    ("%fn = OpTypeFunction %void %bool", "argument 0 of type bool"),
-    ("%gen = OpTypePointer Generic %i32\n%fn = OpTypeFunction %void %gen", "points to Generic"),
-    ("%fn = OpTypeFunction %i32 %i32", "the result of a kernel is void"),
-])
+@pytest.mark.parametrize(
+    ("type_", "rule"),
+    [
+        ("%fn = OpTypeFunction %void %pi32", "private memory"),
+        ("%fn = OpTypeFunction %void %bool", "argument 0 of type bool"),
+        ("%gen = OpTypePointer Generic %i32\n%fn = OpTypeFunction %void %gen", "points to Generic"),
+        ("%fn = OpTypeFunction %i32 %i32", "the result of a kernel is void"),
+    ],
+)
 def test_entry_points(type_, rule):
     result, parameter = type_.split("%fn = OpTypeFunction ")[1].split()
     text = f"""{PREAMBLE} OpEntryPoint Kernel %k "k"
@@ -174,7 +190,12 @@ def test_capabilities_and_extensions_of_the_device():
 
 
 def test_functions_that_nothing_calls():
-    module = reader.read(assemble(PREAMBLE + 'OpEntryPoint Kernel %k "k"\n' + TYPES + """
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + 'OpEntryPoint Kernel %k "k"\n'
+            + TYPES
+            + """
         %k = OpFunction %void None %fn_void
         %l = OpLabel
         OpReturn
@@ -183,7 +204,9 @@ def test_functions_that_nothing_calls():
         %m = OpLabel
         %x = OpFAdd %i32 %c1 %c1
         OpReturn
-        OpFunctionEnd"""))
+        OpFunctionEnd"""
+        )
+    )
     validate.validate(module)
     with pytest.raises(SpirvError, match="OpFAdd"):
         validate.validate(module, everything=True)
