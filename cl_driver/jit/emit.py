@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import functools
 
-import llvmlite.binding as llvm
+try:
+    import llvmlite.binding as llvm
+except ModuleNotFoundError:
+    import site  # a compiler process starts without site-packages but those of cl_driver.conf
+
+    site.main()
+    import llvmlite.binding as llvm
 
 from cl_driver.jit.elf import undefined_symbols
 from cl_driver.jit.errors import CompileError

@@ -8,7 +8,7 @@ relative include folders refer}.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from contextlib import suppress
 
 from cl_driver.jit import source as frontend
@@ -49,6 +49,29 @@ def _prepare(job: dict, il: bytes):
     return _prepared[key]
 
 
+class _Background:
+    """A call on a thread of its own (concurrent.futures takes longer to import than all of this file)."""
+
+    def __init__(self, function, *arguments):
+        self._outcome: list = []
+        self._thread = threading.Thread(target=self._call, args=(function, arguments))
+        self._thread.start()
+
+    def _call(self, function, arguments) -> None:
+        try:
+            self._outcome = [function(*arguments), None]
+        except BaseException as error:
+            self._outcome = [None, error]
+
+    def result(self):
+        """Waits; raises what the call raised."""
+        self._thread.join()
+        value, error = self._outcome
+        if error is not None:
+            raise error
+        return value
+
+
 def compile_source(job: dict, source: bytes, headers: dict) -> list:
     """[SPIR-V or None, log, dependencies]."""
     result = frontend.compile_source(source, headers, _context(job))
@@ -83,9 +106,10 @@ def prepare(job: dict, il: bytes, finish: int) -> dict:
 def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
     """compile_source() and prepare() in one go: what prepare() answers, and "dependencies"; {"log",
     "dependencies"} alone where the source does not compile."""
-    with ThreadPoolExecutor(1) as threads:
-        compiling = threads.submit(compile_source, job, source, headers)
+    compiling = _Background(compile_source, job, source, headers)
+    try:
         warm_up()  # while clang runs
+    finally:
         spirv, log, dependencies = compiling.result()
     answer = {"log": "", "dependencies": dependencies}
     if spirv is not None:

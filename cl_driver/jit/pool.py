@@ -37,8 +37,9 @@ def command(module: str, *arguments: str) -> list[str]:
         f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
         f"from {module} import main; main(sys.argv[1:])"
     )
-    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's.
-    return [python, "-I", "-c", start, *arguments]
+    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's. -S: what
+    # other packages put into .pth files takes as long as everything else; emit.py asks for it if it must.
+    return [python, "-I", "-S", "-c", start, *arguments]
 
 
 class Process:

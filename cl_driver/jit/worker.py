@@ -14,7 +14,6 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 
 from cl_driver.jit import jobs, protocol
 from cl_driver.jit.errors import CompileError
@@ -43,6 +42,8 @@ def _answer(request: list) -> list:
     except CompileError as error:
         return [protocol.FAILED, str(error)]
     except Exception as error:
+        import traceback
+
         text = f"internal error of the compiler, please report it: {type(error).__name__}: {error}"
         return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
 
