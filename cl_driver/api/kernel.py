@@ -70,7 +70,8 @@ def get_kernel_arg_info(program: Program, index: int, arg_index: int, param_name
     require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
     if not arg.known and program.origin == SOURCE:
         _ask_for_arguments(program)
-    # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel."
+    # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." Programs from
+    # source have it without -cl-kernel-arg-info, too: tools ask for it, and it costs nothing.
     if not arg.known:
         raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
     return (answer(ARG_INFO, param_name, arg),)
