@@ -20,9 +20,20 @@ _LEVELS = {
 # Without these there is no OpenCL on either architecture (the base of its ABI).
 _BASE = {"x86_64": frozenset(_LEVELS["x86-64"].split()), "aarch64": frozenset(("neon", "fp-armv8"))}
 
-# A feature that is taken away takes with it what cannot be without it.
-_NEEDS = {"avx512f": ("avx512", "evex512"), "avx": ("avx", "fma", "f16c", "xop", "vaes", "vpclmulqdq"),
-          "avx2": ("avx2", "avx512", "vaes", "vpclmulqdq")}  # fmt: skip
+# What LLVM takes to be there with a feature, so what goes when one of these is taken away (prefixes).
+_ON_TOP = {
+    "sse3": ("ssse3",),
+    "ssse3": ("sse4.1",),
+    "sse4.1": ("sse4.2",),
+    "sse4.2": ("avx",),
+    "avx": ("avx", "fma", "f16c", "xop", "vaes", "vpclmulqdq"),
+    "avx2": ("avx512",),
+    "fma": ("avx512",),
+    "f16c": ("avx512",),
+    "avx512f": ("avx512",),
+    "avx512bw": ("avx512vbmi", "avx512bitalg", "avx512fp16"),
+    "neon": ("fullfp16", "dotprod", "sve"),
+}
 
 
 class Target:
@@ -88,8 +99,12 @@ def _vector_bits(architecture: str, features: set[str]) -> int:
 
 
 def _without(features: set[str], name: str) -> set[str]:
-    gone = _NEEDS.get(name, ())
-    return {f for f in features if f != name and not any(f.startswith(prefix) for prefix in gone)}
+    """The features that are left without one of them."""
+    left = features - {name}
+    for prefix in _ON_TOP.get(name, ()):
+        for other in [feature for feature in left if feature.startswith(prefix)]:
+            left = _without(left, other)
+    return left
 
 
 def _level(name: str) -> set[str]:

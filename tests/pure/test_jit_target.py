@@ -37,6 +37,8 @@ def test_the_cpu_as_it_is():
     ("-avx", 128, {"sse4.2"}, {"avx", "avx2", "avx512f", "fma", "f16c"}),
     ("x86-64-v2,+fma", 128, {"fma"}, {"avx"}),
     ("-sse2", 512, {"sse2"}, set()),
+    ("-fma", 256, {"avx2"}, {"fma", "avx512f", "avx512bw"}),
+    ("-ssse3", 128, {"sse3"}, {"sse4.1", "sse4.2", "avx", "avx512f", "fma"}),
 ])  # fmt: skip
 def test_settings(setting, bits, has, has_not):
     target = make_target(SKYLAKE, setting)

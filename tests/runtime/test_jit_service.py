@@ -193,6 +193,30 @@ print(*[name for name in ("llvmlite", "numpy", "socket", "threading", "subproces
     assert warm.returncode == 0 and warm.stdout.split() == []
 
 
+def test_a_cached_program_builds_in_under_10_ms_in_a_new_process(tmp_path):
+    """Import of the service included; the best of ten, since other tests may be running."""
+    script = f"""
+import os, sys, time
+sys.path.insert(0, {str(ROOT)!r})
+start = time.perf_counter()
+from cl_driver.jit import client
+executable, log = client.build_source({SOURCE!r}, "")
+print(time.perf_counter() - start)
+"""
+    environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-I", "-S", "-c", script]
+    times = [float(subprocess.check_output(command, env=environment, timeout=120)) for _ in range(11)]
+    assert min(times[1:]) < 0.010, times
+
+
+@pytest.mark.parametrize("setting", ["x86-64", "x86-64-v2", "x86-64-v3", "native"])
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="x86-64 levels")
+def test_every_level_of_cpu_runs(make_service, setting):
+    executable, log = make_service(CPU=setting).build_source(SOURCE, "", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+
+
 @pytest.mark.parametrize("change", ["source", "options", "CPU", "WIDTH"])
 def test_what_changes_the_result_changes_the_key(make_service, change):
     make_service().build_source(SOURCE, "", {})
