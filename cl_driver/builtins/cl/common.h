@@ -18,6 +18,10 @@
 /* A branch that all lanes of a vector hardly ever take. */
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
+/* Helpers are always inlined, so that a function is one straight line; slow paths never are. */
+#define HELPER static inline __attribute__((always_inline))
+#define SLOW_PATH static __attribute__((noinline))
+
 #define INF_F32 as_float(0x7f800000)
 #define NAN_F32 as_float(0x7fc00000)
 #define INF_F64 as_double(0x7ff0000000000000L)
@@ -29,29 +33,29 @@
 #define ROUND_F64 0x1.8p52
 
 /* 2^k for normal results: -126 <= k <= 127 (-1022 to 1023) */
-static inline float pow2_f32(int k) {
+HELPER float pow2_f32(int k) {
     return as_float((k + 127) << 23);
 }
-static inline double pow2_f64(int k) {
+HELPER double pow2_f64(int k) {
     return as_double((ulong)(uint)(k + 1023) << 52);
 }
 
 /* p * 2^k with one rounding, for p near 1 and |k| <= 252 (2040): the first product is exact. */
-static inline float scale_f32(float p, int k) {
+HELPER float scale_f32(float p, int k) {
     int half_k = k >> 1;
     return p * pow2_f32(half_k) * pow2_f32(k - half_k);
 }
 
-static inline double scale_f64(double p, int k) {
+HELPER double scale_f64(double p, int k) {
     int half_k = k >> 1;
     return p * pow2_f64(half_k) * pow2_f64(k - half_k);
 }
 
 /* x with its sign bit flipped where that of `bits` is set. */
-static inline float flip_f32(float x, uint bits) {
+HELPER float flip_f32(float x, uint bits) {
     return as_float(as_uint(x) ^ (bits & 0x80000000u));
 }
-static inline double flip_f64(double x, ulong bits) {
+HELPER double flip_f64(double x, ulong bits) {
     return as_double(as_ulong(x) ^ (bits & 0x8000000000000000UL));
 }
 

@@ -4,14 +4,14 @@
 
 #define OVERLOAD __attribute__((overloadable))
 
-static __attribute__((noinline)) double directed_magnitude(ulong magnitude, bool away) {
+SLOW_PATH double directed_magnitude(ulong magnitude, bool away) {
     int zeros = magnitude ? (int)clz(magnitude) : 64;
     ulong mask = zeros < 11 ? ~(ulong)0 << (11 - zeros) : ~(ulong)0;
     double cut = (double)(magnitude & mask);
     return as_double(as_ulong(cut) + (away && (magnitude & ~mask) ? 1 : 0));
 }
 
-static inline double directed_long(long x, bool up, bool down) {
+HELPER double directed_long(long x, bool up, bool down) {
     double magnitude = directed_magnitude(x < 0 ? 0 - (ulong)x : (ulong)x, x < 0 ? down : up);
     return x < 0 ? -magnitude : magnitude;
 }

@@ -2,7 +2,7 @@
  * erfc(x) = exp(-x^2) p((x - 4) / (x + 4)) / (1 + 2 x) with x^2 as a pair. */
 
 /* erfc(ax) for ax >= 1/2 */
-static inline double erfc_tail_f64(double ax) {
+HELPER double erfc_tail_f64(double ax) {
     double c = ax > 27.5 ? 27.5 : ax;
     double p = poly_erfcx_f64((c - 4.0) / (c + 4.0)) / FMA(2.0, c, 1.0);
     double low, high = exact_product(c, c, &low);
@@ -13,7 +13,7 @@ static inline double erfc_tail_f64(double ax) {
     return scale_f64(e * p, k);
 }
 
-static inline double erf_small_f64(double ax) {
+HELPER double erf_small_f64(double ax) {
     return FMA(ax, poly_erf_f64(ax * ax), ax);
 }
 

@@ -4,7 +4,7 @@
 #define LN2_LO_F64 -0x1.8432a1b0e2634p-43
 
 /* r = x - k ln2 */
-static inline double reduce_exp_f64(double x, __private int *k) {
+HELPER double reduce_exp_f64(double x, __private int *k) {
     double t = FMA(x, 0x1.71547652b82fep0, ROUND_F64);
     double kf = t - ROUND_F64;
     *k = (int)as_long(t);

@@ -13,7 +13,7 @@ float __cld_fma_f32(float a, float b, float c) {
 }
 
 /* high:low shifted right by n >= 0, the bits lost noted in the last one. */
-static inline void shift_right_sticky(__private ulong *high, __private ulong *low, int n) {
+HELPER void shift_right_sticky(__private ulong *high, __private ulong *low, int n) {
     ulong h = *high, l = *low;
     bool far = n >= 64;
     ulong lost = far ? l : 0;
@@ -28,7 +28,7 @@ static inline void shift_right_sticky(__private ulong *high, __private ulong *lo
 }
 
 /* mantissa 2^exponent with the mantissa's top bit at 52; zero stays zero with a low exponent. */
-static inline ulong unpack_f64(double x, __private int *exponent) {
+HELPER ulong unpack_f64(double x, __private int *exponent) {
     ulong bits = as_ulong(x) & 0x7fffffffffffffffUL;
     int e = (int)(bits >> 52);
     ulong fraction = bits & 0xfffffffffffffUL;

@@ -3,7 +3,7 @@
  * p(t). */
 
 /* The factors x - 1, ..., x - (k - 1) for k > 1; x, ..., x - k for k < 1. The callers limit |k|. */
-static inline double gamma_product(double t, int k) {
+HELPER double gamma_product(double t, int k) {
     double product = 1.0;
     int end = k > 0 ? k : 1;
     for (int j = k > 0 ? 1 : k; j < end; j++)
@@ -28,7 +28,7 @@ float __cld_tgamma_f32(float x) {
 }
 
 /* log|gamma(x)| for x >= 8: Stirling's series. */
-static inline double stirling_mid(double x) {
+HELPER double stirling_mid(double x) {
     double y = 1.0 / x, z = y * y;
     double series =
         FMA(z, FMA(z, FMA(z, -0x1.38138138138138p-11, 0x1.a01a01a01a01ap-11), -0x1.6c16c16c16c17p-9),

@@ -2,7 +2,7 @@
  * of doubles; Stirling's series in pairs from 16 on; reflection for large negative x. */
 
 /* See gamma_product. */
-static inline double gamma_product_pair(double t, int k, __private double *low) {
+HELPER double gamma_product_pair(double t, int k, __private double *low) {
     double product = 1.0, rest = 0.0;
     int end = k > 0 ? k : 1;
     for (int j = k > 0 ? 1 : k; j < end; j++) {
@@ -15,7 +15,7 @@ static inline double gamma_product_pair(double t, int k, __private double *low) 
 }
 
 /* 1/12 x^-1 - 1/360 x^-3 + ..., x >= 8 */
-static inline double stirling_series_f64(double x) {
+HELPER double stirling_series_f64(double x) {
     double y = 1.0 / x, z = y * y;
     double p = -0x1.e4286cb0f5398p-6;      /* -3617 / 122400 */
     p = FMA(p, z, 0x1.a41a41a41a41ap-8);   /* 1 / 156 */
@@ -29,7 +29,7 @@ static inline double stirling_series_f64(double x) {
 }
 
 /* log2(gamma(x)) for x >= 16: (x - 1/2) log2(x) - x log2(e) + log2(2 pi) / 2 + series log2(e) */
-static inline double stirling_pair(double x, __private double *low) {
+HELPER double stirling_pair(double x, __private double *low) {
     double l_low, l = log2_pair(x, &l_low);
     double p_low, p = pair_product(l, l_low, x - 0.5, 0.0, &p_low);
     double e_low, e = pair_product(x, 0.0, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56, &e_low);

@@ -1,7 +1,7 @@
 /* sinh, cosh, tanh (single precision arithmetic) and asinh, acosh, atanh (by way of double). */
 
 /* exp(ax) / 2 for ax >= 0: the exponent is one less, so that results below overflow stay finite. */
-static inline float half_exp_f32(float ax) {
+HELPER float half_exp_f32(float ax) {
     float c = ax > 91.0f ? 91.0f : ax;
     float t = FMA(c, 0x1.715476p0f, ROUND_F32);
     int k = as_int(t) - as_int(ROUND_F32);

@@ -2,7 +2,7 @@
 
 /* exp(ax) / 2 for ax >= 0 as high + low with about 60 good bits: the exponent is one less, so that results
  * below overflow stay finite. */
-static inline double half_exp_f64(double ax, __private double *low) {
+HELPER double half_exp_f64(double ax, __private double *low) {
     double c = ax > 720.0 ? 720.0 : ax;
     double t = FMA(c, 0x1.71547652b82fep0, ROUND_F64);
     double kf = t - ROUND_F64;

@@ -8,7 +8,7 @@
                                         */
 
 /* asin(t) = t + *tail with t = |x| up to 1/2, else sqrt((1 - |x|) / 2); NaN where |x| > 1. */
-static inline float asin_core_f32(float ax, __private float *tail) {
+HELPER float asin_core_f32(float ax, __private float *tail) {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
     *tail = t * z * poly_asin_f32(z);
@@ -16,7 +16,7 @@ static inline float asin_core_f32(float ax, __private float *tail) {
 }
 
 /* The same over pi: asin(t) / pi = t ONE_OVER_PI + *tail. */
-static inline float asinpi_core_f32(float ax, __private float *tail) {
+HELPER float asinpi_core_f32(float ax, __private float *tail) {
     float z = ax > 0.5f ? FMA(ax, -0.5f, 0.5f) : ax * ax;
     float t = ax > 0.5f ? SQRT(z) : ax;
     *tail = t * poly_asinpi_f32(z);
@@ -55,12 +55,12 @@ float __cld_acospi_f32(float x) {
 }
 
 /* atan(t) for 0 <= t <= 1 */
-static inline float atan_core_f32(float t) {
+HELPER float atan_core_f32(float t) {
     float z = t * t;
     return FMA(t * z, poly_atan_f32(z), t);
 }
 
-static inline float atanpi_core_f32(float t) {
+HELPER float atanpi_core_f32(float t) {
     return FMA(t, ONE_OVER_PI_F32, t * poly_atanpi_f32(t * t));
 }
 
@@ -77,7 +77,7 @@ float __cld_atanpi_f32(float x) {
 }
 
 /* The smaller of |y| and |x| over the larger: 0/0 counts as 0, infinity/infinity as 1, a NaN stays. */
-static inline float ratio_f32(float ay, float ax, __private bool *swap) {
+HELPER float ratio_f32(float ay, float ax, __private bool *swap) {
     *swap = ay > ax;
     float above = *swap ? ax : ay;
     float below = *swap ? ay : ax;

@@ -2,14 +2,14 @@
 
 #define ONE_OVER_PI_F64 0x1.45f306dc9c883p-2 /* its low part is in poly_asinpi, poly_atanpi */
 
-static inline double asin_core_f64(double ax, __private double *tail) {
+HELPER double asin_core_f64(double ax, __private double *tail) {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
     double t = ax > 0.5 ? SQRT(z) : ax;
     *tail = t * z * poly_asin_f64(z);
     return t;
 }
 
-static inline double asinpi_core_f64(double ax, __private double *tail) {
+HELPER double asinpi_core_f64(double ax, __private double *tail) {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
     double t = ax > 0.5 ? SQRT(z) : ax;
     *tail = t * poly_asinpi_f64(z);
@@ -46,12 +46,12 @@ double __cld_acospi_f64(double x) {
     return ax > 0.5 ? outer : 0.5 - COPYSIGN(core, x);
 }
 
-static inline double atan_core_f64(double t) {
+HELPER double atan_core_f64(double t) {
     double z = t * t;
     return FMA(t * z, poly_atan_f64(z), t);
 }
 
-static inline double atanpi_core_f64(double t) {
+HELPER double atanpi_core_f64(double t) {
     return FMA(t, ONE_OVER_PI_F64, t * poly_atanpi_f64(t * t));
 }
 
@@ -67,7 +67,7 @@ double __cld_atanpi_f64(double x) {
     return COPYSIGN(ax > 1.0 ? 0.5 - core : core, x);
 }
 
-static inline double ratio_f64(double ay, double ax, __private bool *swap) {
+HELPER double ratio_f64(double ay, double ax, __private bool *swap) {
     *swap = ay > ax;
     double above = *swap ? ax : ay;
     double below = *swap ? ay : ax;

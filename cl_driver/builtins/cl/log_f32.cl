@@ -5,7 +5,7 @@
 #define SQRT_HALF_BITS_F32 0x3f3504f3
 
 /* Splits a positive finite x; denormals are scaled up first. */
-static inline float split_f32(float x, __private float *k) {
+HELPER float split_f32(float x, __private float *k) {
     bool tiny = x < 0x1p-126f;
     int bits = as_int(tiny ? x * 0x1p24f : x);
     int e = (bits - SQRT_HALF_BITS_F32) >> 23;
@@ -14,14 +14,14 @@ static inline float split_f32(float x, __private float *k) {
 }
 
 /* The results that no polynomial gives: x < 0, 0, infinity, NaN. */
-static inline float log_special_f32(float x, float result) {
+HELPER float log_special_f32(float x, float result) {
     result = x == INF_F32 ? INF_F32 : result;
     result = x == 0.0f ? -INF_F32 : result;
     return x >= 0.0f ? result : NAN_F32;
 }
 
 /* k ln2 + log(1 + f) */
-static inline float log_sum_f32(float k, float f) {
+HELPER float log_sum_f32(float k, float f) {
     float s = f * f;
     float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, k * LN2_LO_F32));
     return FMA(k, LN2_HI_F32, f + t);

@@ -2,20 +2,20 @@
  * log(1 + f) = 2 s + s z p(z) = f - s (f - z p(z)), so that the rounded quotient only enters a small
  * correction. */
 
-static inline double log_special_f64(double x, double result) {
+HELPER double log_special_f64(double x, double result) {
     result = x == INF_F64 ? INF_F64 : result;
     result = x == 0.0 ? -INF_F64 : result;
     return x >= 0.0 ? result : NAN_F64;
 }
 
 /* f - log(1 + f) */
-static inline double log_correction(double f) {
+HELPER double log_correction(double f) {
     double s = f / (2.0 + f), z = s * s;
     return s * FMA(-z, poly_log_f64(z), f);
 }
 
 /* k ln2 + log(1 + f + f_low) with |f_low| a few last places of f */
-static inline double log_sum_f64(double k, double f, double f_low) {
+HELPER double log_sum_f64(double k, double f, double f_low) {
     double tail = FMA(k, LN2_LO_F64, f_low) - log_correction(f);
     return FMA(k, LN2_HI_F64, f + tail);
 }
@@ -27,7 +27,7 @@ double __cld_log_f64(double x) {
 }
 
 /* f - correction, times 1/log(base) in two parts, added to k log_base(2). */
-static inline double log_in_base(double f, double scale, double scale_low, double k_high, double k_low) {
+HELPER double log_in_base(double f, double scale, double scale_low, double k_high, double k_low) {
     double rest, high = exact_product(f, scale, &rest);
     double low = FMA(f, scale_low, rest) - scale * log_correction(f);
     double sum_low, sum = fast_sum(k_high, high, &sum_low); /* exact for k = 0, too */
@@ -48,7 +48,7 @@ double __cld_log10_f64(double x) {
 }
 
 /* log(1 + x + low), x > -1; see __cld_log1p_f32. */
-static inline double log1p_pair(double x, double low) {
+HELPER double log1p_pair(double x, double low) {
     double k;
     double m = split_f64(1.0 + x, &k);
     double scale = pow2_f64(-(int)k);

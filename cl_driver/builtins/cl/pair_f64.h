@@ -2,32 +2,32 @@
  * sums and fma's exact products. */
 
 /* a + b exactly, for |a| >= |b| or a a multiple of the last place of b. */
-static inline double fast_sum(double a, double b, __private double *low) {
+HELPER double fast_sum(double a, double b, __private double *low) {
     double high = a + b;
     *low = b - (high - a);
     return high;
 }
 
-static inline double exact_sum(double a, double b, __private double *low) {
+HELPER double exact_sum(double a, double b, __private double *low) {
     double high = a + b, part = high - a;
     *low = (a - (high - part)) + (b - part);
     return high;
 }
 
-static inline double exact_product(double a, double b, __private double *low) {
+HELPER double exact_product(double a, double b, __private double *low) {
     double high = a * b;
     *low = FMA(a, b, -high);
     return high;
 }
 
 /* (a + a_low) (b + b_low), relative error about 2^-104 */
-static inline double pair_product(double a, double a_low, double b, double b_low, __private double *low) {
+HELPER double pair_product(double a, double a_low, double b, double b_low, __private double *low) {
     double rest, high = exact_product(a, b, &rest);
     return fast_sum(high, rest + FMA(a, b_low, a_low * b), low);
 }
 
 /* x = 2^k m, m in [sqrt(1/2), sqrt(2)), for positive finite x; denormals are scaled up first. */
-static inline double split_f64(double x, __private double *k) {
+HELPER double split_f64(double x, __private double *k) {
     bool tiny = x < 0x1p-1022;
     ulong bits = as_ulong(tiny ? x * 0x1p54 : x);
     int e = ((int)(bits >> 32) - SQRT_HALF_HIGH_F64) >> 20;
@@ -37,7 +37,7 @@ static inline double split_f64(double x, __private double *k) {
 
 /* log2(x) for positive finite x, relative error below 2^-65: s = (m - 1) / (m + 1) as a pair and
  * log2(m) = s (c0 + z (c1 + z p(z))), z = s^2, the first two terms in pairs. */
-static inline double log2_pair(double x, __private double *low) {
+HELPER double log2_pair(double x, __private double *low) {
     double k, m = split_f64(x, &k);
     double f = m - 1.0;
     double below_low, below = fast_sum(m > 1.0 ? m : 1.0, m > 1.0 ? 1.0 : m, &below_low);
@@ -57,7 +57,7 @@ static inline double log2_pair(double x, __private double *low) {
 }
 
 /* 2^(high + low) for |high| <= 2000: low results are rounded once. */
-static inline double exp2_pair(double high, double low) {
+HELPER double exp2_pair(double high, double low) {
     double t = high + ROUND_F64;
     int k = (int)as_long(t);
     double r = (high - (t - ROUND_F64)) + low;

@@ -3,7 +3,7 @@
 
 /* |x|^y, also for zeros and infinities: log2 is then -infinity or infinity, and clamping gives 0 or infinity.
  * NaN for NaN arguments, 0 * infinity and 1^infinity: the callers know what those are. */
-static inline float power_f32(float ax, double y, bool reciprocal) {
+HELPER float power_f32(float ax, double y, bool reciprocal) {
     double l = log2_mid((double)ax);
     l = ax == 0.0f ? -INF_F64 : l;
     l = ax < INF_F32 ? l : (double)ax;
@@ -16,12 +16,12 @@ static inline float power_f32(float ax, double y, bool reciprocal) {
 float __cld_pow_f32(float x, float y) {
     float ax = ABS(x), ay = ABS(y);
     bool integer = TRUNC(y) == y;
-    bool odd = integer && ay < 0x1p24f && TRUNC(0.5f * y) != 0.5f * y;
+    bool odd = integer & (ay < 0x1p24f) & (TRUNC(0.5f * y) != 0.5f * y);
     float result = power_f32(ax, (double)y, false);
-    result = x < 0.0f && !integer && ax < INF_F32 ? NAN_F32 : result;
+    result = ((x < 0.0f) & !integer & (ax < INF_F32)) ? NAN_F32 : result;
     result = flip_f32(result, odd ? as_uint(x) : 0);
-    result = ax == 1.0f && ay == INF_F32 ? 1.0f : result;
-    return x == 1.0f || y == 0.0f ? 1.0f : result;
+    result = ((ax == 1.0f) & (ay == INF_F32)) ? 1.0f : result;
+    return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : result;
 }
 
 float __cld_powr_f32(float x, float y) {

@@ -2,7 +2,7 @@
  * product in pairs of doubles. */
 
 /* |x|^(y + y_low); zeros, infinities and NaN as in power_f32. */
-static inline double power_f64(double ax, double y, double y_low) {
+HELPER double power_f64(double ax, double y, double y_low) {
     double l_low, l = log2_pair(ax, &l_low);
     bool ordinary = ax > 0.0 && ax < INF_F64;
     l = ax == 0.0 ? -INF_F64 : l;
@@ -18,12 +18,12 @@ static inline double power_f64(double ax, double y, double y_low) {
 double __cld_pow_f64(double x, double y) {
     double ax = ABS(x), ay = ABS(y);
     bool integer = TRUNC(y) == y;
-    bool odd = integer && ay < 0x1p53 && TRUNC(0.5 * y) != 0.5 * y;
+    bool odd = integer & (ay < 0x1p53) & (TRUNC(0.5 * y) != 0.5 * y);
     double result = power_f64(ax, y, 0.0);
-    result = x < 0.0 && !integer && ax < INF_F64 ? NAN_F64 : result;
+    result = ((x < 0.0) & !integer & (ax < INF_F64)) ? NAN_F64 : result;
     result = flip_f64(result, odd ? as_ulong(x) : 0);
-    result = ax == 1.0 && ay == INF_F64 ? 1.0 : result;
-    return x == 1.0 || y == 0.0 ? 1.0 : result;
+    result = ((ax == 1.0) & (ay == INF_F64)) ? 1.0 : result;
+    return ((x == 1.0) | (y == 0.0)) ? 1.0 : result;
 }
 
 double __cld_powr_f64(double x, double y) {

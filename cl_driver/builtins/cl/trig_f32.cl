@@ -14,7 +14,7 @@ __constant uint two_over_pi_f32[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc27
 
 /* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it
  * weighs between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
-static float reduce_huge_f32(float x, __private float *low, __private int *quadrant) {
+SLOW_PATH float reduce_huge_f32(float x, __private float *low, __private int *quadrant) {
     uint bits = as_uint(x);
     uint mantissa = (bits & 0x7fffffu) | 0x800000u;
     uint e = (bits >> 23) - 150u +
@@ -38,7 +38,7 @@ static float reduce_huge_f32(float x, __private float *low, __private int *quadr
 
 /* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant
  * count. */
-static inline float reduce_f32(float ax, __private float *low, __private int *quadrant) {
+HELPER float reduce_f32(float ax, __private float *low, __private int *quadrant) {
     float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
     float k = t - ROUND_F32;
     float r1 = FMA(k, -PI_2_1_F32, ax);
@@ -51,13 +51,13 @@ static inline float reduce_f32(float ax, __private float *low, __private int *qu
     return r;
 }
 
-static inline float sin_part_f32(float r, float low) {
+HELPER float sin_part_f32(float r, float low) {
     float z = r * r;
     return r + FMA(z * r, poly_sin_f32(z), low);
 }
 
 /* 1 - z/2 with the rounding error of z/2's subtraction added back. */
-static inline float cos_part_f32(float r, float low) {
+HELPER float cos_part_f32(float r, float low) {
     float z = r * r;
     float half_z = 0.5f * z;
     float u = 1.0f - half_z;
@@ -91,7 +91,7 @@ float __cld_sincos_f32(float x, __private float *cosval) {
 }
 
 /* -1 / (high + low), corrected once by the residual. */
-static inline float negative_reciprocal_f32(float high, float low) {
+HELPER float negative_reciprocal_f32(float high, float low) {
     float y = -1.0f / high;
     return FMA(y, FMA(y, high, 1.0f) + y * low, y);
 }
@@ -108,18 +108,18 @@ float __cld_tan_f32(float x) {
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline float reduce_pi_f32(float ax, __private int *quadrant) {
+HELPER float reduce_pi_f32(float ax, __private int *quadrant) {
     float c = FMA(FLOOR(0.5f * ax), -2.0f, ax);
     float t = FMA(c, 2.0f, ROUND_F32);
     *quadrant = as_int(t);
     return FMA(t - ROUND_F32, -0.5f, c);
 }
 
-static inline float sinpi_part_f32(float r) {
+HELPER float sinpi_part_f32(float r) {
     return FMA(r, 0x1.921fb6p1f, r * poly_sinpi_f32(r * r));
 }
 
-static inline float cospi_part_f32(float r) {
+HELPER float cospi_part_f32(float r) {
     float z = r * r;
     return FMA(z, poly_cospi_f32(z), 1.0f);
 }
@@ -130,7 +130,7 @@ float __cld_sinpi_f32(float x) {
     float r = reduce_pi_f32(ABS(x), &k);
     float result = k & 1 ? cospi_part_f32(r) : sinpi_part_f32(r);
     result = flip_f32(result, (uint)k << 30);
-    return flip_f32(r == 0.0f && !(k & 1) ? 0.0f : result, as_uint(x));
+    return flip_f32(((r == 0.0f) & !(k & 1)) ? 0.0f : result, as_uint(x));
 }
 
 float __cld_cospi_f32(float x) {

@@ -13,7 +13,7 @@ __constant ulong two_over_pi_f64[19] = {
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
 
 /* 64 bits of 2/pi from bit `start` on, which may be negative (zeros). */
-static inline ulong two_over_pi_bits(int start) {
+HELPER ulong two_over_pi_bits(int start) {
     int i = start >> 6;
     uint shift = (uint)start & 63u;
     ulong a = i < 0 ? 0 : two_over_pi_f64[i < 0 ? 0 : i], b = two_over_pi_f64[i + 1];
@@ -22,7 +22,7 @@ static inline ulong two_over_pi_bits(int start) {
 
 /* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of
  * the product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. */
-static double reduce_huge_f64(double x, __private double *low, __private int *quadrant) {
+SLOW_PATH double reduce_huge_f64(double x, __private double *low, __private int *quadrant) {
     ulong bits = as_ulong(x);
     ulong mantissa = (bits & 0xfffffffffffffUL) | 0x10000000000000UL;
     int e = (int)(bits >> 52) - 1075; /* x = mantissa 2^e */
@@ -54,7 +54,7 @@ static double reduce_huge_f64(double x, __private double *low, __private int *qu
     return negative ? -r : r;
 }
 
-static inline double reduce_f64(double ax, __private double *low, __private int *quadrant) {
+HELPER double reduce_f64(double ax, __private double *low, __private int *quadrant) {
     double t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
     double k = t - ROUND_F64;
     double r1 = FMA(k, -PI_2_1_F64, ax);
@@ -68,24 +68,24 @@ static inline double reduce_f64(double ax, __private double *low, __private int 
 }
 
 /* sin(r + low) = r + the result */
-static inline double sin_tail_f64(double r, double low) {
+HELPER double sin_tail_f64(double r, double low) {
     double z = r * r;
     return FMA(z * r, poly_sin_f64(z), FMA(-0.5 * z, low, low));
 }
 
 /* cos(r + low) = *head + the result */
-static inline double cos_tail_f64(double r, double low, __private double *head) {
+HELPER double cos_tail_f64(double r, double low, __private double *head) {
     double z = r * r, half_z = 0.5 * z;
     double u = 1.0 - half_z;
     *head = u;
     return ((1.0 - u) - half_z) + FMA(z * z, poly_cos_f64(z), -r * low);
 }
 
-static inline double sin_part_f64(double r, double low) {
+HELPER double sin_part_f64(double r, double low) {
     return r + sin_tail_f64(r, low);
 }
 
-static inline double cos_part_f64(double r, double low) {
+HELPER double cos_part_f64(double r, double low) {
     double head, tail = cos_tail_f64(r, low, &head);
     return head + tail;
 }
@@ -117,7 +117,7 @@ double __cld_sincos_f64(double x, __private double *cosval) {
 
 /* (s + s_low) / (c + c_low), or -(c + c_low) / (s + s_low) for odd quadrants; one division, one correction.
  */
-static inline double tan_quotient(double s, double s_low, double c, double c_low, bool odd) {
+HELPER double tan_quotient(double s, double s_low, double c, double c_low, bool odd) {
     double above = odd ? -c : s, above_low = odd ? -c_low : s_low;
     double below = odd ? s : c, below_low = odd ? s_low : c_low;
     double inverse = 1.0 / below;
@@ -137,18 +137,18 @@ double __cld_tan_f64(double x) {
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-static inline double reduce_pi_f64(double ax, __private int *quadrant) {
+HELPER double reduce_pi_f64(double ax, __private int *quadrant) {
     double c = FMA(FLOOR(0.5 * ax), -2.0, ax);
     double t = FMA(c, 2.0, ROUND_F64);
     *quadrant = (int)as_long(t);
     return FMA(t - ROUND_F64, -0.5, c);
 }
 
-static inline double sinpi_part_f64(double r) {
+HELPER double sinpi_part_f64(double r) {
     return FMA(r, PI_2_1_F64 * 2.0, r * poly_sinpi_f64(r * r));
 }
 
-static inline double cospi_part_f64(double r) {
+HELPER double cospi_part_f64(double r) {
     double z = r * r;
     return FMA(z, poly_cospi_f64(z), 1.0);
 }
@@ -158,7 +158,7 @@ double __cld_sinpi_f64(double x) {
     double r = reduce_pi_f64(ABS(x), &k);
     double result = k & 1 ? cospi_part_f64(r) : sinpi_part_f64(r);
     result = flip_f64(result, (ulong)k << 62);
-    return flip_f64(r == 0.0 && !(k & 1) ? 0.0 : result, as_ulong(x));
+    return flip_f64(((r == 0.0) & !(k & 1)) ? 0.0 : result, as_ulong(x));
 }
 
 double __cld_cospi_f64(double x) {

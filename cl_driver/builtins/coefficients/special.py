@@ -27,7 +27,7 @@ def emit(name: str, function, first: str, last: str, terms: int) -> str:
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
     coefficients, error = mpmath.chebyfit(function, interval, terms, error=True)
     lines = [f"/* log2 of the absolute error: {float(mpmath.log(error, 2)):.2f} */"]
-    lines += [f"static inline double poly_{name}(double t)", "{"]
+    lines += [f"HELPER double poly_{name}(double t)", "{"]
     lines += [f"    double p = {float(coefficients[0]).hex()};"]
     lines += [f"    p = FMA(p, t, {float(c).hex()});" for c in coefficients[1:]]
     return "\n".join([*lines, "    return p;", "}", ""])
