@@ -60,7 +60,6 @@ sanitize: setup
 
 lint: setup
 	$(VENV) -m ruff check .
-	$(VENV) -m ruff format --check native_shim cl_driver/cli cl_driver/door
 	@if command -v clang-format >/dev/null; then \
 	  clang-format --dry-run -Werror native_shim/src/*.[ch] native_shim/include/*.h native_shim/embed/*.c icd/*.c; fi
 

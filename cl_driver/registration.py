@@ -47,7 +47,9 @@ def places(environment=os.environ) -> list[Place]:
     found: dict[Path, str] = {}
     variable = environment.get("OCL_ICD_VENDORS", "")
     if variable and Path(variable).is_dir():
-        found[Path(os.path.abspath(variable))] = "every loader, as OCL_ICD_VENDORS names it, and no other folder"
+        found[Path(os.path.abspath(variable))] = (
+            "every loader, as OCL_ICD_VENDORS names it, and no other folder"
+        )
     if environment.get("OPENCL_VENDOR_PATH"):
         found.setdefault(Path(environment["OPENCL_VENDOR_PATH"]), "ocl-icd, as OPENCL_VENDOR_PATH names it")
     found.setdefault(SYSTEM, "the system's loaders")

@@ -63,7 +63,7 @@ class Connection(socket.socket):
     def __del__(self):
         try:
             self.close()
-        except Exception:  # noqa: SIM105 - a host's Python that ends has taken modules apart, and would print of it
+        except Exception:
             pass
 
 

@@ -8,11 +8,12 @@
 
 enum { COUNT = 8 << 20, REPEATS = 20 };
 
-static const char *source = "kernel void triad(global float *a, global const float *b, global const float *c,\n"
-                            "                  float s) {\n"
-                            "    size_t i = get_global_id(0);\n"
-                            "    a[i] = b[i] + s * c[i];\n"
-                            "}\n";
+static const char *source =
+    "kernel void triad(global float *a, global const float *b, global const float *c,\n"
+    "                  float s) {\n"
+    "    size_t i = get_global_id(0);\n"
+    "    a[i] = b[i] + s * c[i];\n"
+    "}\n";
 
 static void check(cl_int status, const char *what) {
     if (status == CL_SUCCESS)
@@ -78,7 +79,8 @@ int main(void) {
         best = time < best ? time : best;
     }
 
-    check(clEnqueueReadBuffer(queue, buffers[0], CL_TRUE, 0, size, host, 0, NULL, NULL), "clEnqueueReadBuffer");
+    check(clEnqueueReadBuffer(queue, buffers[0], CL_TRUE, 0, size, host, 0, NULL, NULL),
+          "clEnqueueReadBuffer");
     for (size_t j = 0; j < COUNT; j++) {
         float expected = (float)(j % 1000) * 7.0f; /* 1 * x + 3 * 2 * x */
         if (host[j] != expected) {

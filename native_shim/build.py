@@ -134,7 +134,9 @@ def defined_functions(objects: list[Path]) -> set[str]:
     return {line.split()[0] for line in output.splitlines() if " T " in line}
 
 
-def build(out: Path, *, build: Path = ROOT / "build", sanitize: str = "", allow_missing: bool = False) -> None:
+def build(
+    out: Path, *, build: Path = ROOT / "build", sanitize: str = "", allow_missing: bool = False
+) -> None:
     """Everything, into the folder `out`. Raises BuildError."""
     build.mkdir(parents=True, exist_ok=True)
     with open(build / ".lock", "w") as lock:

@@ -38,7 +38,18 @@ def compile_c(source: Path, target: Path, *options: str) -> Path:
     """Compiles a C program, unless it is there and newer."""
     if not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
         fresh = target.with_suffix(f".{os.getpid()}")
-        command = ["cc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", str(source), "-o", str(fresh), *options]
+        command = [
+            "cc",
+            "-std=gnu11",
+            "-g",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            str(source),
+            "-o",
+            str(fresh),
+            *options,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
         fresh.replace(target)

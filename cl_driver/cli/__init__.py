@@ -33,7 +33,9 @@ def main(argv: list[str] | None = None) -> int:
     modules = commands()
     for name, module in modules.items():
         text = (module.__doc__ or "").strip()
-        sub = subparsers.add_parser(name, help=text.splitlines()[0].rstrip(".") if text else "", description=text)
+        sub = subparsers.add_parser(
+            name, help=text.splitlines()[0].rstrip(".") if text else "", description=text
+        )
         if hasattr(module, "arguments"):
             module.arguments(sub)
     arguments = parser.parse_args(argv)

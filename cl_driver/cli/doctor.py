@@ -42,7 +42,8 @@ def check_python() -> Iterator[str]:
     try:
         recorded = native.configuration()
     except OSError as error:
-        yield f"{native.directory() / 'cl_driver.conf'} cannot be read: {error.strerror}. Build the driver again."
+        file = native.directory() / "cl_driver.conf"
+        yield f"{file} cannot be read: {error.strerror}. Build the driver again."
         return
     python = recorded.get("python", [""])[0]
     if not os.access(python, os.X_OK):
@@ -51,15 +52,16 @@ def check_python() -> Iterator[str]:
     libpython = recorded.get("libpython", [""])[0]
     if not libpython:
         yield (
-            f"{python} has no shared libpython: the driver works, but it starts a process for what it could do "
-            "in the program's own. Debian: apt install libpython3.11; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared."
+            f"{python} has no shared libpython: the driver works, but it starts a process for what it could "
+            "do in the program's own. Debian: apt install libpython3.11; "
+            "pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared."
         )
     elif not os.path.exists(libpython):
-        yield f"The shared libpython is gone: {libpython}. Install it again (Debian: apt install libpython3.11)."
+        yield f"The shared libpython is gone: {libpython}. Debian: apt install libpython3.11."
     elif not (native.directory() / "_cl_driver_embed.so").exists():
         yield (
-            "The driver was built without Python's headers: it works, but it starts a process for what it could "
-            "do in the program's own. Debian: apt install libpython3.11-dev, then build again."
+            "The driver was built without Python's headers: it works, but it starts a process for what it "
+            "could do in the program's own. Debian: apt install libpython3.11-dev, then build again."
         )
     for folder in recorded.get("stdlib", []):
         if not os.path.isdir(folder):
@@ -109,7 +111,7 @@ def check_loaders() -> Iterator[str]:
     if variable and not os.path.exists(variable):
         yield f"OCL_ICD_VENDORS names a folder that is not there: {variable}"
     elif variable and not os.path.isdir(variable):
-        yield f"OCL_ICD_VENDORS names a file: ocl-icd accepts that, the Khronos loader wants a folder: {variable}"
+        yield f"OCL_ICD_VENDORS names a file, where the Khronos loader wants a folder: {variable}"
     for loader in loaders:
         try:
             listed = registration.platforms(loader)

@@ -39,7 +39,9 @@ def folder(options: argparse.Namespace) -> Path:
 def run(options: argparse.Namespace) -> int:
     """The subcommand."""
     if not native.library().exists():
-        print(f"There is no {native.library()}: build it first (make setup, or pip install).", file=sys.stderr)
+        print(
+            f"There is no {native.library()}: build it first (make setup, or pip install).", file=sys.stderr
+        )
         return 1
     target = folder(options)
     written = registration.install(target)

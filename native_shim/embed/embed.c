@@ -68,7 +68,8 @@ static int initialise(const struct cld_embed_config *embed) {
         embed->log(status.err_msg ? status.err_msg : "Python cannot be initialised");
         return -1;
     }
-    /* The first import of _signal takes SIGINT whatever the configuration says. Later ones find it imported. */
+    /* The first import of _signal takes SIGINT whatever the configuration says. Later ones find it imported.
+     */
     struct sigaction interrupt;
     sigaction(SIGINT, NULL, &interrupt);
     PyObject *module = PyImport_ImportModule("_signal");
@@ -93,8 +94,8 @@ static void log_exception(const struct cld_embed_config *embed) {
     Py_XDECREF(trace);
 }
 
-/* Imports everything that cffi's initialisation is going to, which could only print of failures. A Python that
- * is the host's sees our folders only meanwhile, and last, so that its own modules are found first. */
+/* Imports everything that cffi's initialisation is going to, which could only print of failures. A Python
+ * that is the host's sees our folders only meanwhile, and last, so that its own modules are found first. */
 static int import_control_plane(const struct cld_embed_config *embed) {
     PyGILState_STATE gil = PyGILState_Ensure();
     /* The host may be in the middle of an exception. */

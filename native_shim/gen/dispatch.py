@@ -85,7 +85,10 @@ def generate(headers: Headers, defined: set[str], allow_missing: bool = False) -
     count = len(headers.table)
     lines += [
         f"void *cld_dispatch[{count + PADDING}] = {{",
-        *(f"    {slot}, /* {i}: {name} */" for i, (slot, name) in enumerate(zip(slots, headers.table))),
+        *(
+            f"    {slot}, /* {i}: {name} */"
+            for i, (slot, name) in enumerate(zip(slots, headers.table, strict=True))
+        ),
         *["    F(invalid_operation),"] * PADDING,
         "};",
         "",

@@ -34,7 +34,11 @@ def include() -> str:
 def libpython() -> Path | None:
     """The shared libpython of the running Python, or None if it has none."""
     name = sysconfig.get_config_var("INSTSONAME") or ""
-    folders = (sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("LIBPL"), f"{sys.base_prefix}/lib")
+    folders = (
+        sysconfig.get_config_var("LIBDIR"),
+        sysconfig.get_config_var("LIBPL"),
+        f"{sys.base_prefix}/lib",
+    )
     for folder in folders:
         if folder and ".so" in name and (Path(folder) / name).exists():
             return Path(folder) / name

@@ -18,7 +18,7 @@ def _stub(row: Row, headers: Headers) -> list[str]:
                 wanted = f"{name} && " if nullable else ""
                 lines += [
                     f"    const struct cld_object *object{at} = cld_object_check({name}, {kind});",
-                    f'    CLD_REQUIRE({"!" + name + " || " if nullable else ""}object{at}, {invalid},',
+                    f"    CLD_REQUIRE({'!' + name + ' || ' if nullable else ''}object{at}, {invalid},",
                     f'                "{name} is not a valid handle");',
                 ]
                 put = f"cld_put_int(&request, (int64_t)object{at}->key)"

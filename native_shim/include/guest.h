@@ -36,8 +36,8 @@ void cld_process_after_fork(bool in_child);
  * a fork left the same peers to two processes. */
 extern _Atomic uint64_t cld_highest_key, cld_kept_keys;
 
-/* Runs function(argument) here if this thread has room enough on its stack for Python, else on a thread of its
- * own that has. False if that could not be started. */
+/* Runs function(argument) here if this thread has room enough on its stack for Python, else on a thread of
+ * its own that has. False if that could not be started. */
 bool cld_with_stack(void (*function)(void *argument), void *argument);
 
 #endif

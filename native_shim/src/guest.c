@@ -31,8 +31,8 @@ static void *process_symbol(const char *name) {
     return dlsym(RTLD_DEFAULT, name);
 }
 
-/* Whether this thread holds the GIL of a Python that is not ours to wait under. Asked only where the process's
- * Python is one whose API we know. */
+/* Whether this thread holds the GIL of a Python that is not ours to wait under. Asked only where the
+ * process's Python is one whose API we know. */
 static bool holds_gil(void) {
     int (*check)(void) = (int (*)(void))(uintptr_t)process_symbol("PyGILState_Check");
     int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
@@ -110,7 +110,8 @@ static int names_libpython(struct dl_phdr_info *info, size_t size, void *data) {
 static bool has_stdlib(const struct cld_guest_config *config) {
     for (size_t i = 0; i < config->stdlib_count; i++) {
         char *path = NULL;
-        bool there = asprintf(&path, "%s/encodings/__init__.py", config->stdlib[i]) >= 0 && !access(path, R_OK);
+        bool there =
+            asprintf(&path, "%s/encodings/__init__.py", config->stdlib[i]) >= 0 && !access(path, R_OK);
         free(path);
         if (there)
             return true;
@@ -144,7 +145,8 @@ static enum way decide(const struct cld_guest_config *config) {
     if (get_version) {
         const char *version = get_version();
         size_t length = strlen(config->version);
-        bool same = !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
+        bool same =
+            !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
         int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
         if (same && initialised && initialised() && join(config))
             found = JOINED;
@@ -158,8 +160,8 @@ static enum way decide(const struct cld_guest_config *config) {
 
 static void before_fork(void) {
     /* A Python host forks with the GIL held, and whoever holds the lock may be waiting for it. */
-    lock_held_for_fork = way == JOINED || way == UNDECIDED ? !pthread_mutex_trylock(&lock)
-                                                            : !pthread_mutex_lock(&lock);
+    lock_held_for_fork =
+        way == JOINED || way == UNDECIDED ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
     if (way == EMBEDDED)
         embed_fork(0);
     else if (way == PROCESS)
@@ -205,8 +207,9 @@ static enum way decided(const struct cld_guest_config *config) {
             if (!registered)
                 registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
             way = decide(config);
-            cld_log(2, "Python is %s",
-                    (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);
+            cld_log(
+                2, "Python is %s",
+                (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);
         }
         pthread_mutex_unlock(&lock);
     }

@@ -1,4 +1,5 @@
-/* Reads cl_driver.conf, which lies beside libcl_driver.so: "key=value" lines; see native_shim/gen/embed.py. */
+/* Reads cl_driver.conf, which lies beside libcl_driver.so: "key=value" lines; see native_shim/gen/embed.py.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

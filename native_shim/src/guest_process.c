@@ -69,8 +69,8 @@ static bool start(const struct cld_guest_config *config) {
     static const char code[] = "import sys; sys.path[:0] = sys.argv[2:]; "
                                "from cl_driver.runtime import main; main(int(sys.argv[1]))";
     char highest[32];
-    char *argv[8 + CLD_GUEST_PATHS] = {config->python, "-I", "-S", "-X", "utf8", "-c", (char *)(uintptr_t)code,
-                                       highest};
+    char *argv[8 + CLD_GUEST_PATHS] = {config->python,          "-I",   "-S", "-X", "utf8", "-c",
+                                       (char *)(uintptr_t)code, highest};
     size_t at = 8;
     snprintf(highest, sizeof highest, "%llu", (unsigned long long)cld_highest_key);
     for (size_t i = 0; i < config->path_count && at < sizeof argv / sizeof *argv - 1; i++)
@@ -94,8 +94,10 @@ static bool send_descriptor(int descriptor) {
         char space[CMSG_SPACE(sizeof(int))];
     } rights;
     memset(&rights, 0, sizeof rights);
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights.space, .msg_controllen = sizeof rights.space};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = rights.space,
+                             .msg_controllen = sizeof rights.space};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
@@ -135,8 +137,8 @@ static bool take(const struct cld_guest_config *config, struct channel *channel)
         char byte;
         *channel = idle[--idle_count];
         /* A connection at whose other end nobody is any more reads as ended. */
-        good = is_alive(channel) &&
-               recv(channel->descriptor, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+        good = is_alive(channel) && recv(channel->descriptor, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
+               errno == EAGAIN;
         if (!good)
             close_channel(channel);
     }

@@ -29,7 +29,8 @@
 #include "log.h"
 
 #ifdef __SANITIZE_THREAD__
-/* ThreadSanitizer's clone takes every clone for a fork, and changes its state in the memory that is shared. */
+/* ThreadSanitizer's clone takes every clone for a fork, and changes its state in the memory that is shared.
+ */
 int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 #define clone __clone
 #endif

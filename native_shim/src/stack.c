@@ -9,8 +9,8 @@
 
 enum { ENOUGH = 512 << 10, OWN = 16 << 20 };
 
-/* Bytes between here and the end of this thread's stack; 0 on a stack that is not the thread's (a coroutine's,
- * a signal handler's), of which nothing is known. */
+/* Bytes between here and the end of this thread's stack; 0 on a stack that is not the thread's (a
+ * coroutine's, a signal handler's), of which nothing is known. */
 static size_t stack_left(void) {
     static __thread uintptr_t low, high;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);

@@ -45,7 +45,7 @@ def extract(folder: Path, library: str, target: Path) -> None:
 
 @pytest.fixture(scope="session")
 def khronos(made) -> Path:
-    """The Khronos loader, out of a package of PyPI that carries one, with the libraries that it is linked to."""
+    """The Khronos loader, out of a package of PyPI that carries one, with the libraries that it needs."""
     loader = made / "khronos" / "libOpenCL.so.1"
     if not loader.exists():
         assert platform.machine() == "x86_64", "intel-opencl-rt, where the loader comes from, is for x86-64"
@@ -73,7 +73,17 @@ def client(made):
     def compiled(name: str, *options: str) -> Path:
         flags = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
         target = folder / name
-        return compile_c(CLIENTS / f"{name}.c", target, f"-I{CLIENTS}", "-pthread", *flags, *options, "-lOpenCL", "-ldl", "-lm")
+        return compile_c(
+            CLIENTS / f"{name}.c",
+            target,
+            f"-I{CLIENTS}",
+            "-pthread",
+            *flags,
+            *options,
+            "-lOpenCL",
+            "-ldl",
+            "-lm",
+        )
 
     return compiled
 
@@ -106,8 +116,12 @@ def run_client(client, variables):
     """
 
     def run(
-        name: str, *arguments, loader: Path | None = None, env: Mapping[str, str | None] | None = None,
-        timeout: float = 60, check: bool = True,
+        name: str,
+        *arguments,
+        loader: Path | None = None,
+        env: Mapping[str, str | None] | None = None,
+        timeout: float = 60,
+        check: bool = True,
     ) -> subprocess.CompletedProcess:
         full = dict(variables)
         if loader:
@@ -118,7 +132,13 @@ def run_client(client, variables):
                 full[key] = value
         command = [str(client(name)), *map(str, arguments)]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, check=False, env=full, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=full,
+            stdin=subprocess.DEVNULL,
         )
         if check:
             assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"

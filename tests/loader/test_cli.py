@@ -22,7 +22,9 @@ def cl_driver(variables):
     def run(*arguments, tree: Path = ROOT, **env: str | None) -> tuple[int, str]:
         full = {k: v for k, v in (variables | {"PYTHONPATH": str(tree)} | env).items() if v is not None}
         command = [sys.executable, "-m", "cl_driver.cli", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=full, cwd="/", timeout=120)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=full, cwd="/", timeout=120
+        )
         return done.returncode, done.stdout + done.stderr
 
     return run
@@ -47,7 +49,9 @@ def broken_tree(tmp_path) -> Path:
 def replace_in_conf(tree: Path, key: str, value: str) -> None:
     conf = tree / "cl_driver" / "_native" / "cl_driver.conf"
     lines = conf.read_text().splitlines()
-    conf.write_text("".join(f"{key}={value}\n" if line.startswith(f"{key}=") else f"{line}\n" for line in lines))
+    conf.write_text(
+        "".join(f"{key}={value}\n" if line.startswith(f"{key}=") else f"{line}\n" for line in lines)
+    )
 
 
 def test_install_and_uninstall(cl_driver, loader, variables, tmp_path):
@@ -89,7 +93,7 @@ def test_install_where_nobody_may_write(cl_driver, tmp_path):
 def test_status(cl_driver, tmp_path):
     status, output = cl_driver("status")
     assert status == 0
-    assert "sees this driver" in output and f"registered (read by every loader" in output
+    assert "sees this driver" in output and "registered (read by every loader" in output
     status, output = cl_driver("status", OCL_ICD_VENDORS=f"{tmp_path}/")
     assert status == 1
     assert "does not see this driver" in output and f"{tmp_path}: not registered" in output

@@ -24,7 +24,11 @@ POINTER = ctypes.sizeof(ctypes.c_void_p)
 def table_names() -> list[str]:
     """The dispatch table's entries, as the installed header orders them (read anew, not by the generator)."""
     text = subprocess.run(
-        ["cc", "-E", "-P", "-x", "c", "-"], input="#include <CL/cl_icd.h>\n", text=True, capture_output=True, check=True
+        ["cc", "-E", "-P", "-x", "c", "-"],
+        input="#include <CL/cl_icd.h>\n",
+        text=True,
+        capture_output=True,
+        check=True,
     ).stdout
     body = re.search(r"struct _cl_icd_dispatch \{(.*?)\} cl_icd_dispatch", text, re.DOTALL)[1]
     return re.findall(r"cl_api_(\w+)\s+\1\s*;", body)
@@ -45,13 +49,17 @@ def in_child(code: str, env: dict[str, str | None]) -> str:
         "table = ctypes.cast(words[0], ctypes.POINTER(ctypes.c_size_t))\n"
     )
     full = {k: v for k, v in (os.environ | env).items() if v is not None}
-    done = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True, check=False, env=full)
+    done = subprocess.run(
+        [sys.executable, "-c", start + code], capture_output=True, text=True, check=False, env=full
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_exports_nothing_else():
-    lines = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], capture_output=True, text=True, check=True)
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", str(LIBRARY)], capture_output=True, text=True, check=True
+    )
     assert {line.split()[-1] for line in lines.stdout.splitlines()} == {
         "clGetExtensionFunctionAddress",
         "clGetPlatformInfo",
@@ -62,7 +70,9 @@ def test_exports_nothing_else():
 
 
 def test_needs_the_c_library_alone_and_stays_loaded():
-    dynamic = subprocess.run(["readelf", "-dW", str(LIBRARY)], capture_output=True, text=True, check=True).stdout
+    dynamic = subprocess.run(
+        ["readelf", "-dW", str(LIBRARY)], capture_output=True, text=True, check=True
+    ).stdout
     needed = set(re.findall(r"NEEDED.*\[(.*?)\]", dynamic))
     assert needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
     assert "NODELETE" in dynamic
@@ -79,7 +89,11 @@ def test_table_is_in_the_headers_order_padded_and_without_null(table_names):
     assert "0" not in slots
     addresses = in_child(f"print(*[address(n) or 0 for n in {table_names!r}])", {})
     # Addresses differ from run to run; the same run must be compared.
-    code = f"names = {table_names!r}\nfor i, n in enumerate(names):\n    a = address(n)\n    assert a is None or a == table[i], n\n"
+    code = (
+        f"for i, name in enumerate({table_names!r}):\n"
+        "    found = address(name)\n"
+        "    assert found is None or found == table[i], name\n"
+    )
     in_child(code, {})
     known = [int(a) != 0 for a in addresses.split()]
     absent = [n for n, k in zip(table_names, known, strict=True) if not k]
@@ -98,8 +112,10 @@ def test_slots_past_the_headers_answer_invalid_operation(table_names):
 def test_absent_features_answer_invalid_operation(table_names):
     slot = table_names.index("clCreateFromGLBuffer")
     code = (
-        "call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_uint, ctypes.c_void_p)\n"
-        f"error = ctypes.c_int()\nprint(call(table[{slot}])(None, 0, 0, ctypes.addressof(error)), error.value)"
+        "P = ctypes.c_void_p\n"
+        f"call = ctypes.CFUNCTYPE(P, P, ctypes.c_ulong, ctypes.c_uint, P)(table[{slot}])\n"
+        "error = ctypes.c_int()\n"
+        "print(call(None, 0, 0, ctypes.addressof(error)), error.value)"
     )
     assert in_child(code, {}) == "None -59\n"
 
@@ -111,9 +127,10 @@ def test_handles_begin_with_the_table_and_the_loaders_word():
 def test_platform_list_arguments():
     code = (
         "ids = (ctypes.c_void_p * 2)()\nf = lib.clIcdGetPlatformIDsKHR\n"
-        "print(f(0, None, None), f(0, ids, None), f(2, ids, None), f(0, None, ctypes.byref(count)), count.value)"
+        "print(f(0, None, None), f(0, ids, None), f(2, ids, None))\n"
+        "print(f(0, None, ctypes.byref(count)), count.value)"
     )
-    assert in_child(code, {}) == "-30 -30 0 0 1\n"
+    assert in_child(code, {}) == "-30 -30 0\n0 1\n"
 
 
 def test_icd2_tags_are_off_by_default(table_names):
@@ -130,14 +147,13 @@ def test_icd2_functions_are_there_either_way():
         "print(get(b'clCreateContext') == address('clCreateContext'), get(b'clNoSuchFunction'))\n"
         # The loader's word is copied into every object, earlier and later ones.
         "device = ctypes.c_void_p()\n"
-        "ids = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_uint, ctypes.c_void_p, "
-        "ctypes.c_void_p)(address('clGetDeviceIDs'))\n"
+        "P, U = ctypes.c_void_p, ctypes.c_uint\n"
+        "ids = ctypes.CFUNCTYPE(U, P, ctypes.c_ulong, U, P, P)(address('clGetDeviceIDs'))\n"
         "ids(platform, 0xFFFFFFFF, 1, ctypes.addressof(device), None)\n"
         "print(lib.clIcdSetPlatformDispatchDataKHR(platform, ctypes.c_void_p(0x1234)))\n"
         "print(words[1], ctypes.cast(device, ctypes.POINTER(ctypes.c_size_t))[1])\n"
         "print(lib.clIcdSetPlatformDispatchDataKHR(device, None))\n"
-        "create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, "
-        "ctypes.c_void_p, ctypes.c_void_p)(address('clCreateContext'))\n"
+        "create = ctypes.CFUNCTYPE(P, P, U, P, P, P, P)(address('clCreateContext'))\n"
         "context = create(None, 1, ctypes.addressof(device), None, None, None)\n"
         "print(ctypes.cast(context, ctypes.POINTER(ctypes.c_size_t))[1])\n"
     )
@@ -161,7 +177,9 @@ def test_probing_starts_nothing_and_prints_nothing(loader, run_client):
 
 def platforms(loader: Path, variables: dict, **env) -> list[str]:
     """The suffixes of the platforms that a loader lists."""
-    full = {k: v for k, v in (variables | {"LD_LIBRARY_PATH": str(loader.parent)} | env).items() if v is not None}
+    full = {
+        k: v for k, v in (variables | {"LD_LIBRARY_PATH": str(loader.parent)} | env).items() if v is not None
+    }
     return [suffix for suffix, _ in registration.platforms(loader, full)]
 
 

@@ -18,8 +18,13 @@ HOST = Path(__file__).parent / "py" / "host.py"
 @functools.cache
 def interpreters() -> dict[str, str]:
     """Version: an interpreter of it, of the folders where this machine keeps them."""
-    patterns = ("/usr/bin/python[23]*", "/usr/local/bin/python[23]*", "~/.pyenv/versions/*/bin/python", "/opt/python/*/bin/python")
-    found = {"%d.%d.%d" % sys.version_info[:3]: sys.executable}
+    patterns = (
+        "/usr/bin/python[23]*",
+        "/usr/local/bin/python[23]*",
+        "~/.pyenv/versions/*/bin/python",
+        "/opt/python/*/bin/python",
+    )
+    found = {".".join(map(str, sys.version_info[:3])): sys.executable}
     for pattern in patterns:
         for path in sorted(glob.glob(os.path.expanduser(pattern))):
             if not re.search(r"python[\d.]*$", path) or not os.access(path, os.X_OK):
@@ -32,13 +37,13 @@ def interpreters() -> dict[str, str]:
 
 
 VERSIONS = sorted(interpreters(), key=lambda version: [int(part) for part in version.split(".")])
-SAME = [v for v in VERSIONS if v.rsplit(".", 1)[0] == "%d.%d" % sys.version_info[:2]]
+SAME = [v for v in VERSIONS if v.rsplit(".", 1)[0] == ".".join(map(str, sys.version_info[:2]))]
 OTHER = [v for v in VERSIONS if v not in SAME]
 
 
 @pytest.fixture
 def run_python(ocl_icd, variables):
-    """run_python(version, scene, times): returns the finished process, which succeeded and printed nothing."""
+    """run_python(version, scene, times): the finished process, which succeeded and printed nothing."""
 
     def run(version: str, scene: str, times: int = 3, **env: str) -> subprocess.CompletedProcess:
         # CPython itself warns of fork in a process with threads, which ours has.
@@ -54,7 +59,9 @@ def run_python(ocl_icd, variables):
     return run
 
 
-@pytest.mark.parametrize("scene", ["use", "fork", "threads", "leak", "clean", "use_gil", "threads_gil", "fork_gil"])
+@pytest.mark.parametrize(
+    "scene", ["use", "fork", "threads", "leak", "clean", "use_gil", "threads_gil", "fork_gil"]
+)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_host(run_python, version, scene):
     run_python(version, scene)

@@ -68,7 +68,8 @@ static inline cl_command_queue make_queue(cl_context context, cl_device_id devic
 }
 
 /* A kernel of a one-kernel program. */
-static inline cl_kernel make_kernel(cl_context context, cl_device_id device, const char *source, const char *name) {
+static inline cl_kernel make_kernel(cl_context context, cl_device_id device, const char *source,
+                                    const char *name) {
     cl_int status;
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
     OK(status);

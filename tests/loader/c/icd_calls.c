@@ -3,8 +3,8 @@
 
 static void platform_info(cl_platform_id platform) {
     static const cl_platform_info strings[] = {
-        CL_PLATFORM_PROFILE,    CL_PLATFORM_VERSION,    CL_PLATFORM_NAME,
-        CL_PLATFORM_VENDOR,     CL_PLATFORM_EXTENSIONS, CL_PLATFORM_ICD_SUFFIX_KHR,
+        CL_PLATFORM_PROFILE, CL_PLATFORM_VERSION,    CL_PLATFORM_NAME,
+        CL_PLATFORM_VENDOR,  CL_PLATFORM_EXTENSIONS, CL_PLATFORM_ICD_SUFFIX_KHR,
     };
     char text[8192], small[1];
     size_t size, again;
@@ -30,7 +30,8 @@ static void platform_info(cl_platform_id platform) {
     OK(clGetPlatformInfo(platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, sizeof resolution, &resolution, &size));
     CHECK(size == sizeof resolution && resolution > 0);
     cl_name_version extensions[256];
-    OK(clGetPlatformInfo(platform, CL_PLATFORM_EXTENSIONS_WITH_VERSION, sizeof extensions, extensions, &size));
+    OK(clGetPlatformInfo(platform, CL_PLATFORM_EXTENSIONS_WITH_VERSION, sizeof extensions, extensions,
+                         &size));
     CHECK(size && size % sizeof *extensions == 0);
     OK(clGetPlatformInfo(platform, CL_PLATFORM_EXTENSIONS, sizeof text, text, NULL));
     size_t names = 0;

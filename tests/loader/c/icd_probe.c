@@ -1,5 +1,5 @@
-/* What a loader asks at start, asked through the loader: it must not start Python, nor a thread, nor print; the
- * loader may be closed and opened again. Usage: icd_probe LIBOPENCL */
+/* What a loader asks at start, asked through the loader: it must not start Python, nor a thread, nor print;
+ * the loader may be closed and opened again. Usage: icd_probe LIBOPENCL */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
         CHECK(loader);
         __typeof__(clGetPlatformIDs) *get_platforms =
             (__typeof__(clGetPlatformIDs) *)dlsym(loader, "clGetPlatformIDs");
-        __typeof__(clGetDeviceIDs) *get_devices = (__typeof__(clGetDeviceIDs) *)dlsym(loader, "clGetDeviceIDs");
+        __typeof__(clGetDeviceIDs) *get_devices =
+            (__typeof__(clGetDeviceIDs) *)dlsym(loader, "clGetDeviceIDs");
         CHECK(get_platforms && get_devices);
         cl_platform_id platforms[8];
         cl_uint count = 0;

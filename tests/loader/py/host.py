@@ -18,8 +18,13 @@ class Host(object):
 
     def __init__(self, cl):
         self.cl = cl
-        for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateProgramWithSource",
-                     "clCreateKernel"):
+        for name in (
+            "clCreateContext",
+            "clCreateCommandQueue",
+            "clCreateBuffer",
+            "clCreateProgramWithSource",
+            "clCreateKernel",
+        ):
             getattr(cl, name).restype = ctypes.c_void_p
         platform, device = ctypes.c_void_p(), ctypes.c_void_p()
         self.ok(cl.clGetPlatformIDs(1, ctypes.byref(platform), None))
@@ -27,7 +32,9 @@ class Host(object):
         self.device = device
         self.context = self.made(cl.clCreateContext, None, 1, ctypes.byref(device), None, None)
         self.queue = self.made(cl.clCreateCommandQueue, self.context, device, ctypes.c_ulong(0))
-        self.buffer = self.made(cl.clCreateBuffer, self.context, ctypes.c_ulong(1), ctypes.c_size_t(4 * COUNT), None)
+        self.buffer = self.made(
+            cl.clCreateBuffer, self.context, ctypes.c_ulong(1), ctypes.c_size_t(4 * COUNT), None
+        )
         self.kernel = self.build(0)
 
     def ok(self, status):
@@ -55,10 +62,16 @@ class Host(object):
         cl = self.cl
         zero = ctypes.c_size_t(0)
         self.ok(cl.clEnqueueWriteBuffer(self.queue, self.buffer, 1, zero, size, values, 0, None, None))
-        self.ok(cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(ctypes.sizeof(ctypes.c_void_p)), ctypes.byref(self.buffer)))
+        self.ok(
+            cl.clSetKernelArg(
+                kernel, 0, ctypes.c_size_t(ctypes.sizeof(ctypes.c_void_p)), ctypes.byref(self.buffer)
+            )
+        )
         self.ok(cl.clSetKernelArg(kernel, 1, ctypes.c_size_t(4), ctypes.byref(n)))
         width = ctypes.c_size_t(COUNT)
-        self.ok(cl.clEnqueueNDRangeKernel(self.queue, kernel, 1, None, ctypes.byref(width), None, 0, None, None))
+        self.ok(
+            cl.clEnqueueNDRangeKernel(self.queue, kernel, 1, None, ctypes.byref(width), None, 0, None, None)
+        )
         self.ok(cl.clEnqueueReadBuffer(self.queue, self.buffer, 1, zero, size, values, 0, None, None))
         if check and list(values) != [i + 5 + number for i in range(COUNT)]:
             raise RuntimeError("wrong values")

@@ -11,7 +11,9 @@ queue = pyopencl.CommandQueue(context)
 
 
 def run(factor):
-    source = f"kernel void f(global float *a) {{ a[get_global_id(0)] = a[get_global_id(0)] * {factor}.0f + 1; }}"
+    source = (
+        f"kernel void f(global float *a) {{ a[get_global_id(0)] = a[get_global_id(0)] * {factor}.0f + 1; }}"
+    )
     program = pyopencl.Program(context, source).build(cache_dir=False)
     values = numpy.arange(1000, dtype=numpy.float32)
     buffer = pyopencl.Buffer(context, pyopencl.mem_flags.COPY_HOST_PTR, hostbuf=values)
@@ -28,4 +30,4 @@ if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 run(4)
-print(context.devices[0].platform.name, "%d.%d" % sys.version_info[:2])
+print(context.devices[0].platform.name, f"{sys.version_info[0]}.{sys.version_info[1]}")
