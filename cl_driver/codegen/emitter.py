@@ -263,16 +263,20 @@ class FunctionEmitter:
         for i, block in enumerate(order):
             labels[block] = f"{prefix}{i}"
         self.emit_void(f"br label %{labels[order[0]]}")
-        lowerings = LOWERINGS
         for block in order:
             self.begin_block(labels[block])
-            for instruction in block.instructions:
-                lowering = lowerings.get(instruction.op)
-                if lowering is None:
-                    raise CodegenError(f"{instruction_name(instruction)} is not supported")
-                lowering(self, instruction)
+            self.emit_instructions(block.instructions)
             self.exits[block] = self.label
         self.finish_phis()
+
+    def emit_instructions(self, instructions) -> None:
+        """Lowers the instructions of one block."""
+        lowerings = LOWERINGS
+        for instruction in instructions:
+            lowering = lowerings.get(instruction.op)
+            if lowering is None:
+                raise CodegenError(f"{instruction_name(instruction)} is not supported")
+            lowering(self, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 LOWERINGS: dict = {}  # Op or PassOp: lowering
 EXTENDED: dict = {}  # OpenCL.std instruction number: lowering
+COMPONENTWISE: set = set()  # lowerings made by componentwise()
+WIDE: dict = {}  # Op or PassOp: lowering of an instruction whose result or effect varies between lanes
+WIDE_EXTENDED: dict = {}  # the same for OpenCL.std instructions
 
 
 def lowers(*ops):
@@ -43,6 +46,7 @@ def componentwise(*ops):
         def lowering(emitter, instruction):
             emitter.componentwise(instruction, instruction.operands, build)
 
+        COMPONENTWISE.add(lowering)
         for op in ops:
             lowers(op)(lowering)
         return build
@@ -57,8 +61,35 @@ def componentwise_extended(*numbers):
         def lowering(emitter, instruction):
             emitter.componentwise(instruction, instruction.operands[2:], build)
 
+        COMPONENTWISE.add(lowering)
         for number in numbers:
             lowers_extended(number)(lowering)
         return build
+
+    return register
+
+
+def lowers_wide(*ops):
+    """Registers a lowering for values that vary between lanes; without one, each lane is lowered by itself."""
+
+    def register(lowering):
+        for op in ops:
+            if op in WIDE:
+                raise ValueError(f"two wide lowerings of {op}")
+            WIDE[op] = lowering
+        return lowering
+
+    return register
+
+
+def lowers_wide_extended(*numbers):
+    """The same for OpenCL.std instructions."""
+
+    def register(lowering):
+        for number in numbers:
+            if number in WIDE_EXTENDED:
+                raise ValueError(f"two wide lowerings of OpenCL.std {number}")
+            WIDE_EXTENDED[number] = lowering
+        return lowering
 
     return register

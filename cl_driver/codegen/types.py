@@ -63,6 +63,18 @@ def component_count(type_: Type) -> int:
     return type_.count if type_.kind is Kind.VECTOR else 1
 
 
+def leaf_types(type_) -> list:
+    """The scalar types that a type consists of, in order."""
+    kind = type_.kind
+    if kind is Kind.VECTOR:
+        return [type_.element] * type_.count
+    if kind is Kind.ARRAY:
+        return leaf_types(type_.element) * type_.count
+    if kind is Kind.STRUCT:
+        return [leaf for member in type_.members for leaf in leaf_types(member)]
+    return [type_]
+
+
 def float_text(bits: int, width: int) -> str:
     """The LLVM literal of a floating-point bit pattern: half as 0xH, others as the bits of the double."""
     if width == 16:
@@ -127,4 +139,4 @@ def scalar_or_null(type_: Type) -> str:
 _AGGREGATE = (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT)
 
 __all__ = ["alignment_of", "component_count", "constant_text", "element_type", "float_text", "forget_types",
-           "ir_type", "member_offset", "scalar_or_null", "scalar_text", "size_of"]
+           "ir_type", "leaf_types", "member_offset", "scalar_or_null", "scalar_text", "size_of"]

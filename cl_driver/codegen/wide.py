@@ -1,0 +1,431 @@
+"""Kernels at W work-items per vector.
+
+Each value has a shape (passes/shape.py). A uniform value is single; so is an affine one, of which the value of
+lane 0 is held, the others being that plus lane · stride. Both are lowered by the code for width 1. A varying
+value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector has one per
+component). Instructions with leaves are lowered, in this order of choice, by
+
+- the wide lowering (wide_memory.py, wide_values.py), if there is one;
+- the component-wise builder of width 1, applied to the leaves;
+- each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op
+from ..spirv.module import Constant, Instruction, Kind, Undef
+from .emitter import Components, instruction_name
+from .errors import CodegenError
+from .kernel_emitter import KernelEmitter
+from .lanes import form
+from .memory import load_value, store_operand
+from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
+from .types import alignment_of, constant_text, ir_type, leaf_types, size_of
+
+# Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
+TAIL_LIMIT = 1500
+
+# Effects that a group of lanes has once, not once per lane.
+_ONCE_FOR_ALL = frozenset((
+    Op.MemoryBarrier, Op.ControlBarrier, Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable,
+    Op.AssumeTrueKHR, Op.Nop, Op.Variable,
+))  # fmt: skip
+
+
+class WideKernelEmitter(KernelEmitter):
+    """Emits a kernel at a width above 1. leaves_of: leaves of varying values and of others where needed."""
+
+    def __init__(self, module, plan, width: int):
+        self.width = width
+        self.form = form(width)
+        self.leaves_of: dict = {}
+        self.shapes = None  # ShapeInfo of the region at hand, None in regions that run once
+        self.lane: int | None = None  # lane that is lowered by itself
+        self._late: dict = {}  # single value: where what is made of it can be put
+        self._tail = True
+        self._index_vector = ", ".join(f"i64 {k}" for k in range(width))
+        super().__init__(module, plan)
+
+    # Shapes.
+
+    def is_varying(self, value) -> bool:
+        """True for values held as leaves."""
+        if not isinstance(value, Instruction) or self.shapes is None:
+            return False
+        stride = self.shapes.strides.get(value, 0)
+        return stride is None or (type(stride) is tuple and None in stride)
+
+    def stride(self, value) -> int:
+        """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
+        if not isinstance(value, Instruction) or self.shapes is None:
+            return 0
+        stride = self.shapes.strides.get(value, 0)
+        if value in self.shapes.private and value.type.kind is Kind.POINTER:
+            stride += self.scratch.private_stride
+        return stride
+
+    def stride_is_mixed(self, value) -> bool:
+        """True for single values that are not the same in all lanes."""
+        if not isinstance(value, Instruction):
+            return False
+        return self.shapes.strides.get(value, 0) != 0 or value in self.shapes.private
+
+    # Operands.
+
+    def operand(self, value) -> str:
+        """The value in lane 0, or in the lane that is lowered by itself."""
+        if self.shapes is None:
+            return super().operand(value)
+        if self.is_varying(value):
+            parts = [self.emit(f"extractelement {self.form(ir_type(t))} {leaf}, i32 {self.lane or 0}")
+                     for t, leaf in zip(leaf_types(value.type), self.leaves(value), strict=True)]
+            return self.assemble(value.type, iter(parts))
+        single = super().operand(value)
+        if self.lane and isinstance(value, Instruction):
+            return self._in_lane(value, single)
+        return single
+
+    def components(self, value) -> list[str]:
+        """The components in lane 0, or in the lane that is lowered by itself."""
+        if self.shapes is None or not (self.lane or self.is_varying(value)):
+            return super().components(value)
+        operand = self.operand(value)
+        if value.type.kind is not Kind.VECTOR:
+            return [operand]
+        return self.explode(value.type, operand)
+
+    def _in_lane(self, value, single: str) -> str:
+        """A uniform or affine value in self.lane, from that in lane 0."""
+        stride = self.shapes.strides.get(value, 0)
+        if type(stride) is tuple:
+            parts = self.explode(value.type, single)
+            t = ir_type(value.type.element)
+            moved = [self.emit(f"add {t} {part}, {s * self.lane}") if s else part
+                     for part, s in zip(parts, stride, strict=True)]
+            return self.assemble(value.type, iter(moved))
+        stride = self.stride(value)
+        if not stride:
+            return single
+        if value.type.kind is Kind.POINTER:
+            return self.emit(f"getelementptr i8, ptr {single}, i64 {stride * self.lane}")
+        return self.emit(f"add {ir_type(value.type)} {single}, {stride * self.lane}")
+
+    def assemble(self, type_, parts) -> str:
+        """A single value of a type from an iterator over its leaves in order."""
+        if type_.kind is Kind.VECTOR:
+            return self.build_vector(type_, [next(parts) for _ in range(type_.count)])
+        if type_.kind in (Kind.ARRAY, Kind.STRUCT):
+            members = type_.members if type_.kind is Kind.STRUCT else [type_.element] * type_.count
+            result = "poison"
+            for k, member in enumerate(members):
+                part = self.assemble(member, parts)
+                result = self.emit(f"insertvalue {ir_type(type_)} {result}, {ir_type(member)} {part}, {k}")
+            return result
+        return next(parts)
+
+    def explode(self, type_, operand: str) -> list[str]:
+        """The leaves, scalars, of a single value."""
+        text = ir_type(type_)
+        if type_.kind is Kind.VECTOR:
+            return [self.emit(f"extractelement {text} {operand}, i32 {k}") for k in range(type_.count)]
+        if type_.kind in (Kind.ARRAY, Kind.STRUCT):
+            members = type_.members if type_.kind is Kind.STRUCT else [type_.element] * type_.count
+            return [leaf for k, member in enumerate(members)
+                    for leaf in self.explode(member, self.emit(f"extractvalue {text} {operand}, {k}"))]
+        return [operand]
+
+    # Leaves.
+
+    def leaves(self, value) -> list[str]:
+        """The `<W x T>` operands of a value; made of a single one where that is defined."""
+        found = self.leaves_of.get(value)
+        if found is not None:
+            return found
+        if isinstance(value, Undef):
+            found = ["poison"] * len(leaf_types(value.type))
+        elif isinstance(value, Constant):
+            found = self._constant_leaves(value)
+        elif self.is_varying(value):
+            raise CodegenError(f"{instruction_name(value)} is used where it is not defined")
+        else:
+            found = self._spread_leaves(value)
+        self.leaves_of[value] = found
+        return found
+
+    def leaf(self, value) -> str:
+        """The only leaf of a scalar."""
+        return self.leaves(value)[0]
+
+    def _constant_leaves(self, constant) -> list[str]:
+        if constant.type.kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
+            if constant.value is None:
+                return ["zeroinitializer"] * len(leaf_types(constant.type))
+            return [leaf for part in constant.value for leaf in self.leaves(part)]
+        text = constant_text(constant, self.module.constant_address)
+        return [self.form.splat(ir_type(constant.type), text)]
+
+    def _spread_leaves(self, value) -> list[str]:
+        outer = self.lines
+        single = self.operands.get(value)
+        if isinstance(single, Components):
+            self.lines = self.head
+            parts = list(single)
+        else:
+            single = super().operand(value)
+            self.lines = self._late.get(value, self.prologue)
+            parts = self.explode(value.type, single)
+        strides = self.shapes.strides.get(value, 0)
+        if type(strides) is not tuple:
+            strides = [self.stride(value)] * len(parts)
+        found = [self._lanes(ir_type(t), part, stride)
+                 for t, part, stride in zip(leaf_types(value.type), parts, strides, strict=True)]
+        self.lines = outer
+        return found
+
+    def _lanes(self, t: str, first: str, stride: int) -> str:
+        """All lanes of a scalar from that of lane 0."""
+        if t == "ptr" and stride:
+            offsets = ", ".join(f"i64 {k * stride}" for k in range(self.width))
+            return self.emit(f"getelementptr i8, ptr {first}, <{self.width} x i64> <{offsets}>")
+        splat = self.splat(first, t, self.form)
+        if not stride:
+            return splat
+        steps = ", ".join(f"{t} {k * stride}" for k in range(self.width))
+        return self.emit(f"add {self.form(t)} {splat}, <{steps}>")
+
+    def define_leaves(self, value, leaves: list[str]) -> None:
+        """Binds a varying value."""
+        self.leaves_of[value] = leaves
+
+    # Masks.
+
+    def mask_of(self, instruction) -> str | None:
+        """The `<W x i1>` of the lanes in which an instruction takes effect; None: in all."""
+        if instruction.mask is not None:
+            mask = self.leaf(instruction.mask)
+            return None if mask == "splat (i1 true)" else mask
+        return None
+
+    def any_lane(self, mask: str) -> str:
+        """i1: whether any lane of a mask is set."""
+        bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
+        return self.emit(f"icmp ne i{self.width} {bits}, 0")
+
+    def entry_mask(self) -> str:
+        """`<W x i1>`: the lanes that hold a work-item."""
+        if not self._tail:
+            return self.form.splat("i1", "true")
+        key = "entry mask"
+        found = self.builtin_cache.get(key)
+        if found is None:
+            outer, self.lines = self.lines, self.head
+            count = self.emit(f"sub i64 {self.group_sizes[0]}, {self.local_ids[0]}")
+            limit = self.splat(count, "i64", self.form)
+            found = self.emit(f"icmp ult {self.form('i64')} <{self._index_vector}>, {limit}")
+            self.lines = outer
+            self.builtin_cache[key] = found
+        return found
+
+    # Instructions.
+
+    def componentwise(self, instruction, operands, build) -> None:
+        """The builder on single values, or on each leaf."""
+        if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
+            super().componentwise(instruction, operands, build)
+            return
+        count = len(leaf_types(instruction.type))
+        columns = [self.leaves(o) for o in operands]
+        self.leaves_of[instruction] = [
+            build(self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in columns])
+            for k in range(count)
+        ]
+
+    def emit_instructions(self, instructions) -> None:
+        """Lowers the instructions of a block by their shapes."""
+        if self.shapes is None:
+            super().emit_instructions(instructions)
+            return
+        after_phis = None
+        for i in instructions:
+            if i.op is Op.Phi:
+                self.phi(i)
+                continue
+            if after_phis is None:
+                after_phis = []
+                self.lines.append(after_phis)
+                for phi in instructions:
+                    if phi.op is not Op.Phi:
+                        break
+                    self._late[phi] = after_phis
+            self.lower(i)
+            if i in self.operands and isinstance(self.operands[i], str):
+                late = self._late[i] = []
+                self.lines.append(late)
+
+    def lower(self, i) -> None:
+        """Lowers one instruction."""
+        op = i.op
+        has_result = i.type is not None and i.type.kind is not Kind.VOID
+        wide = WIDE_EXTENDED.get(i.operands[1]) if op is Op.ExtInst else WIDE.get(op)
+        if wide is not None and (not has_result or self.is_varying(i) or i.mask is not None):
+            wide(self, i)
+            return
+        lowering = EXTENDED.get(i.operands[1]) if op is Op.ExtInst else LOWERINGS.get(op)
+        if lowering is None:
+            if op is Op.ExtInst and i.operands[0].startswith("NonSemantic."):
+                return
+            raise CodegenError(f"{instruction_name(i)} is not supported")
+        varying = has_result and self.is_varying(i)
+        if lowering in COMPONENTWISE or (not varying and has_result and i.mask is None) or op in _ONCE_FOR_ALL:
+            lowering(self, i)
+            return
+        if not has_result and op not in LANE_EFFECTS and op is not Op.ExtInst:
+            lowering(self, i)
+            return
+        self.lane_by_lane(i, lowering)
+
+    def lane_by_lane(self, i, lowering) -> None:
+        """Lowers an instruction once per lane, where it has a mask only in lanes of the mask."""
+        has_result = i.type is not None and i.type.kind is not Kind.VOID
+        types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
+        scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
+        mask = self.mask_of(i)
+        leaves = ["poison"] * len(types)
+        for lane in range(self.width):
+            before = list(leaves)
+            if mask is not None:
+                active = self.emit(f"extractelement {self.form('i1')} {mask}, i32 {lane}")
+                skipped_from, body, after = self.label, self.new_label("lane"), self.new_label("next")
+                self.emit_void(f"br i1 {active}, label %{body}, label %{after}")
+                self.begin_block(body)
+            self.lane = lane
+            lowering(self, i)
+            self.lane = None
+            if has_result:
+                single = self.operands.pop(i)
+                if isinstance(single, Components):
+                    single = self.build_vector(i.type, single)
+                leaves = [self.emit(f"insertelement {t} {old}, {scalar} {part}, i32 {lane}")
+                          for t, scalar, old, part in
+                          zip(types, scalars, leaves, self.explode(i.type, single), strict=True)]
+            else:
+                self.operands.pop(i, None)
+            if mask is not None:
+                done = self.label
+                self.emit_void(f"br label %{after}")
+                self.begin_block(after)
+                leaves = [self.emit(f"phi {t} [ {new}, %{done} ], [ {old}, %{skipped_from} ]")
+                          for t, new, old in zip(types, leaves, before, strict=True)]
+        if not has_result:
+            return
+        if self.is_varying(i):
+            self.leaves_of[i] = leaves
+        else:
+            # A result that is the same in all lanes, from those that took part; lane 0's is not enough.
+            self.leaves_of[i] = leaves
+            self.operands[i] = self.assemble(i.type, iter(
+                self._first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)))
+
+    def _first_active(self, t: str, leaf: str, mask: str | None) -> str:
+        if mask is None:
+            return self.emit(f"extractelement {self.form(t)} {leaf}, i32 0")
+        bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
+        index = self.emit(f"call i{self.width} @llvm.cttz.i{self.width}(i{self.width} {bits}, i1 false)")
+        index = self.emit(f"and i{self.width} {index}, {self.width - 1}")
+        return self.emit(f"extractelement {self.form(t)} {leaf}, i{self.width} {index}")
+
+    # Phis.
+
+    def phi(self, instruction) -> None:
+        """A phi for each leaf, or one of single values."""
+        if self.shapes is None or not self.is_varying(instruction):
+            super().phi(instruction)
+            return
+        names = [self.name("v") for _ in leaf_types(instruction.type)]
+        self.leaves_of[instruction] = names
+        self._phis.append((self.lines, len(self.lines), names, instruction))
+        self.lines += [""] * len(names)
+
+    def finish_phis(self) -> None:
+        """Fills in the phis."""
+        narrow = [entry for entry in self._phis if isinstance(entry[2], str)]
+        wide = [entry for entry in self._phis if not isinstance(entry[2], str)]
+        self._phis = narrow
+        super().finish_phis()
+        for lines, position, names, instruction in wide:
+            operands = instruction.operands
+            edges = []
+            for k in range(0, len(operands), 2):
+                if operands[k + 1] in self.exits:
+                    edges.append((self._late_leaves(operands[k]), self.exits[operands[k + 1]]))
+            for n, (name, t) in enumerate(zip(names, leaf_types(instruction.type), strict=True)):
+                incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
+                lines[position + n] = f"  {name} = phi {self.form(ir_type(t))} {incoming}"
+
+    def _late_leaves(self, value) -> list[str]:
+        outer, self.lines = self.lines, self.prologue
+        leaves = self.leaves(value)
+        self.lines = outer
+        return leaves
+
+    def phi_operand(self, value, block) -> str:
+        """The operand of a single phi; a varying value among them can only be what no lane uses."""
+        if self.is_varying(value):
+            raise CodegenError("a uniform phi of a varying value")
+        return super().phi_operand(value, block)
+
+    # The loops over work-items: full vectors, then the rest under a mask.
+
+    def _emit_body(self, region, prefix: str) -> None:
+        self.leaves_of = {v: leaves for v, leaves in self.leaves_of.items() if not isinstance(v, Instruction)}
+        self._late = {}
+        super()._emit_body(region, prefix)
+
+    def _emit_region(self, region) -> None:
+        self.shapes = None if region.once else region.shapes
+        super()._emit_region(region)
+        self.shapes = None
+
+    # Context slots: one array per leaf.
+
+    def slot_leaf_address(self, slot, leaf: int, item) -> str:
+        """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
+        array, types = self.context_array(slot), leaf_types(slot.type)
+        before = sum(size_of(t) for t in types[:leaf])
+        if before:
+            key = (slot, leaf)
+            found = self._fields.get(key)
+            if found is None:
+                distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
+                found = self.emit_prologue(f"getelementptr inbounds i8, ptr {array}, i64 {distance}")
+                self._fields[key] = found
+            array = found
+        index = self._item() if item is None else self.to_width(self.typed(item), "i64")
+        return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
+
+    def context_load(self, slot, item) -> str:
+        """The value of a slot for lane 0 or for one work-item."""
+        if slot.uniform:
+            return super().context_load(slot, item)
+        parts = [load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
+                 for k, t in enumerate(leaf_types(slot.type))]
+        return self.assemble(slot.type, iter(parts))
+
+    def context_store(self, slot, item, value) -> None:
+        """Sets a slot for one work-item."""
+        if slot.uniform:
+            super().context_store(slot, item, value)
+            return
+        for k, (t, part) in enumerate(zip(leaf_types(slot.type), self.explode(slot.type, self.operand(value)),
+                                          strict=True)):
+            store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))
+
+
+# Instructions without a result that happen in each lane.
+LANE_EFFECTS = frozenset((
+    Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
+))  # fmt: skip
+
+from . import wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
+
+__all__ = ["WideKernelEmitter", "leaf_types"]

@@ -1,0 +1,453 @@
+"""Wide lowerings of memory: contiguous vectors where the address is affine in the lane, one access where it is
+uniform, gathers and scatters elsewhere. Lanes outside of the instruction's mask touch nothing.
+"""
+
+from __future__ import annotations
+
+from ..passes.ops import PassOp
+from ..spirv.enums import FPRoundingMode, Op
+from ..spirv.enums import OpenCLStd as Std
+from ..spirv.module import Constant, Kind, Type, Undef, Variable
+from .conversion import RTE, convert_float
+from .errors import CodegenError
+from .lanes import MANGLED, form
+from .memory import BuiltinAddress, access_alignment, load_value, offset_pointer, store_operand
+from .memory import access_chain as single_access_chain
+from .memory import load as single_load
+from .memory import store as single_store
+from .registry import lowers_wide, lowers_wide_extended
+from .types import (
+    alignment_of,
+    component_count,
+    element_type,
+    ir_type,
+    leaf_types,
+    member_offset,
+    size_of,
+)
+
+HALF = Type(Kind.FLOAT, width=16)
+
+
+class Address:
+    """Where each lane accesses memory: single (lane 0's pointer) with a stride in bytes, or a leaf."""
+
+    __slots__ = ("leaf", "single", "stride")
+
+    def __init__(self, single: str | None, stride: int, leaf: str | None):
+        self.single = single
+        self.stride = stride
+        self.leaf = leaf
+
+
+def address_of(e, pointer) -> Address:
+    """The address of a pointer Value."""
+    if e.is_varying(pointer):
+        return Address(None, 0, e.leaf(pointer))
+    return Address(e.operand(pointer), e.stride(pointer), None)
+
+
+def all_lanes(e, address: Address) -> str:
+    """The address as `<W x ptr>`."""
+    if address.leaf is None:
+        address.leaf = e._lanes("ptr", address.single, address.stride)
+    return address.leaf
+
+
+def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> Address:
+    """address + index * scale bytes, index being a Value."""
+    known = e.integer(index)
+    if known is not None:
+        width = index.type.width
+        known -= 1 << width if known >> width - 1 else 0
+        if address.leaf is not None and address.single is None:
+            return Address(None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {known * scale}"))
+        return Address(offset_pointer(e, address.single, known * scale, ""), address.stride, None)
+    t = ir_type(index.type)
+    varying = e.is_varying(index)
+    operand = e.leaf(index) if varying or address.single is None else e.operand(index)
+    is_wide = varying or address.single is None
+    if unsigned and index.type.width < 64:
+        f = e.form if is_wide else form(0)
+        operand = e.emit(f"zext {f(t)} {operand} to {f('i64')}")
+        t = "i64"
+    if not is_wide:
+        single = e.emit(f"getelementptr [{scale} x i8], ptr {address.single}, {t} {operand}")
+        return Address(single, address.stride + e.stride(index) * scale, None)
+    base = f"{e.form('ptr')} {all_lanes(e, address)}" if address.single is None or address.stride else (
+        f"ptr {address.single}")
+    return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))
+
+
+@lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+def access_chain(e, i):
+    """Access chains with an index or base that varies."""
+    base, indices = i.operands[0], list(i.operands[1:])
+    if isinstance(base, Variable) and base.builtin is not None:
+        e.lane_by_lane(i, single_access_chain)
+        return
+    type_ = base.type.element
+    address = address_of(e, base)
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        address = advance(e, address, indices.pop(0), size_of(type_))
+    constant = 0
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = e.integer(index)
+            constant += member_offset(type_, number)
+            type_ = type_.members[number]
+            continue
+        type_ = type_.element
+        known = e.integer(index)
+        if known is not None:
+            constant += known * size_of(type_)
+        else:
+            address = advance(e, address, index, size_of(type_))
+    leaf = all_lanes(e, address)
+    if constant:
+        leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
+    e.define_leaves(i, [leaf])
+
+
+def leaf_offsets(type_) -> list[int]:
+    """Where in memory the leaves of a type are."""
+    kind = type_.kind
+    if kind is Kind.VECTOR:
+        size = size_of(type_.element)
+        return [k * size for k in range(type_.count)]
+    if kind is Kind.ARRAY:
+        size = size_of(type_.element)
+        return [k * size + o for k in range(type_.count) for o in leaf_offsets(type_.element)]
+    if kind is Kind.STRUCT:
+        return [member_offset(type_, k) + o for k, m in enumerate(type_.members) for o in leaf_offsets(m)]
+    return [0]
+
+
+def memory_type(type_) -> str:
+    """The LLVM type of a scalar in memory: bool is a byte."""
+    return "i8" if type_.kind is Kind.BOOL else ir_type(type_)
+
+
+# Loads.
+
+
+@lowers_wide(Op.Load)
+def load(e, i):
+    """OpLoad."""
+    pointer = i.operands[0]
+    if isinstance(pointer, Variable) and pointer.builtin is not None:
+        single_load(e, i)
+        return
+    if isinstance(e.operands.get(pointer), BuiltinAddress):
+        single_load(e, i)
+        return
+    if i.memory is not None and i.memory.volatile:
+        e.lane_by_lane(i, single_load)
+        return
+    alignment = access_alignment(i.memory, i.type)
+    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment)
+
+
+def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None:
+    """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind."""
+    mask = e.mask_of(i)
+    types = leaf_types(type_)
+    if address.single is not None and address.stride == 0:
+        single = load_single(e, address.single, type_, alignment, mask)
+        if e.is_varying(i):
+            e.define_leaves(i, [e.splat(part, ir_type(t), e.form)
+                                for t, part in zip(types, e.explode(type_, single), strict=True)])
+        else:
+            e.define(i, single)
+        return
+    element = types[0]
+    if address.single is not None and address.stride == place and _is_regular(type_):
+        e.define_leaves(i, load_contiguous(e, address.single, element, len(types), place, alignment, mask))
+        return
+    leaf = all_lanes(e, address)
+    leaves = []
+    for t, offset in zip(types, leaf_offsets(type_), strict=True):
+        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
+        m = memory_type(t)
+        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
+        value = e.emit(
+            f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
+            f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
+            f"{e.form(m)} poison)")
+        leaves.append(_from_memory(e, t, value))
+    e.define_leaves(i, leaves)
+
+
+def _is_regular(type_) -> bool:
+    """Scalars and vectors, which lie in memory as one kind of element."""
+    return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
+
+
+def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str:
+    """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
+    if mask is not None:
+        spare = e.alloca(f"[{max(size_of(type_), 1)} x i8]", max(alignment, 1))
+        address = e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {spare}")
+    return load_value(e, address, type_, alignment)
+
+
+def load_contiguous(e, address: str, element, count: int, place: int, alignment: int,
+                    mask: str | None) -> list[str]:
+    """The leaves of W values that follow one another in memory, each of `count` elements."""
+    width, t = e.width, memory_type(element)
+    stride = place // size_of(element)
+    whole = form(width * stride)
+    if mask is None:
+        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}")
+    else:
+        wide_mask = repeat_mask(e, mask, stride, stride)
+        data = e.emit(f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
+                      f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} poison)")
+    if stride == 1:
+        return [_from_memory(e, element, data)]
+    leaves = []
+    for k in range(count):
+        lanes = ", ".join(f"i32 {lane * stride + k}" for lane in range(width))
+        part = e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
+        leaves.append(_from_memory(e, element, part))
+    return leaves
+
+
+def repeat_mask(e, mask: str, stride: int, count: int) -> str:
+    """A mask of the elements of values of `stride` elements, of which the first `count` count."""
+    if stride == 1:
+        return mask
+    f = e.form
+    lanes = ", ".join(f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride))
+    return e.emit(f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, "
+                  f"<{e.width * stride} x i32> <{lanes}>")
+
+
+def _from_memory(e, type_, leaf: str) -> str:
+    return e.emit(f"trunc {e.form('i8')} {leaf} to {e.form('i1')}") if type_.kind is Kind.BOOL else leaf
+
+
+def _to_memory(e, type_, leaf: str) -> str:
+    return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
+
+
+# Stores.
+
+
+@lowers_wide(Op.Store)
+def store(e, i):
+    """OpStore."""
+    pointer, value = i.operands[:2]
+    if isinstance(value, Undef):
+        return
+    if i.memory is not None and i.memory.volatile:
+        e.lane_by_lane(i, single_store)
+        return
+    alignment = access_alignment(i.memory, value.type)
+    store_to(e, address_of(e, pointer), value.type, lambda: e.leaves(value), size_of(value.type), alignment,
+             e.mask_of(i), None if e.is_varying(value) or e.stride_is_mixed(value) else value)
+
+
+def store_to(e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None,
+             uniform=None) -> None:
+    """Stores leaves. uniform: the Value, if it is the same in all lanes."""
+    types = leaf_types(type_)
+    if address.single is not None and address.stride == 0:
+        store_single(e, address.single, type_, leaves_of, alignment, mask, uniform)
+        return
+    leaves = [_to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
+    if address.single is not None and address.stride == place and _is_regular(type_):
+        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask)
+        return
+    leaf = all_lanes(e, address)
+    for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
+        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
+        m = memory_type(t)
+        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
+        e.emit_void(f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
+                    f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
+                    f"{e.form('i1')} {mask or 'splat (i1 true)'})")
+
+
+def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform) -> None:
+    """All lanes store to one place: what the first of them stores stays, if there is any."""
+    after = None
+    if mask is not None:
+        body, after = e.new_label("store"), e.new_label("stored")
+        leaves = None if uniform is not None else leaves_of()
+        e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
+        e.begin_block(body)
+    else:
+        leaves = None if uniform is not None else leaves_of()
+    if uniform is not None:
+        single = e.operand(uniform)
+    else:
+            single = e.assemble(type_, iter([e._first_active(ir_type(t), leaf, mask)
+                                         for t, leaf in zip(leaf_types(type_), leaves, strict=True)]))
+    store_operand(e, address, type_, single, alignment)
+    if after is not None:
+        e.emit_void(f"br label %{after}")
+        e.begin_block(after)
+
+
+def store_contiguous(e, address: str, element, leaves: list[str], place: int, alignment: int,
+                     mask: str | None) -> None:
+    """Stores W values that follow one another in memory, each of len(leaves) elements."""
+    t, count = memory_type(element), len(leaves)
+    stride = place // size_of(element)
+    whole = form(e.width * stride)
+    data = interleave(e, t, leaves, stride)
+    if mask is None and count == stride:
+        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}")
+        return
+    wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
+    e.emit_void(f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
+                f"ptr align {alignment} {address}, {whole('i1')} {wide_mask})")
+
+
+def interleave(e, t: str, leaves: list[str], stride: int) -> str:
+    """One vector with element k of lane l at l * stride + k."""
+    if stride == 1:
+        return leaves[0]
+    parts = list(leaves)
+    size = 1
+    while size < len(leaves):
+        size *= 2
+    parts += ["poison"] * (size - len(parts))
+    length = e.width
+    while len(parts) > 1:
+        f = form(length)
+        lanes = ", ".join(f"i32 {k}" for k in range(2 * length))
+        parts = [e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
+                 for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        length *= 2
+    f = form(length)
+    lanes = ", ".join(f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
+                      for lane in range(e.width) for k in range(stride))
+    return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
+
+
+# Context slots: an array for each leaf, lane-contiguous.
+
+
+@lowers_wide(PassOp.ContextLoad)
+def context_load(e, i):
+    """The value of a slot for each lane."""
+    slot = i.operands[0]
+    if slot.uniform or not e.is_varying(i):
+        e.define(i, e.context_load(slot, None))
+        if e.is_varying(i):
+            single = e.operands.pop(i)
+            e.define_leaves(i, [e.splat(part, ir_type(t), e.form)
+                                for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)])
+        return
+    leaves = []
+    for k, t in enumerate(leaf_types(slot.type)):
+        value = e.emit(f"load {e.form(memory_type(t))}, ptr {e.slot_leaf_address(slot, k, None)}, "
+                       f"align {size_of(t)}")
+        leaves.append(_from_memory(e, t, value))
+    e.define_leaves(i, leaves)
+
+
+@lowers_wide(PassOp.ContextStore)
+def context_store(e, i):
+    """Sets a slot for the lanes of the mask."""
+    slot, value = i.operands
+    mask = e.mask_of(i)
+    if slot.uniform:
+        address = e.scratch_address(e.scratch.uniform[slot])
+        uniform = None if e.is_varying(value) or e.stride_is_mixed(value) else value
+        store_single(e, address, slot.type, lambda: e.leaves(value), alignment_of(slot.type), mask, uniform)
+        return
+    for k, (t, leaf) in enumerate(zip(leaf_types(slot.type), e.leaves(value), strict=True)):
+        data = _to_memory(e, t, leaf)
+        store_contiguous(e, e.slot_leaf_address(slot, k, None), t, [data], size_of(t), size_of(t), mask)
+
+
+# OpenCL.std vector loads and stores.
+
+
+@lowers_wide_extended(Std.vloadn)
+def vload(e, i):
+    """vloadn."""
+    offset, pointer = i.operands[2:4]
+    size = size_of(element_type(i.type))
+    place = size * component_count(i.type)
+    load_from(e, i, advance(e, address_of(e, pointer), offset, place, unsigned=True), i.type, place, size)
+
+
+@lowers_wide_extended(Std.vstoren)
+def vstore(e, i):
+    """vstoren."""
+    data, offset, pointer = i.operands[2:5]
+    size = size_of(element_type(data.type))
+    place = size * component_count(data.type)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    store_to(e, address, data.type, lambda: e.leaves(data), place, size, e.mask_of(i),
+             None if e.is_varying(data) or e.stride_is_mixed(data) else data)
+
+
+@lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
+def vload_half(e, i):
+    """vload_half and its kin: halves as 16-bit integers, converted leaf by leaf."""
+    offset, pointer = i.operands[2:4]
+    count = component_count(i.type)
+    aligned = i.operands[1] == Std.vloada_halfn
+    place = 2 * (4 if aligned and count == 3 else count)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    leaf = all_lanes(e, address)
+    mask = e.mask_of(i)
+    leaves = []
+    if address.single is not None and address.stride == place:
+        parts = load_contiguous(e, address.single, HALF, count, place, 2, mask)
+    else:
+        parts = []
+        for k in range(count):
+            where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
+            parts.append(e.emit(
+                f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+                f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
+                f"{e.form('half')} poison)"))
+    for part in parts:
+        leaves.append(convert_float(e, e.form, part, 16, element_type(i.type).width))
+    if e.is_varying(i):
+        e.define_leaves(i, leaves)
+    else:
+        e.define(i, e.assemble(i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask)
+                                             for x in leaves])))
+
+
+@lowers_wide_extended(Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r,
+                      Std.vstorea_halfn, Std.vstorea_halfn_r)
+def vstore_half(e, i):
+    """vstore_half and its kin."""
+    number = i.operands[1]
+    data, offset, pointer = i.operands[2:5]
+    mode = RTE
+    if number in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
+        mode = i.operands[5]
+        mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
+        if mode not in FPRoundingMode:
+            raise CodegenError(f"vstore_half with rounding mode {mode}")
+    count = component_count(data.type)
+    aligned = number in (Std.vstorea_halfn, Std.vstorea_halfn_r)
+    place = 2 * (4 if aligned and count == 3 else count)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    width = element_type(data.type).width
+    leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
+    mask = e.mask_of(i)
+    if address.single is not None and address.stride == place:
+        store_contiguous(e, address.single, HALF, leaves, place, 2, mask)
+        return
+    leaf = all_lanes(e, address)
+    for k, part in enumerate(leaves):
+        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
+        e.emit_void(f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+                    f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
+                    f"{e.form('i1')} {mask or 'splat (i1 true)'})")
+
+
+@lowers_wide_extended(Std.prefetch)
+def prefetch(e, i):
+    """prefetch: a hint that is not worth a gather."""
+
