@@ -113,6 +113,8 @@ class Machine:
                 incoming = [p.operands[2 * p.operands[1::2].index(previous)] for p in phis]
                 new = [self.evaluate(o, values, item) for o in incoming]
                 values.update(zip(phis, new, strict=True))
+                if item.trace is not None:
+                    item.trace += zip(phis, new, strict=True)
             self.steps += len(block.instructions)
             if self.steps > self.max_steps:
                 raise InterpreterError("too many steps: an endless loop?")

@@ -143,11 +143,21 @@ class _DirectGroup:
                     requests.append(generator.send(answer))
                 except StopIteration:
                     requests.append(None)
-            if all(r is None for r in requests):
+            going = [k for k, r in enumerate(requests) if r is not None]
+            if not going:
                 return
-            if any(r is None for r in requests) or len({r[0] for r in requests}) != 1:
+            if len({requests[k][0] for k in going}) != 1:
                 raise InterpreterError("the work-items of a group wait at different barriers")
-            answers = _answer(machine, requests[0][0], [r[1] for r in requests], size)
+            instruction = requests[going[0]][0]
+            if len(going) < len(items) and instruction.op is not Op.ControlBarrier:
+                raise InterpreterError(f"{instruction.op.name} is not met by all work-items")
+            # Work-items that have returned are as good as waiting, which the specification does not demand.
+            operands = [requests[k][1] for k in going]
+            for k, answer in zip(going, _answer(machine, instruction, operands, size), strict=True):
+                answers[k] = answer
+            for k, request in enumerate(requests):
+                if request is None:
+                    waiting[k], answers[k] = _finished(), None
 
     def own(self, machine: Machine, arguments) -> list:
         """By-value structures are each work-item's own."""
@@ -184,6 +194,12 @@ def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
                                 step)
         return [0] * len(operands)
     return combine_collective(instruction, operands)
+
+
+def _finished():
+    """A work-item that has returned."""
+    return
+    yield
 
 
 class Context:
@@ -238,9 +254,10 @@ class _PlanGroup:
             exits = set()
             for vector in self.vectors(items, size):
                 exits.update(self.lanes(machine, region, vector, arguments))
-            if len(exits) != 1:
+            exits.discard(REGION_END)  # work-items that have returned have no say
+            if len(exits) > 1:
                 raise InterpreterError(f"work-items leave region {index} to different regions {exits}")
-            (index,) = exits
+            index = exits.pop() if exits else REGION_END
         for item in items:
             for address in item.private.values():
                 machine.memory.free(address)
@@ -306,6 +323,9 @@ def check_traces(shapes, traces: list[list]) -> None:
     """Compares what the lanes computed with the strides that the shape analysis claims."""
     for row in zip(*traces, strict=True):
         instruction = row[0][0]
+        if any(other is not instruction for other, _ in row):
+            places = [f"{i.op.name} {i.name} in {i.block.name}" for i, _ in row]
+            raise InterpreterError(f"lanes part from one another: {places}")
         values = [value for _, value in row]
         stride = shapes.stride(instruction)
         if instruction in shapes.private or values[0] is None:
@@ -315,7 +335,10 @@ def check_traces(shapes, traces: list[list]) -> None:
             parts = list(zip(*values, strict=True))
         for claimed, part in zip(stride if type(stride) is tuple else (stride,), parts, strict=True):
             if claimed is not None and not _has_stride(part, claimed, instruction.type):
-                raise InterpreterError(f"{instruction.op.name} has stride {claimed}, values are {part}")
+                raise InterpreterError(
+                    f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride {claimed}, "
+                    f"values are {part}"
+                )
 
 
 def _has_stride(values, stride: int, type_: Type) -> bool:

@@ -11,6 +11,10 @@ behind a barrier is
   that needs it begins.
 
 Private variables that some region leaves to another become context variables.
+
+All work-items or none meet a barrier, says the specification. Many programs break that rule in one way, which
+every GPU forgives: work-items beyond the end of the data return before the first barrier. Where a barrier is
+not provably met by all, a slot tells each region which work-items have returned.
 """
 
 from __future__ import annotations
@@ -85,6 +89,9 @@ class _Splitter:
         plan.assumes_small_ids |= shapes.assumes_small_ids
         boundaries = lower_collectives(function, self.types, plan.slots, plan.module.address_bits)
         drop_redundant_barriers(function, boundaries)
+        self.some_may_return = any(
+            is_boundary(i) for block in shapes.influenced for i in block.instructions
+        )
         once = self.cut(boundaries)
         members = [self.reachable(entry) for entry in self.entries]
         self.number(members, once)
@@ -94,6 +101,42 @@ class _Splitter:
         for index, (entry, blocks) in enumerate(zip(self.entries, members, strict=True)):
             plan.regions.append(_RegionMaker(self, index, entry, blocks).make())
         self.finish_once(once)
+        if self.some_may_return:
+            self.remember_returns()
+
+    def remember_returns(self) -> None:
+        """Work-items that have returned do nothing in later regions, and have no say in what they are."""
+        types = self.types
+        bool_ = types.bool()
+        slot = Slot(len(self.plan.slots), bool_, False, None, "returned")
+        self.plan.slots.append(slot)
+        for region in self.plan.regions:
+            if region.once:
+                continue
+            function = region.function
+            exits = [b for b in function.blocks if b.terminator.op is PassOp.RegionExit]
+            if any(b.terminator.operands[0] != REGION_END for b in exits):
+                for block in exits:
+                    if block.terminator.operands[0] == REGION_END:
+                        store = Instruction(
+                            PassOp.ContextStore, None, [slot, types.constant(bool_, True)], block
+                        )
+                        block.instructions.insert(-1, store)
+            first = function.blocks[0]
+            if region.index == 0:
+                store = Instruction(PassOp.ContextStore, None, [slot, types.constant(bool_, False)], first)
+                first.instructions.insert(0, store)
+                continue
+            head, leave = Block(function, "returned"), Block(function, "leave")
+            returned = append(head, PassOp.ContextLoad, bool_, [slot])
+            loads = [i for i in first.instructions if i.op is PassOp.ContextLoad]
+            for load in loads:
+                load.block = head
+            head.instructions += loads
+            first.instructions = [i for i in first.instructions if i.op is not PassOp.ContextLoad]
+            append(head, Op.BranchConditional, None, [returned, leave, first])
+            append(leave, PassOp.RegionExit, None, [REGION_END])
+            function.blocks[:0] = [head, leave]
 
     def cut(self, boundaries: dict[Instruction, Once]) -> dict[Block, Once]:
         """Ends blocks at boundaries; entries[k] is where region k begins. Returns {block: Once before next}."""

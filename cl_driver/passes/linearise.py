@@ -21,7 +21,7 @@ from .dominance import DominatorTree, Loop, LoopNest, dominators
 from .ir import PURE, append, predecessors, remove_unreachable_blocks, substitute
 from .lcssa import close_loops
 from .live_loops import make_live_loop
-from .ops import PassOp
+from .ops import REGION_END, PassOp
 from .reducible import make_reducible
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
@@ -61,6 +61,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
     merge_latches(function)
     close_loops(function, types)
     live: dict[Block, Instruction] = {}  # head of a rewritten loop: its mask
+    exit_tests: list[Instruction] = []
     while True:
         shapes = analyse()
         wanted = set(shapes.divergent_loops)
@@ -68,7 +69,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
         if not wanted:
             wanted, several_ends = worker.obstacles()
             if several_ends:
-                unify_exits(function, types)
+                exit_tests = unify_exits(function, types)
                 continue
         if not wanted:
             break
@@ -77,44 +78,50 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
         head = make_live_loop(function, loop, types, worker.tree.number)
         live[head.block] = head
         remove_unreachable_blocks(function)
-    worker.run()
+    worker.run(exit_tests)
     repair(function, types)
     simplify(function, types)
     shapes = analyse()
+    if shapes.divergent_branches:
+        raise AssertionError(f"{function.name}: a divergent branch is left")
     return shapes
 
 
-def unify_exits(function: Function, types) -> None:
+def unify_exits(function: Function, types) -> list[Instruction]:
     """One block with one RegionExit, or with uniform branches to several of them.
 
-    That all work-items leave to the same region is the specification's promise, so any lane decides.
+    Work-items that go on all go to the same region, so any lane decides; those that have returned do not.
+    Returns the AnyLane instructions, which must not count lanes without a work-item.
     """
     ends = [b for b in function.blocks if b.terminator.op in (PassOp.RegionExit, Op.Unreachable)]
     exits = [b for b in ends if b.terminator.op is PassOp.RegionExit]
-    targets = list(dict.fromkeys(b.terminator.operands[0] for b in exits))
+    # REGION_END is the least, and so the one that needs no lane.
+    targets = sorted({b.terminator.operands[0] for b in exits}) or [REGION_END]
     last = Block(function, "exit")
     function.blocks.append(last)
     number = types.int(32)
     chosen = Instruction(Op.Phi, number, (), last, "exit")
     for block in ends:
         terminator = block.instructions.pop()
-        index = targets.index(terminator.operands[0]) if terminator.op is PassOp.RegionExit else None
-        value = types.undef(number) if index is None else types.integer(32, index)
+        value = types.undef(number)
+        if terminator.op is PassOp.RegionExit:
+            value = types.integer(32, targets.index(terminator.operands[0]))
         chosen.operands += [value, block]
         append(block, Op.Branch, None, [last])
-    if len(targets) == 1:
-        append(last, PassOp.RegionExit, None, targets)
-        return
-    last.instructions.append(chosen)
+    tests = []
+    if len(targets) > 1:
+        last.instructions.append(chosen)
     for index, target in enumerate(targets[1:], 1):
         here = append(last, Op.IEqual, types.bool(), [chosen, types.integer(32, index)])
-        any_lane = append(last, PassOp.AnyLane, types.bool(), [here])
+        test = append(last, PassOp.AnyLane, types.bool(), [here])
         leave, other = Block(function, "exit"), Block(function, "exit")
-        append(last, Op.BranchConditional, None, [any_lane, leave, other])
+        append(last, Op.BranchConditional, None, [test, leave, other])
         append(leave, PassOp.RegionExit, None, [target])
         function.blocks += [leave, other]
+        tests.append(test)
         last = other
     append(last, PassOp.RegionExit, None, targets[:1])
+    return tests
 
 
 def merge_latches(function: Function) -> None:
@@ -227,7 +234,9 @@ class _Linearizer:
         self.true = types.constant(self.bool, True)
         self.false = types.constant(self.bool, False)
         self.shapes = shapes
-        self.live = live
+        self.done = set(live)
+        # Where all lanes leave together, `live` is no mask but a uniform condition like any other.
+        self.live = {head: phi for head, phi in live.items() if not shapes.is_uniform(phi)}
         before = predecessors(function)
         self.tree = dominators(function, before)
         self.nest = LoopNest(function, self.tree, before)
@@ -277,15 +286,19 @@ class _Linearizer:
                         several_ends = True
                     else:
                         wanted.add(loop.header)
-        return wanted - set(self.live), several_ends
+        return wanted - self.done, several_ends
 
     # Regions
 
-    def run(self) -> None:
+    def run(self, exit_tests: list[Instruction]) -> None:
         entry = self.function.blocks[0]
         mask = Instruction(PassOp.EntryMask, self.bool, (), entry)
         self.region(self.region_nodes(None), mask, None, {mask})
         entry.instructions.insert(0, mask)
+        for test in exit_tests:
+            exists = Instruction(Op.LogicalAnd, self.bool, [mask, test.operands[0]], test.block)
+            test.block.instructions.insert(test.block.instructions.index(test), exists)
+            test.operands = [exists]
         if self.replaced:
             substitute(self.function, self.replaced)
 
@@ -579,12 +592,23 @@ class _Line:
                     choices.append((value, self.edge_masks[source, block]))
                 else:
                     rest += [value, source]
+            distinct = {v for v, _ in choices if not isinstance(v, Undef)}
+            if len(distinct) > 1 and self.worker.shapes.stride(phi) is not None:
+                # All lanes come by one edge, and the value keeps its shape if any lane says which.
+                choices = [(v, self.any_of(m)) for v, m in choices]
             value = self.select(phi.type, choices)
             if keep:
                 phi.operands = [*rest, value, self.current]
             else:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
+
+    def any_of(self, mask: Value) -> Value:
+        key = PassOp.AnyLane, mask
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = append(self.current, PassOp.AnyLane, self.worker.bool, [mask])
+        return found
 
     def select(self, type_, choices: list[tuple[Value, Value]]) -> Value:
         """The value of the edge that each lane came by."""
@@ -594,6 +618,8 @@ class _Line:
                 masks_of.setdefault(value, []).append(mask)
         if not masks_of:
             return self.types.undef(type_)
+        if len(masks_of) == 1:
+            return next(iter(masks_of))
         if type_.kind is Kind.BOOL:
             # False in lanes that do not take part, which `stay` of a live loop relies on.
             result: Value = self.worker.false

@@ -65,6 +65,7 @@ class ShapeInfo:
     private: set[Value] = field(default_factory=set)  # pointers into the lane's own memory
     divergent_branches: set[Block] = field(default_factory=set)  # their terminators' conditions differ
     divergent_joins: set[Block] = field(default_factory=set)
+    influenced: set[Block] = field(default_factory=set)  # between a divergent branch and where its paths end
     divergent_loops: set[Block] = field(default_factory=set)  # headers
     assumes_small_ids: bool = False
 
@@ -585,6 +586,7 @@ class _Analysis:
                 self.arrive(successor, labels[block], labels, work)
         inside = set(labels)
         inside.discard(end)
+        self.info.influenced |= inside
         inside.add(branch)
         loop = self.nest.innermost.get(branch)
         while loop is not None:

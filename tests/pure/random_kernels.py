@@ -23,6 +23,7 @@ class Kernel:
         self.varying = ["x", "y", "z"]
         self.uniform = ["u", "w"]
         self.loop_depth = 0
+        self.leaving = False  # whether a divergent break or continue may stand here
         self.helpers: list[str] = []
         for _ in range(self.random.randrange(3)):
             self.helper()
@@ -132,8 +133,8 @@ class Kernel:
             self.switch(budget, together)
         elif kind == 15 and self.loop_depth:
             uniform = together and self.random.random() < 0.5
-            if together and not uniform and self.barriers:
-                self.assign(together)  # a divergent break would part the work-items from a barrier
+            if not uniform and not self.leaving:
+                self.assign(together)  # it would part the work-items from a barrier
             else:
                 self.say(f"if {self.condition(uniform)} {self.choose('break', 'continue')};")
         elif kind == 16 and not together and not self.barriers:
@@ -179,8 +180,9 @@ class Kernel:
         i = self.name()
         bound = f"(({self.expression(uniform, 1)}) & 7)"
         trips = self.choose("for", "for", "while")
-        pools = (self.uniform, self.varying)
+        pools = (self.uniform, self.varying, self.leaving)
         self.loop_depth += 1
+        self.leaving = not (inner and self.barriers)
         if trips == "for":
             self.say(f"for (int {i} = 0, e{i} = {bound}; {i} < e{i}; {i}++) {{")
         else:
@@ -192,7 +194,7 @@ class Kernel:
             self.varying = [*self.varying, i]
         self.nest(budget, inner)
         self.say("}")
-        self.uniform, self.varying = pools
+        self.uniform, self.varying, self.leaving = pools
         self.loop_depth -= 1
 
     def switch(self, budget: int, together: bool) -> None:
