@@ -7,7 +7,7 @@ from cl_driver.api.entrypoint import entrypoint
 from cl_driver.api.errors import CLError, require
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.info import answer, string, uint, ulong
-from cl_driver.api.program import SOURCE, Program
+from cl_driver.api.program import LINKED, SOURCE, Program
 
 
 def _kernel(program: Program, index: int):
@@ -20,7 +20,7 @@ KERNEL_INFO = {
     # "For kernels not created from OpenCL C source and the clCreateProgramWithSource API call the string
     # returned from this query will be empty."
     cl.CL_KERNEL_ATTRIBUTES: string(
-        lambda program, kernel: kernel.attributes if program.origin == SOURCE else ""
+        lambda program, kernel: kernel.attributes if program.origin in (SOURCE, LINKED) else ""
     ),
 }
 
@@ -48,30 +48,14 @@ def get_kernel_work_group_info(program: Program, index: int, param_name: int):
     return (answer(WORK_GROUP_INFO, param_name, _kernel(program, index)),)
 
 
-def _ask_for_arguments(program: Program) -> None:
-    """Argument information of a program that was built without -cl-kernel-arg-info: it costs a second run of
-    clang, for which a build pays only with that option, but who asks gets it all the same."""
-    from cl_driver.jit import client
-
-    rows = client.kernel_arguments(program.source, program.built.options)
-    for kernel in program.built.executable.kernels:
-        given = rows.get(kernel.name, ())
-        if len(given) != len(kernel.args):
-            continue
-        for arg, row in zip(kernel.args, given, strict=True):
-            arg.address_qualifier, arg.access_qualifier, arg.type_name, arg.type_qualifier, arg.name = row
-            arg.known = True
-
-
 @entrypoint("clGetKernelArgInfo", Program)
 def get_kernel_arg_info(program: Program, index: int, arg_index: int, param_name: int):
     arg = _kernel(program, index).args[arg_index]
     # "CL_INVALID_VALUE if param_name is not valid"
     require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
-    if not arg.known and program.origin == SOURCE:
-        _ask_for_arguments(program)
-    # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." Programs from
-    # source have it without -cl-kernel-arg-info, too: tools ask for it, and it costs nothing.
-    if not arg.known:
+    # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." "Kernel
+    # argument information is only available if the program [...] is created with clCreateProgramWithSource
+    # and the program executable is built with the -cl-kernel-arg-info option".
+    if not (arg.known and program.built.arg_info):
         raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
     return (answer(ARG_INFO, param_name, arg),)

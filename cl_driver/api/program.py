@@ -14,10 +14,10 @@ class DeviceBuild:
     """What a program has for one device.
 
     status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library; executable:
-    of a built program, or of a binary that waits for clBuildProgram.
+    of a built program, or of a binary that waits for clBuildProgram; arg_info: -cl-kernel-arg-info was given.
     """
 
-    __slots__ = ("binary", "binary_type", "executable", "log", "options", "spirv", "status")
+    __slots__ = ("arg_info", "binary", "binary_type", "executable", "log", "options", "spirv", "status")
 
     def __init__(self):
         self.status = cl.CL_BUILD_NONE
@@ -26,12 +26,23 @@ class DeviceBuild:
         self.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE
         self.spirv: bytes | None = None
         self.executable = None
+        self.arg_info = False
         self.binary = b""  # kept once asked for
 
     @property
     def is_built(self) -> bool:
         """True if kernels can be made of it."""
         return self.executable is not None and self.status == cl.CL_BUILD_SUCCESS
+
+    @property
+    def is_ready_binary(self) -> bool:
+        """True for an executable binary for this CPU for which clBuildProgram was not called. Programs that
+        rely on other drivers make kernels of it at once; it is an executable that was built successfully."""
+        if self.executable is None or self.status != cl.CL_BUILD_NONE:
+            return False
+        from cl_driver.jit import client
+
+        return self.executable.target == client.service().target.key
 
 
 class Program:
@@ -60,7 +71,8 @@ class Program:
     @property
     def built(self) -> DeviceBuild | None:
         """The first build that kernels can be made of."""
-        return next((build for build in self.builds.values() if build.is_built), None)
+        found = next((build for build in self.builds.values() if build.is_built), None)
+        return found or next((build for build in self.builds.values() if build.is_ready_binary), None)
 
 
 @entrypoint("clCreateProgramWithSource", Context)
@@ -98,6 +110,7 @@ def create_program_with_binary(context: Context, devices: list, binaries: list):
         build = program.builds[device]
         try:
             build.binary_type, build.options, build.spirv, build.executable = unpack(binary)
+            build.arg_info = "-cl-kernel-arg-info" in build.options.split()
             build.binary = binary
             statuses.append(cl.CL_SUCCESS)
         except CLError as error:

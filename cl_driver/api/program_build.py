@@ -35,8 +35,11 @@ def _options(text: bytes | None, stage: str) -> tuple[str, compiler_options.Buil
         raise CLError(_OPTION_ERRORS[stage], str(error)) from error
 
 
-def _start(program: Program, builds: list[DeviceBuild], options: str, job) -> None:
-    """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts."""
+def _start(program: Program, builds: list[DeviceBuild], options: str, job, arg_info: bool | None = None):
+    """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts.
+
+    arg_info: DeviceBuild's; None leaves it as it is.
+    """
     with _starting:
         # "CL_INVALID_OPERATION if the build of a program executable for any of the devices listed in
         # device_list by a previous call to clBuildProgram for program has not completed."
@@ -46,12 +49,14 @@ def _start(program: Program, builds: list[DeviceBuild], options: str, job) -> No
             build.status = cl.CL_BUILD_IN_PROGRESS
             build.options = options
             build.log = ""
+            if arg_info is not None:
+                build.arg_info = arg_info
         program.job = job
 
 
 @entrypoint("clBuildProgram", Program)
 def build_program(program: Program, devices: list | None, options: bytes | None):
-    text, _ = _options(options, compiler_options.BUILD)
+    text, parsed = _options(options, compiler_options.BUILD)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     if program.origin == BINARY:
         # "If program is created with clCreateProgramWithBinary, then the program binary must be an executable
@@ -80,7 +85,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
             executable, log = client.build([il], text, specialisation)
         return _finish_executable(builds, executable, log, cl.CL_BUILD_PROGRAM_FAILURE)
 
-    _start(program, builds, text, job)
+    _start(program, builds, text, job, parsed.kernel_arg_info)
 
 
 def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
@@ -105,7 +110,7 @@ def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
 @entrypoint("clCompileProgram", Program)
 def compile_program(program: Program, devices: list | None, options: bytes | None, headers: list):
     """headers: [[include name, key of the program], ...]."""
-    text, _ = _options(options, compiler_options.COMPILE)
+    text, parsed = _options(options, compiler_options.COMPILE)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     # "CL_INVALID_OPERATION if program has no source or IL available".
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
@@ -131,7 +136,7 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
             builds, cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, spirv, log, cl.CL_COMPILE_PROGRAM_FAILURE
         )
 
-    _start(program, builds, text, job)
+    _start(program, builds, text, job, parsed.kernel_arg_info)
 
 
 @entrypoint("clLinkProgram", Context)
@@ -170,7 +175,7 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
         executable, log = client.build(modules, all_options)
         return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
 
-    _start(result, builds, text, job)
+    _start(result, builds, text, job, any(part.arg_info for part in parts))
     return adopt(result), list(result.builds)
 
 

@@ -134,13 +134,6 @@ class Service:
             self._store(key, options, dependencies, log, il)
         return SourceResult(il, log)
 
-    def kernel_arguments(self, source: bytes, options: str) -> dict[str, list]:
-        try:
-            request = ["kernel_arguments", self._job(options), source, {}]
-            return self._run([request], self._deadline())[0]
-        except CompileError:
-            return {}
-
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
         try:
             il = bundle.join(modules)
@@ -285,12 +278,6 @@ def service() -> Service:
 def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None = None) -> SourceResult:
     """clCompileProgram: OpenCL C to SPIR-V. headers: contents by the names that #include uses."""
     return service().compile_source(source, options, headers or {})
-
-
-def kernel_arguments(source: bytes, options: str) -> dict[str, list]:
-    """Argument information of a program built without -cl-kernel-arg-info: {kernel: rows of (address, access,
-    type name, type qualifiers, name)}, empty if it cannot be had."""
-    return service().kernel_arguments(source, options)
 
 
 def link(modules: list[bytes], options: str) -> tuple[bytes | None, str]:

@@ -78,11 +78,6 @@ def compile_source(job: dict, source: bytes, headers: dict) -> list:
     return [result.spirv, result.log, list(result.dependencies)]
 
 
-def kernel_arguments(job: dict, source: bytes, headers: dict) -> dict:
-    """{kernel: [[address, access, type name, type qualifiers, name] of each argument]}."""
-    return frontend.kernel_arguments(source, headers, _context(job))
-
-
 def link(job: dict, il: bytes) -> str:
     """Checks that the modules of a library fit together. The log."""
     return _pipeline().check_library(il, _context(job))
@@ -127,7 +122,7 @@ def kernel(job: dict, il: bytes, name: str) -> list:
     return [info.to_values(), data]
 
 
-OPERATIONS = {f.__name__: f for f in (compile_source, kernel_arguments, link, prepare, build_source, kernel)}
+OPERATIONS = {f.__name__: f for f in (compile_source, link, prepare, build_source, kernel)}
 
 
 def run(operation: str, *arguments):

@@ -54,21 +54,9 @@ def _parse(options: str):
             raise CompileError(f"options: {first}\n") from first
 
 
-def _language(context: Context) -> clang.Language:
-    return clang.device_language()._replace(fma=context.target.has_fma)
-
-
-def kernel_arguments(source: bytes, headers: dict[str, bytes], context: Context) -> dict[str, list]:
-    """The argument information of the kernels of a program that was built without -cl-kernel-arg-info."""
-    from cl_driver.frontend import arguments
-
-    language, chosen = _language(context), context.settings.get("CL_DRIVER_CLANG", "")
-    return arguments.kernel_arguments(source, context.options, headers, language, context.folder, chosen)
-
-
 def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
     """OpenCL C to SPIR-V."""
-    language = _language(context)
+    language = clang.device_language()._replace(fma=context.target.has_fma)
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
     result = clang.compile(source, context.options, headers, language, context.folder, chosen)
     context.dump("source.cl", source)
