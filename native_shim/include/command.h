@@ -47,7 +47,7 @@ enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
 struct cld_copy_region { /* linear: height and depth 1 */
     uint8_t *destination;
     const uint8_t *source;
-    size_t width, height, depth; /* bytes, rows, slices */
+    size_t width, height, depth;                                         /* bytes, rows, slices */
     size_t destination_row, destination_slice, source_row, source_slice; /* pitches in bytes */
 };
 
@@ -63,21 +63,21 @@ struct cld_event {
     bool barrier;          /* later commands of an out-of-order queue wait for it */
     bool covers;           /* of an out-of-order queue: waits for all that was enqueued before */
     bool profiled;
-    _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
+    _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
-    struct cld_event *next;             /* in a queue's pending list, in a list of ready commands */
-    struct cld_event *newer, *older;    /* among the unfinished of an out-of-order queue */
+    struct cld_event *next;          /* in a queue's pending list, in a list of ready commands */
+    struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
     struct cld_edge edges[CLD_INLINE_EDGES];
     struct cld_edge *more_edges; /* malloced, instead of edges */
     uint64_t times[CLD_TIME_COUNT];
 
     const struct cld_operation *operation; /* NULL for markers and barriers: nothing to do */
-    uint64_t total;    /* units; 1 for what one thread does at once */
-    uint64_t grain;    /* units that a thread takes at least */
-    uint64_t estimate; /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
+    uint64_t total;                        /* units; 1 for what one thread does at once */
+    uint64_t grain;                        /* units that a thread takes at least */
+    uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     _Atomic uint64_t next_unit;
-    uint32_t participants;             /* with the pool's lock held, as the next three */
-    bool open;                         /* more threads may join */
+    uint32_t participants; /* with the pool's lock held, as the next three */
+    bool open;             /* more threads may join */
     struct cld_event *open_next, *open_previous;
 
     struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */
@@ -158,7 +158,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
 bool cld_command_hold_mem(struct cld_event *command, struct cld_mem *mem);
 
 enum cld_enqueue_flags {
-    CLD_BLOCKING = 1, /* return when it is complete, with its error if it failed */
+    CLD_BLOCKING = 1,  /* return when it is complete, with its error if it failed */
     CLD_AFTER_ALL = 2, /* waits for every command enqueued before (only of meaning out of order) */
 };
 

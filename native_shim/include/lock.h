@@ -2,9 +2,9 @@
  *
  * Locking order of the data plane, outermost first; nothing else is ever held together:
  *   cld_queue.lock  >  lock of a pool (worker.c)
- *   cld_queue.lock  >  cld_lock(object)  >  lock of the slots (object.c), lock of the callback queue (callback.c)
- * User code (callbacks, native kernels, destructors) and waits run with no lock held. cld_lock is never taken
- * twice by one thread: the objects share 64 mutexes. */
+ *   cld_queue.lock  >  cld_lock(object)  >  lock of the slots (object.c), lock of the callback queue
+ * (callback.c) User code (callbacks, native kernels, destructors) and waits run with no lock held. cld_lock
+ * is never taken twice by one thread: the objects share 64 mutexes. */
 #ifndef CLD_LOCK_H
 #define CLD_LOCK_H
 
@@ -30,7 +30,7 @@ void cld_fork_child(void);
 
 void cld_slots_fork_prepare(void); /* object.c */
 void cld_slots_fork_done(void);
-void cld_pools_fork_child(void); /* worker.c */
+void cld_pools_fork_child(void);      /* worker.c */
 void cld_callback_fork_prepare(void); /* callback.c */
 void cld_callback_fork_parent(void);
 void cld_callback_fork_child(void);

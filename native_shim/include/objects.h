@@ -12,16 +12,16 @@ struct cld_event; /* command.h */
 struct cld_pool;  /* worker.h */
 
 struct cld_device {
-    struct cld_object obj; /* key: the Python peer that answers the queries */
+    struct cld_object obj;     /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
     uint32_t compute_units;    /* threads that may execute a command of this device at once */
     uint32_t *cpus;            /* their CPU numbers, compute_units of them */
     uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
     uint64_t max_item_sizes[3];
-    uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
-    uint64_t max_alloc_size;    /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
-    uint32_t base_align;        /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
-    _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api.h) */
+    uint64_t local_memory_size;      /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t max_alloc_size;         /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint32_t base_align;             /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
+    _Atomic bool complete;           /* the five limits above are there (cld_device_complete, api.h) */
     _Atomic(struct cld_pool *) pool; /* worker.c's, made at first need */
 };
 
@@ -50,13 +50,13 @@ struct cld_queue {
     cl_command_queue_properties properties;
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
-    pthread_mutex_t lock;             /* all that follows, but for last */
-    _Atomic(struct cld_event *) last; /* in-order: the newest command, held, until it is complete */
+    pthread_mutex_t lock;                    /* all that follows, but for last */
+    _Atomic(struct cld_event *) last;        /* in-order: the newest command, held, until it is complete */
     struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
     uint32_t pending_count;
-    uint64_t pending_time;              /* estimated duration of those in ns */
-    struct cld_event *unfinished;       /* out-of-order: every command that is not complete, newest first */
-    struct cld_event *barrier;          /* out-of-order: the newest barrier that is not complete */
+    uint64_t pending_time;        /* estimated duration of those in ns */
+    struct cld_event *unfinished; /* out-of-order: every command that is not complete, newest first */
+    struct cld_event *barrier;    /* out-of-order: the newest barrier that is not complete */
 };
 
 struct cld_mem {
@@ -65,10 +65,10 @@ struct cld_mem {
     cl_mem_object_type type;
     cl_mem_flags flags; /* effective ones: inherited and defaulted */
     size_t size;
-    uint8_t *data;    /* where the bytes are; inside the parent's for sub-buffers */
-    void *host_ptr;   /* as given with CL_MEM_USE_HOST_PTR */
+    uint8_t *data;  /* where the bytes are; inside the parent's for sub-buffers */
+    void *host_ptr; /* as given with CL_MEM_USE_HOST_PTR */
     bool owns_data;
-    bool svm;         /* host_ptr lies in an SVM allocation */
+    bool svm;               /* host_ptr lies in an SVM allocation */
     struct cld_mem *parent; /* held, sub-buffers */
     size_t offset;
     _Atomic uint32_t map_count;
@@ -98,7 +98,7 @@ struct cld_executable {
 };
 
 struct cld_program {
-    struct cld_object obj; /* key: the Python peer: source, IL, build state, logs, binaries */
+    struct cld_object obj;       /* key: the Python peer: source, IL, build state, logs, binaries */
     struct cld_context *context; /* held */
     pthread_mutex_t lock;
     struct cld_executable *executable; /* loaded by the first clCreateKernel after a build */
@@ -111,9 +111,9 @@ struct cld_program {
 };
 
 enum cld_arg_kind {
-    CLD_ARG_VALUE,   /* size bytes by value */
-    CLD_ARG_GLOBAL,  /* cl_mem or NULL or SVM pointer; constant too */
-    CLD_ARG_LOCAL,   /* the block holds the byte offset into local memory (uint64) */
+    CLD_ARG_VALUE,  /* size bytes by value */
+    CLD_ARG_GLOBAL, /* cl_mem or NULL or SVM pointer; constant too */
+    CLD_ARG_LOCAL,  /* the block holds the byte offset into local memory (uint64) */
     CLD_ARG_SAMPLER,
     CLD_ARG_IMAGE,
     CLD_ARG_PIPE,
@@ -121,11 +121,11 @@ enum cld_arg_kind {
 };
 
 struct cld_arg_info {
-    uint8_t kind;      /* enum cld_arg_kind */
-    uint8_t constant;  /* address space qualifier is __constant */
-    uint32_t size;     /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
-    uint32_t align;    /* of the value; of the pointee for local arguments */
-    uint32_t offset;   /* in the argument block */
+    uint8_t kind;     /* enum cld_arg_kind */
+    uint8_t constant; /* address space qualifier is __constant */
+    uint32_t size;    /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
+    uint32_t align;   /* of the value; of the pointee for local arguments */
+    uint32_t offset;  /* in the argument block */
 };
 
 enum cld_kernel_flags {
@@ -143,28 +143,29 @@ struct cld_kernel_info {
     cld_kernel_fn entry;
     uint32_t arg_count;
     struct cld_arg_info *args;
-    uint32_t block_size;        /* of the argument block */
-    uint64_t local_static;      /* bytes of kernel-scope local variables */
-    uint64_t scratch_fixed;     /* bytes, see struct cld_thread */
+    uint32_t block_size;    /* of the argument block */
+    uint64_t local_static;  /* bytes of kernel-scope local variables */
+    uint64_t scratch_fixed; /* bytes, see struct cld_thread */
     uint64_t scratch_per_item;
     uint64_t reqd_local_size[3]; /* zeros when the kernel has no reqd_work_group_size */
     uint64_t max_group_size;     /* CL_KERNEL_WORK_GROUP_SIZE */
     uint32_t width;              /* work-items per vector, the preferred multiple */
     uint32_t uses_printf;
-    uint64_t flags;              /* enum cld_kernel_flags */
-    _Atomic uint64_t item_time;  /* running estimate of ns per work-item, times 1024; 0 is unknown */
-    _Atomic uint32_t launches;   /* counts the short ones, of which only some are timed */
+    uint64_t flags;             /* enum cld_kernel_flags */
+    _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */
+    _Atomic uint32_t launches;  /* counts the short ones, of which only some are timed */
 };
 
 struct cld_kernel {
-    struct cld_object obj; /* key: the Python peer: argument names and types, work-group info */
+    struct cld_object obj;       /* key: the Python peer: argument names and types, work-group info */
     struct cld_program *program; /* held */
     struct cld_kernel_info *info;
     pthread_mutex_t lock;
-    uint8_t *block;       /* argument values; local arguments hold their SIZE here until launch */
-    struct cld_mem **mems; /* per argument, NOT held (the specification: the caller's duty) but checked at enqueue */
+    uint8_t *block; /* argument values; local arguments hold their SIZE here until launch */
+    struct cld_mem *
+        *mems; /* per argument, NOT held (the specification: the caller's duty) but checked at enqueue */
     uint8_t *is_set;      /* per argument */
-    bool svm_fine_system;  /* CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM */
+    bool svm_fine_system; /* CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM */
 };
 
 #endif

@@ -40,8 +40,8 @@ static inline struct cld_self *cld_self(void) {
 
 void cld_object_thread_end(struct cld_self *self); /* object.c */
 
-/* Makes room for a launch in self->kernel: local memory and scratch of at least these sizes, 128-byte aligned.
- * They stay for later launches. False when out of memory. */
+/* Makes room for a launch in self->kernel: local memory and scratch of at least these sizes, 128-byte
+ * aligned. They stay for later launches. False when out of memory. */
 bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size);
 
 /* Kernels run with the default floating-point environment, whatever the host chose for its own threads. */

@@ -13,8 +13,8 @@ struct cld_event_callback {
     struct cld_event_callback *next;
     void(CL_CALLBACK *function)(cl_event, cl_int, void *);
     void *user_data;
-    cl_int type;   /* the status that it waits for */
-    cl_int status; /* what it is told */
+    cl_int type;             /* the status that it waits for */
+    cl_int status;           /* what it is told */
     struct cld_event *event; /* held when due */
 };
 

@@ -11,7 +11,8 @@
 #include "worker.h"
 
 /* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as
- * much as a few small commands, so a lone one waits for clFlush or for a thread that waits and executes it. */
+ * much as a few small commands, so a lone one waits for clFlush or for a thread that waits and executes it.
+ */
 enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
 /* Below: executed by one thread. Above: it pays to wake another. */

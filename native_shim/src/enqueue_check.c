@@ -42,8 +42,8 @@ cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld
     CLD_TRY(cld_check_mem(queue, handle, buffer));
     CLD_REQUIRE((*buffer)->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
     uint32_t align = queue->device->base_align;
-    CLD_REQUIRE(!(*buffer)->parent || !align || (*buffer)->offset % align == 0, CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                "the sub-buffer's offset is not aligned for the device");
+    CLD_REQUIRE(!(*buffer)->parent || !align || (*buffer)->offset % align == 0,
+                CL_MISALIGNED_SUB_BUFFER_OFFSET, "the sub-buffer's offset is not aligned for the device");
     return CL_SUCCESS;
 }
 
@@ -92,8 +92,8 @@ cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pit
     size_t end = 0;
     rect->offset = 0;
     bool fits = add_product(&rect->offset, origin[2], rect->slice) &&
-                add_product(&rect->offset, origin[1], rect->row) && add_product(&rect->offset, origin[0], 1) &&
-                add_product(&end, region[2] - 1, rect->slice) &&
+                add_product(&rect->offset, origin[1], rect->row) &&
+                add_product(&rect->offset, origin[0], 1) && add_product(&end, region[2] - 1, rect->slice) &&
                 add_product(&end, region[1] - 1, rect->row) && add_product(&end, region[0], 1);
     rect->span = end;
     CLD_REQUIRE(fits && rect->offset <= SIZE_MAX - end, CL_INVALID_VALUE, "the rectangle is out of bounds");

@@ -1,5 +1,5 @@
-/* Image commands (API specification, 5.3): the device has no images, and says so. "CL_INVALID_OPERATION if the
- * device associated with command_queue does not support images." */
+/* Image commands (API specification, 5.3): the device has no images, and says so. "CL_INVALID_OPERATION if
+ * the device associated with command_queue does not support images." */
 #include "enqueue.h"
 #include "log.h"
 
@@ -53,8 +53,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue comm
                                                            cl_mem dst_buffer, const size_t *src_origin,
                                                            const size_t *region, size_t dst_offset,
                                                            cl_uint num_events_in_wait_list,
-                                                           const cl_event *event_wait_list,
-                                                           cl_event *event) {
+                                                           const cl_event *event_wait_list, cl_event *event) {
     (void)src_image, (void)dst_buffer, (void)src_origin, (void)region, (void)dst_offset;
     (void)num_events_in_wait_list, (void)event_wait_list, (void)event;
     return no_images(command_queue);
@@ -64,20 +63,16 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue comm
                                                            cl_mem dst_image, size_t src_offset,
                                                            const size_t *dst_origin, const size_t *region,
                                                            cl_uint num_events_in_wait_list,
-                                                           const cl_event *event_wait_list,
-                                                           cl_event *event) {
+                                                           const cl_event *event_wait_list, cl_event *event) {
     (void)src_buffer, (void)dst_image, (void)src_offset, (void)dst_origin, (void)region;
     (void)num_events_in_wait_list, (void)event_wait_list, (void)event;
     return no_images(command_queue);
 }
 
-CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(cl_command_queue command_queue, cl_mem image,
-                                                 cl_bool blocking_map, cl_map_flags map_flags,
-                                                 const size_t *origin, const size_t *region,
-                                                 size_t *image_row_pitch, size_t *image_slice_pitch,
-                                                 cl_uint num_events_in_wait_list,
-                                                 const cl_event *event_wait_list, cl_event *event,
-                                                 cl_int *errcode_ret) {
+CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(
+    cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
+    const size_t *origin, const size_t *region, size_t *image_row_pitch, size_t *image_slice_pitch,
+    cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event, cl_int *errcode_ret) {
     (void)image, (void)blocking_map, (void)map_flags, (void)origin, (void)region, (void)image_row_pitch;
     (void)image_slice_pitch, (void)num_events_in_wait_list, (void)event_wait_list, (void)event;
     cl_int status = no_images(command_queue);

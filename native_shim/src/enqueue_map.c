@@ -125,8 +125,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue
                                                   cl_int *errcode_ret) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     void *pointer = NULL;
-    cl_int status =
-        map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, wait, &pointer);
+    cl_int status = map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, wait, &pointer);
     if (errcode_ret)
         *errcode_ret = status;
     return pointer;

@@ -39,11 +39,13 @@ static struct cld_copy_region rectangle(uint8_t *destination, const struct cld_r
     return copy;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(
-    cl_command_queue command_queue, cl_mem handle, cl_bool blocking_read, const size_t *buffer_origin,
-    const size_t *host_origin, const size_t *region, size_t buffer_row_pitch, size_t buffer_slice_pitch,
-    size_t host_row_pitch, size_t host_slice_pitch, void *ptr, cl_uint num_events_in_wait_list,
-    const cl_event *event_wait_list, cl_event *event) {
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem handle,
+                                                        cl_bool blocking_read, const size_t *buffer_origin,
+                                                        const size_t *host_origin, const size_t *region,
+                                                        size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                                        size_t host_row_pitch, size_t host_slice_pitch,
+                                                        void *ptr, cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
     struct cld_mem *buffer;
@@ -61,11 +63,13 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(
     return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER_RECT, buffer, NULL, &copy, blocking_read, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(
-    cl_command_queue command_queue, cl_mem handle, cl_bool blocking_write, const size_t *buffer_origin,
-    const size_t *host_origin, const size_t *region, size_t buffer_row_pitch, size_t buffer_slice_pitch,
-    size_t host_row_pitch, size_t host_slice_pitch, const void *ptr, cl_uint num_events_in_wait_list,
-    const cl_event *event_wait_list, cl_event *event) {
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem handle,
+                                                         cl_bool blocking_write, const size_t *buffer_origin,
+                                                         const size_t *host_origin, const size_t *region,
+                                                         size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                                         size_t host_row_pitch, size_t host_slice_pitch,
+                                                         const void *ptr, cl_uint num_events_in_wait_list,
+                                                         const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
     struct cld_mem *buffer;
@@ -83,11 +87,13 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(
     return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, NULL, &copy, blocking_write, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(
-    cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle, const size_t *src_origin,
-    const size_t *dst_origin, const size_t *region, size_t src_row_pitch, size_t src_slice_pitch,
-    size_t dst_row_pitch, size_t dst_slice_pitch, cl_uint num_events_in_wait_list,
-    const cl_event *event_wait_list, cl_event *event) {
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem source_handle,
+                                                        cl_mem destination_handle, const size_t *src_origin,
+                                                        const size_t *dst_origin, const size_t *region,
+                                                        size_t src_row_pitch, size_t src_slice_pitch,
+                                                        size_t dst_row_pitch, size_t dst_slice_pitch,
+                                                        cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
     struct cld_mem *source, *destination;

@@ -115,7 +115,8 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
         return CL_SUCCESS;
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM: {
         cl_bool value;
-        CLD_REQUIRE(param_value_size == sizeof value, CL_INVALID_VALUE, "param_value_size is not a cl_bool's");
+        CLD_REQUIRE(param_value_size == sizeof value, CL_INVALID_VALUE,
+                    "param_value_size is not a cl_bool's");
         memcpy(&value, param_value, sizeof value);
         kernel->svm_fine_system = value;
         return CL_SUCCESS;

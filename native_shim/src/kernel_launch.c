@@ -79,7 +79,8 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
             CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
-                        CL_MISALIGNED_SUB_BUFFER_OFFSET, "a sub-buffer's offset is not aligned for the device");
+                        CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                        "a sub-buffer's offset is not aligned for the device");
             if (!cld_command_hold_mem(command, mem))
                 return CL_OUT_OF_HOST_MEMORY;
             memcpy(args + arg->offset, &mem->data, sizeof mem->data);
@@ -95,8 +96,8 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
 static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     const struct cld_launch *launch = &command->kernel.launch;
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    double items = (double)launch->global_size[0] * (double)launch->global_size[1] *
-                   (double)launch->global_size[2];
+    double items =
+        (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
     command->kernel.measured =
@@ -126,8 +127,8 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     bool empty = false;
     cl_int status = snapshot(command, kernel);
     if (!status)
-        status = cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size, local_work_size,
-                                  &command->kernel.launch, &empty);
+        status = cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size,
+                                  local_work_size, &command->kernel.launch, &empty);
     struct cld_launch *launch = &command->kernel.launch;
     uint64_t items = 0;
     if (!status && !empty) {

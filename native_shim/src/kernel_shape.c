@@ -5,8 +5,8 @@
 #include "enqueue.h"
 #include "log.h"
 
-/* Work-items of a group that the driver chooses: enough to pay a group's start and to fill vectors, few enough
- * that a group's data stays in the cache and that there are groups for all threads. */
+/* Work-items of a group that the driver chooses: enough to pay a group's start and to fill vectors, few
+ * enough that a group's data stays in the cache and that there are groups for all threads. */
 enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
 
 /* The largest divisor of size up to most that is a multiple of width; without one, the largest divisor. */
@@ -70,7 +70,8 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
         uint64_t local = local_size && i < work_dim ? local_size[i] : 1;
         *empty |= !global;
         /* "CL_INVALID_GLOBAL_OFFSET if the value specified in global_work_size + the corresponding values in
-         * global_work_offset for any dimensions is greater than the maximum value representable by size_t". */
+         * global_work_offset for any dimensions is greater than the maximum value representable by size_t".
+         */
         CLD_REQUIRE(offset <= SIZE_MAX - global, CL_INVALID_GLOBAL_OFFSET, "offset and size overflow");
         launch->global_size[i] = global;
         launch->global_offset[i] = offset;
@@ -80,8 +81,8 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
         CLD_REQUIRE(local, CL_INVALID_WORK_GROUP_SIZE, "a local size of 0");
         /* "CL_INVALID_WORK_ITEM_SIZE if the number of work-items specified in any of local_work_size is
          * greater than the corresponding values specified by CL_DEVICE_MAX_WORK_ITEM_SIZES". */
-        CLD_REQUIRE(!device->max_item_sizes[i] || local <= device->max_item_sizes[i], CL_INVALID_WORK_ITEM_SIZE,
-                    "a local size above CL_DEVICE_MAX_WORK_ITEM_SIZES");
+        CLD_REQUIRE(!device->max_item_sizes[i] || local <= device->max_item_sizes[i],
+                    CL_INVALID_WORK_ITEM_SIZE, "a local size above CL_DEVICE_MAX_WORK_ITEM_SIZES");
         /* "CL_INVALID_WORK_GROUP_SIZE if local_work_size is specified and does not match the required
          * work-group size for kernel in the program source." */
         CLD_REQUIRE(!required || local == info->reqd_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
@@ -100,8 +101,8 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     else if (!local_size)
         choose_local_size(queue, info, launch->global_size, launch->local_size);
     for (int i = 0; i < 3; i++) {
-        /* "CL_INVALID_WORK_GROUP_SIZE if the work-group size must be uniform and [...] the global_work_size is
-         * not evenly divisible by the local_work_size." */
+        /* "CL_INVALID_WORK_GROUP_SIZE if the work-group size must be uniform and [...] the global_work_size
+         * is not evenly divisible by the local_work_size." */
         uint64_t global = launch->global_size[i], local = launch->local_size[i];
         CLD_REQUIRE(!uniform || global % local == 0, CL_INVALID_WORK_GROUP_SIZE,
                     "the global size is no multiple of the local size");
@@ -112,9 +113,11 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(
-    cl_command_queue command_queue, cl_kernel handle, cl_uint work_dim, const size_t *global_work_offset,
-    const size_t *global_work_size, size_t *suggested_local_work_size) {
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_queue command_queue,
+                                                                     cl_kernel handle, cl_uint work_dim,
+                                                                     const size_t *global_work_offset,
+                                                                     const size_t *global_work_size,
+                                                                     size_t *suggested_local_work_size) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, &queue));
     const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
@@ -127,7 +130,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(
         CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
     struct cld_launch launch;
     bool empty;
-    CLD_TRY(cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size, NULL, &launch, &empty));
+    CLD_TRY(
+        cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size, NULL, &launch, &empty));
     CLD_REQUIRE(!empty, CL_INVALID_GLOBAL_WORK_SIZE, "no work-items");
     CLD_REQUIRE(suggested_local_work_size, CL_INVALID_VALUE, "suggested_local_work_size is NULL");
     for (cl_uint i = 0; i < work_dim; i++)

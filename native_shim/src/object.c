@@ -35,7 +35,8 @@ struct dead {
 
 static struct dead *batches; /* each a chain of BATCH dead slots */
 
-/* Address space is all that the reservation costs; less of it where RLIMIT_AS says that the host counts it. */
+/* Address space is all that the reservation costs; less of it where RLIMIT_AS says that the host counts it.
+ */
 static void reserve(void) {
     struct rlimit limit;
     size_t size = (size_t)4 << 30;

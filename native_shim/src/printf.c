@@ -1,6 +1,6 @@
-/* printf of kernels (OpenCL C specification, 6.15.14): formatted as it is called, kept per launch, written when
- * the command ends. Nothing here trusts the format to match the arguments: values are read by the tags that the
- * compiler wrote, and never behind args_size. */
+/* printf of kernels (OpenCL C specification, 6.15.14): formatted as it is called, kept per launch, written
+ * when the command ends. Nothing here trusts the format to match the arguments: values are read by the tags
+ * that the compiler wrote, and never behind args_size. */
 #define _GNU_SOURCE
 #include "printf.h"
 
@@ -226,11 +226,7 @@ static void print_floating(struct text *text, const struct specifier *spec, doub
         return;
     }
     bool upper = spec->conversion < 'a';
-    const char *sign = isnan(value)  ? ""
-                       : value < 0   ? "-"
-                       : spec->plus  ? "+"
-                       : spec->space ? " "
-                                     : "";
+    const char *sign = isnan(value) ? "" : value < 0 ? "-" : spec->plus ? "+" : spec->space ? " " : "";
     snprintf(word, sizeof word, "%s%s", sign, isnan(value) ? (upper ? "NAN" : "nan") : upper ? "INF" : "inf");
     struct specifier plain = {.minus = spec->minus, .precision = -1};
     c_format(format, &plain, "s", false);

@@ -55,9 +55,9 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     return (cl_command_queue)queue;
 }
 
-CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueueWithProperties(
-    cl_context context_handle, cl_device_id device_handle, const cl_queue_properties *properties,
-    cl_int *errcode_ret) {
+CL_API_ENTRY cl_command_queue CL_API_CALL
+clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id device_handle,
+                                   const cl_queue_properties *properties, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
@@ -73,9 +73,9 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueueWithProperties(
         else
             has_size = true;
     }
-    CLD_REQUIRE_OR_NULL(!(bits & ~(cl_command_queue_properties)(SUPPORTED | CL_QUEUE_ON_DEVICE |
-                                                                CL_QUEUE_ON_DEVICE_DEFAULT)),
-                        CL_INVALID_VALUE, "an unknown bit of CL_QUEUE_PROPERTIES");
+    CLD_REQUIRE_OR_NULL(
+        !(bits & ~(cl_command_queue_properties)(SUPPORTED | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)),
+        CL_INVALID_VALUE, "an unknown bit of CL_QUEUE_PROPERTIES");
     /* "If CL_QUEUE_ON_DEVICE is set, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE must also be set." */
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
                         CL_INVALID_VALUE, "a device queue is out-of-order");

@@ -1,6 +1,6 @@
-/* Allocations of shared virtual memory (API specification, 5.6.1). The device is the host's CPU: every kind of
- * it is the same memory, and any pointer of the host may be given where an SVM pointer may. What clSVMAlloc
- * made is remembered all the same, for what asks whether a pointer lies in it. */
+/* Allocations of shared virtual memory (API specification, 5.6.1). The device is the host's CPU: every kind
+ * of it is the same memory, and any pointer of the host may be given where an SVM pointer may. What
+ * clSVMAlloc made is remembered all the same, for what asks whether a pointer lies in it. */
 #include "svm.h"
 
 #include <stdlib.h>

@@ -19,8 +19,8 @@ struct cld_pool {
     unsigned threads; /* that the device has */
     struct cld_device *device;
     _Atomic unsigned started;
-    _Atomic unsigned idle;      /* of them, looking for work or asleep */
-    _Atomic uint32_t epoch;     /* counts the calls for help; workers sleep on it */
+    _Atomic unsigned idle;  /* of them, looking for work or asleep */
+    _Atomic uint32_t epoch; /* counts the calls for help; workers sleep on it */
     _Atomic uint32_t sleepers;
     _Atomic int32_t users; /* the device, and each thread */
 };

@@ -1,5 +1,5 @@
-/* Feeds damaged objects to the code loader: `code_fuzz rounds seed object...`. Built with sanitizers, it ends with
- * a report at the first access that is out of bounds. Prints how many were refused and accepted. */
+/* Feeds damaged objects to the code loader: `code_fuzz rounds seed object...`. Built with sanitizers, it ends
+ * with a report at the first access that is out of bounds. Prints how many were refused and accepted. */
 #include "../../../native_shim/include/code.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* For tests of the code loader: links an object for either architecture into plain memory, and counts printfs. */
+/* For tests of the code loader: links an object for either architecture into plain memory, and counts
+ * printfs. */
 #include "../../../native_shim/src/code_internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What the C tests of the data plane share. They link the driver's sources, make a context without Python, and
- * kernels from C functions. A failed CHECK prints where and ends the program with status 1. */
+/* What the C tests of the data plane share. They link the driver's sources, make a context without Python,
+ * and kernels from C functions. A failed CHECK prints where and ends the program with status 1. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -35,7 +35,7 @@
 #define OK(call) CHECK_IS(call, CL_SUCCESS)
 
 /* Slots are no memory that LeakSanitizer looks through, so that it cannot see what the root device keeps. */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:make_root_device\n";
 }

@@ -37,8 +37,8 @@ int main(void) {
         puts(order ? "out of order" : "in order");
         TIME("clSetKernelArg, int", 100000, clSetKernelArg(kernel, 2, sizeof value, &value));
         TIME("clSetKernelArg, buffer", 100000, clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
-        TIME("enqueue + finish, empty kernel",
-             20000, (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL), clFinish(queue)));
+        TIME("enqueue + finish, empty kernel", 20000,
+             (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL), clFinish(queue)));
         TIME("the same, with an event waited for", 20000,
              (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, &event),
               clWaitForEvents(1, &event), clReleaseEvent(event)));

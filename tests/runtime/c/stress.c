@@ -1,7 +1,7 @@
-/* Two threads enqueue 100,000 commands each (or argv[1]) on queues that they share, in order and out of order,
- * with random wait lists across queues and threads, user events, markers, barriers, flushes and waits. Each
- * command takes a stamp when it starts and when it ends; whatever had to be before it must have ended before
- * it started. */
+/* Two threads enqueue 100,000 commands each (or argv[1]) on queues that they share, in order and out of
+ * order, with random wait lists across queues and threads, user events, markers, barriers, flushes and waits.
+ * Each command takes a stamp when it starts and when it ends; whatever had to be before it must have ended
+ * before it started. */
 #include <pthread.h>
 #include <stdatomic.h>
 

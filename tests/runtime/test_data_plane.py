@@ -1,0 +1,110 @@
+"""The data plane's C tests: plain, and with ThreadSanitizer and AddressSanitizer.
+
+Each program in c/ is linked with the objects of native_shim/build.py's own configurations and runs without
+Python, a loader or a compiler: kernels are C functions. A program checks itself; here only its exit status
+counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).parent / "c"
+sys.path.insert(0, str(ROOT / "native_shim"))
+
+import build as shim  # noqa: E402
+
+SANITIZERS = ("", "thread", "address")
+PROGRAMS = ("objects", "events", "buffers", "launch", "printf")
+PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
+
+pytestmark = pytest.mark.skipif(not shutil.which(os.environ.get("CC", "cc")), reason="no C compiler")
+
+
+@pytest.fixture(scope="module")
+def objects():
+    """Makes the driver's objects of one configuration: a function of the sanitizer's name."""
+    made: dict[str, tuple[shim.Builder, list[Path]]] = {}
+
+    def make(sanitize: str) -> tuple[shim.Builder, list[Path]]:
+        if sanitize not in made:
+            out = ROOT / "build" / "data_plane"
+            shim.build(out / f"lib-{sanitize or 'plain'}", sanitize=sanitize)
+            builder = shim.Builder(out, ROOT / "build", sanitize)
+            sources = sorted((ROOT / "native_shim" / "src").glob("*.c"))
+            generated = [builder.generated / name for name in ("dispatch.c", "rows.c")]
+            made[sanitize] = builder, builder.compile_all([*sources, *generated])
+        return made[sanitize]
+
+    return make
+
+
+def program(objects, name: str, sanitize: str) -> Path:
+    """The linked test program; made again when a source or the driver is newer."""
+    builder, files = objects(sanitize)
+    target = builder.out / f"{name}-{sanitize or 'plain'}"
+    sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *files]
+    if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
+        fresh = target.with_suffix(".new")
+        flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]
+        command = [builder.compiler, *flags, str(sources[0]), *map(str, files), "-o", str(fresh), "-pthread"]
+        shim.run([*command, *shim.LIBRARIES])
+        fresh.replace(target)
+    return target
+
+
+def run(path: Path, *arguments: str, seconds: int = 120, environment: dict[str, str] | None = None) -> None:
+    """Runs it in a process group of its own, which ends with the test whatever its children do."""
+    env = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1", **(environment or {})}
+    process = subprocess.Popen(
+        [str(path), *arguments], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        output, _ = process.communicate()
+        pytest.fail(f"no end after {seconds} s\n{output}")
+    assert process.returncode == 0, output
+
+
+@pytest.mark.parametrize("sanitize", SANITIZERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(objects, name, sanitize):
+    run(program(objects, name, sanitize))
+
+
+@pytest.mark.parametrize("sanitize", SANITIZERS)
+def test_two_threads_of_100000_commands(objects, sanitize):
+    run(program(objects, "stress", sanitize), "100000", seconds=300)
+
+
+@pytest.mark.parametrize("threads", ["1", "5"])
+def test_other_numbers_of_threads(objects, threads):
+    """More threads than CPUs, and one alone."""
+    environment = {"CL_DRIVER_THREADS": threads}
+    run(program(objects, "stress", ""), "20000", environment=environment)
+    run(program(objects, "launch", ""), environment=environment)
+    run(program(objects, "events", ""), environment=environment)
+
+
+@pytest.mark.parametrize("name", PROCESS_TESTS)
+def test_fork_and_exit(objects, name):
+    """Not with sanitizers: their allocators do not survive a fork of a process with threads."""
+    path = program(objects, "process", "")
+    for _ in range(5):
+        run(path, name)
+
+
+@pytest.mark.parametrize("name", ["exit_running", "exit_idle"])
+@pytest.mark.parametrize("sanitize", ["thread", "address"])
+def test_exit_sanitized(objects, name, sanitize):
+    run(program(objects, "process", sanitize), name, environment={"ASAN_OPTIONS": "detect_leaks=0"})
