@@ -5,11 +5,12 @@ native_shim/src/guest_process.c starts it and says what goes over the sockets.
 
 from __future__ import annotations
 
+import _thread
 import os
-import socket
 import struct
-import threading
-import traceback
+
+# Neither socket nor threading: they import more than everything else that a context costs.
+from _socket import CMSG_SPACE, SCM_RIGHTS, SOL_SOCKET, socket
 
 from cl_driver.api import entrypoint
 from cl_driver.door.dispatch import serve
@@ -17,9 +18,10 @@ from cl_driver.log import log
 from cl_driver.spawn import CHILD_DESCRIPTOR
 
 _SIZE = struct.Struct("<Q")
+_DESCRIPTOR = struct.Struct("@i")
 
 
-def _receive(connection: socket.socket, size: int) -> bytearray | None:
+def _receive(connection: socket, size: int) -> bytearray | None:
     """Exactly size bytes, or None at the end of the stream."""
     data = bytearray(size)
     view = memoryview(data)
@@ -31,23 +33,37 @@ def _receive(connection: socket.socket, size: int) -> bytearray | None:
     return data
 
 
-def converse(connection: socket.socket) -> None:
+def converse(connection: socket) -> None:
     """Answers the requests of one connection until its other end closes."""
-    with connection:
-        while head := _receive(connection, _SIZE.size):
-            request = _receive(connection, *_SIZE.unpack(head))
-            if request is None:
-                return
-            answer = serve(bytes(request))
-            connection.sendall(_SIZE.pack(len(answer)))
-            connection.sendall(answer)
+    while head := _receive(connection, _SIZE.size):
+        request = _receive(connection, *_SIZE.unpack(head))
+        if request is None:
+            return
+        answer = serve(bytes(request))
+        connection.sendall(_SIZE.pack(len(answer)))
+        connection.sendall(answer)
 
 
-def _thread(connection: socket.socket) -> None:
+def _run(connection: socket) -> None:
     try:
         converse(connection)
     except OSError as error:
         log(1, f"runtime process: a connection broke: {error}")
+    finally:
+        connection.close()
+
+
+def _connections(control: socket):
+    """The connections that come over the control socket, until nobody holds its other end any more."""
+    while True:
+        data, parts, _, _ = control.recvmsg(1, CMSG_SPACE(_DESCRIPTOR.size))
+        for level, kind, content in parts:
+            if (level, kind) == (SOL_SOCKET, SCM_RIGHTS):
+                for (descriptor,) in _DESCRIPTOR.iter_unpack(content):
+                    os.set_inheritable(descriptor, False)
+                    yield socket(fileno=descriptor)
+        if not data:
+            return
 
 
 def main(highest_key: int) -> None:
@@ -55,17 +71,14 @@ def main(highest_key: int) -> None:
 
     highest_key: of the runtime process that this one replaces; 0 if there was none.
     """
-    control = socket.socket(fileno=CHILD_DESCRIPTOR)
+    control = socket(fileno=CHILD_DESCRIPTOR)
     entrypoint.start_keys_after(highest_key)
     try:
-        while True:
-            data, descriptors, _, _ = socket.recv_fds(control, 1, 4)
-            for descriptor in descriptors:
-                connection = socket.socket(fileno=descriptor)
-                threading.Thread(target=_thread, args=(connection,), daemon=True).start()
-            if not data:
-                break
+        for connection in _connections(control):
+            _thread.start_new_thread(_run, (connection,))
     except BaseException:
+        import traceback
+
         log(1, f"runtime process: {traceback.format_exc()}")
     # Whoever holds a connection held the control socket: nobody is left to be answered. Threads that still
     # work for somebody who died, and their objects, go with the process.

@@ -7,8 +7,9 @@ Elsewhere (the runtime process, `cl-driver` commands, tests) posix_spawn does.
 from __future__ import annotations
 
 import os
-import signal
-import socket
+
+# Not socket: it imports more than everything else that a context costs.
+from _socket import socket, socketpair
 
 from cl_driver import log
 
@@ -40,7 +41,7 @@ class Descriptor:
         self.number = -1
 
 
-class Connection(socket.socket):
+class Connection(socket):
     """A socket that is only closed if it is still the one that it was."""
 
     _descriptor = None
@@ -88,25 +89,29 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connect
     variables = dict(os.environ) if environment is None else environment
     if _native is not None:
         return Connection(_native(argv, variables))
-    ours, theirs = socket.socketpair()
-    with theirs:
-        # Python's own descriptors all close on exec; what is not listed here does not reach the child.
-        null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
-        if not log.level:
-            null.append((os.POSIX_SPAWN_DUP2, 1, 2))
-        try:
-            pid = os.posix_spawn(
-                argv[0],
-                argv,
-                variables,
-                file_actions=[*null, (os.POSIX_SPAWN_DUP2, theirs.fileno(), CHILD_DESCRIPTOR)],
-                setsid=True,
-                setsigmask=(),
-                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-            )
-        except BaseException:
-            ours.close()
-            raise
+    import signal
+
+    ours, theirs = socketpair()
+    # Python's own descriptors all close on exec; what is not listed here does not reach the child.
+    actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
+    if not log.level:
+        actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
+    actions.append((os.POSIX_SPAWN_DUP2, theirs.fileno(), CHILD_DESCRIPTOR))
+    try:
+        pid = os.posix_spawn(
+            argv[0],
+            argv,
+            variables,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
     _children[:] = [child for child in _children if not _ended(child)]
     _children.append(pid)
     return Connection(ours.detach())

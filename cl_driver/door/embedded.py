@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+from _socket import SOCK_STREAM
 
 from cl_driver import spawn
 from cl_driver.door.dispatch import serve
@@ -37,7 +37,7 @@ def register(ffi, lib) -> None:
 
         arguments, kept_arguments = strings(argv)
         variables, kept_variables = strings(f"{key}={value}" for key, value in environment.items())
-        descriptor = lib.cld_embed_spawn(arguments, variables, socket.SOCK_STREAM)
+        descriptor = lib.cld_embed_spawn(arguments, variables, SOCK_STREAM)
         del kept_arguments, kept_variables
         if descriptor < 0:
             raise OSError(-descriptor, os.strerror(-descriptor), argv[0])
