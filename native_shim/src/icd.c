@@ -45,7 +45,8 @@ EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *
 
 CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
                                                                         const char *name) {
-    return cld_platform_check(platform) && name ? cld_function(name) : NULL;
+    /* "NULL if [...] platform is not a valid platform": here NULL does not stand for ours. */
+    return platform && cld_platform_check(platform) && name ? cld_function(name) : NULL;
 }
 
 EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform, const char *name) {
