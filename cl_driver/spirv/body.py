@@ -20,10 +20,9 @@ MEMORY_KNOWN = MEMORY_WITH_WORD | 0x1 | 0x4 | 0x20
 
 # Operands that are types.
 TAKES_TYPES = frozenset(
-    row.op
-    for row in ROWS.values()
-    if row.op.name.startswith("Untyped")
-    or row.op in (Op.CooperativeMatrixLengthKHR, Op.CooperativeMatrixLengthNV)
+    op
+    for op in Op
+    if op.name.startswith("Untyped") or op in (Op.CooperativeMatrixLengthKHR, Op.CooperativeMatrixLengthNV)
 )
 
 
@@ -120,9 +119,10 @@ class Body:
         while p < end:
             word = words[p]
             n = word >> 16
-            form = forms.get(word & 0xFFFF)
-            if form is None:
-                raise self.error(p, "not an instruction of function bodies")
+            try:
+                form = forms[word & 0xFFFF]
+            except KeyError:
+                raise self.error(p, "not an instruction of function bodies") from None
             kind, op, least, most, extra = form
             if not least <= n <= most:
                 raise self.error(p, f"{n} words, where {least} to {most} are right")
@@ -382,7 +382,7 @@ def _pattern(body, p, n, op):
                 text, q = body.reader.string(q, end)
                 operands.append(text)
                 q -= 1
-            elif kind in ENUM_OF:
+            elif kind in VALUE_KINDS:
                 operands.append(enumerant(body, p, kind, words[q]))
             elif kind == "ImageOperands":
                 # The mask, then the ids that its bits announce.
@@ -401,12 +401,9 @@ def _pattern(body, p, n, op):
     body.add(p, op, type_, rid, operands)
 
 
-ENUM_OF = {kind: ENUMS[kind] for kind in VALUE_KINDS}
-
-
 def enumerant(body, p, kind, value):
     try:
-        return ENUM_OF[kind](value)
+        return ENUMS[kind](value)
     except ValueError:
         raise body.error(p, f"{value} is no {kind}") from None
 
@@ -452,26 +449,25 @@ NOT_IN_BODIES = frozenset(
 )
 
 
-def _forms():
-    """{opcode: (form, Op, least words, most words, decoder or whether it ends a block)}."""
-    out = {}
-    for op, row in ROWS.items():
-        if op in DECODERS:
-            form, decoder = DECODERS[op]
-            out[op] = (form, row.op, row.min_words, row.max_words, decoder)
-        elif row.class_ in NOT_IN_BODIES and op != Op.FunctionCall:
-            continue
+class _Forms(dict):
+    """{opcode: (form, Op, least words, most words, decoder or whether it ends a block)}, each made when it is
+    first looked up; KeyError for what is not an instruction of bodies."""
+
+    def __missing__(self, op: int):
+        row = ROWS[op]
+        if row.op in DECODERS:
+            form, decoder = DECODERS[row.op]
+        elif row.class_ in NOT_IN_BODIES and row.op != Op.FunctionCall:
+            raise KeyError(op)
         else:
-            rest = [
-                operand.kind for operand in row.operands if operand.kind not in ("IdResultType", "IdResult")
-            ]
-            plain = all(kind in ID_KINDS for kind in rest) and op not in TAKES_TYPES
+            rest = [o.kind for o in row.operands if o.kind not in ("IdResultType", "IdResult")]
+            plain = all(kind in ID_KINDS for kind in rest) and row.op not in TAKES_TYPES
             if plain and row.has_type == row.has_result:
-                form = RESULT_IDS if row.has_type else IDS
-                out[op] = (form, row.op, row.min_words, row.max_words, op in ENDS)
+                form, decoder = RESULT_IDS if row.has_type else IDS, row.op in ENDS
             else:
-                out[op] = (IN_BLOCK, row.op, row.min_words, row.max_words, _pattern)
-    return out
+                form, decoder = IN_BLOCK, _pattern
+        found = self[op] = (form, row.op, row.min_words, row.max_words, decoder)
+        return found
 
 
-FORMS = _forms()
+FORMS = _Forms()

@@ -157,9 +157,10 @@ class Reader:
         while p < end:
             n = words[p] >> 16
             op = words[p] & 0xFFFF
-            row = rows.get(op)
-            if row is None:
-                raise self.error(p, f"unknown opcode {op}")
+            try:
+                row = rows[op]
+            except KeyError:
+                raise self.error(p, f"unknown opcode {op}") from None
             if n == 0 or p + n > end:
                 raise self.error(p, f"{n} words reach past the end of the module")
             # clang 22 repeats the type behind a null event, once for each use but one.

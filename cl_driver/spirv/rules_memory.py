@@ -167,7 +167,7 @@ def _lifetime(i):
     pointer(i.operands[0])
 
 
-def _opaque_rule(i):
+def opaque_rule(i):
     """Images, pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
     for operand in i.operands:
         if hasattr(operand, "type") and operand.type is None:
@@ -202,14 +202,10 @@ _ARITHMETIC_I = ("IAdd", "UMin", "SMin", "UMax", "SMax")
 _ARITHMETIC_F = ("FAdd", "FMin", "FMax")
 _BITWISE = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 _LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalXor")
-_OPAQUE_CLASSES = frozenset({"Image", "Pipe", "Device-Side_Enqueue"})
+# Classes of instructions that opaque_rule is the rule of.
+OPAQUE_CLASSES = frozenset({"Image", "Pipe", "Device-Side_Enqueue"})
 
 MORE_RULES = {
-    **{
-        row.op: _opaque_rule
-        for row in ROWS.values()
-        if row.class_ in _OPAQUE_CLASSES and row.version is not None
-    },
     Op.ExtInst: ext_inst,
     **dict.fromkeys(
         (
@@ -294,6 +290,6 @@ MORE_RULES = {
             Op.SubgroupImageBlockReadINTEL,
             Op.SubgroupImageBlockWriteINTEL,
         ),
-        _opaque_rule,
+        opaque_rule,
     ),
 }

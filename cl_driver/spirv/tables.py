@@ -91,7 +91,26 @@ def _row(line: str) -> Row:
     )
 
 
-ROWS: dict[int, Row] = {row.op: row for row in map(_row, grammar.INSTRUCTIONS.splitlines())}
+class _Rows(dict):
+    """{opcode: Row}, each made when it is first looked up: a module uses few of the 876."""
+
+    def __init__(self):
+        super().__init__()
+        lines = grammar.INSTRUCTIONS.splitlines()
+        self.lines = {int(line[: line.index(" ")]): line for line in lines}
+
+    def __missing__(self, op: int) -> Row:
+        row = self[op] = _row(self.lines[op])
+        return row
+
+    def __contains__(self, op) -> bool:
+        return op in self.lines
+
+    def get(self, op, default=None):
+        return self[op] if op in self.lines else default
+
+
+ROWS = _Rows()
 MASK_KINDS = frozenset(grammar.MASK_KINDS.split())
 VALUE_KINDS = frozenset(grammar.VALUE_KINDS.split())
 ID_KINDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics"})
@@ -100,30 +119,52 @@ OPENCL_STD: dict[int, tuple[str, ...]] = {
     int(number): tuple(kind for kind in kinds if kind[-1] != "*")
     for number, *kinds in map(str.split, grammar.OPENCL_STD.splitlines())
 }
-ENUMS = {kind: getattr(enums, kind) for kind in MASK_KINDS | VALUE_KINDS}
+
+
+class _Enums(dict):
+    """{kind of operand: its enumeration}."""
+
+    def __missing__(self, kind: str):
+        if kind not in MASK_KINDS and kind not in VALUE_KINDS:
+            raise KeyError(kind)
+        found = self[kind] = getattr(enums, kind)
+        return found
+
+
+ENUMS = _Enums()
 
 
 @cache
-def enumerants() -> dict[str, dict[int, EnumerantRow]]:
-    """kind: {value: EnumerantRow}, only of those that take parameters or need something."""
-    out: dict[str, dict[int, EnumerantRow]] = {}
+def _enumerant_lines() -> dict[str, str]:
+    """{"kind value": the rest of the line}."""
+    out = {}
     for line in grammar.ENUMERANTS.splitlines():
-        kind, value, version, capabilities, extensions, *words = line.split()
-        out.setdefault(kind, {})[int(value)] = EnumerantRow(
-            _version(version), _list(capabilities, int), _list(extensions), tuple(map(_operand, words))
-        )
+        kind, value, rest = line.split(" ", 2)
+        out[f"{kind} {value}"] = rest
     return out
+
+
+@cache
+def enumerant(kind: str, value: int) -> EnumerantRow:
+    """What the grammar says of an enumerant."""
+    line = _enumerant_lines().get(f"{kind} {value}")
+    if line is None:
+        return EnumerantRow((1, 0), (), (), ())
+    version, capabilities, extensions, *words = line.split()
+    return EnumerantRow(
+        _version(version), _list(capabilities, int), _list(extensions), tuple(map(_operand, words))
+    )
 
 
 def parameters(kind: str, value: int) -> tuple[Operand, ...]:
     """The operands that follow an enumerant, or the bits of a mask from the lowest up."""
-    rows = enumerants().get(kind, {})
+    value = int(value)
     if kind in VALUE_KINDS:
-        return rows[value].parameters if value in rows else ()
+        return enumerant(kind, value).parameters
     out: tuple[Operand, ...] = ()
     bit = 1
     while bit <= value:
-        if value & bit and bit in rows:
-            out += rows[bit].parameters
+        if value & bit:
+            out += enumerant(kind, bit).parameters
         bit <<= 1
     return out

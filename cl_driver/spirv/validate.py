@@ -14,7 +14,8 @@ from .layout import size_of
 from .module import EntryPoint, Function, Instruction, Kind, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
-from .rules_memory import MORE_RULES
+from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
+from .tables import ROWS
 
 MAX_BYTES = 1 << 40  # of one variable
 VARIABLE_CLASSES = (
@@ -149,8 +150,8 @@ def _function(function: Function) -> list[Function]:
                 rule = rules.get(instruction.op)
                 if rule is not None:
                     rule(instruction)
-                elif rule is None and instruction.op not in WITHOUT_RULE:
-                    raise RuleError("not an instruction of kernels that this driver knows")
+                elif instruction.op not in WITHOUT_RULE:
+                    _opaque(instruction)
                 if dominates is not None:
                     _defined(instruction, block, predecessors, dominates)
                 if instruction.op == Op.FunctionCall:
@@ -161,6 +162,14 @@ def _function(function: Function) -> list[Function]:
         # An operand without a type, or a block or literal for a value: only malformed code gets here.
         raise _at(instruction, "an operand of the wrong kind") from None
     return list(callees.values())
+
+
+def _opaque(instruction: Instruction) -> None:
+    """Instructions of images, pipes and device queues; any other without a rule is refused."""
+    row = ROWS[instruction.op]
+    if row.class_ not in OPAQUE_CLASSES or row.version is None:
+        raise RuleError("not an instruction of kernels that this driver knows")
+    opaque_rule(instruction)
 
 
 def _at(instruction: Instruction, rule: str) -> SpirvError:
