@@ -10,7 +10,7 @@ from ..passes.layout import size_of
 from ..passes.ops import REGION_END, PassOp
 from ..passes.plan import KernelPlan
 from ..spirv.enums import BuiltIn, Op, StorageClass
-from ..spirv.module import Argument, Kind, Module, Type
+from ..spirv.module import Argument, Kind, Module, Type, Undef
 from . import numbers as n
 from .machine import Item, Machine, builtin_values, combine_collective, local_index
 from .memory import InterpreterError, zero
@@ -320,7 +320,11 @@ class _PlanGroup:
 
 
 def check_traces(shapes, traces: list[list]) -> None:
-    """Compares what the lanes computed with the strides that the shape analysis claims."""
+    """Compares what the lanes computed with the strides that the shape analysis claims.
+
+    An undefined value is 0 in all lanes here, so what may come from one is not checked for its stride.
+    """
+    maybe_undefined: set = set()
     for row in zip(*traces, strict=True):
         instruction = row[0][0]
         if any(other is not instruction for other, _ in row):
@@ -330,10 +334,14 @@ def check_traces(shapes, traces: list[list]) -> None:
         stride = shapes.stride(instruction)
         if instruction in shapes.private or values[0] is None:
             continue
+        undefined = any(isinstance(o, Undef) or o in maybe_undefined for o in instruction.operands)
+        (maybe_undefined.add if undefined else maybe_undefined.discard)(instruction)
         parts = [values]
         if type(stride) is tuple:
             parts = list(zip(*values, strict=True))
         for claimed, part in zip(stride if type(stride) is tuple else (stride,), parts, strict=True):
+            if undefined and claimed != 0:
+                continue
             if claimed is not None and not _has_stride(part, claimed, instruction.type):
                 raise InterpreterError(
                     f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride {claimed}, "

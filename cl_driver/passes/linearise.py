@@ -551,6 +551,7 @@ class _Line:
                 else:
                     rest += [value, source]
             phi.operands = [*rest, merged, join]
+            worker.shapes.strides[merged] = worker.shapes.stride(phi)
             join.instructions.append(merged)
         for source in sources:
             terminator = source.terminator
