@@ -22,7 +22,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from gen import dispatch, embed, headers, platform, settings, stubs  # noqa: E402
+from gen import dispatch, embed, headers, platform, settings  # noqa: E402
 
 from cl_driver.builtins import build as builtin_library  # noqa: E402
 
@@ -149,13 +149,12 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     api = headers.read(builder.compiler)
     write(generated / "settings_table.h", settings.generate())
     write(generated / "platform_table.h", platform.generate())
-    write(generated / "rows.c", stubs.generate(api))
-    sources = [*sorted((SHIM / "src").glob("*.c")), generated / "rows.c"]
+    sources = sorted((SHIM / "src").glob("*.c"))
     objects = builder.compile_all(sources, keep_going=allow_missing)
     try:
         text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
     except dispatch.MissingEntries as error:
-        raise BuildError(f"neither a C function nor a row of gen/rows.py: {error}") from None
+        raise BuildError(f"neither a C function nor listed in gen/entries.py: {error}") from None
     if missing:
         print(f"{len(missing)} entries answer CL_INVALID_OPERATION: {' '.join(missing)}", file=sys.stderr)
     write(generated / "dispatch.c", text)

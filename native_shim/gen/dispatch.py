@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gen.entries import ABSENT_PREFIXES, ALIASES
 from gen.headers import Headers, Prototype
-from gen.rows import ABSENT_PREFIXES, ALIASES
 
 # Loaders newer than the headers call slots past the table's end (a 3.1 loader slot 149 of every driver).
 PADDING = 64
@@ -17,7 +17,7 @@ ICD_NAMES = (
 
 
 class MissingEntries(Exception):
-    """Entries of the dispatch table that are neither a C function nor a row."""
+    """Entries of the dispatch table that are neither a C function nor listed in gen/entries.py."""
 
 
 def _absent(prototype: Prototype) -> list[str]:
