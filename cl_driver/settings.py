@@ -135,10 +135,12 @@ _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def parse_integer(text: str) -> int | None:
     """A non-negative integer with an optional K, M, G or T, or None if it is not one."""
-    text = text.strip()
     factor = _SUFFIXES.get(text[-1:].upper(), 0)
     digits = text[:-1] if factor else text
-    return int(digits) * (factor or 1) if digits.isascii() and digits.isdigit() else None
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        return None
+    value = int(digits) * (factor or 1)
+    return value if value < 1 << 63 else None
 
 
 def _valid(setting: Setting, text: str) -> bool:

@@ -35,8 +35,9 @@ def environment(made) -> dict[str, str]:
 
 
 def compile_c(source: Path, target: Path, *options: str) -> Path:
-    """Compiles a C program, unless it is there and newer."""
-    if not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns:
+    """Compiles a C program, unless it is there and newer than it and the C files among the options."""
+    sources = [source, *(Path(option) for option in options if option.endswith(".c"))]
+    if not target.exists() or target.stat().st_mtime_ns < max(s.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(f".{os.getpid()}")
         command = [
             "cc",

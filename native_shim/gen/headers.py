@@ -116,9 +116,9 @@ def read(compiler: str = "cc", flags: tuple[str, ...] = ()) -> Headers:
     errors: dict[int, str] = {}
     for name, value in re.findall(r"^#define (CL_\w+)\s+\(?(-\d+)\)?$", preprocess("-dM"), re.MULTILINE):
         old = errors.get(int(value))
-        if not name.startswith("CL_BUILD_") or name == "CL_BUILD_PROGRAM_FAILURE":
-            if old is not None and len(old) <= len(name):
-                continue
+        if re.match("CL_(FLT|DBL|HALF|S?CHAR|SHRT|INT|LONG)_|CL_BUILD_(NONE|ERROR|IN_PROGRESS)$", name):
+            continue  # limits of types, and the states of a build
+        if old is None or len(name) < len(old):
             errors[int(value)] = name
     errors[0] = "CL_SUCCESS"
     return Headers(table, prototypes, declared, dict(sorted(errors.items(), reverse=True)))

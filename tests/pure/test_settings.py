@@ -1,0 +1,65 @@
+"""The table of environment variables."""
+
+import re
+import subprocess
+
+import pytest
+
+from cl_driver import settings
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("12", 12), ("1K", 1024), ("3m", 3 << 20), ("2G", 2 << 30), ("1T", 1 << 40)],
+)
+def test_integers(text, value):
+    assert settings.parse_integer(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "K", "-1", "1.5", "0x10", "1KB", "\u0663", "1 2", " 7", "9" * 19, "9223372036854775807K"])
+def test_what_is_no_integer(text):
+    assert settings.parse_integer(text) is None
+
+
+def test_malformed_values_count_as_unset():
+    environment = {"CL_DRIVER_RUNTIME": "nowhere", "CL_DRIVER_CACHE_SIZE": "much", "CL_DRIVER_ICD2": "yes"}
+    assert settings.text("CL_DRIVER_RUNTIME", environment) == "auto"
+    assert settings.integer("CL_DRIVER_CACHE_SIZE", environment) == 1 << 30
+    assert not settings.flag("CL_DRIVER_ICD2", environment)
+    assert len(settings.malformed(environment)) == 3
+
+
+def test_defaults_are_of_their_types():
+    for setting in settings.SETTINGS.values():
+        assert settings.malformed({setting.name: setting.default} if setting.default else {}) == []
+        assert setting.sentence.endswith(".")
+        assert (setting.type == "choice") == bool(setting.choices)
+
+
+def test_unknown_variables_are_named():
+    assert settings.malformed({"CL_DRIVER_NONSENSE": "1", "OTHER": "2"}) == [
+        "CL_DRIVER_NONSENSE is not a setting of cl_driver"
+    ]
+
+
+def test_what_enters_the_key():
+    changed = {"CL_DRIVER_WIDTH": "1", "CL_DRIVER_LOG": "calls"}
+    different = set(settings.key_values(changed)) ^ set(settings.key_values({}))
+    assert {name for name, _ in different} == {"CL_DRIVER_WIDTH"}
+
+
+def test_nothing_else_reads_the_environment():
+    """Every CL_DRIVER_ name in the sources is a setting."""
+    listed = subprocess.run(
+        ["git", "grep", "-ohE", r'"CL_DRIVER_[A-Z0-9_]+"', "--", "cl_driver/*.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
+    names = set(re.findall(r"CL_DRIVER_\w+", listed))
+    # Queries of the OpenCL specification happen to begin alike.
+    assert {n for n in names if n not in settings.SETTINGS} <= {"CL_DRIVER_VERSION", "CL_DRIVER_UUID_KHR"} | {
+        n for n in names if n.endswith("_")
+    }

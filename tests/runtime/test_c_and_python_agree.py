@@ -1,0 +1,120 @@
+"""What is written in C and in Python: the door's codec, the settings, the names of errors."""
+
+import random
+import re
+import struct
+import subprocess
+
+import pytest
+
+from cl_driver import settings
+from cl_driver.door.codec import CodecError, decode, encode
+from tests.conftest import ROOT, compile_c
+
+SHIM = ROOT / "native_shim"
+INCLUDES = (f"-I{SHIM / 'include'}", f"-I{ROOT / 'build' / 'gen'}")
+
+
+@pytest.fixture(scope="module")
+def echo(made):
+    """echo(messages): what the C codec makes of each; None where it refuses."""
+    program = compile_c(
+        ROOT / "tests/runtime/c/codec_echo.c",
+        made / "codec_echo",
+        *INCLUDES,
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        str(SHIM / "src/codec.c"),
+    )
+
+    def run(messages: list[bytes]) -> list[bytes | None]:
+        data = b"".join(struct.pack("<I", len(m)) + m for m in messages)
+        done = subprocess.run([program], input=data, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+        answers, at = [], 0
+        for _ in messages:
+            (size,) = struct.unpack_from("<I", done.stdout, at)
+            at += 4
+            if size == 0xFFFFFFFF:
+                answers.append(None)
+            else:
+                answers.append(done.stdout[at : at + size])
+                at += size
+        return answers
+
+    return run
+
+
+def value(generator: random.Random, depth: int = 0):
+    """A random value of a message."""
+    kind = generator.randrange(4 if depth < 4 else 3)
+    if kind == 0:
+        return generator.randrange(-(2**63), 2**63)
+    if kind == 1:
+        return generator.randbytes(generator.randrange(20))
+    if kind == 2:
+        return None
+    return [value(generator, depth + 1) for _ in range(generator.randrange(5))]
+
+
+def test_codec_of_whole_messages(echo):
+    generator = random.Random(2)
+    messages = [encode([value(generator) for _ in range(generator.randrange(6))]) for _ in range(2000)]
+    assert echo(messages) == messages
+
+
+def test_codec_of_damaged_messages(echo):
+    """C refuses what Python refuses, and reads past nothing."""
+    generator = random.Random(3)
+    messages = []
+    for _ in range(5000):
+        damaged = bytearray(encode([value(generator) for _ in range(1 + generator.randrange(4))]))
+        for _ in range(1 + generator.randrange(3)):
+            damaged[generator.randrange(len(damaged))] = generator.choice((0, 1, 0xFF, *b"ibln"))
+        messages.append(bytes(damaged[: generator.randrange(len(damaged) + 1)]))
+    for message, answer in zip(messages, echo(messages), strict=True):
+        try:
+            decode(message)
+        except CodecError:
+            assert answer is None
+        else:
+            assert answer == message
+
+
+def test_settings(made):
+    source = ROOT / "tests/runtime/c/settings_print.c"
+    program = compile_c(source, made / "settings_print", *INCLUDES, str(SHIM / "src/settings.c"), "-pthread")
+    texts = (
+        "",
+        "0",
+        "1",
+        "17",
+        "3K",
+        "2g",
+        "1T",
+        "-4",
+        "junk",
+        "process",
+        "auto",
+        "calls",
+        "gpu",
+        "/some/where",
+    )
+    for text in texts:
+        environment = dict.fromkeys(settings.SETTINGS, text)
+        done = subprocess.run([program], env=environment, capture_output=True, text=True, check=True)
+        expected = []
+        for name in settings.SETTINGS:
+            chosen = settings.text(name, environment)
+            number = settings.parse_integer(chosen) if chosen else None
+            expected.append(f"{chosen}={-1 if number is None else number}")
+        assert done.stdout.splitlines() == expected
+
+
+def test_error_names():
+    from cl_driver.api.errors import name
+
+    cases = re.findall(r'case (-?\d+):\s+return "(\w+)"', (ROOT / "build/gen/dispatch.c").read_text())
+    core = [(int(code), text) for code, text in cases if -100 < int(code) <= 0]
+    assert len(core) > 55
+    assert [(code, name(code)) for code, _ in core] == core
