@@ -1,7 +1,6 @@
 """OpenCL.std, sections 2.1 and 2.2: mathematical and common functions.
 
-What is a few instructions is lowered here; the rest calls the builtin library (library_names.py). half_NAME and
-native_NAME are as exact as NAME.
+What is a few instructions is lowered here; the rest calls the builtin library (library_names.py).
 """
 
 from __future__ import annotations
@@ -213,11 +212,13 @@ def fract(e, i):
     whole = e.intrinsic("floor", f, element, a)
     part = e.emit(f"fsub {t} {a}, {whole}")
     below_one = 1.0 - 2.0 ** -{16: 11, 32: 24, 64: 53}[type_.width]
-    # An infinity's part is inf - inf: make it 0; a NaN stays.
-    part_or_zero = _zero_if_infinite(e, f, type_, a, part)
     limit = literal(f, type_, below_one)
-    above = e.emit(f"fcmp ogt {t} {part_or_zero}, {limit}")
-    e.define(i, e.emit(f"select {f('i1')} {above}, {t} {limit}, {t} {part_or_zero}"))
+    above = e.emit(f"fcmp ogt {t} {part}, {limit}")
+    part = e.emit(f"select {f('i1')} {above}, {t} {limit}, {t} {part}")
+    # Section 7.5.1: fract(±0) and fract(±infinity) are ±0; a NaN stays.
+    signed_zero = e.intrinsic("copysign", f, element, literal(f, type_, 0.0), a)
+    special = e.emit(f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}({t} {a}, i32 {0x264})")
+    e.define(i, e.emit(f"select {f('i1')} {special}, {t} {signed_zero}, {t} {part}"))
     e.emit_void(f"store {t} {whole}, ptr {e.operand(pointer)}, align {alignment_of(i.type)}")
 
 

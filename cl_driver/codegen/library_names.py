@@ -11,15 +11,17 @@ generator stores them through the program's own pointer, whatever its storage cl
     float __cld_sin_f32(float x)                            double __cld_pow_f64(double x, double y)
     float __cld_ldexp_f32(float x, int k)                   float __cld_pown_f32(float x, int n)
     int   __cld_ilogb_f32(float x)                          float __cld_rootn_f32(float x, int n)
-    float __cld_frexp_f32(float x, __private int *exp)      float __cld_lgamma_r_f32(float x, __private int *sign)
+    float __cld_frexp_f32(float x, __private int *exp)
+    float __cld_lgamma_r_f32(float x, __private int *sign)
     float __cld_remquo_f32(float x, float y, __private int *quo)
     float __cld_sincos_f32(float x, __private float *cosval)    (returns the sine)
     float __cld_fmod_f32(float x, float y)                  OpFRem and OpFMod call it as well
     float __cld_fma_f32(float a, float b, float c)          only where the CPU has no fma instruction
 
-f16 calls the f32 function and rounds its result; the library has no f16 functions. half_NAME and native_NAME
-call NAME, unless a few instructions do. What clang leaves as calls of mangled names (Import linkage) is looked
-up in the library under just that mangled name.
+f16 calls the f32 function and rounds its result; the library has no f16 functions. native_NAME has
+functions of its own, unless a few instructions do; half_sin, half_cos and half_tan call those, other
+half_NAME call NAME. What clang leaves as calls of mangled names (Import linkage) is looked up in the
+library under just that mangled name.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
     34: "ldexp", 35: "lgamma", 36: "lgamma_r", 37: "log", 38: "log2", 39: "log10", 40: "log1p", 41: "logb",
     47: "nextafter", 48: "pow", 49: "pown", 50: "powr", 51: "remainder", 52: "remquo", 54: "rootn",
     57: "sin", 58: "sincos", 59: "sinh", 60: "sinpi", 62: "tan", 63: "tanh", 64: "tanpi", 65: "tgamma",
-    67: "cos", 69: "exp", 70: "exp2", 71: "exp10", 72: "log", 73: "log2", 74: "log10", 75: "powr", 78: "sin",
-    80: "tan",
-    81: "cos", 83: "exp", 84: "exp2", 85: "exp10", 86: "log", 87: "log2", 88: "log10", 89: "powr", 92: "sin",
-    94: "tan",
+    67: "native_cos", 69: "exp", 70: "exp2", 71: "exp10", 72: "log", 73: "log2", 74: "log10", 75: "powr",
+    78: "native_sin", 80: "native_tan",
+    81: "native_cos", 83: "native_exp", 84: "native_exp2", 85: "native_exp10", 86: "native_log",
+    87: "native_log2", 88: "native_log10", 89: "native_powr", 92: "native_sin", 94: "native_tan",
 }  # fmt: skip
 
 # Library functions whose last parameter is a pointer: NAME: what it points to ("int", or "float" for the type

@@ -84,6 +84,27 @@ def test_doubles_agree_with_mpmath(libraries, name):
             assert abs(ours(*x) - want) / ulp <= limit, x
 
 
+# name: (reference, from, to, ulp). The specification leaves native_* to us; half_* may be 8192 ulp off.
+NATIVE = {
+    "sin": (np.sin, -65536, 65536, 3), "cos": (np.cos, -65536, 65536, 3),
+    "tan": (np.tan, -65536, 65536, 5), "exp": (np.exp, -86, 88.7, 100),
+    "exp2": (np.exp2, -125, 127.9, 2), "exp10": (lambda x: 10.0**x, -37, 38.5, 100),
+    "log": (np.log, 0, 9, 4), "log2": (np.log2, 0, 9, 3), "log10": (np.log10, 0, 9, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_native_functions(libraries, name):
+    reference, low, high, limit = NATIVE[name]
+    function = getattr(libraries[32], f"__cld_native_{name}_f32")
+    function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float]
+    x = np.random.default_rng(9).uniform(low, high, 20_000).astype(np.float32)
+    got = np.array([function(v) for v in x.tolist()], np.float64)
+    want = reference(x.astype(np.float64))
+    error = np.abs(got - want) / np.spacing(np.abs(want).astype(np.float32))
+    assert error.max() <= limit, x[error.argmax()]
+
+
 def test_directed_conversions_of_long(libraries):
     """convert_double_rtz, _rtp, _rtn of values around multiples of the spacing of doubles."""
     rng = np.random.default_rng(5)

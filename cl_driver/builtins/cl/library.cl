@@ -39,6 +39,7 @@
 #include "gamma_f64.cl"
 #include "conversions.cl"
 #include "fma.cl"
+#include "native.cl"
 
 /* Host targets have neither address spaces nor these instructions: the tests leave this part out. */
 #ifdef __SPIR__

@@ -1,0 +1,100 @@
+/* native_*: fewer steps, an error of a few units in the last place where the result is large, and no care for
+ * denormal numbers; circular functions are good for |x| up to 2^22, without a slow path. Also what half_sin,
+ * half_cos and half_tan call, whose range is |x| <= 2^16. */
+
+HELPER float reduce_native(float ax, __private int *quadrant) {
+    float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
+    float k = t - ROUND_F32;
+    *quadrant = as_int(t);
+    float r = FMA(k, -PI_2_2_F32, FMA(k, -PI_2_1_F32, ax));
+    return FMA(k, -PI_2_3_F32, r);
+}
+
+HELPER float sin_native(float r) {
+    float z = r * r;
+    return FMA(z * r, poly_sin_f32(z), r);
+}
+
+HELPER float cos_native(float r) {
+    float z = r * r;
+    return FMA(z, FMA(z, poly_cos_f32(z), -0.5f), 1.0f);
+}
+
+float __cld_native_sin_f32(float x) {
+    int k;
+    float r = reduce_native(x, &k);
+    return flip_f32(k & 1 ? cos_native(r) : sin_native(r), (uint)k << 30);
+}
+
+float __cld_native_cos_f32(float x) {
+    int k;
+    float r = reduce_native(x, &k);
+    return flip_f32(k & 1 ? sin_native(r) : cos_native(r), (uint)(k + 1) << 30);
+}
+
+float __cld_native_tan_f32(float x) {
+    int k;
+    float r = reduce_native(x, &k), z = r * r;
+    float t = FMA(z * r, poly_tan_f32(z), r);
+    return k & 1 ? -1.0f / t : t;
+}
+
+/* 2^y: 0 for results below about 2^-125, infinity where it overflows. */
+float __cld_native_exp2_f32(float y) {
+    float c = y > 129.0f ? 129.0f : y;
+    c = c < -126.0f ? -126.0f : c;
+    float t = c + ROUND_F32;
+    int k = as_int(t) - as_int(ROUND_F32);
+    float r = c - (t - ROUND_F32);
+    return FMA(r, poly_exp2_f32(r), 1.0f) * pow2_f32(k - 1) * 2.0f;
+}
+
+float __cld_native_exp_f32(float x) {
+    return __cld_native_exp2_f32(x * 0x1.715476p0f);
+}
+
+float __cld_native_exp10_f32(float x) {
+    return __cld_native_exp2_f32(x * 0x1.a934fp1f);
+}
+
+/* For normal x > 0; -infinity for 0. */
+float __cld_native_log2_f32(float x) {
+    int bits = as_int(x);
+    int e = (bits - SQRT_HALF_BITS_F32) >> 23;
+    float f = as_float(bits - (e << 23)) - 1.0f;
+    float result = FMA(f, 0x1.715476p0f, FMA(f, poly_log2_f32(f), (float)e));
+    result = x < INF_F32 ? result : x;
+    return x == 0.0f ? -INF_F32 : result;
+}
+
+float __cld_native_log_f32(float x) {
+    return __cld_native_log2_f32(x) * 0x1.62e43p-1f;
+}
+
+float __cld_native_log10_f32(float x) {
+    return __cld_native_log2_f32(x) * 0x1.344136p-2f;
+}
+
+float __cld_native_powr_f32(float x, float y) {
+    return __cld_native_exp2_f32(y * __cld_native_log2_f32(x));
+}
+
+/* In double precision there is nothing to gain that anybody has asked for. */
+#define NATIVE_IS_EXACT(name)                                                                                \
+    double __cld_native_##name##_f64(double x) {                                                             \
+        return __cld_##name##_f64(x);                                                                        \
+    }
+
+NATIVE_IS_EXACT(sin)
+NATIVE_IS_EXACT(cos)
+NATIVE_IS_EXACT(tan)
+NATIVE_IS_EXACT(exp)
+NATIVE_IS_EXACT(exp2)
+NATIVE_IS_EXACT(exp10)
+NATIVE_IS_EXACT(log)
+NATIVE_IS_EXACT(log2)
+NATIVE_IS_EXACT(log10)
+
+double __cld_native_powr_f64(double x, double y) {
+    return __cld_powr_f64(x, y);
+}
