@@ -84,22 +84,8 @@ def test_codec_of_damaged_messages(echo):
 def test_settings(made):
     source = ROOT / "tests/runtime/c/settings_print.c"
     program = compile_c(source, made / "settings_print", *INCLUDES, str(SHIM / "src/settings.c"), "-pthread")
-    texts = (
-        "",
-        "0",
-        "1",
-        "17",
-        "3K",
-        "2g",
-        "1T",
-        "-4",
-        "junk",
-        "process",
-        "auto",
-        "calls",
-        "gpu",
-        "/some/where",
-    )
+    numbers = ("0", "1", "17", "3K", "2g", "1T", "-4", " 7", "9" * 18, "9" * 19, "9" * 16 + "K")
+    texts = ("", *numbers, "junk", "process", "auto", "calls", "gpu", "/some/where")
     for text in texts:
         environment = dict.fromkeys(settings.SETTINGS, text)
         done = subprocess.run([program], env=environment, capture_output=True, text=True, check=True)
