@@ -16,6 +16,8 @@ from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
+from cl_driver.device import capabilities
+from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
 from cl_driver.jit import bundle
 from cl_driver.jit.errors import CompileError
@@ -24,6 +26,7 @@ from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
 from cl_driver.spirv import link, reader, reflect, validate
+from cl_driver.spirv.enums import SourceLanguage
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
@@ -81,6 +84,16 @@ def _is_ours(name: str) -> bool:
     return library().has(name) or lowering_of_name(name) is not None
 
 
+@functools.cache
+def _accepted() -> tuple[frozenset, frozenset]:
+    """The SPIR-V capabilities and extensions of modules that this machine's device takes."""
+    cpu = host_cpu()
+    return (
+        validate.accepted_capabilities(capabilities.spirv_capabilities(cpu)),
+        frozenset(capabilities.spirv_extensions(cpu)),
+    )
+
+
 def _read(il: bytes):
     """The modules of a program, over one table of types."""
     table = TypeTable()
@@ -105,13 +118,21 @@ class Prepared:
         self.log = ""
         try:
             self.module = link.link(_read(il), _is_ours)
-            validate.validate(self.module)
+            validate.validate(self.module, *_accepted())
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
         except (SpirvError, CodegenError, bundle.BundleError) as error:
             raise CompileError(f"{error}\n") from error
         self.entry_points = {entry.name: entry for entry in self.module.entry_points}
         self.names = list(self.entry_points)
+
+    @property
+    def uniform_groups(self) -> bool:
+        """Whether all work-groups must be full: those of programs in OpenCL C before 2.0 must, and those
+        built with -cl-uniform-work-group-size (clEnqueueNDRangeKernel)."""
+        language, version = (*self.module.source, 0, 0)[:2]
+        old = language == SourceLanguage.OpenCL_C and 0 < version < 200_000
+        return old or self.context.options.uniform_work_group_size
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions."""
@@ -154,17 +175,29 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, bytes]:
 
     context = program.context
     try:
-        plan = passes.plan(
-            program.module, program.entry_points[name], passes.PlanOptions(width=context.width)
-        )
-        code = codegen.emit(plan, codegen_options(context), library(), program.globals)
+        code = _lower(program, name)
         context.dump(f"{name}.ll", code.text)
         data = emit.compile_ir(code.text, context.target, llvm_passes(context, code))
         context.dump(f"{name}.o", data)
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
-    return kernel_info(code, program.reflections[name]), data
+    return kernel_info(program, code), data
+
+
+def _lower(program: Prepared, name: str) -> codegen.KernelCode:
+    """A kernel as LLVM IR, at the width that was asked for or, where that is not possible, at 1."""
+    width, refusal = program.context.width, ""
+    while True:
+        try:
+            plan = passes.plan(program.module, program.entry_points[name], passes.PlanOptions(width=width))
+            code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
+            code.remark = code.remark or refusal
+            return code
+        except (passes.PlanError, CodegenError) as error:
+            if width == 1:
+                raise
+            width, refusal = 1, f"not vectorised: {error}"
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
@@ -176,8 +209,9 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
     return "O2"
 
 
-def kernel_info(code: codegen.KernelCode, reflection: reflect.KernelReflection) -> KernelInfo:
+def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
+    reflection = program.reflections[code.name]
     return KernelInfo(
         name=code.name,
         symbol=code.symbol,
@@ -191,7 +225,8 @@ def kernel_info(code: codegen.KernelCode, reflection: reflect.KernelReflection) 
         max_group_size=MAX_WORK_GROUP_SIZE,
         width=code.width,
         uses_printf=code.uses_printf,
-        small_ids=False,
+        uniform_groups=program.uniform_groups,
+        small_ids=code.width > 1 and code.assumes_small_ids,
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,

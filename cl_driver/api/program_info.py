@@ -117,7 +117,7 @@ def program_executable(program: Program):
             kernel.max_group_size,
             kernel.width,
             int(kernel.uses_printf),
-            int(kernel.small_ids) << 1,
+            int(kernel.uniform_groups) | int(kernel.small_ids) << 1,
             [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
         ]
         for kernel in executable.kernels

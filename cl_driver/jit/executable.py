@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x03"
+MAGIC = b"CLDEXE\x00\x04"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -138,9 +138,10 @@ class KernelInfo(_Record):
     symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static: bytes of
     kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
     zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
-    small_ids: the code holds only where every global id and size fits 31 bits; private_size: bytes per
-    work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the
-    kernel, or 0; remark: how it was vectorised, or why not.
+    uniform_groups: every work-group must be full, as before OpenCL C 2.0; small_ids: the code holds only
+    where every global id and size is below 2^30; private_size: bytes per work-item; attributes:
+    CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0; remark: how it
+    was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -156,6 +157,7 @@ class KernelInfo(_Record):
         max_group_size=_size,
         width=_small,
         uses_printf=_flag,
+        uniform_groups=_flag,
         small_ids=_flag,
         private_size=_size,
         attributes=_text,

@@ -131,6 +131,8 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
+    /* Compiled for several work-items at a time as if every global id and size were below 2^30. */
+    CLD_KERNEL_SMALL_IDS = 2,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -98,6 +98,7 @@ def make_kernel(**changes) -> KernelInfo:
         "max_group_size": 4096,
         "width": 1,
         "uses_printf": False,
+        "uniform_groups": True,
         "small_ids": False,
         "private_size": 0,
         "attributes": "",
