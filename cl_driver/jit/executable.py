@@ -140,8 +140,8 @@ class KernelInfo(_Record):
     zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
     uniform_groups: every work-group must be full, as before OpenCL C 2.0; small_ids: the code holds only
     where every global id and size is below 2^30; private_size: bytes per work-item; attributes:
-    CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0; remark: how it
-    was vectorised, or why not.
+    CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0; remark: how
+    it was vectorised, or why not.
     """
 
     FIELDS = _fields(
