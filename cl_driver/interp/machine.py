@@ -9,7 +9,16 @@ from ..passes.layout import size_of
 from ..passes.ops import PassOp
 from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import (
-    Argument, Block, Constant, ConstantExpr, Function, Instruction, Kind, Undef, Value, Variable,
+    Argument,
+    Block,
+    Constant,
+    ConstantExpr,
+    Function,
+    Instruction,
+    Kind,
+    Undef,
+    Value,
+    Variable,
 )  # fmt: skip
 from . import core, opencl_std
 from . import numbers as n
@@ -131,7 +140,9 @@ class Machine:
                 elif op is Op.Return or op is Op.ReturnValue:
                     for address in allocated:
                         self.memory.free(address)
-                    return self.evaluate(instruction.operands[0], values, item) if instruction.operands else None
+                    return (
+                        self.evaluate(instruction.operands[0], values, item) if instruction.operands else None
+                    )
                 elif op is PassOp.RegionExit:
                     for address in allocated:
                         self.memory.free(address)
@@ -197,7 +208,9 @@ class Machine:
             return None if operands[0] in ALONE else (yield instruction, operands)
         if op in COLLECTIVE:
             if operands[0] in ALONE:
-                return operands[1] if op is Op.GroupBroadcast else combine_collective(instruction, [operands])[0]
+                return (
+                    operands[1] if op is Op.GroupBroadcast else combine_collective(instruction, [operands])[0]
+                )
             return (yield instruction, operands)
         if op is PassOp.AnyLane:
             return (yield instruction, operands)
@@ -415,8 +428,8 @@ class _NoTypes:
 
 
 _COMBINE = {
-    "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min, "FMax": max,
-    "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
+    "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min,
+    "FMax": max, "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
     "BitwiseAnd": lambda a, b: a & b, "BitwiseOr": lambda a, b: a | b, "BitwiseXor": lambda a, b: a ^ b,
     "LogicalAnd": lambda a, b: a and b, "LogicalOr": lambda a, b: a or b, "LogicalXor": lambda a, b: a != b,
 }  # fmt: skip

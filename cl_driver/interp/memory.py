@@ -3,8 +3,8 @@
 A pointer is an int: the segment's number above bit 40, the offset below. Segments come per storage class in
 ranges of numbers, so that a generic pointer knows what it points to. Every access is checked.
 
-Values: BOOL bool; INT int, unsigned; FLOAT float, exactly representable in the type; VECTOR, ARRAY, STRUCT tuple;
-POINTER int; OPAQUE an int too.
+Values: BOOL bool; INT int, unsigned; FLOAT float, exactly representable in the type; VECTOR, ARRAY,
+STRUCT tuple; POINTER int; OPAQUE an int too.
 """
 
 from __future__ import annotations

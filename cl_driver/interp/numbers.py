@@ -1,7 +1,7 @@
 """Arithmetic of SPIR-V's number types on Python numbers: exact where the specification is.
 
-Operations on 32 and 16 bit floats are computed in double and rounded once more, which is exact for + - * / and
-the square root; fma goes through fractions.
+Operations on 32 and 16 bit floats are computed in double and rounded once more, which is exact for
++ - * / and the square root; fma goes through fractions.
 """
 
 from __future__ import annotations

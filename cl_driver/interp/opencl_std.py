@@ -133,7 +133,8 @@ _FLOAT_UNARY = {
     "sin": math.sin, "sinh": lambda x: math.copysign(n.INFINITY, x) if abs(x) > 711 else math.sinh(x),
     "sinpi": _of_pi(math.sin), "sqrt": math.sqrt, "tan": math.tan, "tanh": math.tanh,
     "tanpi": lambda x: n.divide(_of_pi(math.sin)(x), _of_pi(math.cos)(x)), "tgamma": _gamma,
-    "trunc": _whole(math.trunc), "degrees": lambda x: x * (180.0 / _PI), "radians": lambda x: x * (_PI / 180.0),
+    "trunc": _whole(math.trunc), "degrees": lambda x: x * (180.0 / _PI),
+    "radians": lambda x: x * (_PI / 180.0),
     "sign": lambda x: 0.0 * x if x == 0 else math.copysign(1.0, x),
     "half_recip": lambda x: n.divide(1.0, x), "native_recip": lambda x: n.divide(1.0, x),
 }  # fmt: skip

@@ -30,8 +30,15 @@ class Result:
     printed: list[str] = field(default_factory=list)
 
 
-def run(module: Module, kernel_name: str, args: list, global_size, local_size, global_offset=(0, 0, 0),
-        library: Module | None = None) -> Result:
+def run(
+    module: Module,
+    kernel_name: str,
+    args: list,
+    global_size,
+    local_size,
+    global_offset=(0, 0, 0),
+    library: Module | None = None,
+) -> Result:
     """Runs an entry point of a module, instruction by instruction as the reader made it.
 
     args: for pointers anything with a writable buffer (numpy arrays), which is changed in place; Local(bytes)
@@ -39,18 +46,27 @@ def run(module: Module, kernel_name: str, args: list, global_size, local_size, g
     Sizes are tuples of one to three numbers. Raises InterpreterError for undefined behaviour that it meets.
     """
     entry_point = next(e for e in module.entry_points if e.name == kernel_name)
-    return _Launch(Machine(library), entry_point.function.arguments, args, global_size, local_size,
-                   global_offset).run(_DirectGroup(entry_point.function))
+    return _Launch(
+        Machine(library), entry_point.function.arguments, args, global_size, local_size, global_offset
+    ).run(_DirectGroup(entry_point.function))
 
 
-def run_plan(plan: KernelPlan, args: list, global_size, local_size, global_offset=(0, 0, 0),
-             library: Module | None = None, check_shapes: bool = False) -> Result:
+def run_plan(
+    plan: KernelPlan,
+    args: list,
+    global_size,
+    local_size,
+    global_offset=(0, 0, 0),
+    library: Module | None = None,
+    check_shapes: bool = False,
+) -> Result:
     """Runs a KernelPlan the same way, at its width.
 
     check_shapes: compares all values of all lanes with the shapes that the plan claims (slow).
     """
-    return _Launch(Machine(library), plan.arguments, args, global_size, local_size,
-                   global_offset).run(_PlanGroup(plan, check_shapes))
+    return _Launch(Machine(library), plan.arguments, args, global_size, local_size, global_offset).run(
+        _PlanGroup(plan, check_shapes)
+    )
 
 
 class _Launch:
@@ -87,8 +103,9 @@ class _Launch:
             memory.free(variables.pop(variable))
         items = []
         for z, y, x in product(*(range(s) for s in reversed(size))):
-            builtins = builtin_values(group, (x, y, z), size, full, self.global_size, self.offset, groups,
-                                      self.work_dim)
+            builtins = builtin_values(
+                group, (x, y, z), size, full, self.global_size, self.offset, groups, self.work_dim
+            )
             items.append(Item(builtins, local_index((x, y, z), size)))
         group_runner.run(self.machine, items, arguments, size)
         for address in freed:
@@ -190,8 +207,9 @@ def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
         to_local = instruction.operands[1].type.storage is StorageClass.Workgroup
         for i in range(count):
             far, near = i * stride * step, i * step
-            machine.memory.copy(*((target + near, source + far) if to_local else (target + far, source + near)),
-                                step)
+            machine.memory.copy(
+                *((target + near, source + far) if to_local else (target + far, source + near)), step
+            )
         return [0] * len(operands)
     return combine_collective(instruction, operands)
 
@@ -263,7 +281,7 @@ class _PlanGroup:
                 machine.memory.free(address)
 
     def vectors(self, items: list[Item], size):
-        """Groups of `width` neighbours: along dimension 0, or along the linear local id; tails are filled up."""
+        """Groups of `width` neighbours along dimension 0 or the linear local id; tails are filled up."""
         width = self.plan.options.width
         row = len(items) if self.plan.options.flat_lanes else size[0]
         for start in range(0, len(items), row):
@@ -344,8 +362,8 @@ def check_traces(shapes, traces: list[list]) -> None:
                 continue
             if claimed is not None and not _has_stride(part, claimed, instruction.type):
                 raise InterpreterError(
-                    f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride {claimed}, "
-                    f"values are {part}"
+                    f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride "
+                    f"{claimed}, values are {part}"
                 )
 
 

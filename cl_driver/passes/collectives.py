@@ -216,7 +216,7 @@ class _Lowering:
         self.results.append((instruction, out))
 
     def loop_over_items(self, once: Once, op, operation, value: Slot | Value, out: Slot) -> None:
-        """header: i, accumulator; body: combine, scans store the item's result; reductions store at the end."""
+        """header: i, accumulator; body: combine, scans store the result; reductions store at the end."""
         types = self.types
         header, body, after = (Block(once.function, n) for n in ("items", "item", "done"))
         once.function.blocks += [header, body, after]

@@ -105,5 +105,3 @@ def plan_text(plan: KernelPlan) -> str:
         lines.append(f"region {region.index}{once} -> {list(region.successors)}")
         lines.append(function_text(region.function, region.shapes))
     return "\n".join(lines)
-
-

@@ -1,7 +1,7 @@
 """Sizes, alignments and member offsets of types in memory, in bytes.
 
-OpenCL C 6.3.5: a type is aligned to its size, a 3-component vector is as large as one of 4; structures are laid
-out as in C, CPacked ones without padding. Opaque types are pointers in memory.
+OpenCL C 6.3.5: a type is aligned to its size, a 3-component vector is as large as one of 4; structures
+are laid out as in C, CPacked ones without padding. Opaque types are pointers in memory.
 """
 
 from __future__ import annotations

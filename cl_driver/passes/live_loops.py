@@ -144,4 +144,3 @@ class _Rewrite:
         self.head.instructions.insert(0, kept)
         self.latch.instructions.insert(0, around)
         return around
-

@@ -2,8 +2,8 @@
 
 They are the `op` of ordinary Instructions; their numbers lie above every SPIR-V opcode (16 bits). Operands:
 
-ContextLoad slot                 the value of a Slot for this work-item (of a uniform slot: for the group); only in
-                                 the entry block of a region
+ContextLoad slot                 the value of a Slot for this work-item (of a uniform slot: for the group);
+                                 only in the entry block of a region
 ContextStore slot, value         sets it; a uniform slot gets equal values from all work-items. No region both
                                  reads and writes one uniform slot, so the order of work-items does not matter
 ContextVariable variable         a Function pointer to this work-item's memory of a PrivateVariable

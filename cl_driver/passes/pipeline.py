@@ -25,12 +25,14 @@ from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan"]
 
+DEFAULT = PlanOptions()
+
 OPTIONAL = ("promote", "simplify")  # passes that may be left out by PlanOptions.skip
 
 timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
 
 
-def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = PlanOptions()) -> KernelPlan:
+def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT) -> KernelPlan:
     """Compiles one entry point of a module to a plan. The module is not changed.
 
     Raises PlanError for what OpenCL forbids: recursion, calls through pointers.

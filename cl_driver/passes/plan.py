@@ -4,8 +4,9 @@ A kernel without barriers has one region. Otherwise the work-items of a group al
 RegionExit before any of them enters the next; the exit names the next region, the same for every work-item of
 the group (OpenCL C 6.15.8: a barrier is met by all work-items or by none). Region 0 comes first.
 
-All regions use the same Argument objects, those of `KernelPlan.arguments`. Values that live from one region to
-another are in slots, private memory that does is in context variables; both are per-group storage in scratch.
+All regions use the same Argument objects, those of `KernelPlan.arguments`. Values that live from one
+region to another are in slots, private memory that does is in context variables; both are per-group
+storage in scratch.
 """
 
 from __future__ import annotations

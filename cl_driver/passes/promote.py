@@ -67,7 +67,9 @@ class _Uses:
 
     accesses: list[_Access] = field(default_factory=list)
     copies: list[_Access] = field(default_factory=list)
-    addresses: list[Instruction] = field(default_factory=list)  # and lifetime marks: dropped with the variable
+    addresses: list[Instruction] = field(
+        default_factory=list
+    )  # and lifetime marks: dropped with the variable
 
 
 def _find_uses(variable: Instruction, used_by) -> _Uses | None:
@@ -384,5 +386,3 @@ class _Promotion:
 
     def _convert(self, block: Block, value: Value, type_: Type) -> Value:
         return value if value.type is type_ else append(block, Op.Bitcast, type_, [value])
-
-

@@ -11,12 +11,18 @@ from .ir import predecessors, remove_unreachable_blocks, substitute
 class SsaUpdater:
     """One variable with a value at the end of some blocks; asks for it elsewhere make phis where paths join.
 
-    Phis appear only in blocks from which somebody asked (pruned SSA). After all questions `finish` removes the
-    ones that merge one value only; `resolve` follows those removals.
+    Phis appear only in blocks from which somebody asked (pruned SSA). After all questions `finish`
+    removes the ones that merge one value only; `resolve` follows those removals.
     """
 
-    def __init__(self, type_: Type, predecessors: dict[Block, list[Block]], undefined: Value, name: str = "",
-                 replaced: dict[Value, Value] | None = None):
+    def __init__(
+        self,
+        type_: Type,
+        predecessors: dict[Block, list[Block]],
+        undefined: Value,
+        name: str = "",
+        replaced: dict[Value, Value] | None = None,
+    ):
         """replaced: what stands for values that are gone; updaters whose values mix share one."""
         self.type = type_
         self.predecessors = predecessors
@@ -121,9 +127,7 @@ def repair(function: Function, types) -> None:
     remove_unreachable_blocks(function)
     before = predecessors(function)
     tree = DominatorTree(function.blocks, before)
-    position = {
-        i: k for block in function.blocks for k, i in enumerate(block.instructions)
-    }
+    position = {i: k for block in function.blocks for k, i in enumerate(block.instructions)}
     broken: dict[Instruction, list[tuple[Instruction, int]]] = {}
     for block in function.blocks:
         for index, instruction in enumerate(block.instructions):
@@ -139,7 +143,11 @@ def repair(function: Function, types) -> None:
                     continue
                 broken.setdefault(operand, []).append((instruction, i))
             mask = instruction.mask
-            if type(mask) is Instruction and mask.block is not block and not tree.dominates(mask.block, block):
+            if (
+                type(mask) is Instruction
+                and mask.block is not block
+                and not tree.dominates(mask.block, block)
+            ):
                 raise AssertionError("a mask does not dominate what it masks")
     replaced: dict[Value, Value] = {}
     updaters = []

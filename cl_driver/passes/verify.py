@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from ..spirv.enums import Op
-from ..spirv.module import Argument, Block, Constant, ConstantExpr, Function, Instruction, Kind, Undef, Value, Variable
+from ..spirv.module import (
+    Argument,
+    Block,
+    Constant,
+    ConstantExpr,
+    Function,
+    Instruction,
+    Kind,
+    Undef,
+    Value,
+    Variable,
+)
 from .dominance import dominators
 from .dump import function_text
 from .ir import TERMINATORS, predecessors, reverse_postorder
 from .plan import PrivateVariable, Slot
 
 _SAME_TYPE = frozenset(
-    op for op in Op if (128 <= op <= 142 and op is not Op.Dot) or 194 <= op <= 200 or op in (Op.SNegate, Op.FNegate)
+    op
+    for op in Op
+    if (128 <= op <= 142 and op is not Op.Dot) or 194 <= op <= 200 or op in (Op.SNegate, Op.FNegate)
 )
 
 
@@ -108,8 +121,10 @@ def _check_types(instruction: Instruction, before) -> str | None:
         if len(set(sources)) != len(sources):
             return "a predecessor is named twice"
         if set(sources) != set(before[instruction.block]):
-            return f"names {[s.name for s in sources]}, predecessors are " \
-                   f"{[b.name for b in before[instruction.block]]}"
+            return (
+                f"names {[s.name for s in sources]}, predecessors are "
+                f"{[b.name for b in before[instruction.block]]}"
+            )
         if any(v.type is not instruction.type for v in operands[::2]):
             return "operands of other types than the phi"
     elif op in _SAME_TYPE:

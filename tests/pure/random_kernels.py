@@ -1,7 +1,8 @@
 """Random OpenCL C kernels with nested control flow, barriers, local and private memory, for comparisons.
 
-They are free of undefined behaviour: loops are bounded, divisors odd, indices masked, barriers only where control
-flow is uniform. What a kernel reads from global memory nobody writes; it writes only its own elements.
+They are free of undefined behaviour: loops are bounded, divisors odd, indices masked, barriers only where
+control flow is uniform. What a kernel reads from global memory nobody writes; it writes only its own
+elements.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ LOCAL = 8  # work-items of a group; local arrays have this many elements
 
 
 class Kernel:
-    """One random program: `source` is its text, the kernel is `k(global int *out, global const int *in, int n)`."""
+    """One random program: `source` is its text, the kernel is `k(global int *out, global const int *in,
+    int n)`."""
 
     def __init__(self, seed: int, barriers: bool = True):
         self.random = random.Random(seed)
@@ -86,7 +88,7 @@ class Kernel:
         number = len(self.helpers)
         saved = self.uniform, self.varying
         self.uniform, self.varying = ["a", "b"], ["a", "b"]
-        e = [self.expression(True) .replace("in[", "(31 & ") for _ in range(3)]
+        e = [self.expression(True).replace("in[", "(31 & ") for _ in range(3)]
         e = [x.replace("(31 & (", "(31 & (").replace("])", "))") for x in e]
         conditions = [self.condition(True, 0) for _ in range(2)]
         self.uniform, self.varying = saved
@@ -117,7 +119,9 @@ class Kernel:
             target = self.random.choice(["u", "w"])
             self.say(f"{target} = {self.expression(True)};")
         elif self.random.random() < 0.2:
-            self.say(f"priv[{self.expression(False, 1)} & 7] {self.choose('=', '+=')} {self.expression(False)};")
+            self.say(
+                f"priv[{self.expression(False, 1)} & 7] {self.choose('=', '+=')} {self.expression(False)};"
+            )
         else:
             self.say(f"{self.choose('x', 'y', 'z')} {self.choose('=', '+=', '^=')} {self.expression(False)};")
 

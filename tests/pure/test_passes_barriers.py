@@ -1,5 +1,6 @@
-"""Kernels with barriers, collectives and asynchronous copies: before the passes work-items are coroutines that
-meet at barriers, after them regions run one after the other; the results must be the same, and right."""
+"""Kernels with barriers, collectives and asynchronous copies: before the passes work-items are coroutines
+that meet at barriers, after them regions run one after the other; the results must be the same, and
+right."""
 
 from __future__ import annotations
 
@@ -185,7 +186,9 @@ def test_barriers_in_uniform_conditionals(level, which, widths):
 
 @BOTH
 def test_barriers_in_functions(level, widths):
-    result, *_ = compare(compile_cl(SOURCE, level), "in_functions", [zeros(5), Local(20), 3], (5,), (5,), widths)
+    result, *_ = compare(
+        compile_cl(SOURCE, level), "in_functions", [zeros(5), Local(20), 3], (5,), (5,), widths
+    )
     v = np.arange(5)
     for _ in range(4):
         v = v + np.roll(v, -1)

@@ -1,4 +1,5 @@
-"""Kernels of many control-flow shapes give the same results before and after the passes, and the right ones."""
+"""Kernels of many control-flow shapes give the same results before and after the passes, and the right
+ones."""
 
 from __future__ import annotations
 
@@ -237,9 +238,7 @@ def test_structs_by_value(level, widths):
     o["f"] = [1, 77, 3, 4]
     given = o.tobytes()
     result, _ = compare(compile_cl(SOURCE, level), "structs", [out(), given], (N,), (4,), widths)
-    expected = [
-        (5 + 5 * (i & 1) + 10 + i) + (5 + 5 * (~i & 1) + 10 - i) + 77 + 2 - 4 for i in range(N)
-    ]
+    expected = [(5 + 5 * (i & 1) + 10 + i) + (5 + 5 * (~i & 1) + 10 - i) + 77 + 2 - 4 for i in range(N)]
     assert result.tolist() == expected
 
 

@@ -1,0 +1,500 @@
+"""The rules of the shape analysis: an instruction and its operands' strides to its stride (see shape.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..spirv.enums import BuiltIn, Decoration, Op, StorageClass
+from ..spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Variable
+from .ir import ADDRESS, EXTINST_WITH_EFFECT
+from .layout import size_of, step_into
+from .ops import PassOp
+
+VARYING = None
+UNIFORM = 0
+UNKNOWN = object()  # top of the lattice: not computed yet
+
+SMALL_ID = 1 << 30  # ids and sizes are below this when PlanOptions.small_ids holds
+
+ID_STRIDES = {
+    BuiltIn.GlobalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: 1,
+}
+FLAT_STRIDES = {
+    BuiltIn.GlobalInvocationId: VARYING,
+    BuiltIn.LocalInvocationId: VARYING,
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: VARYING,
+}
+# Inputs whose every component is an id or a size, so small_ids bounds it.
+_SMALL = frozenset((
+    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex,
+    BuiltIn.GlobalLinearId, BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
+    BuiltIn.GlobalSize, BuiltIn.NumWorkgroups, BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+))  # fmt: skip
+_SUBGROUP = frozenset((
+    BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
+    BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
+
+    exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
+    """
+
+    low: int
+    high: int
+    zeros: int = 0
+    exact: bool = True
+
+
+class ValueRules:
+    """Methods are rules; the analysis that inherits them holds the strides and ranges found so far."""
+
+    # Operands
+
+    def stride_of(self, value):
+        if isinstance(value, Instruction):
+            return self.strides.get(value, UNKNOWN)
+        return UNIFORM
+
+    def range_of(self, value) -> Range:
+        known = self.ranges.get(value)
+        if known is not None:
+            return known
+        width = value.type.width
+        if isinstance(value, Constant):
+            number = value.value or 0
+            if number >> (width - 1):
+                number -= 1 << width
+            zeros = (number & -number).bit_length() - 1 if number else width
+            return Range(number, number, zeros)
+        exact = self.stride_of(value) in (UNIFORM, UNKNOWN)
+        return Range(-(1 << (width - 1)), (1 << (width - 1)) - 1, 0, exact)
+
+    def all_or_nothing(self, operands):
+        """Uniform if all operands are."""
+        result = UNIFORM
+        for operand in operands:
+            if isinstance(operand, Instruction):
+                stride = self.strides.get(operand, UNKNOWN)
+                if stride is UNKNOWN:
+                    result = UNKNOWN if result == UNIFORM else result
+                elif stride != UNIFORM or operand in self.private:
+                    return VARYING
+        return result
+
+    # Rules: an instruction to its stride. Integer rules set the range as well.
+
+    def phi(self, instruction):
+        block = instruction.block
+        values = {v for v in instruction.operands[::2] if not isinstance(v, Undef) and v is not instruction}
+        if any(v in self.private for v in values):
+            self.private.add(instruction)
+            if not all(v in self.private for v in values):
+                return VARYING
+        if len(values) == 1:
+            (value,) = values
+            if not self.leaves_divergent_loop(value, block):
+                if isinstance(value, Instruction):
+                    known = self.ranges.get(value)
+                    if known is not None:
+                        self.ranges[instruction] = known
+                return self.stride_of(value)
+            return VARYING
+        if block in self.info.divergent_joins or block in self.left_loops:
+            return VARYING
+        result = UNKNOWN
+        for value in values:
+            stride = self.stride_of(value)
+            if stride is UNKNOWN:
+                continue
+            if result is not UNKNOWN and stride != result:
+                if type(stride) is tuple and type(result) is tuple:
+                    result = tuple(a if a == b else VARYING for a, b in zip(stride, result, strict=True))
+                    continue
+                return VARYING
+            result = stride
+        return UNIFORM if not values else result
+
+    def leaves_divergent_loop(self, value, block: Block) -> bool:
+        """True if the value comes from inside of a divergent loop that ends at the block."""
+        if not isinstance(value, Instruction):
+            return False
+        return any(value.block in loop.blocks for loop in self.left_loops.get(block, ()))
+
+    def add(self, instruction):
+        a, b = instruction.operands
+        return self.sum(instruction, a, b, 1)
+
+    def subtract(self, instruction):
+        a, b = instruction.operands
+        return self.sum(instruction, a, b, -1)
+
+    def sum(self, instruction, a, b, sign):
+        if instruction.type.kind is not Kind.INT:
+            return self.component_sum(a, b, sign)
+        s, t = self.stride_of(a), self.stride_of(b)
+        if s is VARYING or t is VARYING:
+            return VARYING
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        x, y = self.range_of(a), self.range_of(b)
+        low, high = (x.low + y.low, x.high + y.high) if sign > 0 else (x.low - y.high, x.high - y.low)
+        stride = self.wrap(s + sign * t, instruction.type)
+        self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride)
+        return stride
+
+    def component_sum(self, a, b, sign):
+        s, t = self.stride_of(a), self.stride_of(b)
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        if s is VARYING or t is VARYING:
+            return VARYING
+        count, element = a.type.count, a.type.element
+        s = s if type(s) is tuple else (s,) * count
+        t = t if type(t) is tuple else (t,) * count
+        return tuple(
+            VARYING if x is VARYING or y is VARYING else self.wrap(x + sign * y, element)
+            for x, y in zip(s, t, strict=True)
+        )
+
+    def wrap(self, stride: int, type_: Type) -> int:
+        """The stride as a signed number of the type."""
+        stride &= (1 << type_.width) - 1
+        return stride - (1 << type_.width) if stride >> (type_.width - 1) else stride
+
+    def bound(self, instruction, low, high, zeros, exact, stride) -> None:
+        """Notes the range of a result, computed as if numbers were unlimited."""
+        width = instruction.type.width
+        least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
+        if low < least or high > most:
+            if Decoration.NoSignedWrap in instruction.decorations:
+                low, high = max(low, least), min(high, most)
+            else:
+                low, high, exact = least, most, False
+        self.ranges[instruction] = Range(low, high, min(zeros, width), exact or stride == 0)
+
+    def multiply(self, instruction):
+        a, b = instruction.operands
+        s, t = self.stride_of(a), self.stride_of(b)
+        if instruction.type.kind is not Kind.INT:
+            return self.all_or_nothing(instruction.operands)
+        if s is VARYING or t is VARYING:
+            return VARYING
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        if s == 0 and t == 0:
+            stride = 0
+        elif t == 0 and isinstance(b, Constant):
+            stride = self.wrap(s * self.range_of(b).low, instruction.type)
+        elif s == 0 and isinstance(a, Constant):
+            stride = self.wrap(t * self.range_of(a).low, instruction.type)
+        else:
+            return VARYING
+        x, y = self.range_of(a), self.range_of(b)
+        products = [x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high]
+        self.bound(instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride)
+        return stride
+
+    def shift_left(self, instruction):
+        a, b = instruction.operands
+        amount = self.constant_amount(instruction)
+        if amount is None:
+            return self.all_or_nothing(instruction.operands)
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        stride = self.wrap(s << amount, instruction.type)
+        self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride)
+        return stride
+
+    def shift_right_arithmetic(self, instruction):
+        amount = self.constant_amount(instruction)
+        if amount is None:
+            return self.all_or_nothing(instruction.operands)
+        a = instruction.operands[0]
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        exact = x.exact and x.zeros >= amount
+        if s and not exact:
+            return VARYING
+        stride = s >> amount
+        self.bound(instruction, x.low >> amount, x.high >> amount, max(0, x.zeros - amount), True, stride)
+        return stride
+
+    def shift_right_logical(self, instruction):
+        amount = self.constant_amount(instruction)
+        if amount is None or self.range_of(instruction.operands[0]).low < 0:
+            return self.all_or_nothing(instruction.operands)
+        return self.shift_right_arithmetic(instruction)
+
+    def constant_amount(self, instruction) -> int | None:
+        if instruction.type.kind is not Kind.INT:
+            return None
+        b = instruction.operands[1]
+        if not isinstance(b, Constant):
+            return None
+        amount = b.value or 0
+        return amount if amount < instruction.type.width else None
+
+    def bitwise_or(self, instruction):
+        """Like a sum where the bits of a constant lie below the other operand's lowest."""
+        a, b = instruction.operands
+        if instruction.type.kind is Kind.INT and isinstance(b, Constant):
+            x, y = self.range_of(a), self.range_of(b)
+            if y.low >= 0 and y.low < (1 << x.zeros):
+                return self.sum(instruction, a, b, 1)
+        return self.all_or_nothing(instruction.operands)
+
+    def bitwise_and(self, instruction):
+        if instruction.type.kind is Kind.INT:
+            for operand in instruction.operands:
+                if isinstance(operand, Constant) and self.range_of(operand).low >= 0:
+                    x = self.range_of(operand)
+                    self.ranges[instruction] = Range(0, x.high, x.zeros, False)
+        stride = self.all_or_nothing(instruction.operands)
+        if stride == UNIFORM and instruction in self.ranges:
+            known = self.ranges[instruction]
+            self.ranges[instruction] = Range(known.low, known.high, known.zeros, True)
+        return stride
+
+    def convert(self, instruction):
+        """UConvert, SConvert: truncation keeps strides, extension only if nothing wraps."""
+        a = instruction.operands[0]
+        s = self.stride_of(a)
+        if instruction.type.kind is not Kind.INT:
+            return self.all_or_nothing(instruction.operands)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        if instruction.type.width < a.type.width:
+            stride = self.wrap(s, instruction.type)
+            self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride)
+            return stride
+        signed = instruction.op is Op.SConvert
+        if s and not (x.exact and (signed or x.low >= 0)):
+            return VARYING
+        low, high = x.low, x.high
+        if not signed and low < 0:
+            low, high = 0, (1 << a.type.width) - 1
+        self.bound(instruction, low, high, x.zeros, True, s)
+        return s
+
+    def negate(self, instruction):
+        s = self.stride_of(instruction.operands[0])
+        if s is VARYING or s is UNKNOWN or instruction.type.kind is not Kind.INT:
+            return s if s is UNKNOWN else self.all_or_nothing(instruction.operands)
+        x = self.range_of(instruction.operands[0])
+        stride = self.wrap(-s, instruction.type)
+        self.bound(instruction, -x.high, -x.low, x.zeros, x.exact, stride)
+        return stride
+
+    def same(self, instruction):
+        """Casts that change no bits of an integer or pointer."""
+        a = instruction.operands[0]
+        if a in self.private:
+            if instruction.type.kind is not Kind.POINTER or instruction.type.storage is StorageClass.Generic:
+                if instruction.type.kind is Kind.POINTER:
+                    self.private.add(instruction)
+                return VARYING
+            self.private.add(instruction)
+        kinds = (Kind.INT, Kind.POINTER)
+        if instruction.type.kind in kinds and a.type.kind in kinds:
+            if a in self.ranges and instruction.type is a.type:
+                self.ranges[instruction] = self.ranges[a]
+            if instruction.type.kind is Kind.INT and a.type.kind is Kind.INT:
+                return self.stride_of(a)
+            narrow = [t.width for t in (instruction.type, a.type) if t.kind is Kind.INT]
+            if not narrow or narrow[0] == 64:
+                return self.stride_of(a)
+        if instruction.type is a.type:
+            return self.stride_of(a)
+        return self.all_or_nothing(instruction.operands)
+
+    def address(self, instruction):
+        base, *indices = instruction.operands
+        if base in self.private:
+            self.private.add(instruction)
+        s = self.stride_of(base)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        type_ = base.type.element
+        if type_ is None:
+            return self.all_or_nothing(instruction.operands)
+        if instruction.op is Op.PtrAccessChain or instruction.op is Op.InBoundsPtrAccessChain:
+            step = self.index_stride(indices[0], size_of(type_))
+            if step is VARYING or step is UNKNOWN:
+                return step
+            s += step
+            indices = indices[1:]
+        for index in indices:
+            if type_.kind is Kind.STRUCT:
+                type_ = type_.members[index.value or 0]
+                continue
+            type_, scale = step_into(type_, 1)
+            step = self.index_stride(index, scale)
+            if step is VARYING or step is UNKNOWN:
+                return step
+            s += step
+        return s
+
+    def index_stride(self, index, scale: int):
+        """What an index adds to the stride of an address, in bytes."""
+        s = self.stride_of(index)
+        if s is VARYING or s is UNKNOWN or s == 0:
+            return s
+        if index.type.width < 64 and not self.range_of(index).exact:
+            return VARYING
+        return s * scale
+
+    def select(self, instruction):
+        condition, a, b = instruction.operands
+        c, s, t = (self.stride_of(o) for o in instruction.operands)
+        if a in self.private or b in self.private:
+            self.private.add(instruction)
+            if not (a in self.private and b in self.private):
+                return VARYING
+        if a is b:
+            return s
+        if c is not UNKNOWN and c != UNIFORM:
+            return VARYING
+        if s is VARYING or t is VARYING:
+            return VARYING
+        if s is UNKNOWN or t is UNKNOWN or c is UNKNOWN:
+            return UNKNOWN
+        if s == t and s == 0 and instruction.type.kind is Kind.INT:
+            x, y = self.range_of(a), self.range_of(b)
+            self.ranges[instruction] = Range(min(x.low, y.low), max(x.high, y.high), min(x.zeros, y.zeros))
+        return s if s == t and type(s) is not tuple else (s if s == t else VARYING)
+
+    def compare(self, instruction):
+        """Equal strides compare alike in all lanes where only the difference matters."""
+        a, b = instruction.operands
+        s = self.stride_of(a)
+        if (
+            s == self.stride_of(b)
+            and type(s) is int
+            and s
+            and a not in self.private
+            and b not in self.private
+        ):
+            return UNIFORM
+        return self.all_or_nothing(instruction.operands)
+
+    def load(self, instruction):
+        pointer = instruction.operands[0]
+        access = instruction.memory
+        if pointer in self.private or (access is not None and access.volatile):
+            return VARYING
+        source, component = pointer, None
+        if isinstance(pointer, Instruction) and pointer.op in ADDRESS and len(pointer.operands) == 2:
+            index = pointer.operands[1]
+            if isinstance(index, Constant):
+                source, component = pointer.operands[0], index.value or 0
+        if isinstance(source, Variable) and source.type.storage is StorageClass.Input:
+            return self.input(instruction, source.builtin, component)
+        return self.all_or_nothing((pointer,))
+
+    def input(self, instruction, builtin, component):
+        if builtin in _SUBGROUP:
+            return VARYING
+        stride = self.id_strides.get(builtin, UNIFORM)
+        if component is not None and type(stride) is tuple:
+            stride = stride[component]
+        if instruction.type.kind is Kind.INT:
+            self.small(instruction, builtin)
+        return stride
+
+    def small(self, instruction, builtin) -> None:
+        """Bounds an id. The stride of an id never wraps below 2³⁰."""
+        if builtin in _SMALL and self.small_ids:
+            self.ranges[instruction] = Range(0, SMALL_ID - 1)
+            self.info.assumes_small_ids = True
+
+    def extract(self, instruction):
+        value, *indices = instruction.operands
+        s = self.stride_of(value)
+        if type(s) is tuple and len(indices) == 1:
+            s = s[indices[0]]
+        if instruction.type.kind is Kind.INT and isinstance(value, Instruction) and value.op is Op.Load:
+            source = value.operands[0]
+            if isinstance(source, Variable) and source.builtin is not None:
+                self.small(instruction, source.builtin)
+        return s
+
+    def construct(self, instruction):
+        if instruction.type.kind is not Kind.VECTOR or len(instruction.operands) != instruction.type.count:
+            return self.all_or_nothing(instruction.operands)
+        strides = tuple(self.stride_of(o) for o in instruction.operands)
+        return UNKNOWN if UNKNOWN in strides else strides
+
+    def context_load(self, instruction):
+        slot = instruction.operands[0]
+        return UNIFORM if slot.uniform else slot.stride
+
+    def variable(self, instruction):
+        self.private.add(instruction)
+        return UNIFORM
+
+    def ext_inst(self, instruction):
+        if instruction.operands[1] in EXTINST_WITH_EFFECT:
+            return VARYING
+        return self.all_or_nothing(instruction.operands)
+
+    def call(self, instruction):
+        """A function of the builtin library: uniform if it promises to depend on its arguments alone."""
+        if instruction.operands[0].control & 0xC and instruction.type.kind is not Kind.POINTER:
+            return self.all_or_nothing(instruction.operands[1:])
+        return VARYING
+
+
+RULES = {
+    Op.Phi: ValueRules.phi,
+    Op.IAdd: ValueRules.add,
+    Op.ISub: ValueRules.subtract,
+    Op.IMul: ValueRules.multiply,
+    Op.SNegate: ValueRules.negate,
+    Op.ShiftLeftLogical: ValueRules.shift_left,
+    Op.ShiftRightArithmetic: ValueRules.shift_right_arithmetic,
+    Op.ShiftRightLogical: ValueRules.shift_right_logical,
+    Op.BitwiseOr: ValueRules.bitwise_or,
+    Op.BitwiseAnd: ValueRules.bitwise_and,
+    Op.UConvert: ValueRules.convert,
+    Op.SConvert: ValueRules.convert,
+    Op.Bitcast: ValueRules.same,
+    Op.CopyObject: ValueRules.same,
+    Op.ConvertPtrToU: ValueRules.same,
+    Op.ConvertUToPtr: ValueRules.same,
+    Op.PtrCastToGeneric: ValueRules.same,
+    Op.GenericCastToPtr: ValueRules.same,
+    Op.GenericCastToPtrExplicit: ValueRules.same,
+    Op.AccessChain: ValueRules.address,
+    Op.InBoundsAccessChain: ValueRules.address,
+    Op.PtrAccessChain: ValueRules.address,
+    Op.InBoundsPtrAccessChain: ValueRules.address,
+    Op.Select: ValueRules.select,
+    Op.IEqual: ValueRules.compare,
+    Op.INotEqual: ValueRules.compare,
+    Op.PtrEqual: ValueRules.compare,
+    Op.PtrNotEqual: ValueRules.compare,
+    Op.Load: ValueRules.load,
+    Op.CompositeExtract: ValueRules.extract,
+    Op.CompositeConstruct: ValueRules.construct,
+    Op.Variable: ValueRules.variable,
+    Op.ExtInst: ValueRules.ext_inst,
+    Op.FunctionCall: ValueRules.call,
+    PassOp.ContextLoad: ValueRules.context_load,
+    PassOp.ContextVariable: ValueRules.variable,
+    PassOp.GroupItems: lambda self, instruction: UNIFORM,
+    PassOp.AnyLane: lambda self, instruction: UNIFORM,
+    PassOp.EntryMask: lambda self, instruction: VARYING,
+}
