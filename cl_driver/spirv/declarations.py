@@ -217,8 +217,9 @@ def _type_vector(reader, p, n, op):
     element = reader.type(p, element)
     if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
         raise reader.error(p, f"components of type {element!r}")
-    if count not in (2, 3, 4, 8, 16):
-        raise reader.error(p, f"{count} components; OpenCL has 2, 3, 4, 8 and 16")
+    # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles.
+    if not 2 <= count <= 16:
+        raise reader.error(p, f"{count} components; a vector has 2 to 16")
     _define_type(reader, p, id_, reader.table.vector(element, count))
 
 
@@ -439,6 +440,15 @@ def _variable(reader, p, n, op):
     if storage == StorageClass.Function:
         raise reader.error(p, "storage class Function outside of functions")
     initializer = reader.value(p, words[p + 4]) if n > 4 else None
+    if (
+        isinstance(initializer, Constant)
+        and initializer.type is not type_.element
+        and type_.element is not None
+        and type_.element.kind is Kind.POINTER
+        and not initializer.value
+    ):
+        # LLVM's SPIR-V back end gives some pointers the null of another type.
+        initializer = reader.table.constant(type_.element, None)
     if initializer is not None and type_.element is not None and initializer.type is not type_.element:
         raise reader.error(p, f"initializer of type {initializer.type!r} for {type_.element!r}")
     variable = Variable(type_, initializer)

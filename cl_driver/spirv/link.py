@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .enums import FunctionControl, LinkageType
+from .enums import FunctionControl, LinkageType, Op
 from .errors import LinkError
+from .layout import size_of
 from .module import Constant, ConstantExpr, Function, Kind, Module, Type, Variable
 
 
@@ -45,6 +46,8 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
             if kept is not None:
                 _check_types(symbol, kept, name, errors)
                 replacements[id(symbol)] = kept
+                if isinstance(symbol, Variable) and symbol.type is not kept.type:
+                    replacements[id(symbol)] = ConstantExpr(symbol.type, Op.Bitcast, (kept,))
             elif provided is not None and not (isinstance(symbol, Function) and provided(name)):
                 what = "function" if isinstance(symbol, Function) else "variable"
                 errors.append(f"undefined {what} '{name}'")
@@ -91,9 +94,12 @@ def _check_types(symbol, kept, name: str, errors: list[str]) -> None:
 
 
 def _fits(a: Type, b: Type, top: bool = False) -> bool:
-    """Equal but for what pointers point to, which each front end chooses for itself."""
+    """Equal but for what pointers in them point to, which each front end chooses for itself. Structures may
+    differ in how they are written, not in size: clang spells out the padding where it has an initialiser."""
     if a is b:
         return True
+    if a.kind is b.kind is Kind.STRUCT:
+        return size_of(a) == size_of(b)
     if a.kind is not b.kind or (a.width, a.count, a.storage, a.packed) != (
         b.width,
         b.count,

@@ -422,7 +422,7 @@ def test_malformed_bodies(body, rule):
     ("text", "rule"),
     [
         ("%t = OpTypeInt 24 0", "width 24"),
-        ("%t = OpTypeVector %i32 5", "5 components"),
+        ("%t = OpTypeVector %i32 17", "17 components"),
         ("%t = OpTypeArray %i32 %c0", "array of 0 elements"),
         ("%t = OpTypeArray %void %c7", "not a type of objects"),
         ("%t = OpConstantComposite %v4i32 %c0 %c1", "2 constituents"),
