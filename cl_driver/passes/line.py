@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..spirv.enums import Op
 from ..spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
 from .dominance import Loop
-from .ir import PURE, append
+from .ir import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, append
 from .linear_graph import EXIT, Graph
 from .ops import PassOp
 
@@ -22,7 +22,7 @@ def needs_mask(instruction: Instruction) -> bool:
     """True for what must not happen in lanes that do not take part."""
     op = instruction.op
     if op is Op.ExtInst:
-        return instruction.operands[1] >= 171  # vector loads and stores, printf: memory
+        return instruction.operands[1] in EXTINST_WITH_EFFECT or instruction.operands[1] in EXTINST_LOADS
     if op in PURE:
         return op in _TRAPS
     if op is Op.Load and type(instruction.operands[0]) is Variable:
