@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import os
 import struct
 import subprocess
 from pathlib import Path
@@ -66,6 +67,9 @@ def builtin_library() -> Library:
     return Library(path.read_bytes())
 
 
+WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH", "1"))  # work-items per vector, for a whole run of the tests
+
+
 class Local:
     """A local-memory argument of so many bytes."""
 
@@ -76,7 +80,7 @@ class Local:
 class Program:
     """A module whose kernels can be run."""
 
-    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = 1):
+    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH):
         self.module = read(data)
         self.options = options or CodegenOptions()
         self.width = width

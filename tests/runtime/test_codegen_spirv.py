@@ -227,16 +227,24 @@ def test_division_never_traps():
 
 ATOMICS = """
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+void count_local(volatile local int *p) {
+  int old = atomic_or(p, 0), seen;
+  while ((seen = atomic_cmpxchg(p, old, old + 1)) != old) old = seen;
+}
+void count_global(volatile global int *p) {
+  int old = atomic_or(p, 0), seen;
+  while ((seen = atomic_cmpxchg(p, old, old + 1)) != old) old = seen;
+}
 kernel void old(volatile global int *g, global int *out, volatile local int *l) {
   int i = get_global_id(0);
   if (get_local_id(0) == 0) for (int k = 0; k < 12; k++) l[k] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   atomic_add(&g[0], i); atomic_sub(&g[1], i); atomic_inc(&g[2]); atomic_dec(&g[3]); atomic_min(&g[4], -i);
   atomic_max(&g[5], i); atomic_and(&g[6], ~(1 << (i & 31))); atomic_or(&g[7], 1 << (i & 31));
-  atomic_xor(&g[8], i); atomic_cmpxchg(&g[9], i, i + 1); out[i] = atomic_xchg(&g[10], i);
+  atomic_xor(&g[8], i); count_global(&g[9]); out[i] = atomic_xchg(&g[10], i);
   atomic_max((volatile global uint *)&g[11], (uint)-i);
   atomic_add(&l[0], 1); atomic_sub(&l[1], 2); atomic_min(&l[2], -i); atomic_umax_free(l);
-  atomic_or(&l[4], 1 << get_local_id(0)); atomic_xor(&l[5], 3); atomic_cmpxchg(&l[6], (int)get_local_id(0), l[6] + 1);
+  atomic_or(&l[4], 1 << get_local_id(0)); atomic_xor(&l[5], 3); count_local(&l[6]);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (get_local_id(0) == 0) for (int k = 0; k < 7; k++) atomic_add(&g[12 + k], l[k]);
 }
