@@ -1,5 +1,5 @@
-"""Chapter 5.9.4: kernel queries. A kernel has no peer: it is its program's, whose executable cannot change
-while kernels are attached, and its place among the executable's kernels."""
+"""Chapter 5.9.4: kernel queries. A kernel has no peer: it is its program's, whose executables cannot change
+while kernels are attached, and its name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from cl_driver.api.info import answer, string, uint, ulong
 from cl_driver.api.program import LINKED, SOURCE, Program
 
 
-def _kernel(program: Program, index: int):
-    require(program.built, cl.CL_INVALID_KERNEL, "the kernel's program is no longer built")
-    return program.built.executable.kernels[index]
+def _kernel(program: Program, name: bytes):
+    """The kernel of that name in the first executable that has it, and its DeviceBuild."""
+    text = name.decode()
+    for build in program.usable:
+        kernel = build.executable.kernel(text)
+        if kernel:
+            return kernel, build
+    raise CLError(cl.CL_INVALID_KERNEL, "the kernel's program is no longer built")
 
 
 # What the C side does not know: CL_KERNEL_FUNCTION_NAME and the rest are answered there.
@@ -39,23 +44,24 @@ ARG_INFO = {
 
 
 @entrypoint("clGetKernelInfo", Program)
-def get_kernel_info(program: Program, index: int, param_name: int):
-    return (answer(KERNEL_INFO, param_name, program, _kernel(program, index)),)
+def get_kernel_info(program: Program, name: bytes, param_name: int):
+    return (answer(KERNEL_INFO, param_name, program, _kernel(program, name)[0]),)
 
 
 @entrypoint("clGetKernelWorkGroupInfo", Program)
-def get_kernel_work_group_info(program: Program, index: int, param_name: int):
-    return (answer(WORK_GROUP_INFO, param_name, _kernel(program, index)),)
+def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
+    return (answer(WORK_GROUP_INFO, param_name, _kernel(program, name)[0]),)
 
 
 @entrypoint("clGetKernelArgInfo", Program)
-def get_kernel_arg_info(program: Program, index: int, arg_index: int, param_name: int):
-    arg = _kernel(program, index).args[arg_index]
+def get_kernel_arg_info(program: Program, name: bytes, arg_index: int, param_name: int):
+    kernel, build = _kernel(program, name)
+    arg = kernel.args[arg_index]
     # "CL_INVALID_VALUE if param_name is not valid"
     require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
     # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." "Kernel
     # argument information is only available if the program [...] is created with clCreateProgramWithSource
     # and the program executable is built with the -cl-kernel-arg-info option".
-    if not (arg.known and program.built.arg_info):
+    if not (arg.known and build.arg_info):
         raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
     return (answer(ARG_INFO, param_name, arg),)

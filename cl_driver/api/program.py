@@ -69,10 +69,14 @@ class Program:
         return self.builds[device]
 
     @property
+    def usable(self) -> list[DeviceBuild]:
+        """The builds that kernels can be made of, in the order of the devices."""
+        return [build for build in self.builds.values() if build.is_built or build.is_ready_binary]
+
+    @property
     def built(self) -> DeviceBuild | None:
         """The first build that kernels can be made of."""
-        found = next((build for build in self.builds.values() if build.is_built), None)
-        return found or next((build for build in self.builds.values() if build.is_ready_binary), None)
+        return next(iter(self.usable), None)
 
 
 @entrypoint("clCreateProgramWithSource", Context)

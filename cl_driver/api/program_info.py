@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cl_driver.api.entrypoint import entrypoint
-from cl_driver.api.errors import CLError, require
+from cl_driver.api.errors import require
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.info import answer, int32, raw, size, sizes, string, uint
 from cl_driver.api.program import DeviceBuild, Program
@@ -92,17 +92,31 @@ def program_binaries(program: Program):
 
 @entrypoint("program_executable", Program)
 def program_executable(program: Program):
-    """(objects, size, align and image of the program-scope variables, fix-ups, kernels) for the data plane.
+    """(executables, for each device of the program the index of its own, or -1), for the data plane.
 
-    A kernel is [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
-    required_local_size, max_group_size, width, uses_printf, flags, arguments], an argument [kind, constant,
+    An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
+    kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
+    required_local_size, max_group_size, width, uses_printf, flags, arguments]; an argument [kind, constant,
     size, align, offset].
     """
+    usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
-    build = program.built
-    if build is None:
-        raise CLError(cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
-    executable = build.executable
+    require(usable, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
+    executables: list = []
+    places = []
+    for build in program.builds.values():
+        if build not in usable:
+            places.append(-1)
+            continue
+        # Devices that were built in one call share their executable.
+        shared = [index for index, other in enumerate(executables) if other is build.executable]
+        places.append(shared[0] if shared else len(executables))
+        if not shared:
+            executables.append(build.executable)
+    return [_for_data_plane(executable) for executable in executables], places
+
+
+def _for_data_plane(executable) -> list:
     variables = executable.globals
     kernels = [
         [
@@ -122,11 +136,11 @@ def program_executable(program: Program):
         ]
         for kernel in executable.kernels
     ]
-    return (
+    return [
         executable.objects,
         variables.size,
         variables.align,
         variables.image,
         [word for fixup in variables.fixups for word in fixup],
         kernels,
-    )
+    ]

@@ -97,15 +97,22 @@ struct cld_executable {
     size_t globals_size;
 };
 
+/* What a build of a program is to the data plane. Devices that were built in one call share theirs. */
+struct cld_variant {
+    struct cld_executable *executable; /* held */
+    uint32_t info_count;               /* its kernels, in the order of CL_PROGRAM_KERNEL_NAMES */
+    struct cld_kernel_info **infos;    /* each held */
+};
+
 struct cld_program {
     struct cld_object obj;       /* key: the Python peer: source, IL, build state, logs, binaries */
     struct cld_context *context; /* held */
     pthread_mutex_t lock;
-    struct cld_executable *executable; /* loaded by the first clCreateKernel after a build */
-    uint32_t info_count;               /* its kernels, in the order of CL_PROGRAM_KERNEL_NAMES */
-    struct cld_kernel_info **infos;    /* each held; set and cleared together with executable */
-    uint64_t generation;               /* of builds: what was loaded before the last one began is stale */
-    _Atomic uint32_t kernel_count;     /* attached kernel objects: they forbid a rebuild */
+    uint32_t variant_count; /* loaded by the first clCreateKernel after a build; 0 before */
+    struct cld_variant *variants;
+    int32_t *variant_of;           /* of each of devices: an index, or -1 if it has no executable */
+    uint64_t generation;           /* of builds: what was loaded before the last one began is stale */
+    _Atomic uint32_t kernel_count; /* attached kernel objects: they forbid a rebuild */
     uint32_t device_count;
     struct cld_device **devices; /* CL_PROGRAM_DEVICES, each held */
 };
@@ -140,7 +147,6 @@ enum cld_kernel_flags {
 struct cld_kernel_info {
     _Atomic int32_t holds;
     struct cld_executable *executable; /* held */
-    uint32_t index;                    /* among the executable's kernels */
     char *name;
     cld_kernel_fn entry;
     uint32_t arg_count;
@@ -161,7 +167,9 @@ struct cld_kernel_info {
 struct cld_kernel {
     struct cld_object obj;       /* key: the Python peer: argument names and types, work-group info */
     struct cld_program *program; /* held */
-    struct cld_kernel_info *info;
+    struct cld_kernel_info *info;   /* held; of the first device that has it */
+    struct cld_kernel_info **infos; /* for each of the program's devices, held, or NULL; no list at all where
+                                     * info is for every device of the context */
     pthread_mutex_t lock;
     uint8_t *block; /* argument values; local arguments hold their SIZE here until launch */
     struct cld_mem *
@@ -169,5 +177,18 @@ struct cld_kernel {
     uint8_t *is_set;      /* per argument */
     bool svm_fine_system; /* CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM */
 };
+
+/* The kernel's code for a device; NULL if the program has no executable for it. "If a program binary has not
+ * been built for a sub-device, the program binary associated with the parent device will be used." */
+static inline struct cld_kernel_info *cld_kernel_info_for(const struct cld_kernel *kernel,
+                                                          const struct cld_device *device) {
+    if (!kernel->infos)
+        return kernel->info;
+    for (; device; device = device->parent)
+        for (uint32_t i = 0; i < kernel->program->device_count; i++)
+            if (kernel->program->devices[i] == device && kernel->infos[i])
+                return kernel->infos[i];
+    return NULL;
+}
 
 #endif

@@ -30,10 +30,14 @@ void cld_kernel_info_drop(struct cld_kernel_info *info) {
     free(info);
 }
 
-static void drop_infos(struct cld_kernel_info **infos, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        cld_kernel_info_drop(infos[i]);
-    free(infos);
+static void drop_variants(struct cld_variant *variants, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < variants[i].info_count; k++)
+            cld_kernel_info_drop(variants[i].infos[k]);
+        free(variants[i].infos);
+        cld_executable_drop(variants[i].executable);
+    }
+    free(variants);
 }
 
 /* A list of objects (bytes). */
@@ -149,39 +153,61 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     return info;
 }
 
-/* The answer of program_executable; NULL when it is malformed or memory is out. */
-static struct cld_kernel_info **get_executable(struct cld_msg *reply, struct cld_executable **result,
-                                               uint32_t *count) {
+/* One [objects, size, align, image, fix-ups, kernels]. What was made before a failure is in the variant. */
+static bool get_variant(struct cld_variant *variant, struct cld_msg *reply) {
+    cld_get_list(reply);
     struct cld_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
-        return NULL;
+        return false;
     atomic_store(&executable->holds, 1);
-    struct cld_kernel_info **infos = NULL;
-    *count = 0;
-    if (load_code(executable, reply) && make_globals(executable, reply)) {
-        uint32_t kernels = cld_get_list(reply);
-        infos = reply->failed ? NULL : calloc(kernels ? kernels : 1, sizeof *infos);
-        while (infos && *count < kernels) {
-            infos[*count] = get_info(executable, reply);
-            if (!infos[*count]) {
-                drop_infos(infos, *count);
-                infos = NULL;
-                break;
-            }
-            infos[*count]->index = *count;
-            ++*count;
-        }
+    variant->executable = executable;
+    if (!load_code(executable, reply) || !make_globals(executable, reply))
+        return false;
+    uint32_t kernels = cld_get_list(reply);
+    if (reply->failed || !(variant->infos = calloc(kernels ? kernels : 1, sizeof *variant->infos)))
+        return false;
+    while (variant->info_count < kernels) {
+        struct cld_kernel_info *info = get_info(executable, reply);
+        if (!info)
+            return false;
+        variant->infos[variant->info_count++] = info;
     }
-    if (infos)
-        *result = executable;
-    else
-        cld_executable_drop(executable);
-    return infos;
+    return true;
+}
+
+/* The answer of program_executable: variants, and which of them each device has. NULL when it is malformed or
+ * memory is out. */
+static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
+                                        int32_t **variant_of) {
+    uint32_t wanted = cld_get_list(reply);
+    struct cld_variant *variants = reply->failed ? NULL : calloc(wanted ? wanted : 1, sizeof *variants);
+    int32_t *of = calloc(device_count ? device_count : 1, sizeof *of);
+    *count = 0;
+    bool whole = variants && of;
+    while (whole && *count < wanted)
+        whole = get_variant(&variants[(*count)++], reply);
+    if (whole) {
+        uint32_t devices = cld_get_list(reply);
+        for (uint32_t i = 0; i < devices; i++) {
+            int64_t variant = cld_get_int(reply);
+            if (i < device_count)
+                of[i] = variant < *count ? (int32_t)variant : -1;
+        }
+        whole = !reply->failed && devices == device_count && *count;
+    }
+    if (whole) {
+        *variant_of = of;
+        return variants;
+    }
+    if (variants)
+        drop_variants(variants, *count);
+    free(of);
+    return NULL;
 }
 
 cl_int cld_program_load(struct cld_program *program) {
     pthread_mutex_lock(&program->lock);
-    bool loaded = program->infos != NULL;
+    bool loaded = program->variants != NULL;
     uint64_t generation = program->generation;
     pthread_mutex_unlock(&program->lock);
     if (loaded)
@@ -190,40 +216,41 @@ cl_int cld_program_load(struct cld_program *program) {
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)program->obj.key);
     cl_int status = cld_door_call("program_executable", &request, &reply);
-    struct cld_kernel_info **infos = NULL;
-    struct cld_executable *executable = NULL;
+    struct cld_variant *variants = NULL;
+    int32_t *variant_of = NULL;
     uint32_t count = 0;
-    if (!status && !(infos = get_executable(&reply, &executable, &count)))
+    if (!status && !(variants = get_variants(&reply, program->device_count, &count, &variant_of)))
         status = CL_OUT_OF_RESOURCES;
     cld_msg_free(&request);
     cld_msg_free(&reply);
     if (status)
         return status;
     pthread_mutex_lock(&program->lock);
-    bool current = generation == program->generation, first = !program->infos;
+    bool current = generation == program->generation, first = !program->variants;
     if (current && first) {
-        program->infos = infos;
-        program->info_count = count;
-        program->executable = executable;
+        program->variants = variants;
+        program->variant_count = count;
+        program->variant_of = variant_of;
     }
     pthread_mutex_unlock(&program->lock);
     if (!current || !first) { /* another thread was faster, or began another build */
-        drop_infos(infos, count);
-        cld_executable_drop(executable);
+        drop_variants(variants, count);
+        free(variant_of);
     }
     return current ? CL_SUCCESS : CL_INVALID_PROGRAM_EXECUTABLE;
 }
 
 void cld_program_unload(struct cld_program *program) {
     pthread_mutex_lock(&program->lock);
-    struct cld_kernel_info **infos = program->infos;
-    uint32_t count = program->info_count;
-    struct cld_executable *executable = program->executable;
-    program->infos = NULL;
-    program->info_count = 0;
-    program->executable = NULL;
+    struct cld_variant *variants = program->variants;
+    uint32_t count = program->variant_count;
+    int32_t *variant_of = program->variant_of;
+    program->variants = NULL;
+    program->variant_count = 0;
+    program->variant_of = NULL;
     program->generation++;
     pthread_mutex_unlock(&program->lock);
-    drop_infos(infos, count);
-    cld_executable_drop(executable);
+    if (variants)
+        drop_variants(variants, count);
+    free(variant_of);
 }

@@ -7,10 +7,17 @@
 #include "api_program.h"
 #include "log.h"
 
+static void drop_device_infos(struct cld_kernel_info **infos, uint32_t count) {
+    for (uint32_t i = 0; infos && i < count; i++)
+        cld_kernel_info_drop(infos[i]);
+    free(infos);
+}
+
 static void destroy_kernel(void *object) {
     struct cld_kernel *kernel = object;
     atomic_fetch_sub(&kernel->program->kernel_count, 1);
     cld_kernel_info_drop(kernel->info);
+    drop_device_infos(kernel->infos, kernel->program->device_count);
     free(kernel->block);
     free(kernel->mems);
     free(kernel->is_set);
@@ -22,8 +29,10 @@ __attribute__((constructor)) static void register_kernel(void) {
     cld_object_on_destroy(CLD_KERNEL, destroy_kernel);
 }
 
-/* NULL when out of memory. The caller holds program->lock or a kernel of it, so that info stays. */
-static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_kernel_info *info) {
+/* infos: for the program's devices, each held, taken over in every case; or NULL. The caller holds
+ * program->lock or a kernel of it, so that info stays. NULL when out of memory. */
+static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_kernel_info *info,
+                                     struct cld_kernel_info **infos) {
     size_t args = info->arg_count ? info->arg_count : 1;
     uint8_t *block = calloc(1, info->block_size ? info->block_size : 1);
     struct cld_mem **mems = calloc(args, sizeof *mems);
@@ -33,6 +42,7 @@ static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_ker
         free(block);
         free(mems);
         free(is_set);
+        drop_device_infos(infos, program->device_count);
         return NULL;
     }
     kernel->program = program;
@@ -40,11 +50,77 @@ static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_ker
     atomic_fetch_add(&program->kernel_count, 1);
     kernel->info = info;
     atomic_fetch_add(&info->holds, 1);
+    kernel->infos = infos;
     kernel->block = block;
     kernel->mems = mems;
     kernel->is_set = is_set;
     pthread_mutex_init(&kernel->lock, NULL);
     return kernel;
+}
+
+static struct cld_kernel_info *find_info(const struct cld_variant *variant, const char *name) {
+    for (uint32_t i = 0; i < variant->info_count; i++)
+        if (!strcmp(variant->infos[i]->name, name))
+            return variant->infos[i];
+    return NULL;
+}
+
+static bool same_definition(const struct cld_kernel_info *a, const struct cld_kernel_info *b) {
+    if (a->arg_count != b->arg_count || a->block_size != b->block_size)
+        return false;
+    for (uint32_t i = 0; i < a->arg_count; i++) {
+        const struct cld_arg_info *x = &a->args[i], *y = &b->args[i];
+        if (x->kind != y->kind || x->constant != y->constant || x->size != y->size || x->align != y->align ||
+            x->offset != y->offset)
+            return false;
+    }
+    return true;
+}
+
+/* The kernel's code for each device of the program, held. *infos is NULL where one serves all devices of the
+ * context. False when out of memory. The program is locked. */
+static bool infos_of_devices(const struct cld_program *program, const char *name,
+                             struct cld_kernel_info ***infos) {
+    *infos = NULL;
+    bool everywhere = program->variant_count == 1 && program->device_count == program->context->device_count;
+    for (uint32_t i = 0; i < program->device_count; i++)
+        everywhere = everywhere && program->variant_of[i] == 0;
+    if (everywhere)
+        return true;
+    *infos = calloc(program->device_count, sizeof **infos);
+    if (!*infos)
+        return false;
+    for (uint32_t i = 0; i < program->device_count; i++) {
+        struct cld_kernel_info *info = NULL;
+        if (program->variant_of[i] >= 0)
+            info = find_info(&program->variants[program->variant_of[i]], name);
+        if (info)
+            atomic_fetch_add(&info->holds, 1);
+        (*infos)[i] = info;
+    }
+    return true;
+}
+
+/* Makes the kernel of that name. The program is locked and loaded. */
+static cl_int make_kernel(struct cld_program *program, const char *name, struct cld_kernel **kernel) {
+    struct cld_kernel_info *info = NULL;
+    for (uint32_t i = 0; i < program->variant_count; i++) {
+        struct cld_kernel_info *other = find_info(&program->variants[i], name);
+        /* "CL_INVALID_KERNEL_DEFINITION if the function definition for __kernel function given by kernel_name
+         * such as the number of arguments, the argument types are not the same for all devices for which the
+         * program executable has been built." */
+        if (info && other && !same_definition(info, other))
+            return CL_INVALID_KERNEL_DEFINITION;
+        if (!info)
+            info = other;
+    }
+    /* "CL_INVALID_KERNEL_NAME if kernel_name is not found in program." */
+    if (!info)
+        return CL_INVALID_KERNEL_NAME;
+    struct cld_kernel_info **infos;
+    if (!infos_of_devices(program, name, &infos) || !(*kernel = new_kernel(program, info, infos)))
+        return CL_OUT_OF_HOST_MEMORY;
+    return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char *kernel_name,
@@ -55,20 +131,24 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
     cl_int status = cld_program_load(program);
     CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable that can be loaded");
     struct cld_kernel *kernel = NULL;
-    /* "CL_INVALID_KERNEL_NAME if kernel_name is not found in program." */
-    status = CL_INVALID_KERNEL_NAME;
     pthread_mutex_lock(&program->lock);
-    for (uint32_t i = 0; i < program->info_count; i++)
-        if (!strcmp(program->infos[i]->name, kernel_name)) {
-            kernel = new_kernel(program, program->infos[i]);
-            status = kernel ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-            break;
-        }
+    status = make_kernel(program, kernel_name, &kernel);
     pthread_mutex_unlock(&program->lock);
     CLD_REQUIRE_OR_NULL(!status, status, kernel_name);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_kernel)kernel;
+}
+
+/* "Kernel objects are not created for any __kernel functions in program that do not have the same function
+ * definition across all devices for which a program executable has been successfully built." */
+static bool same_everywhere(const struct cld_program *program, const struct cld_kernel_info *info) {
+    for (uint32_t i = 1; i < program->variant_count; i++) {
+        const struct cld_kernel_info *other = find_info(&program->variants[i], info->name);
+        if (!other || !same_definition(info, other))
+            return false;
+    }
+    return true;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_uint num_kernels,
@@ -78,21 +158,25 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
     cl_int status = cld_program_load(program);
     CLD_REQUIRE(!status, status, "the program has no executable that can be loaded");
     pthread_mutex_lock(&program->lock);
-    uint32_t count = program->info_count, made = 0;
+    const struct cld_variant *variant = program->variants;
+    uint32_t count = 0, made = 0;
+    for (uint32_t i = 0; variant && i < variant->info_count; i++)
+        count += same_everywhere(program, variant->infos[i]);
     bool room = !kernels || num_kernels >= count;
-    while (kernels && room && made < count) {
-        kernels[made] = (cl_kernel)new_kernel(program, program->infos[made]);
-        if (!kernels[made])
-            break;
-        made++;
-    }
+    for (uint32_t i = 0; kernels && room && !status && made < count; i++)
+        if (same_everywhere(program, variant->infos[i])) {
+            struct cld_kernel *kernel = NULL;
+            status = make_kernel(program, variant->infos[i]->name, &kernel);
+            if (!status)
+                kernels[made++] = (cl_kernel)kernel;
+        }
     pthread_mutex_unlock(&program->lock);
     /* "CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number of kernels". */
     CLD_REQUIRE(room, CL_INVALID_VALUE, "num_kernels is too small");
-    if (kernels && made < count) {
+    if (status) {
         while (made-- > 0)
             cld_object_release(kernels[made], CLD_KERNEL, CL_INVALID_KERNEL);
-        return CL_OUT_OF_HOST_MEMORY;
+        return status;
     }
     if (num_kernels_ret)
         *num_kernels_ret = count;
@@ -102,7 +186,18 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
 CL_API_ENTRY cl_kernel CL_API_CALL clCloneKernel(cl_kernel handle, cl_int *errcode_ret) {
     struct cld_kernel *source = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE_OR_NULL(source, CL_INVALID_KERNEL, "not a kernel");
-    struct cld_kernel *kernel = new_kernel(source->program, source->info);
+    struct cld_kernel_info **infos = NULL;
+    uint32_t devices = source->program->device_count;
+    if (source->infos) {
+        infos = calloc(devices, sizeof *infos);
+        CLD_REQUIRE_OR_NULL(infos, CL_OUT_OF_HOST_MEMORY, "no memory");
+    }
+    for (uint32_t i = 0; infos && i < devices; i++) {
+        infos[i] = source->infos[i];
+        if (infos[i])
+            atomic_fetch_add(&infos[i]->holds, 1);
+    }
+    struct cld_kernel *kernel = new_kernel(source->program, source->info, infos);
     CLD_REQUIRE_OR_NULL(kernel, CL_OUT_OF_HOST_MEMORY, "no memory");
     /* "an exact copy of source_kernel": its arguments, and what clSetKernelExecInfo set. */
     pthread_mutex_lock(&source->lock);
@@ -116,14 +211,14 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCloneKernel(cl_kernel handle, cl_int *errco
     return (cl_kernel)kernel;
 }
 
-/* A query that Python answers: of the program's executable, by the kernel's place in it. */
+/* A query that Python answers: of the program's executable, by the kernel's name. */
 static cl_int query_peer(const char *operation, const struct cld_kernel *kernel, const cl_uint *arg_index,
                          cl_uint param_name, size_t param_value_size, void *param_value,
                          size_t *param_value_size_ret) {
     struct cld_msg request;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)kernel->program->obj.key);
-    cld_put_int(&request, kernel->info->index);
+    cld_put_string(&request, kernel->info->name);
     if (arg_index)
         cld_put_int(&request, *arg_index);
     cld_put_int(&request, param_name);
@@ -190,7 +285,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel handle, cl_de
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     const struct cld_device *device = kernel_device(kernel, device_handle);
     CLD_REQUIRE(device, CL_INVALID_DEVICE, "not a device of the kernel, or one of several must be named");
-    const struct cld_kernel_info *info = kernel->info;
+    const struct cld_kernel_info *info = cld_kernel_info_for(kernel, device);
+    if (!info)
+        info = kernel->info; /* what a build for this device would give: the devices are alike */
     size_t sizes[3];
     cl_ulong bytes;
     switch (param_name) {

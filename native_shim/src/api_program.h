@@ -16,7 +16,7 @@ static inline bool cld_program_has_device(const struct cld_program *program,
     return false;
 }
 
-/* Loads the code of a built program, once: program->infos are there afterwards, and stay until the next
+/* Loads the code of a built program, once: program->variants are there afterwards, and stay until the next
  * build. CL_INVALID_PROGRAM_EXECUTABLE if it is not built. */
 cl_int cld_program_load(struct cld_program *program);
 

@@ -53,7 +53,7 @@ static const struct cld_operation kernel_operation = {.run = run_kernel, .end = 
  * variables; buffers are held. Sizes and handles were checked when they were set, but nothing keeps a buffer
  * that is the argument of a kernel alive until here. */
 static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
-    struct cld_kernel_info *info = kernel->info;
+    const struct cld_kernel_info *info = command->kernel.info;
     uint8_t *args = command->inline_args;
     if (info->block_size > CLD_INLINE_ARGS) {
         void *memory = NULL;
@@ -115,8 +115,9 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
                 "the queue and the kernel are of different contexts");
-    struct cld_kernel_info *info = kernel->info;
-    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE, "the kernel has no code");
+    struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
+    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program has no executable for the device");
     CLD_TRY(cld_check_wait(queue, wait));
     struct cld_event *command = cld_command_new(queue, type, &kernel_operation, wait.event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");

@@ -200,3 +200,65 @@ def test_clones(opencl, context, kernel):
     assert opencl.integer("clGetKernelInfo", clone, cl.CL_KERNEL_REFERENCE_COUNT) == 1
     opencl.ok("clReleaseKernel", clone)
     assert opencl.fails("clCloneKernel", context) == cl.CL_INVALID_KERNEL
+
+
+@pytest.fixture
+def halves(opencl):
+    """(context, two sub-devices, their queues)."""
+    parts = opencl.sub_devices(opencl.device(), cl.CL_DEVICE_PARTITION_EQUALLY, 1)[:2]
+    if len(parts) < 2:
+        pytest.skip("one compute unit cannot be divided")
+    context = opencl.context(*parts)
+    queues = [opencl.make("clCreateCommandQueueWithProperties", context, part, None) for part in parts]
+    yield context, parts, queues
+    for release, handles in (
+        ("clReleaseCommandQueue", queues),
+        ("clReleaseContext", [context]),
+        ("clReleaseDevice", parts),
+    ):
+        for handle in handles:
+            opencl.ok(release, handle)
+
+
+def run_on(opencl, context, queue, kernel):
+    """The int that the kernel writes, or the status of the enqueue."""
+    buffer = opencl.make("clCreateBuffer", context, 0, 4, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    status = opencl.call("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
+    result = ctypes.c_int32()
+    if not status:
+        opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4, result, 0, None, None)
+    opencl.ok("clReleaseMemObject", buffer)
+    return status or result.value
+
+
+def test_each_device_runs_what_was_built_for_it(opencl, halves):
+    context, parts, queues = halves
+    program = opencl.program(context, "kernel void k(global TYPE *a) { *a = VALUE; }")
+    opencl.ok("clBuildProgram", program, 1, [parts[1]], "-DTYPE=int -DVALUE=5", None, None)
+    kernel = opencl.make("clCreateKernel", program, b"k")
+    assert run_on(opencl, context, queues[1], kernel) == 5
+    assert run_on(opencl, context, queues[0], kernel) == cl.CL_INVALID_PROGRAM_EXECUTABLE
+    opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clBuildProgram", program, 1, [parts[0]], "-DTYPE=int -DVALUE=7", None, None)
+    kernel = opencl.make("clCreateKernel", program, b"k")
+    clone = opencl.make("clCloneKernel", kernel)
+    for handle in (kernel, clone):
+        assert [run_on(opencl, context, queue, handle) for queue in queues] == [7, 5]
+        opencl.ok("clReleaseKernel", handle)
+    opencl.ok("clReleaseProgram", program)
+
+
+def test_definitions_that_differ_between_devices(opencl, halves):
+    context, parts, _ = halves
+    source = "kernel void k(TYPE a, global int *b) { *b = a; }\nkernel void same(global int *b) { *b = 1; }"
+    program = opencl.program(context, source)
+    for part, type_name in zip(parts, ("int", "long"), strict=True):
+        opencl.ok("clBuildProgram", program, 1, [part], f"-DTYPE={type_name}", None, None)
+    assert opencl.fails("clCreateKernel", program, b"k") == cl.CL_INVALID_KERNEL_DEFINITION
+    found, count = (ctypes.c_void_p * 2)(), ctypes.c_uint32()
+    opencl.ok("clCreateKernelsInProgram", program, 2, found, count)
+    assert count.value == 1
+    assert opencl.text("clGetKernelInfo", found[0], cl.CL_KERNEL_FUNCTION_NAME) == "same"
+    opencl.ok("clReleaseKernel", found[0])
+    opencl.ok("clReleaseProgram", program)
