@@ -1,5 +1,8 @@
 /* Copies and fills: on all cores when they are large, at once when they are small. */
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "enqueue.h"
 #include "log.h"
@@ -9,12 +12,43 @@ enum {
     LARGE = 1 << 20,     /* bytes from which other threads help */
     AT_ONCE = 4 << 10,   /* bytes up to which a command is not worth being queued */
     BLOCKING = 32 << 10, /* the same when the caller waits anyway */
+    STREAM = 24 << 20,   /* bytes that no cache will keep: written past it, without being read first */
 };
 
 /* What one core copies in a nanosecond. */
 static uint64_t estimate(size_t bytes) {
     return bytes / 8;
 }
+
+#if defined(__SSE2__)
+/* size: a multiple of 64; destination: aligned to 16. */
+static void stream_lines(uint8_t *destination, const uint8_t *source, size_t size) {
+    for (size_t at = 0; at < size; at += 64) {
+        const __m128i *from = (const __m128i *)(source + at);
+        __m128i *to = (__m128i *)(destination + at);
+        __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence();
+}
+
+static void stream_copy(uint8_t *destination, const uint8_t *source, size_t size) {
+    size_t head = (64 - (uintptr_t)destination % 64) % 64;
+    head = head < size ? head : size;
+    size_t lines = (size - head) & ~(size_t)63, tail = head + lines;
+    memcpy(destination, source, head);
+    stream_lines(destination + head, source + head, lines);
+    memcpy(destination + tail, source + tail, size - tail);
+}
+#else
+static void stream_copy(uint8_t *destination, const uint8_t *source, size_t size) {
+    memcpy(destination, source, size);
+}
+#endif
 
 static void copy_rows(const struct cld_copy_region *region, uint64_t first, uint64_t last) {
     for (uint64_t row = first; row < last; row++) {
@@ -38,7 +72,11 @@ static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_
     /* With one unit it is a whole, whatever its size. */
     size_t start = first * BLOCK;
     size_t end = last == command->total ? region->width : last * BLOCK;
-    memmove(region->destination + start, region->source + start, end - start);
+    /* More than one unit means that source and destination are separate. */
+    if (command->total > 1 && region->width >= STREAM)
+        stream_copy(region->destination + start, region->source + start, end - start);
+    else
+        memmove(region->destination + start, region->source + start, end - start);
     return CL_SUCCESS;
 }
 
@@ -80,6 +118,23 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
     return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
 }
 
+/* The same for fills; destination: aligned to 16, size: a multiple of 128. */
+#if defined(__SSE2__)
+static void stream_fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    __m128i parts[8];
+    memcpy(parts, pattern, sizeof parts);
+    for (size_t at = 0; at < size; at += 128)
+        for (int i = 0; i < 8; i++)
+            _mm_stream_si128((__m128i *)(destination + at) + i, parts[i]);
+    _mm_sfence();
+}
+#else
+static void stream_fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    for (size_t at = 0; at < size; at += 128)
+        memcpy(destination + at, pattern, 128);
+}
+#endif
+
 /* pattern: 128 bytes, whatever the size of the application's pattern. */
 static void fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
     size_t at = 0;
@@ -92,10 +147,16 @@ static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_
     (void)self;
     size_t start = first * BLOCK;
     size_t end = last == command->total ? command->fill.size : last * BLOCK;
+    uint8_t *destination = command->fill.destination + start;
+    size_t streamed = 0;
+    if (command->fill.size >= STREAM && (uintptr_t)destination % 16 == 0) {
+        streamed = (end - start) & ~(size_t)127;
+        stream_fill(destination, streamed, command->fill.pattern);
+    }
     if (command->fill.pattern_size == 1)
-        memset(command->fill.destination + start, command->fill.pattern[0], end - start);
+        memset(destination + streamed, command->fill.pattern[0], end - start - streamed);
     else
-        fill(command->fill.destination + start, end - start, command->fill.pattern);
+        fill(destination + streamed, end - start - streamed, command->fill.pattern);
     return CL_SUCCESS;
 }
 

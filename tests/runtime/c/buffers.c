@@ -23,7 +23,8 @@ static void scramble(uint8_t *bytes, size_t size) {
 
 /* Sizes on both sides of every limit at which the way of copying changes. */
 static void linear(void) {
-    static const size_t sizes[] = {0, 1, 4, 4096, 4097, 32768, 32769, 1 << 20, (1 << 20) + 1, (5 << 20) + 77};
+    static const size_t sizes[] = {
+        0, 1, 4, 4096, 4097, 32768, 32769, 1 << 20, (1 << 20) + 1, (5 << 20) + 77, (25 << 20) + 5};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         size_t size = sizes[s], all = size + 1000;
         cl_mem a = test_buffer(context, all), b = test_buffer(context, all);
@@ -41,7 +42,7 @@ static void linear(void) {
             CHECK(to[8] == 3 && to[9 + size] == 3 && bytes_of(a)[299] == 1 && bytes_of(a)[300 + size] == 1);
             CHECK(bytes_of(b)[399] == 2 && bytes_of(b)[400 + size] == 2);
         }
-        for (size_t pattern = 1; pattern <= 128; pattern *= 2) {
+        for (size_t pattern = 1; pattern <= 128; pattern *= size > 1 << 24 ? 16 : 2) {
             size_t part = size / pattern * pattern, offset = pattern * 2;
             memset(bytes_of(a), 7, all);
             OK(clEnqueueFillBuffer(queue, a, from, pattern, offset, part, 0, NULL, NULL));
