@@ -6,7 +6,7 @@ request. Raises SpirvError with word offset, instruction and rule.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from .enums import Capability, Decoration, FunctionParameterAttribute, LinkageType, Op, StorageClass
 from .errors import SpirvError
@@ -15,7 +15,7 @@ from .module import EntryPoint, Function, Instruction, Kind, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
-from .tables import ROWS
+from .tables import ROWS, enumerant
 
 MAX_BYTES = 1 << 40  # of one variable
 VARIABLE_CLASSES = (
@@ -46,6 +46,25 @@ def validate(
         _calls(root, done)
 
 
+# Extensions that change nothing for the stages after the reader; clang declares the second by itself.
+HARMLESS_EXTENSIONS = frozenset({"SPV_KHR_non_semantic_info", "SPV_EXT_relaxed_printf_string_address_space"})
+
+
+def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
+    """What modules may declare for a device that reports these capabilities: also what they imply, and
+    Float16 with Float16Buffer, since clang declares it for vload_half and its kin."""
+    found: set[int] = set()
+    pending = [Capability[name] for name in names]
+    if Capability.Float16Buffer in pending:
+        pending.append(Capability.Float16)
+    while pending:
+        capability = pending.pop()
+        if capability not in found:
+            found.add(capability)
+            pending += map(Capability, enumerant("Capability", capability).capabilities)
+    return frozenset(found)
+
+
 def _refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
     return SpirvError(offset, what, rule)
 
@@ -57,7 +76,7 @@ def _module(module: Module, capabilities, extensions) -> None:
         if capabilities is not None and capability not in capabilities:
             raise _refuse("OpCapability", f"{capability.name} is not supported")
     for extension in module.extensions:
-        if extensions is not None and extension not in extensions:
+        if extensions is not None and extension not in extensions and extension not in HARMLESS_EXTENSIONS:
             raise _refuse("OpExtension", f"{extension} is not supported")
     for variable in module.variables:
         storage, pointee = variable.type.storage, variable.type.element

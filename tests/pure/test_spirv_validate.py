@@ -189,6 +189,12 @@ def test_capabilities_and_extensions_of_the_device():
         validate.validate(module, extensions=())
 
 
+def test_implied_capabilities():
+    accepted = validate.accepted_capabilities(["Kernel", "ImageReadWrite", "Float16Buffer"])
+    assert {Capability.ImageBasic, Capability.Float16} <= accepted
+    assert Capability.Pipes not in accepted
+
+
 def test_functions_that_nothing_calls():
     module = reader.read(
         assemble(
