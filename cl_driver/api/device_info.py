@@ -14,6 +14,12 @@ from cl_driver.version import VERSION as DRIVER_VERSION
 
 TRUE, FALSE = 1, 0
 
+# cl_khr_spirv_queries, of headers newer than Debian 12's. The first two give const char *[]: here the strings
+# one after the other with their NULs, of which the C side makes pointers.
+CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS_KHR = 0x12B9
+CL_DEVICE_SPIRV_EXTENSIONS_KHR = 0x12BA
+CL_DEVICE_SPIRV_CAPABILITIES_KHR = 0x12BB
+
 # PCI vendor identifiers, which CL_DEVICE_VENDOR_ID must use where there is one.
 VENDOR_IDS = {"GenuineIntel": 0x8086, "AuthenticAMD": 0x1022, "0x41": 0x13B5, "0x61": 0x106B, "0x51": 0x5143}
 
@@ -114,6 +120,18 @@ def _uuid(kind: bytes) -> bytes:
     digest[6] = digest[6] & 0x0F | 0x80  # RFC 9562: version 8, custom
     digest[8] = digest[8] & 0x3F | 0x80
     return bytes(digest)
+
+
+def _strings(names) -> bytes:
+    return b"".join(name.encode() + b"\0" for name in names)
+
+
+def _spirv_capabilities(device: Device) -> bytes:
+    """cl_uint[] of the capabilities' numbers."""
+    numbers = [
+        capabilities.SPIRV_NUMBERS[name] for name in capabilities.spirv_capabilities(device.limits.cpu)
+    ]
+    return b"".join(number.to_bytes(4, "little") for number in sorted(numbers))
 
 
 _extension_names = string(lambda device: " ".join(_extensions(device)))
@@ -253,6 +271,11 @@ DEVICE_INFO = {
     # "Returns the latest version of the conformance test suite that this device has fully passed in
     # accordance with the official conformance process": none.
     cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED: string(""),
+    CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS_KHR: raw(_strings(capabilities.SPIRV_INSTRUCTION_SETS)),
+    CL_DEVICE_SPIRV_EXTENSIONS_KHR: raw(
+        lambda device: _strings(capabilities.spirv_extensions(device.limits.cpu))
+    ),
+    CL_DEVICE_SPIRV_CAPABILITIES_KHR: raw(_spirv_capabilities),
     # cl_khr_device_uuid
     cl.CL_DEVICE_UUID_KHR: raw(lambda _: _uuid(limits.machine_identity())),
     cl.CL_DRIVER_UUID_KHR: raw(lambda _: _uuid(DRIVER_VERSION.encode())),

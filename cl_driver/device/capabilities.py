@@ -87,6 +87,7 @@ CAPABILITIES = (
         spirv=("ExpectAssumeKHR",),
         spirv_extensions=("SPV_KHR_expect_assume",),
     ),
+    Capability("spirv_queries", extensions=("cl_khr_spirv_queries",)),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
@@ -121,6 +122,26 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
     """The SPIR-V extensions that a module may declare, sorted."""
     return tuple(sorted(name for capability in present(cpu) for name in capability.spirv_extensions))
 
+
+# The numbers of the SPIR-V capabilities above, for CL_DEVICE_SPIRV_CAPABILITIES_KHR. A test compares them
+# with the grammar, which the host's process does not load.
+SPIRV_NUMBERS = {
+    "Addresses": 4,
+    "ExpectAssumeKHR": 5629,
+    "Float16Buffer": 8,
+    "Float64": 10,
+    "GenericPointer": 38,
+    "Groups": 18,
+    "Int16": 22,
+    "Int64": 11,
+    "Int64Atomics": 12,
+    "Int8": 39,
+    "Kernel": 6,
+    "Linkage": 5,
+    "Matrix": 0,
+    "Vector16": 7,
+}
+SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "support for at least OpenCL C 3.0, OpenCL C 1.2, OpenCL C 1.1, and OpenCL
 # C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes, images and device queues.

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "log.h"
-#include "worker.h"
 #include "thread.h"
+#include "worker.h"
 
 /* Answers never change: each is asked for once and kept. Devices are few and live long, so the list of a
  * device's answers is never trimmed while it lives. */
@@ -39,6 +39,30 @@ static void keep_answer(uint64_t key, cl_device_info param_name, const void *byt
     while (!atomic_compare_exchange_weak_explicit(&answers, &answer->next, answer, memory_order_release,
                                                   memory_order_relaxed))
         ;
+}
+
+/* const char *[] queries of cl_khr_spirv_queries, which Debian 12's headers do not have. Python's answer is
+ * the strings with their NULs; what the host gets are pointers to them, so they stay for ever, like all
+ * answers. */
+enum { SPIRV_EXTENDED_INSTRUCTION_SETS = 0x12B9, SPIRV_EXTENSIONS = 0x12BA };
+
+static bool keep_strings(uint64_t key, cl_device_info param_name, const char *strings, size_t size) {
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += !strings[i];
+    char *copy = malloc(size ? size : 1);
+    const char **pointers = malloc((count ? count : 1) * sizeof *pointers);
+    bool whole = copy && pointers;
+    if (whole) {
+        memcpy(copy, strings, size);
+        for (size_t i = 0, at = 0; i < count; i++, at += strlen(copy + at) + 1)
+            pointers[i] = copy + at;
+        keep_answer(key, param_name, pointers, count * sizeof *pointers);
+    } else {
+        free(copy);
+    }
+    free(pointers);
+    return whole;
 }
 
 static void put_cpus(struct cld_msg *request, const struct cld_device *device) {
@@ -123,8 +147,14 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
     if (!status) {
         size_t size;
         const void *bytes = cld_get_bytes(&reply, &size);
-        if (reply.failed) {
+        bool strings = param_name == SPIRV_EXTENDED_INSTRUCTION_SETS || param_name == SPIRV_EXTENSIONS;
+        if (reply.failed || (strings && !keep_strings(device->obj.key, param_name, bytes, size))) {
             status = CL_OUT_OF_HOST_MEMORY;
+        } else if (strings) {
+            known = known_answer(device->obj.key, param_name);
+            status = known ? cld_info(known->bytes, known->size, param_value_size, param_value,
+                                      param_value_size_ret)
+                           : CL_OUT_OF_HOST_MEMORY;
         } else {
             keep_answer(device->obj.key, param_name, bytes, size);
             status = cld_info(bytes, size, param_value_size, param_value, param_value_size_ret);

@@ -81,6 +81,7 @@ ELSEWHERE = {
     "extended_versioning": "test_errors_device.py",
     "create_command_queue": "test_icd.py",
     "suggested_local_work_size": "test_icd.py",
+    "spirv_queries": "test_errors_device.py",
     "device_uuid": "test_errors_device.py",
 }
 CLAIMED = [row.name for row in capabilities.present(host_cpu())]

@@ -91,6 +91,18 @@ def test_device_answers_that_must_agree(opencl, device):
     assert opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE) == memory > 1 << 28
 
 
+def test_spirv_queries(opencl, device):
+    def strings(param_name):
+        pointers = opencl.words("clGetDeviceInfo", device, param_name)
+        return [ctypes.string_at(pointer).decode() for pointer in pointers]
+
+    assert strings(0x12B9) == ["OpenCL.std"]
+    assert "SPV_KHR_no_integer_wrap_decoration" in strings(0x12BA)
+    data = opencl.info("clGetDeviceInfo", device, 0x12BB)
+    numbers = [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+    assert {4, 5, 6, 11} <= set(numbers)  # Addresses, Linkage, Kernel, Int64
+
+
 def test_timers(opencl, device, context):
     times = ctypes.c_uint64(), ctypes.c_uint64()
     opencl.ok("clGetDeviceAndHostTimer", device, *times)

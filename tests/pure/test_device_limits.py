@@ -73,6 +73,14 @@ def test_half_an_avx512_is_none():
     assert not any(feature.startswith("avx512") for feature in cpu(flags=AVX512 - {"avx512bw"}).features)
 
 
+def test_numbers_of_spirv_capabilities_are_the_grammars():
+    from cl_driver.spirv.enums import Capability
+
+    names = {name for row in capabilities.CAPABILITIES for name in row.spirv}
+    assert names == set(capabilities.SPIRV_NUMBERS)
+    assert {name: int(getattr(Capability, name)) for name in names} == capabilities.SPIRV_NUMBERS
+
+
 def test_every_extension_is_claimed_once_and_has_a_version():
     names = [name for row in capabilities.CAPABILITIES for name in row.extensions]
     assert len(names) == len(set(names))
