@@ -147,7 +147,7 @@ def _enumerant_lines() -> dict[str, str]:
 @cache
 def enumerant(kind: str, value: int) -> EnumerantRow:
     """What the grammar says of an enumerant."""
-    line = _enumerant_lines().get(f"{kind} {value}")
+    line = _enumerant_lines().get(f"{kind} {int(value)}")
     if line is None:
         return EnumerantRow((1, 0), (), (), ())
     version, capabilities, extensions, *words = line.split()
