@@ -14,6 +14,7 @@ from cl_driver.codegen import kernel as codegen
 from cl_driver.codegen.address_spaces import lowering_of_name
 from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
+from cl_driver.codegen.library_names import LIBRARY_INSTRUCTIONS, library_name
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.device import capabilities
@@ -57,6 +58,7 @@ class Library:
 
     def __init__(self, data: bytes):
         module = reader.read(data)
+        self.types = module.types  # the base of the programs' tables, so that its code can be inlined
         self._functions = {f.linkage[0]: f for f in module.functions if f.linkage is not None}
 
     def function(self, name: str) -> Function | None:
@@ -66,6 +68,11 @@ class Library:
 
     def has(self, name: str) -> bool:
         return name in self._functions
+
+    def instruction(self, number: int, type_) -> Function | None:
+        """The function for an OpenCL.std instruction on a floating type."""
+        name = LIBRARY_INSTRUCTIONS.get(number)
+        return None if name is None else self.function(library_name(name, type_))
 
 
 @functools.cache
@@ -96,7 +103,7 @@ def _accepted() -> tuple[frozenset, frozenset]:
 
 def _read(il: bytes):
     """The modules of a program, over one table of types."""
-    table = TypeTable()
+    table = TypeTable(library().types)
     return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
 
 
@@ -190,7 +197,8 @@ def _lower(program: Prepared, name: str) -> codegen.KernelCode:
     width, refusal = program.context.width, ""
     while True:
         try:
-            plan = passes.plan(program.module, program.entry_points[name], passes.PlanOptions(width=width))
+            plan = passes.plan(program.module, program.entry_points[name], passes.PlanOptions(width=width),
+                               library())
             code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
             code.remark = code.remark or refusal
             return code

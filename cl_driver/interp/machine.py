@@ -53,7 +53,7 @@ class Machine:
         self.memory = Memory()
         self.printed: list[str] = []
         self.variables: dict[Variable, int] = {}  # addresses
-        self.library = {f.linkage[0]: f for f in library.functions if f.linkage} if library else {}
+        self.library = library  # anything with function(link name) -> Function or None
         self.shapes = None  # of the region that runs in lanes
         self.steps = 0
         self.max_steps = 50_000_000
@@ -235,7 +235,7 @@ class Machine:
             name = callee.linkage[0] if callee.linkage else callee.name
             if name in NO_OPS:
                 return None
-            callee = self.library.get(name)
+            callee = self.library.function(name) if self.library else None
             if callee is None or not callee.blocks:
                 raise InterpreterError(f"call of {name}, which has no body")
         return (yield from self.call(callee, operands[1:], item))

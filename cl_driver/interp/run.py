@@ -37,7 +37,7 @@ def run(
     global_size,
     local_size,
     global_offset=(0, 0, 0),
-    library: Module | None = None,
+    library=None,
 ) -> Result:
     """Runs an entry point of a module, instruction by instruction as the reader made it.
 
@@ -57,7 +57,7 @@ def run_plan(
     global_size,
     local_size,
     global_offset=(0, 0, 0),
-    library: Module | None = None,
+    library=None,
     check_shapes: bool = False,
 ) -> Result:
     """Runs a KernelPlan the same way, at its width.

@@ -13,6 +13,7 @@ from ..spirv.module import EntryPoint, Function, Module
 from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
+from .expand import expand_builtins
 from .inline import inline
 from .linearise import linearise
 from .ops import REGION_END, PassOp
@@ -32,13 +33,19 @@ OPTIONAL = ("promote", "simplify")  # passes that may be left out by PlanOptions
 timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
 
 
-def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT) -> KernelPlan:
+def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT, library=None) -> KernelPlan:
     """Compiles one entry point of a module to a plan. The module is not changed.
 
+    library: see expand.py; without one, library functions stay calls and instructions at every width.
     Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
     """
     types = module.types
     function = run_pass("inline", inline, options, None, module, entry_point.function)
+
+    if options.width > 1 and library is not None:
+        # As early as possible, so that the library's code is simplified with the program's.
+        if run_pass("expand", expand_builtins, options, function, types, library):
+            function = run_pass("inline", inline, options, None, module, function)
 
     # Before promotion: dead blocks would only make phis.
     run_pass("simplify", simplify, options, function, types)
@@ -110,6 +117,6 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
         function = result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
-    if options.verify and name != "barriers":
+    if options.verify and name not in ("barriers", "expand"):
         verify(function, name)
     return result

@@ -18,11 +18,12 @@ that are still there, behind it what the loop computed varies. This asks for loo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
 from .dominance import LoopNest, dominators, post_dominators
-from .ir import PURE, predecessors
+from .ir import PURE, predecessors, users
 from .shape_rules import FLAT_STRIDES, ID_STRIDES, RULES, UNIFORM, UNKNOWN, VARYING, Range, ValueRules
 
 
@@ -69,22 +70,34 @@ class _Analysis(ValueRules):
         self.nest = LoopNest(function, self.tree, self.before)
         self.post: object = None
         self.left_loops: dict[Block, list] = {}  # exit block: the divergent loops that end there
+        self.marked: list[Block] = []  # blocks whose phis mean less than was thought before
 
     def run(self) -> ShapeInfo:
-        changed = True
-        order = self.tree.order
-        while changed:
-            changed = False
-            for block in order:
-                for instruction in block.instructions:
-                    changed |= self.update(instruction, block)
-                changed |= self.update_branch(block)
-        for value, stride in self.strides.items():
-            if stride is UNKNOWN:
-                self.strides[value] = UNIFORM
+        """One sweep in reverse postorder, then again what depends on loop-carried values that changed."""
+        for block in self.tree.order:
+            for instruction in block.instructions:
+                self.update(instruction)
+            self.update_branch(block)
+        if not self.nest.loops:
+            return self.info
+        used_by = users(self.function)
+        work = [phi for loop in self.nest.loops for phi in loop.header.phis()]
+        work += [phi for block in self.marked for phi in block.phis()]
+        while work:
+            instruction = work.pop()
+            if not self.update(instruction):
+                continue
+            for user in used_by.get(instruction, ()):
+                if user.type is None:
+                    self.marked.clear()
+                    self.update_branch(user.block)
+                    work += [phi for block in self.marked for phi in block.phis()]
+                else:
+                    work.append(user)
         return self.info
 
-    def update(self, instruction: Instruction, block: Block) -> bool:
+    def update(self, instruction: Instruction) -> bool:
+        """Applies the instruction's rule; True if what is known of its value has changed."""
         type_ = instruction.type
         if type_ is None or type_.kind is Kind.VOID:
             return False
@@ -114,18 +127,18 @@ class _Analysis(ValueRules):
 
     # Control flow
 
-    def update_branch(self, block: Block) -> bool:
+    def update_branch(self, block: Block) -> None:
+        """Notes the branch at the end of a block as divergent, if it has become so."""
         if block in self.info.divergent_branches:
-            return False
+            return
         terminator = block.terminator
         if terminator.op is not Op.BranchConditional and terminator.op is not Op.Switch:
-            return False
+            return
         stride = self.stride_of(terminator.operands[0])
         if stride is UNKNOWN or stride == UNIFORM or len(block.successors()) < 2:
-            return False
+            return
         self.info.divergent_branches.add(block)
         self.spread(block)
-        return True
 
     def spread(self, branch: Block) -> None:
         """Marks the joins of the paths from a divergent branch, and the loops that it makes divergent."""
@@ -133,17 +146,15 @@ class _Analysis(ValueRules):
             self.post = post_dominators(self.function)
         end = self.post.immediate(branch)
         labels: dict[Block, Block] = {}
-        work = []
+        work: list[int] = []  # a heap of numbers in reverse postorder
         for successor in branch.successors():
             self.arrive(successor, successor, labels, work)
-        number = self.tree.number
+        order = self.tree.order
         while work:
-            work.sort(key=number.__getitem__, reverse=True)
-            block = work.pop()
-            if block is end:
-                continue
-            for successor in block.successors():
-                self.arrive(successor, labels[block], labels, work)
+            block = order[heappop(work)]
+            if block is not end:
+                for successor in block.successors():
+                    self.arrive(successor, labels[block], labels, work)
         inside = set(labels)
         inside.discard(end)
         self.info.influenced |= inside
@@ -154,6 +165,7 @@ class _Analysis(ValueRules):
             if leaving:
                 self.info.divergent_loops.add(loop.header)
                 for _, target in loop.exits():
+                    self.marked.append(target)
                     loops = self.left_loops.setdefault(target, [])
                     if loop not in loops:
                         loops.append(loop)
@@ -164,11 +176,13 @@ class _Analysis(ValueRules):
         old = labels.get(block)
         if old is None:
             labels[block] = label
-            work.append(block)
-        elif old is not label and old is not block:
+            heappush(work, self.tree.number[block])
+            return
+        if old is label or (old is block and block in self.info.divergent_joins):
+            return
+        # Where one path begins, another may end: that makes a join, too.
+        self.info.divergent_joins.add(block)
+        self.marked.append(block)
+        if old is not block:
             labels[block] = block
-            self.info.divergent_joins.add(block)
-            work.append(block)
-        elif old is block and label is not block and block not in self.info.divergent_joins:
-            # The first block of one path, reached by another path as well.
-            self.info.divergent_joins.add(block)
+            heappush(work, self.tree.number[block])

@@ -1,0 +1,156 @@
+"""Puts functions of the builtin library in place of the instructions and calls that stand for them.
+
+At widths above 1 only: inlined before linearisation, a library function becomes vector code with everything
+around it; a call would be made once per lane. What the library does not have stays as it is.
+
+The library is anything with `function(link name)` and `instruction(OpenCL.std number, type)`, both giving a
+Function or None. Its module and the program's must share their table of types (TypeTable(base)).
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op, StorageClass
+from ..spirv.module import Function, Instruction, Kind, MemoryAccess, Value
+from .ir import EXTINST_WITH_EFFECT, append, instruction_count
+from .layout import size_of
+
+MAX_CALLEE = 1_000  # instructions of one library function
+MAX_TOTAL = 20_000  # instructions that one kernel may grow by
+
+
+def expand_builtins(function: Function, types, library) -> bool:
+    """Makes calls of library functions with bodies; the caller inlines them. True if there are any."""
+    return _Expansion(function, types, library).run()
+
+
+class _Expansion:
+    def __init__(self, function: Function, types, library):
+        self.function = function
+        self.types = types
+        self.library = library
+        self.sizes: dict[Function, int] = {}
+        self.grown = 0
+
+    def run(self) -> bool:
+        for block in self.function.blocks:
+            if not any(i.op is Op.ExtInst or i.op is Op.FunctionCall for i in block.instructions):
+                continue
+            old, block.instructions = block.instructions, []
+            for instruction in old:
+                if not self.expand(instruction):
+                    block.instructions.append(instruction)
+        return self.grown > 0
+
+    def expand(self, instruction: Instruction) -> bool:
+        if instruction.op is Op.FunctionCall:
+            return self.expand_call(instruction)
+        if instruction.op is Op.ExtInst and instruction.type.kind is not Kind.VOID:
+            return self.expand_instruction(instruction)
+        return False
+
+    def expand_call(self, call: Instruction) -> bool:
+        declared = call.operands[0]
+        if declared.blocks or not declared.linkage:
+            return False
+        callee = self.library.function(declared.linkage[0])
+        if callee is None or not self.affordable(callee, call.operands[1:], 1):
+            return False
+        call.operands[0] = callee
+        call.block.instructions.append(call)
+        return True
+
+    def affordable(self, callee: Function, arguments: list[Value], copies: int) -> bool:
+        """False for functions that are too large, or that speak of types of another table."""
+        parameters = callee.type.members
+        if len(parameters) != len(arguments):
+            return False
+        if any(p is not a.type for p, a in zip(parameters, arguments, strict=True)):
+            return False
+        size = self.size(callee) * copies
+        if self.sizes[callee] > MAX_CALLEE or self.grown + size > MAX_TOTAL:
+            return False
+        self.grown += size
+        return True
+
+    def size(self, function: Function) -> int:
+        """Instructions of a function and all that it calls."""
+        found = self.sizes.get(function)
+        if found is None:
+            self.sizes[function] = MAX_CALLEE + 1  # while in work: a recursion is not affordable
+            found = instruction_count(function)
+            for block in function.blocks:
+                for i in block.instructions:
+                    if i.op is Op.FunctionCall:
+                        found += self.size(i.operands[0])
+            self.sizes[function] = found
+        return found
+
+    def expand_instruction(self, instruction: Instruction) -> bool:
+        """One call per component. Results through a pointer go by way of a variable of the library's type."""
+        number, *arguments = instruction.operands[1:]
+        type_ = instruction.type
+        scalar = type_.element if type_.kind is Kind.VECTOR else type_
+        floating = arguments[0].type if arguments else type_
+        callee = self.library.instruction(number, floating)
+        if callee is None:
+            return False
+        pointer = arguments.pop() if number in EXTINST_WITH_EFFECT else None
+        if pointer is not None and pointer.type.kind is not Kind.POINTER:
+            return False
+        count = type_.count if type_.kind is Kind.VECTOR else 1
+        wanted = [self.component_type(a) for a in arguments]
+        if callee.type.element is not scalar or list(callee.type.members)[: len(wanted)] != wanted:
+            return False
+        if len(callee.type.members) != len(wanted) + (pointer is not None):
+            return False
+        size = self.size(callee)
+        if size > MAX_CALLEE or self.grown + size * count > MAX_TOTAL:
+            return False
+        self.grown += size * count
+        block = instruction.block
+        variable = self.result_variable(callee) if pointer is not None else None
+        results, seconds = [], []
+        for k in range(count):
+            parts = [self.component(block, a, k) for a in arguments]
+            if variable is not None:
+                parts.append(variable)
+            if count == 1 and variable is None:
+                # The instruction itself becomes the call, so that its users need no change.
+                instruction.op = Op.FunctionCall
+                instruction.operands = [callee, *parts]
+                block.instructions.append(instruction)
+                return True
+            results.append(append(block, Op.FunctionCall, scalar, [callee, *parts]))
+            if variable is not None:
+                seconds.append(append(block, Op.Load, variable.type.element, [variable], MemoryAccess()))
+        if variable is not None:
+            self.store_second(block, pointer, seconds)
+        instruction.op = Op.CompositeConstruct if count > 1 else Op.CopyObject
+        instruction.operands = results
+        block.instructions.append(instruction)
+        return True
+
+    def component_type(self, value: Value):
+        return value.type.element if value.type.kind is Kind.VECTOR else value.type
+
+    def component(self, block, value: Value, k: int) -> Value:
+        if value.type.kind is not Kind.VECTOR:
+            return value
+        return append(block, Op.CompositeExtract, value.type.element, [value, k])
+
+    def result_variable(self, callee: Function) -> Instruction:
+        type_ = callee.type.members[-1]
+        entry = self.function.blocks[0]
+        variable = Instruction(Op.Variable, type_, [StorageClass.Function], entry)
+        entry.instructions.insert(0, variable)
+        return variable
+
+    def store_second(self, block, pointer: Value, seconds: list[Value]) -> None:
+        value = seconds[0]
+        if len(seconds) > 1:
+            vector = self.types.vector(value.type, len(seconds))
+            value = append(block, Op.CompositeConstruct, vector, seconds)
+        if pointer.type.element is not value.type:
+            wanted = self.types.pointer(pointer.type.storage, value.type)
+            pointer = append(block, Op.Bitcast, wanted, [pointer])
+        append(block, Op.Store, None, [pointer, value], MemoryAccess(size_of(value.type)))
