@@ -50,7 +50,8 @@ def program(objects, name: str, sanitize: str) -> Path:
     """The linked test program; made again when a source or the driver is newer."""
     builder, files = objects(sanitize)
     target = builder.out / f"{name}-{sanitize or 'plain'}"
-    sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *files]
+    headers = (ROOT / "native_shim" / "include").glob("*.h")
+    sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(".new")
         flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]
