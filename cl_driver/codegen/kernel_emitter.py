@@ -52,7 +52,7 @@ class KernelEmitter(FunctionEmitter):
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
-        self._region = None
+        self._exit_label = ""
         self._metadata: list[str] = []
         self._exits: set = set()
         asks_class = any(
@@ -274,7 +274,7 @@ class KernelEmitter(FunctionEmitter):
             self.emit_void(f"call void @llvm.lifetime.end.p0(ptr {memory})")
         if len(self._exits) > 1 and next_region != REGION_END:  # who has returned has no say
             self.emit_void(f"store i32 {next_region}, ptr %next_region, align 4")
-        self.emit_void(f"br label %r{self._region}.exit")
+        self.emit_void(f"br label %{self._exit_label}")
 
     def counted_loop(self, count: str, body) -> None:
         """Emits body(index operand) for each i64 index below count."""
@@ -381,7 +381,7 @@ class KernelEmitter(FunctionEmitter):
     def _emit_region(self, region) -> None:
         """The loops of one region around its body."""
         r = f"r{region.index}"
-        self._region, self._exits = region.index, self._exit_targets(region)
+        self._exits = self._exit_targets(region)
         self.builtin_cache, self._alive = {}, []
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
@@ -391,7 +391,6 @@ class KernelEmitter(FunctionEmitter):
         if region.once:
             self.local_ids, self._row, self.access_group = ["0", "0", "0"], "0", ""
         else:
-            self._item_loops_head(r)
             first = 2 + 3 * region.index
             self.access_group = f", !llvm.access.group !{first}" if self.width == 1 else ""
             self._metadata += [
@@ -399,41 +398,55 @@ class KernelEmitter(FunctionEmitter):
                 f"!{first + 1} = distinct !{{!{first + 1}, !{first + 2}}}",
                 f'!{first + 2} = !{{!"llvm.loop.parallel_accesses", !{first}}}',
             ]
-        self._emit_body(region, f"{r}.b")
-        self.begin_block(f"{r}.exit")
-        if not region.once:
-            self._item_loops_end(r, f", !llvm.loop !{3 + 3 * region.index}")
+        if region.once:
+            self._emit_body(region, f"{r}.b", f"{r}.exit")
+        else:
+            self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
         self._continue_with(sorted(self._exits))
 
-    def _emit_body(self, region, prefix: str) -> None:
-        """The region's function, for the work-items at local_ids."""
+    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
+        """The region's function, for the work-items at local_ids; goes on at exit_label."""
         self.head = []
         self.lines.append(self.head)
+        self._exit_label = exit_label
         self.emit_blocks(region.function, prefix)
+        self.begin_block(exit_label)
 
-    def _item_loops_head(self, r: str) -> None:
+    def _emit_items(self, region, r: str, metadata: str) -> None:
+        """The loops over the work-items of a group."""
+        self._rows_head(r)
+        self.emit_void(f"br label %{r}.x")
+        self.begin_block(f"{r}.x")
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.x.end ]")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"br label %{r}.x.end")
+        self.begin_block(f"{r}.x.end")
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
+        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %lx")
+        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.y.end{metadata}")
+        self._rows_end(r)
+
+    def _rows_head(self, r: str) -> None:
+        """The heads of the loops over z and y."""
         outer = r
-        for axis in "zyx":
+        for axis in "zy":
             self.emit_void(f"br label %{r}.{axis}")
             self.begin_block(f"{r}.{axis}")
             self.emit_void(f"%{r}.l{axis} = phi i64 [ 0, %{outer} ], [ %{r}.l{axis}.next, %{r}.{axis}.end ]")
-            if axis == "y":
-                self.emit_void(f"%{r}.plane = mul i64 %{r}.lz, %ly")
-                self.emit_void(f"%{r}.rows = add i64 %{r}.plane, %{r}.ly")
-                self.emit_void(f"%{r}.row = mul i64 %{r}.rows, %lx")
             outer = f"{r}.{axis}"
+        self.emit_void(f"%{r}.plane = mul i64 %{r}.lz, %ly")
+        self.emit_void(f"%{r}.rows = add i64 %{r}.plane, %{r}.ly")
+        self.emit_void(f"%{r}.row = mul i64 %{r}.rows, %lx")
         self.local_ids = [f"%{r}.l{axis}" for axis in "xyz"]
         self._row = f"%{r}.row"
 
-    def _item_loops_end(self, r: str, metadata: str) -> None:
-        self.emit_void(f"br label %{r}.x.end")
-        for axis, outer in (("x", "y.end"), ("y", "z.end"), ("z", "done")):
+    def _rows_end(self, r: str) -> None:
+        """The ends of the loops over y and z."""
+        for axis, outer in (("y", "z.end"), ("z", "done")):
             self.begin_block(f"{r}.{axis}.end")
-            step = self.width if axis == "x" else 1
-            self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
+            self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, 1")
             self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
-            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}"
-                           + (metadata if axis == "x" else ""))
+            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
         self.begin_block(f"{r}.done")
 
     def _continue_with(self, targets: list[int]) -> None:

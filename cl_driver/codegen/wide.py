@@ -32,19 +32,23 @@ _ONCE_FOR_ALL = frozenset((
 ))  # fmt: skip
 
 
-class WideKernelEmitter(KernelEmitter):
-    """Emits a kernel at a width above 1. leaves_of: leaves of varying values and of others where needed."""
+class WideEmitter:
+    """What emitters of code at a width above 1 add to those of width 1.
 
-    def __init__(self, module, plan, width: int):
+    shapes: ShapeInfo of the function at hand, None where there are no lanes. leaves_of: leaves of varying
+    values and of others where needed. private_stride: bytes between the private memory of two lanes.
+    """
+
+    private_stride = 0
+
+    def __init__(self, width: int, *arguments):
         self.width = width
         self.form = form(width)
         self.leaves_of: dict = {}
-        self.shapes = None  # ShapeInfo of the region at hand, None in regions that run once
+        self.shapes = None
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # single value: where what is made of it can be put
-        self._tail = True
-        self._index_vector = ", ".join(f"i64 {k}" for k in range(width))
-        super().__init__(module, plan)
+        super().__init__(*arguments)
 
     # Shapes.
 
@@ -61,7 +65,7 @@ class WideKernelEmitter(KernelEmitter):
             return 0
         stride = self.shapes.strides.get(value, 0)
         if value in self.shapes.private and value.type.kind is Kind.POINTER:
-            stride += self.scratch.private_stride
+            stride += self.private_stride
         return stride
 
     def stride_is_mixed(self, value) -> bool:
@@ -211,21 +215,6 @@ class WideKernelEmitter(KernelEmitter):
         bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
         return self.emit(f"icmp ne i{self.width} {bits}, 0")
 
-    def entry_mask(self) -> str:
-        """`<W x i1>`: the lanes that hold a work-item."""
-        if not self._tail:
-            return self.form.splat("i1", "true")
-        key = "entry mask"
-        found = self.builtin_cache.get(key)
-        if found is None:
-            outer, self.lines = self.lines, self.head
-            count = self.emit(f"sub i64 {self.group_sizes[0]}, {self.local_ids[0]}")
-            limit = self.splat(count, "i64", self.form)
-            found = self.emit(f"icmp ult {self.form('i64')} <{self._index_vector}>, {limit}")
-            self.lines = outer
-            self.builtin_cache[key] = found
-        return found
-
     # Instructions.
 
     def componentwise(self, instruction, operands, build) -> None:
@@ -374,17 +363,76 @@ class WideKernelEmitter(KernelEmitter):
             raise CodegenError("a uniform phi of a varying value")
         return super().phi_operand(value, block)
 
-    # The loops over work-items: full vectors, then the rest under a mask.
-
-    def _emit_body(self, region, prefix: str) -> None:
-        self.leaves_of = {v: leaves for v, leaves in self.leaves_of.items() if not isinstance(v, Instruction)}
+    def forget(self, function) -> None:
+        """Makes it possible to emit a function again."""
+        for block in function.blocks:
+            for i in block.instructions:
+                self.operands.pop(i, None)
+                self.leaves_of.pop(i, None)
         self._late = {}
-        super()._emit_body(region, prefix)
+
+
+class WideKernelEmitter(WideEmitter, KernelEmitter):
+    """Emits a kernel at a width above 1."""
+
+    def __init__(self, module, plan, width: int):
+        super().__init__(width, module, plan)
+        self.private_stride = self.scratch.private_stride
+        self._tail = False  # whether there may be fewer work-items than lanes
+
+    def entry_mask(self) -> str:
+        """`<W x i1>`: the lanes that hold a work-item."""
+        if not self._tail:
+            return self.form.splat("i1", "true")
+        key = "entry mask"
+        found = self.builtin_cache.get(key)
+        if found is None:
+            outer, self.lines = self.lines, self.head
+            count = self.emit(f"sub i64 {self.group_sizes[0]}, {self.local_ids[0]}")
+            indices = ", ".join(f"i64 {k}" for k in range(self.width))
+            limit = self.splat(count, "i64", self.form)
+            found = self.emit(f"icmp ult {self.form('i64')} <{indices}>, {limit}")
+            self.lines = outer
+            self.builtin_cache[key] = found
+        return found
 
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
         super()._emit_region(region)
         self.shapes = None
+
+    def _emit_items(self, region, r: str, metadata: str) -> None:
+        """Each row of work-items: full vectors, then what is left under a mask.
+
+        A large body is emitted once, always under the mask.
+        """
+        count = sum(len(block.instructions) for block in region.function.blocks)
+        if count > TAIL_LIMIT:
+            self._tail = True
+            super()._emit_items(region, r, metadata)
+            return
+        self._rows_head(r)
+        self.emit_void(f"%{r}.full = and i64 %lx, {-self.width}")
+        self.emit_void(f"%{r}.any = icmp ne i64 %{r}.full, 0")
+        self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{r}.rest")
+        self.begin_block(f"{r}.x")
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.exit ]")
+        self._tail = False
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
+        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %{r}.full")
+        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.rest")
+        self.begin_block(f"{r}.rest")
+        self.emit_void(f"%{r}.left = icmp ult i64 %{r}.full, %lx")
+        self.emit_void(f"br i1 %{r}.left, label %{r}.tail, label %{r}.y.end")
+        self.begin_block(f"{r}.tail")
+        self.local_ids = [f"%{r}.full", *self.local_ids[1:]]
+        self.builtin_cache = {}
+        self.forget(region.function)
+        self._tail = True
+        self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
+        self.emit_void(f"br label %{r}.y.end")
+        self._rows_end(r)
 
     # Context slots: one array per leaf.
 
@@ -416,8 +464,8 @@ class WideKernelEmitter(KernelEmitter):
         if slot.uniform:
             super().context_store(slot, item, value)
             return
-        for k, (t, part) in enumerate(zip(leaf_types(slot.type), self.explode(slot.type, self.operand(value)),
-                                          strict=True)):
+        parts = self.explode(slot.type, self.operand(value))
+        for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):
             store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))
 
 
