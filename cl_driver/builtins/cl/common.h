@@ -18,9 +18,10 @@
 /* A branch that all lanes of a vector hardly ever take. */
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
-/* Helpers are always inlined, so that a function is one straight line; slow paths never are. */
+/* Helpers are always inlined, so that a function is one straight line. Slow paths never are: __cld_slow_*
+ * stay calls, made for the lanes that need them; they return all they have to say, and take no pointers. */
 #define HELPER static inline __attribute__((always_inline))
-#define SLOW_PATH static __attribute__((noinline))
+#define SLOW_PATH __attribute__((noinline))
 
 #define INF_F32 as_float(0x7f800000)
 #define NAN_F32 as_float(0x7fc00000)

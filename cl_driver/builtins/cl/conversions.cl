@@ -4,7 +4,7 @@
 
 #define OVERLOAD __attribute__((overloadable))
 
-SLOW_PATH double directed_magnitude(ulong magnitude, bool away) {
+static __attribute__((noinline)) double directed_magnitude(ulong magnitude, bool away) {
     int zeros = magnitude ? (int)clz(magnitude) : 64;
     ulong mask = zeros < 11 ? ~(ulong)0 << (11 - zeros) : ~(ulong)0;
     double cut = (double)(magnitude & mask);

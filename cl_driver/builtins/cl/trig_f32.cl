@@ -13,13 +13,13 @@ __constant uint two_over_pi_f32[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc27
                                       0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
 
 /* 65536 <= x < 2^128. x = mantissa 2^e with a mantissa below 2^24. The 96 bits of 2/pi whose product with it
- * weighs between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. */
-SLOW_PATH float reduce_huge_f32(float x, __private float *low, __private int *quadrant) {
+ * weighs between 2^2 and 2^-94 suffice: no float is closer to a multiple of pi/2 than about 2^-33. The
+ * result's last two bits are the quadrant: 51 bits are more than enough for the rest. */
+SLOW_PATH double __cld_slow_reduce_f32(float x) {
     uint bits = as_uint(x);
     uint mantissa = (bits & 0x7fffffu) | 0x800000u;
-    uint e = (bits >> 23) - 150u +
-             30u;            /* the window begins at bit e of the table: 32 zeros, less two quadrant bits */
-    e = e > 136u ? 136u : e; /* infinity */
+    uint e = (bits >> 23) - 150u + 30u; /* the window begins at bit e of the table */
+    e = e > 136u ? 136u : e;            /* infinity */
     uint i = e >> 5, shift = 32u - (e & 31u);
     uint a = two_over_pi_f32[i], b = two_over_pi_f32[i + 1], c = two_over_pi_f32[i + 2],
          d = two_over_pi_f32[i + 3];
@@ -30,10 +30,7 @@ SLOW_PATH float reduce_huge_f32(float x, __private float *low, __private int *qu
     ulong k = (product + 0x2000000000000000UL) >> 62;
     double r = (double)(long)(product - (k << 62)) * 0x1.921fb54442d18p-62; /* pi/2 * 2^-62 */
     r = bits >= 0x7f800000u ? NAN_F64 : r;
-    float high = (float)r;
-    *low = (float)(r - (double)high);
-    *quadrant = (int)k;
-    return high;
+    return as_double((as_ulong(r) & ~3UL) | k);
 }
 
 /* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant
@@ -46,8 +43,12 @@ HELPER float reduce_f32(float ax, __private float *low, __private int *quadrant)
     float r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
     *low = FMA(k, -PI_2_3_F32, ((r1 - r) - high) - rest);
     *quadrant = as_int(t);
-    if (RARELY(ax >= REDUCTION_LIMIT_F32))
-        r = reduce_huge_f32(ax, low, quadrant);
+    if (RARELY(ax >= REDUCTION_LIMIT_F32)) {
+        double both = __cld_slow_reduce_f32(ax);
+        r = (float)both;
+        *low = (float)(both - (double)r);
+        *quadrant = (int)(as_ulong(both) & 3UL);
+    }
     return r;
 }
 

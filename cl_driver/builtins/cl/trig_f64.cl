@@ -21,8 +21,9 @@ HELPER ulong two_over_pi_bits(int start) {
 }
 
 /* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of
- * the product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. */
-SLOW_PATH double reduce_huge_f64(double x, __private double *low, __private int *quadrant) {
+ * the product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. Returns the
+ * high and the low part; the last two bits of the latter are the quadrant. */
+SLOW_PATH double2 __cld_slow_reduce_f64(double x) {
     ulong bits = as_ulong(x);
     ulong mantissa = (bits & 0xfffffffffffffUL) | 0x10000000000000UL;
     int e = (int)(bits >> 52) - 1075; /* x = mantissa 2^e */
@@ -49,9 +50,8 @@ SLOW_PATH double reduce_huge_f64(double x, __private double *low, __private int 
     b *= unit * 0x1p-53;
     double r_low, r = pair_product(a, b, PI_2_1_F64, PI_2_2_F64, &r_low);
     r = bits >= 0x7ff0000000000000UL ? NAN_F64 : r;
-    *low = negative ? -r_low : r_low;
-    *quadrant = (int)k;
-    return negative ? -r : r;
+    r_low = negative ? -r_low : r_low;
+    return (double2)(negative ? -r : r, as_double((as_ulong(r_low) & ~3UL) | k));
 }
 
 HELPER double reduce_f64(double ax, __private double *low, __private int *quadrant) {
@@ -62,8 +62,12 @@ HELPER double reduce_f64(double ax, __private double *low, __private int *quadra
     double r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
     *low = FMA(k, -PI_2_3_F64, ((r1 - r) - high) - rest);
     *quadrant = (int)as_long(t);
-    if (RARELY(ax >= REDUCTION_LIMIT_F64))
-        r = reduce_huge_f64(ax, low, quadrant);
+    if (RARELY(ax >= REDUCTION_LIMIT_F64)) {
+        double2 both = __cld_slow_reduce_f64(ax);
+        r = both.x;
+        *low = both.y;
+        *quadrant = (int)(as_ulong(both.y) & 3UL);
+    }
     return r;
 }
 

@@ -11,6 +11,10 @@
 #undef INF
 #undef NAN_T
 #undef LOCAL
+#undef PACKED
+#undef PACK
+#undef PACKED_VALUE
+#undef PACKED_BITS
 #undef CONST
 
 #if FLOAT_BITS == 32
@@ -23,6 +27,10 @@
 #define NAME(function) __cld_##function##_f32
 #define LOCAL(function) function##_f32
 #define CONST(value) value##f
+#define PACKED ulong /* a float and 32 bits in one value */
+#define PACK(value, bits) (((ulong)as_uint(value) << 32) | (bits))
+#define PACKED_VALUE(packed) as_float((uint)((packed) >> 32))
+#define PACKED_BITS(packed) (uint)(packed)
 #define MANTISSA_BITS 23
 #define BIAS 127
 #define INF INF_F32
@@ -37,6 +45,10 @@
 #define NAME(function) __cld_##function##_f64
 #define LOCAL(function) function##_f64
 #define CONST(value) value
+#define PACKED ulong2
+#define PACK(value, bits) (ulong2)(as_ulong(value), bits)
+#define PACKED_VALUE(packed) as_double((packed).x)
+#define PACKED_BITS(packed) (packed).y
 #define MANTISSA_BITS 52
 #define BIAS 1023
 #define INF INF_F64
