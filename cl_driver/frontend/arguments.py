@@ -60,7 +60,7 @@ def kernel_arguments(
             "-",
             "-",
         ]
-        done = clang_.run(found, arguments, clang_.marked_source(source, headers), headers, folder)
+        done = clang_.run(found, arguments, clang_.marked_source(source, headers, options), headers, folder)
     except (clang_.ClangError, OSError, ValueError):
         return {}
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}

@@ -144,9 +144,12 @@ def device_language() -> Language:
     )
 
 
-def marked_source(source: bytes, headers: dict[str, bytes]) -> bytes:
+def marked_source(source: bytes, headers: dict[str, bytes], options: BuildOptions) -> bytes:
     """The text for clang: prelude, then the program under its own name and from line 1."""
     before = prelude.needed([source, *headers.values()])
+    if options.standard < (1, 2):
+        # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
+        before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"
     if before:
         before = b'# 1 "<cl_driver>" 3\n' + before
     return before + f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
@@ -155,8 +158,10 @@ def marked_source(source: bytes, headers: dict[str, bytes]) -> bytes:
 def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     """The macros and language features of the device, exactly."""
     names = list(language.extensions)
-    if options.standard >= (3, 0):
-        names += language.features
+    if options.standard >= (2, 0):
+        names += language.features  # macros of OpenCL C 3.0; clang wants them for 2.0's functions, too
+    if options.standard < (1, 2):
+        names.append("cl_clang_storage_class_specifiers")  # see marked_source()
     arguments = ["-Xclang", "-cl-ext=" + ",".join(["-all", *("+" + name for name in names)])]
     # Names that clang knows become macros by themselves; it ignores others.
     arguments += (f"-D{name}=1" for name in language.extensions if name not in CLANG_KNOWS)
@@ -350,7 +355,7 @@ def compile(
         "-",
     ]
     try:
-        done = run(found, arguments, marked_source(source, headers), headers, folder, time_limit)
+        done = run(found, arguments, marked_source(source, headers, options), headers, folder, time_limit)
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
     log = clean_log(done.errors)

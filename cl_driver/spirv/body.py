@@ -340,6 +340,8 @@ def _extended(body, p, n, op):
         raise body.error(p, f"id {words[p + 3]} is not an extended instruction set")
     if name != "OpenCL.std":
         return  # debug information and other non-semantic sets; the reader refuses all others
+    if body.block is None:
+        raise body.error(p, "outside of a block")
     if words[p + 4] not in OpenCLStd:
         raise body.error(p, f"{words[p + 4]} is no instruction of OpenCL.std")
     number = OpenCLStd(words[p + 4])

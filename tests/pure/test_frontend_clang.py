@@ -219,6 +219,24 @@ def test_contraction():
         assert [i.op for i in code] == [Op.FMul, Op.FAdd, Op.ReturnValue]
 
 
+@pytest.mark.parametrize("standard", ["CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0"])
+def test_static_functions(standard):
+    source = "static int f(int x) { return x; } kernel void k(global int *p) { *p = f(*p); }"
+    assert compiled(source, f"-cl-std={standard}").log == ""
+
+
+def test_atomics_of_2_0():
+    language = LANGUAGE._replace(
+        features=(
+            "__opencl_c_generic_address_space",
+            "__opencl_c_atomic_order_seq_cst",
+            "__opencl_c_atomic_scope_device",
+        )
+    )
+    source = "int t(global atomic_int *p) { return atomic_fetch_add(p, 1); }"
+    assert Op.AtomicIAdd in [i.op for i in instructions(source, "-cl-std=CL2.0", language=language)]
+
+
 def test_no_optimisation():
     assert any(
         i.op == Op.Variable for i in instructions("int t(int x) { int y = x; return y; }", "-cl-opt-disable")

@@ -407,6 +407,7 @@ def test_malformed_words(change, rule):
         ("OpBranch %b\n%b = OpLabel\nOpBranch %b\n%b = OpLabel", "defined twice"),
         ("%x = OpLoad %i32 %p Aligned 3", "not a power of two"),
         ("%x = OpIAdd %i32 %c1 %c1\n%y = OpPhi %i32", "after another instruction"),
+        ("OpReturn\n%x = OpExtInst %f32 %std sin %c1", "outside of a block"),
         ("%x = OpExtInst %f32 %std sin", "has 1 operands, not 0"),
         ("%x = OpExtInst %f32 %i32 sin %c1", "not an extended instruction set"),
         ("%x = OpTypeInt 16 0", "not an instruction of function bodies"),
