@@ -51,8 +51,9 @@ test: test-packages setup
 bench: setup
 	$(VENV) tests/bench/latency.py
 
-# The shim with ThreadSanitizer and with AddressSanitizer, under the C clients of the tests.
+# The shim with ThreadSanitizer and with AddressSanitizer: the data plane alone, then through the loader.
 sanitize: setup
+	$(VENV) -m pytest -q $(PYTEST_ARGS) tests/runtime/test_data_plane.py
 	@for kind in thread address; do \
 	  $(VENV) native_shim/build.py $(BUILD_FLAGS) --sanitize $$kind && \
 	  CL_DRIVER_TEST_SANITIZE=$$kind $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader -m sanitize || exit 1; \

@@ -13,6 +13,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -90,7 +91,9 @@ class Builder:
         command = [self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
         if not self._fresh(target, command):
             self.objects.mkdir(parents=True, exist_ok=True)
+            start = time.time_ns()
             run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))])
+            os.utime(target, ns=(start, start))  # what is saved while it compiles is newer
             target.with_suffix(".cmd").write_text(shlex.join(command))
         return target
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.sanitize
 def test_changes_nothing_of_the_process_and_prints_nothing(run_client):
     done = run_client("guest", "quiet")
     assert done.stdout == done.stderr == ""
@@ -62,10 +63,12 @@ def test_small_stacks(run_client, kib):
     run_client("guest", "first_on_thread", kib)
 
 
+@pytest.mark.sanitize
 def test_many_threads_at_once(run_client):
     run_client("guest", "threads")
 
 
+@pytest.mark.sanitize
 @pytest.mark.parametrize("late_release", [0, 1])
 def test_exit_with_work_in_flight(run_client, late_release):
     for _ in range(20):
