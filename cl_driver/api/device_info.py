@@ -122,6 +122,14 @@ def _uuid(kind: bytes) -> bytes:
     return bytes(digest)
 
 
+def _driver_version(device: Device) -> str:
+    """Version and identity of the compiler: programs that keep binaries (PyOpenCL does) take this string into
+    the key, and must not meet the binaries of another compiler again."""
+    from cl_driver.jit import identity
+
+    return f"{DRIVER_VERSION}-{identity.compiler()[:8]}"
+
+
 def _strings(names) -> bytes:
     return b"".join(name.encode() + b"\0" for name in names)
 
@@ -230,7 +238,7 @@ DEVICE_INFO = {
     cl.CL_DEVICE_VENDOR: string(
         _overridden("CL_DRIVER_DEVICE_VENDOR", lambda device: device.limits.cpu.vendor or PLATFORM_VENDOR)
     ),
-    cl.CL_DRIVER_VERSION: string(DRIVER_VERSION),
+    cl.CL_DRIVER_VERSION: string(_driver_version),
     cl.CL_DEVICE_PROFILE: string("FULL_PROFILE"),
     cl.CL_DEVICE_VERSION: string(_overridden("CL_DRIVER_DEVICE_VERSION", lambda _: PLATFORM_VERSION)),
     cl.CL_DEVICE_NUMERIC_VERSION: uint(make_version(*NUMERIC_VERSION)),
