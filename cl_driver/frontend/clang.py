@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
-import shutil
 import subprocess
-import tempfile
-from contextlib import nullcontext
+from collections import namedtuple
+from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
 
 from . import prelude
 from .options import BuildOptions
@@ -22,49 +18,44 @@ MORE_FOLDERS = "/usr/bin:/usr/local/bin"
 SOURCE_NAME = "program.cl"  # in diagnostics
 TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
 MEMORY_LIMIT = 8 << 30  # bytes of address space
-MAX_LOG = 1 << 20  # characters
-
-# What clang writes on its own account and not the program's.
-_NOISE = re.compile(
-    r"^(clang[-\d.]*: (warning|note): .*|\d+ warnings? (and \d+ errors? )?generated\.|"
-    r"PLEASE submit a bug report.*)\n",
-    re.MULTILINE,
-)
 
 
 class ClangError(Exception):
     """There is no usable clang; the message says what was looked for."""
 
 
-class Clang(NamedTuple):
-    """An executable; `identity` changes when it does and is part of the cache key."""
+class Clang(namedtuple("Clang", "path major identity")):
+    """An executable and its major version; `identity` changes when it does and is part of the cache key."""
 
-    path: str
-    major: int
-    identity: str
+    __slots__ = ()
 
 
-class Language(NamedTuple):
+class Language(namedtuple("Language", "extensions features images fma version")):
     """What the device offers to programs; device/capabilities.py knows.
 
     extensions: cl_khr_... names, each a macro; features: __opencl_c_... macros, which only OpenCL C 3.0
-    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma: fused multiply-add is fast.
+    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma: fused multiply-add is fast; version:
+    __OPENCL_VERSION__.
     """
 
-    extensions: tuple[str, ...] = ("cl_khr_byte_addressable_store", "cl_khr_fp64")
-    features: tuple[str, ...] = ("__opencl_c_fp64", "__opencl_c_int64")
-    images: bool = False
-    fma: bool = True
-    version: tuple[int, int] = (3, 0)  # __OPENCL_VERSION__
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        extensions=("cl_khr_byte_addressable_store", "cl_khr_fp64"),
+        features=("__opencl_c_fp64", "__opencl_c_int64"),
+        images=False,
+        fma=True,
+        version=(3, 0),
+    ):
+        return super().__new__(cls, tuple(extensions), tuple(features), images, fma, tuple(version))
 
 
-class FrontendResult(NamedTuple):
+class FrontendResult(namedtuple("FrontendResult", "spirv log dependencies")):
     """spirv: None if the program is wrong, and log says why. dependencies: absolute paths of the files that
     the source includes, headers given by the program and clang's own left out."""
 
-    spirv: bytes | None
-    log: str
-    dependencies: tuple[str, ...]
+    __slots__ = ()
 
 
 @lru_cache(maxsize=8)
@@ -75,13 +66,13 @@ def find(setting: str = "") -> Clang:
     """
     tried = []
     for name in (setting,) if setting else NAMES:
-        path = shutil.which(name) or shutil.which(name, path=MORE_FOLDERS)
+        path = _which(name)
         if path is None:
             tried.append(f"{name}: not found")
             continue
         real = os.path.realpath(path)
-        versioned = re.fullmatch(r"clang-(\d+)", os.path.basename(path))
-        major = int(versioned[1]) if versioned else _ask_version(path)
+        version = os.path.basename(path).removeprefix("clang-")
+        major = int(version) if version.isdecimal() else _ask_version(path)
         if major < OLDEST:
             tried.append(f"{path}: version {major} of clang" if major else f"{path}: not a clang")
             continue
@@ -91,6 +82,16 @@ def find(setting: str = "") -> Clang:
         f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
         f"clang-22). Looked at: {'; '.join(tried)}"
     )
+
+
+def _which(name: str) -> str | None:
+    """Where an executable is: on PATH, or where packages put it."""
+    folders = [""] if "/" in name else f"{os.environ.get('PATH', '')}:{MORE_FOLDERS}".split(":")
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 def _ask_version(path: str) -> int:
@@ -106,8 +107,8 @@ def _ask_version(path: str) -> int:
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    match = re.search(r"clang version (\d+)", done.stdout)
-    return int(match[1]) if match else 0
+    major = done.stdout.partition("clang version ")[2].partition(".")[0]
+    return int(major) if major.isdecimal() else 0
 
 
 def _environment() -> dict[str, str]:
@@ -231,11 +232,8 @@ def base_arguments(clang: Clang) -> list[str]:
     ]
 
 
-class _Run(NamedTuple):
-    output: bytes
-    errors: str
-    status: int | None  # None: out of time
-    dependencies: tuple[str, ...]
+# What a run of clang gave; status None: it was out of time.
+_Run = namedtuple("_Run", "output errors status dependencies")
 
 
 def run(
@@ -251,23 +249,40 @@ def run(
     headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
     include folders refer.
     """
-    with tempfile.TemporaryDirectory(prefix="cl_driver-") if headers else nullcontext("") as private:
-        if headers:
+    with _folder_of(headers) as private:
+        if private:
             arguments = [*arguments, "-I", private]
-            _write_headers(Path(private), headers)
         follow = b"include" in source or b"??=" in source or headers or "-include" in arguments
         list_fd = os.memfd_create("dependencies") if follow else -1
+        dependencies: tuple[str, ...] = ()
         try:
+            fds = ()
             if follow:
-                arguments = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"]
-            output, errors, status = _spawn(
-                arguments, source, folder, (list_fd,) if follow else (), time_limit
-            )
-            dependencies = _read_dependencies(list_fd, clang, private, folder) if follow else ()
+                arguments, fds = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"], (list_fd,)
+            output, errors, status = _spawn(arguments, source, folder, fds, time_limit)
+            if follow:
+                from .includes import read_dependencies
+
+                dependencies = read_dependencies(list_fd, private, folder)
         finally:
             if follow:
                 os.close(list_fd)
     return _Run(output, errors, status, dependencies)
+
+
+@contextmanager
+def _folder_of(headers: dict[str, bytes]):
+    """A folder with the program's headers while clang runs; "" if there are none."""
+    if not headers:
+        yield ""
+        return
+    import tempfile
+
+    from .includes import write_headers
+
+    with tempfile.TemporaryDirectory(prefix="cl_driver-") as private:
+        write_headers(private, headers)
+        yield private
 
 
 def _spawn(arguments, source, folder, fds, time_limit):
@@ -294,35 +309,6 @@ def _spawn(arguments, source, folder, fds, time_limit):
         child.communicate()
         return b"", "", None
     return output, errors.decode("utf-8", "replace"), child.returncode
-
-
-def _write_headers(folder: Path, headers: dict[str, bytes]) -> None:
-    """Headers under the names by which the source includes them; with folders, but none outside."""
-    for name, text in headers.items():
-        path = Path(os.path.normpath(folder / name.lstrip("/")))
-        if folder not in path.parents:
-            raise ValueError(f"header name {name!r} points outside of the program")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
-
-
-def _read_dependencies(fd: int, clang: Clang, private: str, folder: str | None) -> tuple[str, ...]:
-    """The make rule that clang wrote, without the target, the source, clang's headers and private ones."""
-    os.lseek(fd, 0, os.SEEK_SET)
-    text = b""
-    while part := os.read(fd, 1 << 16):
-        text += part
-    words = re.findall(r"(?:\\.|[^\s\\])+", text.decode("utf-8", "surrogateescape").replace("\\\n", " "))
-    base = os.path.abspath(folder or ".")
-    out = []
-    for word in words[1:]:
-        path = os.path.normpath(os.path.join(base, re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")))
-        if word in ("-", "<stdin>", SOURCE_NAME) or os.path.basename(path) == "<stdin>":
-            continue
-        if (private and path.startswith(private)) or re.search(r"/clang/[^/]+/include/opencl-c", path):
-            continue
-        out.append(path)
-    return tuple(dict.fromkeys(out))
 
 
 def compile(
@@ -358,7 +344,11 @@ def compile(
         done = run(found, arguments, marked_source(source, headers, options), headers, folder, time_limit)
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
-    log = clean_log(done.errors)
+    log = ""
+    if done.errors:
+        from .log import clean_log, crash_log
+
+        log = clean_log(done.errors)
     if done.status is None:
         return FrontendResult(
             None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n", done.dependencies
@@ -380,19 +370,3 @@ def compile(
         information = argument_information.kernel_arguments(source, options, headers, language, folder, clang)
         spirv = argument_information.embed(spirv, information)
     return FrontendResult(spirv, log, done.dependencies)
-
-
-def clean_log(errors: str) -> str:
-    """The diagnostics of the program alone."""
-    log = _NOISE.sub("", errors)
-    return log if len(log) <= MAX_LOG else log[:MAX_LOG] + "\n(the log was cut here)\n"
-
-
-def crash_log(errors: str, status: int) -> str:
-    """For a clang that died: its diagnostics, and the line that says why, without addresses and stack."""
-    head = errors.split("PLEASE submit a bug report", 1)[0]
-    why = re.search(
-        r"^(fatal error: error in backend: .*|LLVM ERROR: .*|.*Assertion .* failed.*)$", errors, re.MULTILINE
-    )
-    how = f"signal {-status}" if status < 0 else f"status {status}"
-    return clean_log(head) + f"error: clang crashed ({how}){': ' + why[1] if why else ''}\n"

@@ -11,7 +11,6 @@ vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves i
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 SIZES = ("", "2", "3", "4", "8", "16")
@@ -61,6 +60,8 @@ def needed(texts: list[bytes]) -> bytes:
             if b"convert_" in text or b"include" in text:
                 return VLOADA_HALF3 + _everything()
         elif b"convert_" in text:
+            import re  # clang need not wait for it where nothing is converted
+
             names.update(re.findall(rb"\bconvert_\w+", text))
     aligned = VLOADA_HALF3 if any(b"vloada_half3" in text or b"include" in text for text in texts) else b""
     if not names:
