@@ -32,13 +32,13 @@ INTEGERS = {32: np.uint32, 64: np.uint64}
 EXACT = (0, 0, 0, 0)
 ROWS = {
     "acos": (4, 4, 1.3, 1.3, "asin polynomial; sqrt((1 - x) / 2) above 1/2"),
-    "acosh": (4, 4, 0.51, 1.6, "log1p(u + sqrt(u (u + 2))), u = x - 1; float by way of double"),
+    "acosh": (4, 4, 1.6, 1.6, "log1p(u + sqrt(u (u + 2))), u = x - 1, in pairs"),
     "acospi": (5, 5, 1.4, 1.4, "as acos, scaled polynomial"),
     "asin": (4, 4, 1.3, 1.3, "polynomial; pi/2 - 2 asin(sqrt((1 - x) / 2)) above 1/2"),
-    "asinh": (4, 4, 0.51, 1.2, "polynomial near 0; log(x + sqrt(x^2 + 1)) in pairs; float by way of double"),
+    "asinh": (4, 4, 1.2, 1.2, "polynomial up to 1/2; log(x + sqrt(x^2 + 1)) in pairs"),
     "asinpi": (5, 5, 1.5, 1.5, "as asin, scaled polynomial"),
     "atan": (5, 5, 1.5, 1.6, "polynomial on [0, 1]; pi/2 - atan(1/x)"),
-    "atanh": (4, 4, 0.51, 1.6, "log1p(2 x / (1 - x)) / 2 in pairs; float by way of double"),
+    "atanh": (4, 4, 1.6, 1.6, "log1p(2 x / (1 - x)) / 2, the quotient as a pair"),
     "atanpi": (5, 5, 1.5, 1.6, "as atan, scaled polynomial"),
     "atan2": (6, 6, 1.6, 1.8, "atan of the smaller over the larger argument"),
     "atan2pi": (6, 6, 1.9, 1.9, "as atan2, scaled polynomial"),

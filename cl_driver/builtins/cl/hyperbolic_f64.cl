@@ -65,8 +65,9 @@ double __cld_acosh_f64(double x) {
     double s = SQRT(w);
     double s_low = (FMA(-s, s, w) + FMA(u, v_low, w_low)) * 0.5 / s;
     double low, high = fast_sum(s, u, &low);
-    double k, f = split_f64(x, &k) - 1.0;
-    double result = huge ? log_sum_f64(k + 1.0, f, 0.0) : log1p_pair(high, low + s_low);
+    double k, f_low, f = log1p_reduce_f64(high, low + s_low, &k, &f_low);
+    double k_huge, f_huge = split_f64(x, &k_huge) - 1.0; /* log(2 x) */
+    double result = log_sum_f64(huge ? k_huge + 1.0 : k, huge ? f_huge : f, huge ? 0.0 : f_low);
     result = x == 1.0 ? 0.0 : result;
     result = x == INF_F64 ? x : result;
     return x >= 1.0 ? result : NAN_F64;

@@ -4,8 +4,9 @@
 
 #define PI_2_HI_F32 0x1.921fb6p0f
 #define PI_2_LO_F32 -0x1.777a5cp-25f
-#define ONE_OVER_PI_F32 0x1.45f306p-2f /* its low part is the first coefficient of poly_asinpi, poly_atanpi  \
-                                        */
+#define ONE_OVER_PI_F32                                                                                      \
+    0x1.45f306p-2f /* its low part is the first coefficient of poly_asinpi, poly_atanpi                      \
+                    */
 
 /* asin(t) = t + *tail with t = |x| up to 1/2, else sqrt((1 - |x|) / 2); NaN where |x| > 1. */
 HELPER float asin_core_f32(float ax, __private float *tail) {

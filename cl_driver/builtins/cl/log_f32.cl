@@ -20,17 +20,17 @@ HELPER float log_special_f32(float x, float result) {
     return x >= 0.0f ? result : NAN_F32;
 }
 
-/* k ln2 + log(1 + f) */
-HELPER float log_sum_f32(float k, float f) {
+/* k ln2 + log(1 + f) + low */
+HELPER float log_sum_f32(float k, float f, float low) {
     float s = f * f;
-    float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, k * LN2_LO_F32));
+    float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, FMA(k, LN2_LO_F32, low)));
     return FMA(k, LN2_HI_F32, f + t);
 }
 
 float __cld_log_f32(float x) {
     float k;
     float f = split_f32(x, &k) - 1.0f;
-    return log_special_f32(x, log_sum_f32(k, f));
+    return log_special_f32(x, log_sum_f32(k, f, 0.0f));
 }
 
 float __cld_log2_f32(float x) {
@@ -46,15 +46,26 @@ float __cld_log10_f32(float x) {
     return log_special_f32(x, FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)));
 }
 
-/* 1 + x = 2^k m is rounded only to find k; f = 2^-k x + (2^-k - 1) is rounded once, or not at all for k = 0.
- */
-float __cld_log1p_f32(float x) {
-    float k;
-    float m = split_f32(1.0f + x, &k);
-    float scale = pow2_f32(-(int)k);
+/* 1 + x + low = 2^k (1 + f + f_low) with x > -1 and low a few last places of x. 1 + x is rounded only to find
+ * k; f = 2^-k x + (2^-k - 1) is rounded once, or not at all for k = 0. */
+HELPER float log1p_reduce_f32(float x, float low, __private float *k, __private float *f_low) {
+    float m = split_f32(1.0f + x, k);
+    float scale = pow2_f32(-(int)*k);
     float f = FMA(x, scale, scale - 1.0f);
     f = x > 0x1p60f ? m - 1.0f : f; /* from there scale may be denormal */
-    float result = log_sum_f32(k, f);
+    low = x > 0x1p60f ? 0.0f : low * scale;
+    *f_low = FMA(low, FMA(f, f, -f), low); /* low / (1 + f) */
+    return f;
+}
+
+/* log(1 + x + low) */
+HELPER float log1p_pair_f32(float x, float low) {
+    float k, f_low, f = log1p_reduce_f32(x, low, &k, &f_low);
+    return log_sum_f32(k, f, f_low);
+}
+
+float __cld_log1p_f32(float x) {
+    float result = log1p_pair_f32(x, 0.0f);
     result = ABS(x) < 0x1p-30f ? x : result;
     result = x == INF_F32 ? INF_F32 : result;
     result = x == -1.0f ? -INF_F32 : result;

@@ -47,15 +47,21 @@ double __cld_log10_f64(double x) {
     return log_special_f64(x, log_in_base(f, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, k_high, k_low));
 }
 
-/* log(1 + x + low), x > -1; see __cld_log1p_f32. */
-HELPER double log1p_pair(double x, double low) {
-    double k;
-    double m = split_f64(1.0 + x, &k);
-    double scale = pow2_f64(-(int)k);
+/* See log1p_reduce_f32. */
+HELPER double log1p_reduce_f64(double x, double low, __private double *k, __private double *f_low) {
+    double m = split_f64(1.0 + x, k);
+    double scale = pow2_f64(-(int)*k);
     double f = FMA(x, scale, scale - 1.0);
     f = x > 0x1p500 ? m - 1.0 : f;
     low = x > 0x1p500 ? 0.0 : low * scale;
-    return log_sum_f64(k, f, low / (1.0 + f));
+    *f_low = FMA(low, FMA(f, f, -f), low); /* low / (1 + f) */
+    return f;
+}
+
+/* log(1 + x + low) */
+HELPER double log1p_pair(double x, double low) {
+    double k, f_low, f = log1p_reduce_f64(x, low, &k, &f_low);
+    return log_sum_f64(k, f, f_low);
 }
 
 double __cld_log1p_f64(double x) {

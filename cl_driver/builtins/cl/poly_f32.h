@@ -227,6 +227,17 @@ HELPER float poly_sinh_f32(float t)
     return p;
 }
 
+/* log2 of the relative error of the whole approximation: -29.56817626953125 */
+HELPER float poly_asinh_f32(float t)
+{
+    float p = -0x1.b18ea2p-7f;
+    p = FMA(p, t, 0x1.cd748ap-6f);
+    p = FMA(p, t, -0x1.6b971ep-5f);
+    p = FMA(p, t, 0x1.3324fap-4f);
+    p = FMA(p, t, -0x1.555536p-3f);
+    return p;
+}
+
 /* log2 of the relative error of the whole approximation: -32.401123046875 */
 HELPER float poly_tanh_f32(float t)
 {
@@ -325,20 +336,3 @@ HELPER double poly_exp2_mid(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -43.82635498046875 */
-HELPER double poly_asinh_mid(double t)
-{
-    double p = -0x1.6bdaacddce9a5p-5;
-    p = FMA(p, t, 0x1.3332a9600d04ap-4);
-    p = FMA(p, t, -0x1.55555549fc783p-3);
-    return p;
-}
-
-/* log2 of the relative error of the whole approximation: -41.93572998046875 */
-HELPER double poly_atanh_mid(double t)
-{
-    double p = 0x1.2649520fbe759p-3;
-    p = FMA(p, t, 0x1.99989ab99066ap-3);
-    p = FMA(p, t, 0x1.5555556a5963p-2);
-    return p;
-}
