@@ -245,7 +245,9 @@ _BITWISE = {
 
 @componentwise(*_BITWISE)
 def bitwise(e, f, i, a, b):
-    """Bitwise and logical binary operations."""
+    """Bitwise and logical binary operations. A mask of all lanes vanishes here, so that accesses are plain."""
+    if i.op == Op.LogicalAnd and "splat (i1 true)" in (a, b):
+        return b if a == "splat (i1 true)" else a
     return e.emit(f"{_BITWISE[i.op]} {f(_element(i))} {a}, {b}")
 
 

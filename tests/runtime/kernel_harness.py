@@ -28,6 +28,7 @@ from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.pipeline import Library
 from cl_driver.spirv.reader import read
+from cl_driver.spirv.types import TypeTable
 
 _counter = itertools.count()
 ENTRY = ctypes.CFUNCTYPE(
@@ -81,7 +82,7 @@ class Program:
     """A module whose kernels can be run."""
 
     def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH):
-        self.module = read(data)
+        self.module = read(data, None, TypeTable(builtin_library().types))
         self.options = options or CodegenOptions()
         self.width = width
         self.globals_layout = layout_globals(self.module)
@@ -99,7 +100,7 @@ class Program:
     def code(self, name: str):
         """The KernelCode of a kernel."""
         entry = next(p for p in self.module.entry_points if p.name == name)
-        planned = plan(self.module, entry, PlanOptions(width=self.width, verify=True))
+        planned = plan(self.module, entry, PlanOptions(width=self.width, verify=True), builtin_library())
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):
