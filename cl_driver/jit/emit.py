@@ -57,23 +57,23 @@ def _parse(text: str):
     return module
 
 
-def _options(level: int):
+def _options(level: int, vectorize: bool):
     options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = level > 1
-    options.slp_vectorization = level > 1
-    options.loop_interleaving = level > 1
+    options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = vectorize
     options.loop_unrolling = level > 0
     return options
 
 
 def _optimize(module, machine, passes: str) -> None:
-    builder = llvm.create_pass_builder(machine, _options(int(passes[1]) if passes[0] == "O" else 2))
-    if passes[0] == "O":
-        manager = builder.getModulePassManager()
-    else:
+    if passes == "short":
+        builder = llvm.create_pass_builder(machine, _options(2, False))
         manager = llvm.create_new_module_pass_manager()
         for name in SHORT_LIST:
             getattr(manager, f"add_{name}_pass")()
+    else:
+        level = 2 if passes == "scalar" else int(passes[1])
+        builder = llvm.create_pass_builder(machine, _options(level, level > 1 and passes != "scalar"))
+        manager = builder.getModulePassManager()
     manager.run(module, builder)
 
 
@@ -93,8 +93,8 @@ SHORT_LIST = (
 def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) -> bytes:
     """The object code of one LLVM module.
 
-    passes: "O0" to "O3", LLVM's own pipelines, or "short" for text that is vector code already; level: of the
-    code generator, 0 to 3. CompileError says what was wrong.
+    passes: "O0" to "O3", LLVM's own pipelines; "scalar", O2 without the vectorisers; or "short", for text
+    that is vector code already. level: of the code generator, 0 to 3. CompileError says what was wrong.
     """
     machine = _machine(target, level)
     module = _parse(text)
