@@ -12,6 +12,7 @@ from __future__ import annotations
 import _thread
 import importlib
 import itertools
+import os
 
 from cl_driver.api.errors import CLError
 
@@ -51,6 +52,31 @@ _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() fo
 ROOT_DEVICE_KEY = 1
 
 
+class Lock:
+    """A lock for `with` that a forked child finds open, whoever held it in the parent."""
+
+    __slots__ = ("_lock",)
+    _all = []  # noqa: RUF012  typing is slow to import
+
+    def __init__(self):
+        self._lock = _thread.allocate_lock()
+        self._all.append(self)
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+    @classmethod
+    def renew(cls) -> None:
+        for lock in cls._all:
+            lock._lock = _thread.allocate_lock()
+
+
+os.register_at_fork(after_in_child=Lock.renew)
+
+
 class _Registry:
     """The functions by operation, the peers by key."""
 
@@ -59,7 +85,7 @@ class _Registry:
         self.peers: dict[int, object] = {}
         self.keys = itertools.count(ROOT_DEVICE_KEY + 1)
         self.highest = ROOT_DEVICE_KEY
-        self.lock = _thread.allocate_lock()
+        self.lock = Lock()
 
 
 _registry = _Registry()

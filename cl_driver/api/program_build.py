@@ -7,17 +7,15 @@ the second call itself, or on a thread of its own that calls pfn_notify afterwar
 
 from __future__ import annotations
 
-import _thread
-
 from cl_driver.api.context import Context
-from cl_driver.api.entrypoint import adopt, entrypoint, peer
+from cl_driver.api.entrypoint import Lock, adopt, entrypoint, peer
 from cl_driver.api.errors import CLError, require
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 from cl_driver.frontend import options as compiler_options
 
 # Of changes of a build's status to "in progress": two threads may build one program.
-_starting = _thread.allocate_lock()
+_starting = Lock()
 
 _OPTION_ERRORS = {
     compiler_options.BUILD: cl.CL_INVALID_BUILD_OPTIONS,

@@ -107,8 +107,7 @@ struct cld_variant {
 struct cld_program {
     struct cld_object obj;       /* key: the Python peer: source, IL, build state, logs, binaries */
     struct cld_context *context; /* held */
-    pthread_mutex_t lock;
-    uint32_t variant_count; /* loaded by the first clCreateKernel after a build; 0 before */
+    uint32_t variant_count;      /* loaded by the first clCreateKernel after a build; 0 before */
     struct cld_variant *variants;
     int32_t *variant_of;           /* of each of devices: an index, or -1 if it has no executable */
     uint64_t generation;           /* of builds: what was loaded before the last one began is stale */
@@ -165,13 +164,12 @@ struct cld_kernel_info {
 };
 
 struct cld_kernel {
-    struct cld_object obj;       /* key: the Python peer: argument names and types, work-group info */
-    struct cld_program *program; /* held */
+    struct cld_object obj;          /* key: the Python peer: argument names and types, work-group info */
+    struct cld_program *program;    /* held */
     struct cld_kernel_info *info;   /* held; of the first device that has it */
     struct cld_kernel_info **infos; /* for each of the program's devices, held, or NULL; no list at all where
                                      * info is for every device of the context */
-    pthread_mutex_t lock;
-    uint8_t *block; /* argument values; local arguments hold their SIZE here until launch */
+    uint8_t *block;                 /* argument values; local arguments hold their SIZE here until launch */
     struct cld_mem *
         *mems; /* per argument, NOT held (the specification: the caller's duty) but checked at enqueue */
     uint8_t *is_set;      /* per argument */

@@ -6,7 +6,6 @@
 #include "callback.h"
 #include "log.h"
 #include "svm.h"
-#include "svm.h"
 
 typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock.h"
 #include "log.h"
 #include "thread.h"
 #include "worker.h"
@@ -73,7 +74,6 @@ static void put_cpus(struct cld_msg *request, const struct cld_device *device) {
 
 /* How Python learns the root device's CPUs, and the data plane the limits. */
 cl_int cld_device_complete(struct cld_device *device) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (atomic_load_explicit(&device->complete, memory_order_acquire))
         return CL_SUCCESS;
     struct cld_msg request, reply;
@@ -91,13 +91,13 @@ cl_int cld_device_complete(struct cld_device *device) {
         if (reply.failed || dimensions != 3) {
             status = CL_OUT_OF_HOST_MEMORY;
         } else {
-            pthread_mutex_lock(&lock);
+            cld_lock(device);
             device->max_group_size = group;
             memcpy(device->max_item_sizes, items, sizeof items);
             device->local_memory_size = local;
             device->max_alloc_size = alloc;
             device->base_align = align;
-            pthread_mutex_unlock(&lock);
+            cld_unlock(device);
             atomic_store_explicit(&device->complete, true, memory_order_release);
         }
     }

@@ -8,6 +8,7 @@
 
 #include "api_program.h"
 #include "code.h"
+#include "lock.h"
 #include "log.h"
 
 void cld_executable_drop(struct cld_executable *executable) {
@@ -206,10 +207,10 @@ static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_c
 }
 
 cl_int cld_program_load(struct cld_program *program) {
-    pthread_mutex_lock(&program->lock);
+    cld_lock(program);
     bool loaded = program->variants != NULL;
     uint64_t generation = program->generation;
-    pthread_mutex_unlock(&program->lock);
+    cld_unlock(program);
     if (loaded)
         return CL_SUCCESS;
     struct cld_msg request, reply;
@@ -225,14 +226,14 @@ cl_int cld_program_load(struct cld_program *program) {
     cld_msg_free(&reply);
     if (status)
         return status;
-    pthread_mutex_lock(&program->lock);
+    cld_lock(program);
     bool current = generation == program->generation, first = !program->variants;
     if (current && first) {
         program->variants = variants;
         program->variant_count = count;
         program->variant_of = variant_of;
     }
-    pthread_mutex_unlock(&program->lock);
+    cld_unlock(program);
     if (!current || !first) { /* another thread was faster, or began another build */
         drop_variants(variants, count);
         free(variant_of);
@@ -241,7 +242,7 @@ cl_int cld_program_load(struct cld_program *program) {
 }
 
 void cld_program_unload(struct cld_program *program) {
-    pthread_mutex_lock(&program->lock);
+    cld_lock(program);
     struct cld_variant *variants = program->variants;
     uint32_t count = program->variant_count;
     int32_t *variant_of = program->variant_of;
@@ -249,7 +250,7 @@ void cld_program_unload(struct cld_program *program) {
     program->variant_count = 0;
     program->variant_of = NULL;
     program->generation++;
-    pthread_mutex_unlock(&program->lock);
+    cld_unlock(program);
     if (variants)
         drop_variants(variants, count);
     free(variant_of);

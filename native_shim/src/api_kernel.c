@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api_program.h"
+#include "lock.h"
 #include "log.h"
 
 static void drop_device_infos(struct cld_kernel_info **infos, uint32_t count) {
@@ -21,7 +22,6 @@ static void destroy_kernel(void *object) {
     free(kernel->block);
     free(kernel->mems);
     free(kernel->is_set);
-    pthread_mutex_destroy(&kernel->lock);
     cld_object_drop(kernel->program);
 }
 
@@ -30,7 +30,7 @@ __attribute__((constructor)) static void register_kernel(void) {
 }
 
 /* infos: for the program's devices, each held, taken over in every case; or NULL. The caller holds
- * program->lock or a kernel of it, so that info stays. NULL when out of memory. */
+ * the program's lock or a kernel of it, so that info stays. NULL when out of memory. */
 static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_kernel_info *info,
                                      struct cld_kernel_info **infos) {
     size_t args = info->arg_count ? info->arg_count : 1;
@@ -54,7 +54,6 @@ static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_ker
     kernel->block = block;
     kernel->mems = mems;
     kernel->is_set = is_set;
-    pthread_mutex_init(&kernel->lock, NULL);
     return kernel;
 }
 
@@ -131,9 +130,9 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
     cl_int status = cld_program_load(program);
     CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable that can be loaded");
     struct cld_kernel *kernel = NULL;
-    pthread_mutex_lock(&program->lock);
+    cld_lock(program);
     status = make_kernel(program, kernel_name, &kernel);
-    pthread_mutex_unlock(&program->lock);
+    cld_unlock(program);
     CLD_REQUIRE_OR_NULL(!status, status, kernel_name);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
@@ -157,7 +156,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
     CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
     cl_int status = cld_program_load(program);
     CLD_REQUIRE(!status, status, "the program has no executable that can be loaded");
-    pthread_mutex_lock(&program->lock);
+    cld_lock(program);
     const struct cld_variant *variant = program->variants;
     uint32_t count = 0, made = 0;
     for (uint32_t i = 0; variant && i < variant->info_count; i++)
@@ -170,7 +169,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
             if (!status)
                 kernels[made++] = (cl_kernel)kernel;
         }
-    pthread_mutex_unlock(&program->lock);
+    cld_unlock(program);
     /* "CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number of kernels". */
     CLD_REQUIRE(room, CL_INVALID_VALUE, "num_kernels is too small");
     if (status) {
@@ -200,12 +199,10 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCloneKernel(cl_kernel handle, cl_int *errco
     struct cld_kernel *kernel = new_kernel(source->program, source->info, infos);
     CLD_REQUIRE_OR_NULL(kernel, CL_OUT_OF_HOST_MEMORY, "no memory");
     /* "an exact copy of source_kernel": its arguments, and what clSetKernelExecInfo set. */
-    pthread_mutex_lock(&source->lock);
     memcpy(kernel->block, source->block, source->info->block_size);
     memcpy(kernel->mems, source->mems, source->info->arg_count * sizeof *source->mems);
     memcpy(kernel->is_set, source->is_set, source->info->arg_count * sizeof *source->is_set);
     kernel->svm_fine_system = source->svm_fine_system;
-    pthread_mutex_unlock(&source->lock);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_kernel)kernel;
@@ -266,14 +263,12 @@ static const struct cld_device *kernel_device(const struct cld_kernel *kernel, c
 static cl_ulong local_memory_size(struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = kernel->info;
     cl_ulong total = info->local_static;
-    pthread_mutex_lock(&kernel->lock);
     for (uint32_t i = 0; i < info->arg_count; i++)
         if (info->args[i].kind == CLD_ARG_LOCAL && kernel->is_set[i]) {
             uint64_t size;
             memcpy(&size, kernel->block + info->args[i].offset, sizeof size);
             total += size;
         }
-    pthread_mutex_unlock(&kernel->lock);
     return total;
 }
 

@@ -14,7 +14,6 @@ static void destroy_program(void *object) {
     for (uint32_t i = 0; i < program->device_count; i++)
         cld_object_drop(program->devices[i]);
     free(program->devices);
-    pthread_mutex_destroy(&program->lock);
     cld_object_drop(program->context);
 }
 
@@ -42,7 +41,6 @@ struct cld_program *cld_program_new(struct cld_context *context, struct cld_devi
     program->devices = unique;
     program->context = context;
     cld_object_hold(context);
-    pthread_mutex_init(&program->lock, NULL);
     return program;
 }
 

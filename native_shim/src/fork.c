@@ -54,14 +54,6 @@ static void renew_event(void *object) {
     atomic_store(&event->callbacks, NULL);
 }
 
-static void renew_program(void *object) {
-    pthread_mutex_init(&((struct cld_program *)object)->lock, NULL);
-}
-
-static void renew_kernel(void *object) {
-    pthread_mutex_init(&((struct cld_kernel *)object)->lock, NULL);
-}
-
 void cld_fork_child(void) {
     cld_slots_fork_done();
     cld_callback_fork_child();
@@ -70,6 +62,4 @@ void cld_fork_child(void) {
     cld_pools_fork_child();
     cld_object_each(CLD_QUEUE, renew_queue);
     cld_object_each(CLD_EVENT, renew_event);
-    cld_object_each(CLD_PROGRAM, renew_program);
-    cld_object_each(CLD_KERNEL, renew_kernel);
 }
