@@ -34,8 +34,10 @@ from cl_driver.spirv.types import TypeTable
 
 __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
 
-# Bytes of LLVM IR above which the full pipeline would take seconds.
-_LARGE_TEXT = 600_000
+# Bytes of LLVM IR up to which LLVM's vectorisers are worth their time, which grows faster than the text, and
+# up to which the rest of its pipeline is.
+_VECTORIZED_TEXT = 32_000
+_LARGE_TEXT = 300_000
 
 
 def codegen_options(context: Context) -> CodegenOptions:
@@ -214,7 +216,7 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
         return "O1"
     if code.width > 1 or len(code.text) > _LARGE_TEXT:
         return "short"
-    return "O2"
+    return "O2" if len(code.text) <= _VECTORIZED_TEXT else "scalar"
 
 
 def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
