@@ -117,7 +117,6 @@ static inline cl_kernel test_kernel(cl_context context, cld_kernel_fn entry, con
     CHECK(program && kernel && info);
     program->context = (struct cld_context *)context;
     cld_object_hold(context);
-    pthread_mutex_init(&program->lock, NULL);
     info->holds = 1;
     info->name = strdup("test");
     info->entry = entry;
@@ -136,7 +135,6 @@ static inline cl_kernel test_kernel(cl_context context, cld_kernel_fn entry, con
     kernel->program = program; /* takes over its only reference */
     atomic_fetch_add(&program->kernel_count, 1);
     kernel->info = info;
-    pthread_mutex_init(&kernel->lock, NULL);
     kernel->block = calloc(1, 8 * count + 8);
     kernel->mems = calloc(count + 1, sizeof *kernel->mems);
     kernel->is_set = calloc(1, count + 1);
