@@ -126,7 +126,7 @@ def test_directed_conversions_of_long(libraries):
 
 
 def test_module_defines_what_the_code_generator_calls(tmp_path):
-    """Every name is exported, nothing is imported that the code generator does not lower, the module is valid."""
+    """Every name is exported, nothing imported but what the code generator lowers, the module is valid."""
     module = build.build(tmp_path / "builtins.spv")
     subprocess.run(["spirv-val", str(module)], check=True)
     text = subprocess.run(["spirv-dis", str(module)], check=True, capture_output=True, text=True).stdout
