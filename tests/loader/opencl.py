@@ -92,6 +92,14 @@ class OpenCL:
         handle = function(*converted, ctypes.cast(ctypes.pointer(status), ctypes.c_void_p))
         return handle or 0, status.value
 
+    def extension(self, name: str, *types):
+        """An extension function that returns cl_int, or a handle where the first type is c_void_p."""
+        get = self.library.clGetExtensionFunctionAddressForPlatform
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+        address = get(self.platform(), name.encode())
+        assert address, f"{name} is not there"
+        return ctypes.CFUNCTYPE(*types)(address)
+
     def make(self, name: str, *arguments) -> int:
         """A handle that must come to be."""
         handle, status = self.call(name, *arguments)

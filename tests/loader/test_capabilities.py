@@ -79,8 +79,8 @@ ELSEWHERE = {
     "spirv_no_integer_wrap_decoration": "test_il.py",
     "spirv_linkonce_odr": "test_il.py",
     "extended_versioning": "test_errors_device.py",
-    "create_command_queue": "test_icd.py",
-    "suggested_local_work_size": "test_icd.py",
+    "create_command_queue": "test_errors_device.py",
+    "suggested_local_work_size": "test_errors_kernel.py",
     "spirv_queries": "test_errors_device.py",
     "device_uuid": "test_errors_device.py",
 }

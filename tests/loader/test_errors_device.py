@@ -135,6 +135,8 @@ def test_sub_devices(opencl, device, units):
     for part in parts:
         opencl.ok("clReleaseDevice", part)
     assert opencl.fails("clGetDeviceInfo", parts[0], cl.CL_DEVICE_NAME, 0, None, None) == cl.CL_INVALID_DEVICE
+    for name in ("clRetainDevice", "clReleaseDevice"):
+        assert opencl.fails(name, parts[0]) == cl.CL_INVALID_DEVICE
     # "If device is a root level device [...] the device reference count remains unchanged."
     opencl.ok("clRetainDevice", device)
     opencl.ok("clReleaseDevice", device)
@@ -261,3 +263,14 @@ def test_context_destructors_run_newest_first(opencl, device):
     assert calls == []  # its buffer keeps it
     opencl.ok("clReleaseMemObject", buffer)
     assert calls == [(made, 3), (made, 2), (made, 1)]
+
+
+def test_queues_through_the_extension(opencl, device, context):
+    word, status = ctypes.c_void_p, ctypes.c_int32(1)
+    create = opencl.extension("clCreateCommandQueueWithPropertiesKHR", word, word, word, word, word)
+    queue = create(context, device, None, ctypes.addressof(status))
+    assert queue and status.value == cl.CL_SUCCESS
+    opencl.ok("clReleaseCommandQueue", queue)
+    properties = (ctypes.c_int64 * 3)(cl.CL_QUEUE_PROPERTIES, 1 << 40, 0)
+    assert not create(context, device, ctypes.addressof(properties), ctypes.addressof(status))
+    assert status.value == cl.CL_INVALID_VALUE

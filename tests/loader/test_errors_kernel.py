@@ -262,3 +262,42 @@ def test_definitions_that_differ_between_devices(opencl, halves):
     assert opencl.text("clGetKernelInfo", found[0], cl.CL_KERNEL_FUNCTION_NAME) == "same"
     opencl.ok("clReleaseKernel", found[0])
     opencl.ok("clReleaseProgram", program)
+
+
+def test_suggested_local_size(opencl, context):
+    device = opencl.device()
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    other_context = opencl.context()
+    kernel = opencl.kernel(context, "kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+    stranger = opencl.kernel(other_context, "kernel void k(void) {}")
+    word = ctypes.c_void_p
+    name = "clGetKernelSuggestedLocalWorkSizeKHR"
+    suggest = opencl.extension(name, ctypes.c_int32, word, word, ctypes.c_uint32, word, word, word)
+    found = (ctypes.c_size_t * 3)()
+    most = (1 << 64) - 1
+
+    def call(queue=queue, kernel=kernel, dimensions=1, offset=None, size=(1024,), result=found):
+        sizes = (ctypes.c_size_t * 3)(*size) if size else None
+        offsets = (ctypes.c_size_t * 3)(*offset) if offset else None
+        return suggest(queue, kernel, dimensions, offsets, sizes, result)
+
+    assert call() == cl.CL_INVALID_KERNEL_ARGS
+    buffer = opencl.make("clCreateBuffer", context, 0, 4096, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    assert call() == cl.CL_SUCCESS
+    assert found[0] >= 1 and 1024 % found[0] == 0
+    assert call(queue=context) == cl.CL_INVALID_COMMAND_QUEUE
+    assert call(kernel=context) == cl.CL_INVALID_KERNEL
+    assert call(kernel=stranger) == cl.CL_INVALID_CONTEXT
+    assert call(dimensions=0) == call(dimensions=4) == cl.CL_INVALID_WORK_DIMENSION
+    assert call(size=None) == call(size=(0,)) == cl.CL_INVALID_GLOBAL_WORK_SIZE
+    assert call(offset=(most,)) == cl.CL_INVALID_GLOBAL_OFFSET
+    assert call(result=None) == cl.CL_INVALID_VALUE
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseKernel", kernel),
+        ("clReleaseKernel", stranger),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseContext", other_context),
+    ):
+        opencl.ok(release, handle)

@@ -2,6 +2,8 @@
 
 import ctypes
 import itertools
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +91,17 @@ def test_buffer_errors(opencl, context, buffer):
     assert fails(flags=cl.CL_MEM_ALLOC_HOST_PTR, pointer=memory) == cl.CL_INVALID_HOST_PTR
     assert fails(flags=cl.CL_MEM_USE_HOST_PTR) == cl.CL_INVALID_HOST_PTR
     assert fails(flags=cl.CL_MEM_COPY_HOST_PTR) == cl.CL_INVALID_HOST_PTR
+
+
+def test_no_memory_for_a_buffer(opencl, context):
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + (256 << 20), hard))
+    try:
+        status = opencl.fails("clCreateBuffer", context, 0, 1 << 30, None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert status == cl.CL_MEM_OBJECT_ALLOCATION_FAILURE
 
 
 def test_buffers_on_svm(opencl, context):
