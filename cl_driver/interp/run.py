@@ -223,14 +223,17 @@ def _finished():
 class Context:
     """The slots of one group."""
 
-    def __init__(self, items: int):
+    def __init__(self, items: int, returned=None):
         self.items = items
+        self.returned = returned  # the slot that says which work-items have returned, or None
         self.values: dict = {}
 
     def load(self, slot, item: int):
         try:
             return self.values[slot, 0 if slot.uniform else item]
         except KeyError:
+            if self.values.get((self.returned, item)):
+                return zero(slot.type)
             raise InterpreterError(f"slot {slot.index} {slot.name} is read before it is set") from None
 
     def store(self, slot, item: int, value) -> None:
@@ -256,7 +259,7 @@ class _PlanGroup:
         self.check_shapes = check_shapes
 
     def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
-        context = Context(len(items))
+        context = Context(len(items), next((s for s in self.plan.slots if s.name == "returned"), None))
         for item in items:
             item.context = context
             for variable in self.plan.private_variables:

@@ -8,7 +8,7 @@ instructions are dropped: later passes find loops and joins themselves.
 from __future__ import annotations
 
 from ..spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
-from ..spirv.module import Argument, Block, Function, Instruction, MemoryAccess, Module, Value
+from ..spirv.module import Argument, Block, Function, Instruction, Kind, MemoryAccess, Module, Value
 from .ir import ADDRESS, append, clone_instruction
 from .layout import alignment_of, size_of
 from .plan import PlanError
@@ -113,6 +113,9 @@ class _Inliner:
         inner = {}
         for parameter, argument in zip(callee.arguments, call.operands[1:], strict=True):
             value = values.get(argument, argument)
+            if value.type is not parameter.type:
+                # What a pointer points to may differ between a declaration and its definition elsewhere.
+                value = append(current, Op.Bitcast, parameter.type, [value])
             if is_by_value(parameter) and self.may_write(callee, parameter):
                 value = self.private_copy(parameter, value, current)
             inner[parameter] = value
@@ -130,6 +133,8 @@ class _Inliner:
         else:
             operands = [o for block, value in returns for o in (value, block)]
             result = append(after, Op.Phi, result_type, operands)
+        if call.type is not result.type and call.type.kind is Kind.POINTER:
+            result = append(after, Op.Bitcast, call.type, [result])
         return after, result
 
     def move_variable(self, variable: Instruction, values: dict, current: Block) -> Instruction:

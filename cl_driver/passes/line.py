@@ -166,7 +166,7 @@ class Line:
             for instruction in block.instructions:
                 instruction.block = self.current
             self.current.instructions += block.instructions
-            self.worker.function.blocks.remove(block)
+            self.worker.gone.add(block)
         self.leave(block, terminator, mask)
 
     def pays_to_jump(self, block: Block) -> bool:

@@ -23,7 +23,7 @@ from .ir import append, predecessors, remove_unreachable_blocks, substitute
 from .lcssa import close_loops
 from .line import Kept, Line, needs_mask
 from .linear_graph import EXIT, Graph
-from .live_loops import make_live_loop
+from .live_loops import make_live_loops
 from .ops import REGION_END, PassOp
 from .reducible import make_reducible
 from .shape import ShapeInfo, analyse_shapes
@@ -53,10 +53,9 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
                 continue
         if not wanted:
             break
-        # Inner loops first; each rewriting makes new blocks, so the nest is computed again.
-        loop = next(x for x in reversed(worker.nest.loops) if x.header in wanted)
-        head = make_live_loop(function, loop, types, worker.tree.number)
-        live[head.block] = head
+        loops = [loop for loop in reversed(worker.nest.loops) if loop.header in wanted]
+        for phi in make_live_loops(function, loops, types, worker.tree.number):
+            live[phi.block] = phi
         remove_unreachable_blocks(function)
     worker.run(exit_tests)
     repair(function, types)
@@ -142,6 +141,7 @@ class _Linearizer:
         self.nest = LoopNest(function, self.tree, before)
         self.innermost = dict(self.nest.innermost)
         self.replaced: dict[Value, Value] = {}
+        self.gone: set[Block] = set()  # blocks that have become part of a line
 
     # The graph
 
@@ -200,6 +200,7 @@ class _Linearizer:
             exists = Instruction(Op.LogicalAnd, self.bool, [mask, test.operands[0]], test.block)
             test.block.instructions.insert(test.block.instructions.index(test), exists)
             test.operands = [exists]
+        self.function.blocks = [b for b in self.function.blocks if b not in self.gone]
         if self.replaced:
             substitute(self.function, self.replaced)
 

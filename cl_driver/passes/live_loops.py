@@ -21,14 +21,20 @@ from .ir import append, predecessors, remove_phi_edge
 from .ops import PassOp
 
 
-def make_live_loop(function: Function, loop: Loop, types, number) -> Instruction:
-    """Rewrites one loop; returns the phi `live`. number: reverse postorder numbers, for a fixed order."""
-    return _Rewrite(function, loop, types, number).run()
+def make_live_loops(function: Function, loops: list[Loop], types, number) -> list[Instruction]:
+    """Rewrites loops, inner ones listed first; returns their phis `live`.
+
+    number: reverse postorder numbers, for a fixed order; new blocks get numbers, too.
+    """
+    before = predecessors(function)
+    return [_Rewrite(function, loop, types, number, before).run() for loop in loops]
 
 
 class _Rewrite:
-    def __init__(self, function: Function, loop: Loop, types, number):
+    def __init__(self, function: Function, loop: Loop, types, number, before):
         self.function = function
+        self.before = before  # predecessors, kept up to date
+        self.number = number
         self.loop = loop
         self.types = types
         self.blocks = sorted(loop.blocks, key=number.__getitem__)
@@ -42,8 +48,7 @@ class _Rewrite:
 
     def run(self) -> Instruction:
         types, head, latch, header = self.types, self.head, self.latch, self.loop.header
-        before = predecessors(self.function)
-        outside = [p for p in before[header] if p not in self.loop.blocks]
+        outside = [p for p in self.before[header] if p not in self.loop.blocks]
         bool_ = types.bool()
         true, false = types.constant(bool_, True), types.constant(bool_, False)
 
@@ -77,8 +82,27 @@ class _Rewrite:
         else:
             cases = [o for k, t in enumerate(targets[1:], 1) for o in (k, t)]
             append(self.after, Op.Switch, None, [chosen, targets[0], *cases])
-        self.function.blocks += [head, latch, self.after, *self.made]
+        self.before[head] = [*outside, latch]
+        self.before[header] = [head]
+        self.before[latch] = [*self.edges, head]
+        self.before[self.after] = [latch]
+        for target in targets:
+            self.before[target].append(self.after)
+        self.add_blocks()
         return live
+
+    def add_blocks(self) -> None:
+        """Puts the new blocks into the function and into the loops around."""
+        inside = [self.head, self.latch, *self.made]
+        self.function.blocks += [*inside, self.after]
+        for block in (*inside, self.after):
+            self.number[block] = len(self.number)
+        self.loop.blocks.update(inside)
+        outer = self.loop.parent
+        while outer is not None:
+            outer.blocks.update(inside)
+            outer.blocks.add(self.after)
+            outer = outer.parent
 
     def split(self, source: Block, target: Block) -> Block:
         """A block on an edge, leading to the latch. The phis of the target still name the source."""
@@ -86,6 +110,8 @@ class _Rewrite:
         append(edge, Op.Branch, None, [self.latch])
         terminator = source.terminator
         terminator.operands = [edge if o is target else o for o in terminator.operands]
+        self.before[edge] = [source]
+        self.before[target] = [p for p in self.before[target] if p is not source]
         self.edges.append(edge)
         self.made.append(edge)
         return edge

@@ -200,7 +200,7 @@ def expand_copies(function: Function, types, variables, used_by) -> bool:
         pieces = _pieces(uses)
         if pieces is None:
             continue
-        pieces = _fill_copied_gaps(pieces, uses.copies, types)
+        pieces = _fill_copied_gaps(variable, pieces, uses.copies, types)
         if pieces is None:
             continue
         for copy in uses.copies:
@@ -214,8 +214,26 @@ def expand_copies(function: Function, types, variables, used_by) -> bool:
     return changed
 
 
-def _fill_copied_gaps(pieces, copies: list[_Access], types) -> dict[int, Type] | None:
-    """Adds integer pieces for bytes that are only ever copied; None if a copy would cut a piece."""
+def _leaves(type_: Type, offset: int, found: dict[int, Type]) -> dict[int, Type]:
+    """Offset and type of each scalar of a type, as far as MAX_PIECES is interested."""
+    if type_.kind is Kind.STRUCT:
+        for i in range(len(type_.members)):
+            member, step = step_into(type_, i)
+            _leaves(member, offset + step, found)
+    elif type_.kind is Kind.ARRAY or type_.kind is Kind.VECTOR:
+        for i in range(min(type_.count, MAX_PIECES + 1)):
+            member, step = step_into(type_, i)
+            _leaves(member, offset + step, found)
+    elif len(found) <= MAX_PIECES:
+        found[offset] = type_
+    return found
+
+
+def _fill_copied_gaps(variable, pieces, copies: list[_Access], types) -> dict[int, Type] | None:
+    """Adds pieces for bytes that are only ever copied: the scalars of the variable's type, so that variables
+    of one type are cut alike. None if a copy would cut a piece."""
+    leaves = _leaves(variable.type.element, 0, {})
+    covered = {byte for start, leaf in leaves.items() for byte in range(start, start + size_of(leaf))}
     starts = sorted(pieces)
     for copy in copies:
         for offset in starts:
@@ -232,12 +250,18 @@ def _fill_copied_gaps(pieces, copies: list[_Access], types) -> dict[int, Type] |
             if position in pieces:
                 position += stored_size(pieces[position])
                 continue
-            limit = min([o for o in pieces if o > position], default=end)
-            size = 8
-            while position % size or position + size > min(limit, end):
-                size //= 2
-            pieces[position] = types.int(size * 8)
-            position += size
+            if position not in covered and len(leaves) <= MAX_PIECES:
+                position += 1  # padding
+                continue
+            limit = min(min([o for o in pieces if o > position], default=end), end)
+            type_ = leaves.get(position)
+            if type_ is None or position + size_of(type_) > limit:
+                size = 8
+                while position % size or position + size > limit:
+                    size //= 2
+                type_ = types.int(size * 8)
+            pieces[position] = type_
+            position += size_of(type_)
             if len(pieces) > MAX_PIECES:
                 return None
     # Pieces made for one copy may straddle the edge of another.

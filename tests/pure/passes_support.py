@@ -25,10 +25,16 @@ def compile_cl(source: str, level: str = "-O2"):
     key = source, level
     if key not in _modules:
         command = [*CLANG, level, "-mllvm", "-disable-lsr"]
+        command += ["-mllvm", "-spirv-ext=+SPV_KHR_no_integer_wrap_decoration"]
         done = subprocess.run(command, input=source.encode(), capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr.decode()
         _modules[key] = read(done.stdout)
     return _modules[key]
+
+
+def forget(source: str, level: str = "-O2") -> None:
+    """Drops a module that no other test will want."""
+    _modules.pop((source, level), None)
 
 
 def entry(module, name):
@@ -57,8 +63,4 @@ def compare(module, name, args, global_size, local_size, widths=(1,), global_off
     return first
 
 
-def buffers(args):
-    return [a for a in args if isinstance(a, np.ndarray)]
-
-
-__all__ = ["Local", "buffers", "compare", "compile_cl", "entry", "make_plan"]
+__all__ = ["Local", "compare", "compile_cl", "entry", "forget", "make_plan"]

@@ -217,3 +217,34 @@ class Kernel:
             self.nest(budget, together and uniform)
         self.say("}")
         self.loop_depth = saved
+
+
+def check(seed: int, level: str = "-O2", widths=(1, 4, 8)) -> None:
+    """Compares one random kernel before and after the passes; every third in groups of the full size."""
+    import numpy as np
+
+    from .passes_support import compare, compile_cl, forget
+
+    kernel = Kernel(seed, barriers=bool(seed & 1))
+    given = np.random.default_rng(3).integers(-50, 100, 32).astype(np.int32)
+    local_size = LOCAL if seed % 3 == 0 else LOCAL // 2
+    module = compile_cl(kernel.source, level)
+    forget(kernel.source, level)
+    compare(module, "k", [np.zeros(20, np.int32), given, 5], (20,), (local_size,), widths)
+
+
+if __name__ == "__main__":
+    import sys
+    import traceback
+
+    failed = 0
+    for number in range(int(sys.argv[1]), int(sys.argv[2])):
+        try:
+            check(number, *sys.argv[3:4])
+        except Exception as problem:
+            failed += 1
+            print(f"seed {number}: {type(problem).__name__}: {str(problem)[:500]}")
+            if "-v" in sys.argv:
+                traceback.print_exc()
+    print(f"{failed} of {int(sys.argv[2]) - int(sys.argv[1])} failed")
+    sys.exit(failed > 0)

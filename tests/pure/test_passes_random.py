@@ -1,0 +1,15 @@
+"""Random kernels agree before and after the passes, at widths 1, 4 and 8; all values have their shapes."""
+
+import pytest
+
+from .random_kernels import check
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_optimised(seed):
+    check(seed, "-O2")
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_as_clang_writes_it_without_optimisation(seed):
+    check(seed, "-O0")
