@@ -311,6 +311,24 @@ def _spawn(arguments, source, folder, fds, time_limit):
     return output, errors.decode("utf-8", "replace"), child.returncode
 
 
+# Inline, so that it may be in every module of a link; its name is reserved.
+KEEPER = b"\n__attribute__((always_inline)) void __cl_driver_keeps_variables(void) {}\n"
+
+
+def _has_no_function(spirv: bytes) -> bool:
+    """True if no instruction of the module is an OpFunction."""
+    words = memoryview(spirv).cast("I")
+    position, function = 5, 54
+    while position < len(words):
+        length, opcode = words[position] >> 16, words[position] & 0xFFFF
+        if opcode == function:
+            return False
+        if not length:
+            return False  # malformed: the reader says so
+        position += length
+    return True
+
+
 def compile(
     source: bytes,
     options: BuildOptions,
@@ -364,6 +382,9 @@ def compile(
             None, log or f"error: clang ended with status {done.status}\n", done.dependencies
         )
     spirv = done.output
+    if _has_no_function(spirv) and not source.endswith(KEEPER):
+        # clang 22 leaves the variables out of a module without functions.
+        return compile(source + KEEPER, options, headers, language, folder, clang, time_limit)
     if options.kernel_arg_info:
         from . import arguments as argument_information
 

@@ -142,9 +142,11 @@ class BuildOptions:
         an option allows it. Without the instruction a contracted operation would be far slower than two.
         """
         arguments = ["-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}")]
-        if not self.cpp:
-            # A plain `inline` function keeps its body: C99 would leave calls to a definition elsewhere, which
-            # programs that other drivers inline completely (PyOpenCL's complex numbers) do not have.
+        # C99 leaves calls of a plain `inline` function to a definition elsewhere unless they are inlined, which
+        # other drivers do completely and programs rely on (PyOpenCL's complex numbers).
+        if not self.opt_disable:
+            arguments += ("-mllvm", "-inlinehint-threshold=100000000")
+        elif not self.cpp:
             arguments.append("-fgnu89-inline")
         for name, text in self.definitions:
             arguments.append(f"-U{name}" if text is None else f"-D{name}={text}")
