@@ -17,12 +17,7 @@ def register(ffi, lib) -> None:
     global _callback
 
     def failed(kind, value, trace):
-        # What escaped is the host's affair (Ctrl-C): the call fails, and the host gets it when it is back.
         log(1, f"door: {kind.__name__}: {value}")
-        if isinstance(value, KeyboardInterrupt):
-            import _thread
-
-            _thread.interrupt_main()
         return -1
 
     @ffi.def_extern(error=-1, onerror=failed)

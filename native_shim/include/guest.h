@@ -39,5 +39,6 @@ extern _Atomic uint64_t cld_highest_key, cld_kept_keys;
 /* Runs function(argument) here if this thread has room enough on its stack for Python, else on a thread of
  * its own that has. False if that could not be started. */
 bool cld_with_stack(void (*function)(void *argument), void *argument);
+bool cld_on_own_thread(void (*function)(void *argument), void *argument);
 
 #endif

@@ -93,11 +93,24 @@ static void start_embed(void *argument) {
     starting->good = load_embed(config, &start) && start(&embed) == 0;
 }
 
+/* Runs function(argument) for a Python that is the host's. Its main thread is where signal handlers of that
+ * Python run: one that raises (Ctrl-C) would do so in our code and be lost, so another thread works for it.
+ * And whoever waits for another thread must let it have the GIL. */
+static bool in_hosts_python(void (*function)(void *argument), void *argument) {
+    void *(*save)(void) = (void *(*)(void))(uintptr_t)process_symbol("PyEval_SaveThread");
+    void (*restore)(void *) = (void (*)(void *))(uintptr_t)process_symbol("PyEval_RestoreThread");
+    void *state = save && restore && holds_gil() ? save() : NULL;
+    bool done =
+        getpid() == gettid() ? cld_on_own_thread(function, argument) : cld_with_stack(function, argument);
+    if (state)
+        restore(state);
+    return done;
+}
+
 /* Joins the process's own Python, which is of our version and initialised. */
 static bool join(const struct cld_guest_config *config) {
     struct starting starting = {config, true, false};
-    start_embed(&starting); /* in this thread, which may hold the GIL */
-    return starting.good;
+    return in_hosts_python(start_embed, &starting) && starting.good;
 }
 
 static int names_libpython(struct dl_phdr_info *info, size_t size, void *data) {
@@ -239,11 +252,7 @@ bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer) {
             cld_log(1, "the host's Python has ended");
             return false;
         }
-        if (holds_gil()) { /* another thread could not get it while this one waits */
-            serve(&serving);
-            return serving.good;
-        }
-        return cld_with_stack(serve, &serving) && serving.good;
+        return in_hosts_python(serve, &serving) && serving.good;
     case EMBEDDED:
         if (!embed_usable()) {
             cld_log(1, "somebody has ended the embedded Python");

@@ -42,10 +42,13 @@ static void *run(void *argument) {
 }
 
 bool cld_with_stack(void (*function)(void *argument), void *argument) {
-    if (stack_left() >= ENOUGH) {
-        function(argument);
-        return true;
-    }
+    if (stack_left() < ENOUGH)
+        return cld_on_own_thread(function, argument);
+    function(argument);
+    return true;
+}
+
+bool cld_on_own_thread(void (*function)(void *argument), void *argument) {
     struct call call = {function, argument};
     pthread_t thread;
     pthread_attr_t attributes;

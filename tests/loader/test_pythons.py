@@ -60,7 +60,7 @@ def run_python(ocl_icd, variables):
 
 
 @pytest.mark.parametrize(
-    "scene", ["use", "fork", "threads", "leak", "clean", "use_gil", "threads_gil", "fork_gil"]
+    "scene", ["use", "fork", "threads", "leak", "interrupt", "clean", "use_gil", "threads_gil", "fork_gil"]
 )
 @pytest.mark.parametrize("version", VERSIONS)
 def test_host(run_python, version, scene):

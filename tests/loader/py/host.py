@@ -89,6 +89,9 @@ class Releases(object):
         self.host, self.cl = host, host.cl
 
     def __del__(self):
+        # What needs the control plane fails or works, and returns.
+        source = ctypes.c_char_p(b"kernel void k() {}")
+        self.cl.clCreateProgramWithSource(self.host.context, 1, ctypes.byref(source), None, None)
         self.cl.clReleaseKernel(self.host.kernel)
         self.cl.clReleaseMemObject(self.host.buffer)
         self.cl.clReleaseCommandQueue(self.host.queue)
@@ -134,10 +137,27 @@ def scene_threads(host, times):
 
 
 def scene_leak(host, times):
-    """Ends with handles alive, released while Python goes."""
+    """Ends with handles alive, released while Python goes; and a call of the control plane's after that."""
     global late
+    unload = ctypes.cast(host.cl.clUnloadCompiler, ctypes.c_void_p)
+    ctypes.CDLL(None).__getattr__("__cxa_atexit")(unload, None, None)
     late = Releases(host)
     late.itself = late
+
+
+def scene_interrupt(host, times):
+    """Ctrl-C in the middle of a build: the build ends, then the host gets its exception."""
+    for i in range(times):
+        timer = threading.Timer(0.02 * (i + 1), os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            for number in range(1000):
+                host.build(1000 * i + number)
+        except KeyboardInterrupt:
+            timer.join()
+            continue
+        raise RuntimeError("the interrupt was lost")
+    host.use(1)
 
 
 def scene_clean(host, times):
