@@ -151,7 +151,7 @@ class Prepared:
         except SpirvError as error:
             raise CompileError(f"kernel '{name}': {error}\n") from error
 
-    def executable(self, kernels: list[tuple[KernelInfo, bytes]]) -> Executable:
+    def executable(self, kernels: list[tuple[KernelInfo, list[bytes]]]) -> Executable:
         """The executable of these kernels; more can be added to it."""
         made = Executable(
             target=self.context.target.key,
@@ -166,8 +166,8 @@ class Prepared:
             ),
             il=self.il,
         )
-        for info, data in kernels:
-            made.add(info, data)
+        for info, objects in kernels:
+            made.add(info, objects)
         return made
 
 
@@ -178,29 +178,36 @@ def prepare(il: bytes, context: Context) -> Prepared:
     return Prepared(context, il)
 
 
-def kernel(program: Prepared, name: str) -> tuple[KernelInfo, bytes]:
-    """Compiles one kernel of a program."""
-    from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
+def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
+    """Compiles one kernel of a program: what is known of it, and its objects.
 
+    Code for several work-items at a time may take global ids and sizes to be below 2^30, because then
+    (int)get_global_id(0) counts lanes up; a second object is for the launches where they are not.
+    """
     context = program.context
     try:
-        code = _lower(program, name)
-        context.dump(f"{name}.ll", code.text)
-        data = emit.compile_ir(code.text, context.target, llvm_passes(context, code))
-        context.dump(f"{name}.o", data)
+        code = _lower(program, name, context.width)
+        objects = [_object(context, code)]
+        info = kernel_info(program, code)
+        if info.small_ids:
+            scalar = _lower(program, name, 1)
+            objects.append(_object(context, scalar, ".large"))
+            info.large_symbol = scalar.symbol
+            info.local_static = max(code.local_static, scalar.local_static)
+            info.scratch_fixed = max(code.scratch_fixed, scalar.scratch_fixed)
+            info.scratch_per_item = max(code.scratch_per_item, scalar.scratch_per_item)
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
-    return kernel_info(program, code), data
+    return info, objects
 
 
-def _lower(program: Prepared, name: str) -> codegen.KernelCode:
-    """A kernel as LLVM IR, at the width that was asked for or, where that is not possible, at 1."""
-    width, refusal = program.context.width, ""
+def _lower(program: Prepared, name: str, width: int) -> codegen.KernelCode:
+    """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
+    entry, refusal = program.entry_points[name], ""
     while True:
         try:
-            plan = passes.plan(program.module, program.entry_points[name], passes.PlanOptions(width=width),
-                               library())
+            plan = passes.plan(program.module, entry, passes.PlanOptions(width=width), library())
             code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
             code.remark = code.remark or refusal
             return code
@@ -208,6 +215,16 @@ def _lower(program: Prepared, name: str) -> codegen.KernelCode:
             if width == 1:
                 raise
             width, refusal = 1, f"not vectorised: {error}"
+
+
+def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
+    """LLVM IR to an object."""
+    from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
+
+    context.dump(f"{code.name}{variant}.ll", code.text)
+    data = emit.compile_ir(code.text, context.target, "short" if variant else llvm_passes(context, code))
+    context.dump(f"{code.name}{variant}.o", data)
+    return data
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
@@ -237,6 +254,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         uses_printf=code.uses_printf,
         uniform_groups=program.uniform_groups,
         small_ids=code.width > 1 and code.assumes_small_ids,
+        large_object=0,
+        large_symbol="",
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,

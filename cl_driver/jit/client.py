@@ -204,8 +204,8 @@ class Service:
         requests = [["kernel", job, executable.il, name] for name in order]
         results = dict(zip(order, self._run(requests, deadline), strict=True))
         for name, _ in answer["kernels"]:
-            info, data = results[name]
-            executable.add(KernelInfo.from_values(info), data)
+            info, objects = results[name]
+            executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
     def unload(self) -> None:

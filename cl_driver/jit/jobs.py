@@ -117,9 +117,9 @@ def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
 
 
 def kernel(job: dict, il: bytes, name: str) -> list:
-    """[KernelInfo values, object] of one kernel of a program. The program is read but once."""
-    info, data = _pipeline().kernel(_prepare(job, il), name)
-    return [info.to_values(), data]
+    """[KernelInfo values, objects] of one kernel of a program. The program is read but once."""
+    info, objects = _pipeline().kernel(_prepare(job, il), name)
+    return [info.to_values(), objects]
 
 
 OPERATIONS = {f.__name__: f for f in (compile_source, link, prepare, build_source, kernel)}

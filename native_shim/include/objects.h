@@ -137,7 +137,7 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* Compiled for several work-items at a time as if every global id and size were below 2^30. */
+    /* `entry` takes every global id and size to be below 2^30; launches with larger ones use entry_large. */
     CLD_KERNEL_SMALL_IDS = 2,
 };
 
@@ -148,6 +148,7 @@ struct cld_kernel_info {
     struct cld_executable *executable; /* held */
     char *name;
     cld_kernel_fn entry;
+    cld_kernel_fn entry_large; /* for ids that CLD_KERNEL_SMALL_IDS does not allow; set if that flag is */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */

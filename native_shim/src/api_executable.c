@@ -112,6 +112,20 @@ static bool get_args(struct cld_kernel_info *info, struct cld_msg *reply) {
     return !reply->failed;
 }
 
+/* The function of a symbol in one of the objects, NULL if there is none. */
+static cld_kernel_fn find_entry(const struct cld_executable *executable, uint32_t object,
+                                const char *symbol) {
+    if (object >= executable->code_count)
+        return NULL;
+    /* ISO C has no cast from a data to a function pointer; POSIX has. */
+    void *address = cld_code_symbol(executable->code[object], symbol);
+    cld_kernel_fn entry;
+    memcpy(&entry, &address, sizeof entry);
+    if (!entry)
+        cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
+    return entry;
+}
+
 /* One kernel: see program_executable in cl_driver/api/program_info.py. */
 static struct cld_kernel_info *get_info(struct cld_executable *executable, struct cld_msg *reply) {
     struct cld_kernel_info *info = calloc(1, sizeof *info);
@@ -138,16 +152,18 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->width = (uint32_t)cld_get_int(reply);
     info->uses_printf = (uint32_t)cld_get_int(reply);
     info->flags = (uint64_t)cld_get_int(reply);
-    bool whole = get_args(info, reply) && info->name && symbol && object < executable->code_count;
+    uint32_t large_object = (uint32_t)cld_get_int(reply);
+    char *large_symbol = get_string(reply);
+    bool whole = get_args(info, reply) && info->name && symbol && large_symbol;
     if (whole) {
-        /* ISO C has no cast from a data to a function pointer; POSIX has. */
-        void *entry = cld_code_symbol(executable->code[object], symbol);
-        memcpy(&info->entry, &entry, sizeof entry);
-        if (!entry)
-            cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
+        info->entry = find_entry(executable, object, symbol);
+        if (info->flags & CLD_KERNEL_SMALL_IDS)
+            info->entry_large = find_entry(executable, large_object, large_symbol);
+        whole = info->entry && (info->entry_large || !(info->flags & CLD_KERNEL_SMALL_IDS));
     }
     free(symbol);
-    if (!whole || !info->entry) {
+    free(large_symbol);
+    if (!whole) {
         cld_kernel_info_drop(info);
         return NULL;
     }

@@ -21,15 +21,24 @@ static void learn(struct cld_kernel_info *info, uint64_t time, uint64_t items) {
     atomic_store_explicit(&info->item_time, mean ? mean : 1, memory_order_relaxed);
 }
 
+static bool has_small_ids(const struct cld_launch *launch) {
+    for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
+        if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
+            return false;
+    return true;
+}
+
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_launch *launch = &command->kernel.launch;
     struct cld_kernel_info *info = command->kernel.info;
     if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
+    bool large = (info->flags & CLD_KERNEL_SMALL_IDS) && !has_small_ids(launch);
+    cld_kernel_fn entry = large ? info->entry_large : info->entry;
     uint64_t start = command->kernel.measured ? cld_now() : 0;
     uint64_t saved = cld_float_enter();
-    info->entry(launch, command->kernel.args, &self->kernel, first, last);
+    entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);
     if (command->kernel.measured) {
         uint64_t items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];

@@ -73,9 +73,6 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
          * global_work_offset for any dimensions is greater than the maximum value representable by size_t".
          */
         CLD_REQUIRE(offset <= SIZE_MAX - global, CL_INVALID_GLOBAL_OFFSET, "offset and size overflow");
-        CLD_REQUIRE(!(info->flags & CLD_KERNEL_SMALL_IDS) ||
-                        (global < 1u << 30 && offset < (1u << 30) - global),
-                    CL_OUT_OF_RESOURCES, "ids above 2^30 need CL_DRIVER_WIDTH=1");
         launch->global_size[i] = global;
         launch->global_offset[i] = offset;
         launch->local_size[i] = local;

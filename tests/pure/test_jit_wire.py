@@ -100,6 +100,8 @@ def make_kernel(**changes) -> KernelInfo:
         "uses_printf": False,
         "uniform_groups": True,
         "small_ids": False,
+        "large_object": 0,
+        "large_symbol": "",
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,
@@ -123,11 +125,15 @@ def make_executable(**changes) -> Executable:
 
 def test_an_executable_survives():
     executable = make_executable()
-    executable.add(make_kernel(name="second"), b"object 2")
+    executable.add(make_kernel(name="second"), [b"object 2", b"object 3"])
     data = executable.to_bytes()
     again = Executable.from_bytes(data)
     assert again == executable and is_executable(data)
-    assert again.kernel("second").object_index == 1 and again.kernel("third") is None
+    assert (
+        again.kernel("second").object_index == 1
+        and again.kernel("second").large_object == 2
+        and again.kernel("third") is None
+    )
     assert again.kernels[0].args[0].type_name == "float*"
 
 
