@@ -156,25 +156,38 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
     # input_programs argument above are not followed": at least one device must have something to link.
     require(linked, cl.CL_INVALID_OPERATION, "no device has compiled binaries of the inputs")
     result = Program(context, LINKED, list(context.devices) if devices is None else devices)
-    builds = [result.builds[key] for key in linked]
-    # One set of modules: every device of this driver runs the same code, whichever it was compiled for.
-    parts = [program.builds[linked[0]] for program in inputs]
-    modules = [part.spirv for part in parts]
-    all_options = _with_common_options(text, [part.options for part in parts])
+    # All devices run the same code; they differ only where an input was compiled for them apart.
+    groups: dict[tuple, list[int]] = {}
+    for key in linked:
+        groups.setdefault(tuple(id(program.builds[key].spirv) for program in inputs), []).append(key)
+    links = []
+    for keys in groups.values():
+        parts = [program.builds[keys[0]] for program in inputs]
+        modules = [part.spirv for part in parts]
+        options_of_all = _with_common_options(text, [part.options for part in parts])
+        links.append(([result.builds[key] for key in keys], modules, options_of_all))
 
     def job():
-        from cl_driver.jit import client
+        done = [_link(builds, modules, words, parsed.create_library) for builds, modules, words in links]
+        return next((status for status in done if status), cl.CL_SUCCESS)
 
-        if parsed.create_library:
-            spirv, log = client.link(modules, all_options)
-            return _finish_object(
-                builds, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY, spirv, log, cl.CL_LINK_PROGRAM_FAILURE
-            )
-        executable, log = client.build(modules, all_options)
-        return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
-
-    _start(result, builds, text, job, any(part.arg_info for part in parts))
+    builds = [result.builds[key] for key in linked]
+    arg_info = any(program.builds[key].arg_info for program in inputs for key in linked)
+    _start(result, builds, text, job, arg_info)
     return adopt(result), list(result.builds)
+
+
+def _link(builds: list[DeviceBuild], modules: list[bytes], options: str, create_library: bool) -> int:
+    """Links modules to a library or an executable for some devices. The status."""
+    from cl_driver.jit import client
+
+    if create_library:
+        spirv, log = client.link(modules, options)
+        return _finish_object(
+            builds, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY, spirv, log, cl.CL_LINK_PROGRAM_FAILURE
+        )
+    executable, log = client.build(modules, options)
+    return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
 
 
 def _to_link(inputs: list[Program], device: int) -> bool:

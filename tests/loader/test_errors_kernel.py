@@ -249,6 +249,23 @@ def test_each_device_runs_what_was_built_for_it(opencl, halves):
     opencl.ok("clReleaseProgram", program)
 
 
+def test_each_device_links_what_was_compiled_for_it(opencl, halves):
+    context, parts, queues = halves
+    program = opencl.program(context, "kernel void k(global int *a) { *a = VALUE; }")
+    for value, part in enumerate(parts, 3):
+        options = f"-DVALUE={value}"
+        opencl.ok("clCompileProgram", program, 1, [part], options, 0, None, None, None, None)
+    linked = opencl.make("clLinkProgram", context, 0, None, None, 1, [program], None, None)
+    kernel = opencl.make("clCreateKernel", linked, b"k")
+    assert [run_on(opencl, context, queue, kernel) for queue in queues] == [3, 4]
+    for release, handle in (
+        ("clReleaseKernel", kernel),
+        ("clReleaseProgram", linked),
+        ("clReleaseProgram", program),
+    ):
+        opencl.ok(release, handle)
+
+
 def test_definitions_that_differ_between_devices(opencl, halves):
     context, parts, _ = halves
     source = "kernel void k(TYPE a, global int *b) { *b = a; }\nkernel void same(global int *b) { *b = 1; }"
