@@ -227,14 +227,22 @@ def _(machine, instruction, operands):
     return each(lambda a: math.isfinite(a) and abs(a) >= least, instruction.type, *operands)
 
 
+def _truths(instruction, value):
+    """clang gives OpAny and OpAll integers too, of which the most significant bits count."""
+    type_ = instruction.operands[0].type
+    parts = value if type_.kind is Kind.VECTOR else (value,)
+    width = scalar_of(type_).width
+    return [part >> width - 1 if width else part for part in parts]
+
+
 @rule(Op.Any)
 def _(machine, instruction, operands):
-    return any(operands[0])
+    return any(_truths(instruction, operands[0]))
 
 
 @rule(Op.All)
 def _(machine, instruction, operands):
-    return all(operands[0])
+    return all(_truths(instruction, operands[0]))
 
 
 @rule(Op.Select)

@@ -91,6 +91,12 @@ class _Inliner:
                     value = instruction.operands[0] if instruction.operands else None
                     returns.append((current, get(value, value)))
                     continue
+                elif op is Op.Any or op is Op.All:
+                    truths = self.truths(get(instruction.operands[0], instruction.operands[0]), current)
+                    if truths.type is instruction.type:
+                        values[instruction] = truths
+                        continue
+                    copy = clone_instruction(instruction, [truths], current)
                 else:
                     copy = clone_instruction(instruction, [get(o, o) for o in instruction.operands], current)
                 instructions.append(copy)
@@ -106,6 +112,16 @@ class _Inliner:
                     copy.operands += [get(operands[i], operands[i]), lasts[operands[i + 1]]]
         self.stack.pop()
         return firsts[callee.blocks[0]], returns
+
+    def truths(self, value: Value, block: Block) -> Value:
+        """The operand of OpAny or OpAll. LLVM's SPIR-V back end gives them the integers, scalars too, of OpenCL
+        C's any() and all(), of which the most significant bits count."""
+        type_, boolean = value.type, self.types.bool()
+        vector = type_.kind is Kind.VECTOR
+        if (type_.element if vector else type_).kind is not Kind.INT:
+            return value
+        wanted = self.types.vector(boolean, type_.count) if vector else boolean
+        return append(block, Op.SLessThan, wanted, [value, self.types.null(type_)])
 
     def expand(self, call: Instruction, values: dict, current: Block):
         """Puts the callee's body behind `current`; returns the block to go on in, and the result."""

@@ -325,6 +325,23 @@ def test_vectors_in_memory(program):
     assert np.array_equal(d_aligned, d + np.arange(8)[:, None])
 
 
+def test_any_and_all_of_integers():
+    """The most significant bits count (OpenCL C 6.15.6), of vectors and of scalars."""
+    source = """kernel void k(global int *out, global const char *a, global const char4 *b, global const long2 *c) {
+      size_t i = get_global_id(0);
+      out[i] = any(a[i]) | all(a[i]) << 1 | any(b[i]) << 2 | all(b[i]) << 3 | any(c[i]) << 4 | all(c[i]) << 5;
+    }"""
+    random = np.random.default_rng(7)
+    a = random.integers(-128, 128, 64, dtype=np.int8)
+    b = random.integers(-128, 64, (64, 4), dtype=np.int8)
+    c = random.integers(-(2**62), 2**62, (64, 2))
+    out = np.zeros(64, np.int32)
+    Program(compile_c(source)).run("k", 64, 16, out, a, b, c)
+    expected = (a < 0).astype(np.int32) | (a < 0) << 1
+    expected |= (b < 0).any(1) << 2 | (b < 0).all(1) << 3 | (c < 0).any(1) << 4 | (c < 0).all(1) << 5
+    assert (out == expected).all()
+
+
 def test_a_missing_function_is_named():
     source = "int absent(int); kernel void k(global int *a) { a[0] = absent(a[1]); }"
     with pytest.raises(CodegenError, match="absent"):
