@@ -1,0 +1,45 @@
+"""pip install . into a fresh environment: the same shim, inside of the package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.mark.skipif("CL_DRIVER_RUNTIME" in os.environ, reason="once is enough: both modes are tried below")
+def test_pip_install(run_client, variables, tmp_path):
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    tree, prefix = tmp_path / "tree", tmp_path / "venv"
+    tree.mkdir()
+    there = b"\0".join(name for name in files.split(b"\0") if name and (ROOT / os.fsdecode(name)).exists())
+    subprocess.run(
+        ["tar", "-c", "--null", "-T", "-", "-f", str(tmp_path / "x.tar")], cwd=ROOT, input=there, check=True
+    )
+    subprocess.run(["tar", "-x", "-f", str(tmp_path / "x.tar"), "-C", str(tree)], check=True)
+
+    subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True)
+    command = [str(prefix / "bin" / "python"), "-m", "pip", "install", "--quiet", str(tree)]
+    subprocess.run(command, check=True, timeout=500)
+    left = {p.name for p in (tree / "cl_driver").iterdir()}
+    assert "_native" not in left  # the source tree is as it was
+
+    env = {k: v for k, v in variables.items() if k != "OCL_ICD_VENDORS"}
+    cli = str(prefix / "bin" / "cl-driver")
+    done = subprocess.run([cli, "install"], capture_output=True, text=True, env=env, check=True, cwd="/")
+    vendors = prefix / "etc" / "OpenCL" / "vendors"
+    assert str(vendors) in done.stdout
+    subprocess.run(["rm", "-rf", str(tree)], check=True)  # nothing of it is needed any more
+    env["OCL_ICD_VENDORS"] = f"{vendors}/"
+    done = subprocess.run([cli, "doctor"], capture_output=True, text=True, env=env, check=False, cwd="/")
+    assert done.stdout == "Nothing is wrong.\n"
+    for mode in ("embedded", "process"):
+        settings = {"OCL_ICD_VENDORS": f"{vendors}/", "CL_DRIVER_RUNTIME": mode, "CL_DRIVER_CACHE_SIZE": "0"}
+        done = run_client("guest", "quiet", env=settings)
+        assert done.stdout == done.stderr == ""
+    subprocess.run([cli, "uninstall"], capture_output=True, env=env, check=True, cwd="/")
+    assert list(vendors.iterdir()) == []
