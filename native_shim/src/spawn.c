@@ -159,7 +159,7 @@ static void reap_stayed(pid_t pid, struct request *request) {
 
 /* A copy of a descriptor that is out of the way of 0 to 3. */
 static int out_of_the_way(int descriptor) {
-    return fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE);
 }
 
 /* Starts the processes of a request, which lies at the start of the mapping that holds their stacks. */
