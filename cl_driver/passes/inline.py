@@ -114,7 +114,7 @@ class _Inliner:
         return firsts[callee.blocks[0]], returns
 
     def truths(self, value: Value, block: Block) -> Value:
-        """The operand of OpAny or OpAll. LLVM's SPIR-V back end gives them the integers, scalars too, of OpenCL
+        """The operand of OpAny or OpAll. LLVM's back end gives them the integers, scalars too, of OpenCL
         C's any() and all(), of which the most significant bits count."""
         type_, boolean = value.type, self.types.bool()
         vector = type_.kind is Kind.VECTOR

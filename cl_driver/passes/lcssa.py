@@ -63,9 +63,7 @@ class _Closing:
         return result
 
     def close_value(self, value: Instruction, places, loop, exits: list[Block]) -> None:
-        updater = SsaUpdater(
-            value.type, self.before, self.types.undef(value.type), value.name, self.replaced
-        )
+        updater = SsaUpdater(value.type, self.before, self.types.undef(value.type), value.name, self.replaced)
         added = [target for target in exits if self.tree.dominates(value.block, target)]
         phis = [Instruction(Op.Phi, value.type, (), target, value.name) for target in added]
         for target, phi in zip(added, phis, strict=True):

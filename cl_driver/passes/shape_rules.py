@@ -14,7 +14,7 @@ VARYING = None
 UNIFORM = 0
 UNKNOWN = object()  # top of the lattice: not computed yet
 
-SMALL_ID = 1 << 30  # ids and sizes are below this when PlanOptions.small_ids holds
+SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
 
 ID_STRIDES = {
     BuiltIn.GlobalInvocationId: (1, 0, 0),
@@ -30,9 +30,9 @@ FLAT_STRIDES = {
 }
 # Inputs whose every component is an id or a size, so small_ids bounds it.
 _SMALL = frozenset((
-    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex,
-    BuiltIn.GlobalLinearId, BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
-    BuiltIn.GlobalSize, BuiltIn.NumWorkgroups, BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,
+    BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
+    BuiltIn.GlobalOffset, BuiltIn.WorkDim,
 ))  # fmt: skip
 _SUBGROUP = frozenset((
     BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
@@ -45,12 +45,14 @@ class Range:
     """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
 
     exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
+    assumed: so if ids and sizes are small.
     """
 
     low: int
     high: int
     zeros: int = 0
     exact: bool = True
+    assumed: bool = False
 
 
 class ValueRules:
@@ -147,7 +149,7 @@ class ValueRules:
         x, y = self.range_of(a), self.range_of(b)
         low, high = (x.low + y.low, x.high + y.high) if sign > 0 else (x.low - y.high, x.high - y.low)
         stride = self.wrap(s + sign * t, instruction.type)
-        self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride)
+        self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride, x, y)
         return stride
 
     def component_sum(self, a, b, sign):
@@ -169,8 +171,8 @@ class ValueRules:
         stride &= (1 << type_.width) - 1
         return stride - (1 << type_.width) if stride >> (type_.width - 1) else stride
 
-    def bound(self, instruction, low, high, zeros, exact, stride) -> None:
-        """Notes the range of a result, computed as if numbers were unlimited."""
+    def bound(self, instruction, low, high, zeros, exact, stride, *sources: Range) -> None:
+        """Notes the range of a result, computed from others as if numbers were unlimited."""
         width = instruction.type.width
         least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
         if low < least or high > most:
@@ -178,7 +180,13 @@ class ValueRules:
                 low, high = max(low, least), min(high, most)
             else:
                 low, high, exact = least, most, False
-        self.ranges[instruction] = Range(low, high, min(zeros, width), exact or stride == 0)
+        assumed = any(r.assumed for r in sources)
+        self.ranges[instruction] = Range(low, high, min(zeros, width), exact or stride == 0, assumed)
+
+    def rely_on(self, known: Range) -> None:
+        """Says that a stride holds because of a range."""
+        if known.assumed:
+            self.info.assumes_small_ids = True
 
     def multiply(self, instruction):
         a, b = instruction.operands
@@ -199,7 +207,9 @@ class ValueRules:
             return VARYING
         x, y = self.range_of(a), self.range_of(b)
         products = [x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high]
-        self.bound(instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride)
+        self.bound(
+            instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride, x, y
+        )
         return stride
 
     def shift_left(self, instruction):
@@ -212,7 +222,7 @@ class ValueRules:
             return s
         x = self.range_of(a)
         stride = self.wrap(s << amount, instruction.type)
-        self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride)
+        self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride, x)
         return stride
 
     def shift_right_arithmetic(self, instruction):
@@ -227,8 +237,10 @@ class ValueRules:
         exact = x.exact and x.zeros >= amount
         if s and not exact:
             return VARYING
+        if s:
+            self.rely_on(x)
         stride = s >> amount
-        self.bound(instruction, x.low >> amount, x.high >> amount, max(0, x.zeros - amount), True, stride)
+        self.bound(instruction, x.low >> amount, x.high >> amount, max(0, x.zeros - amount), True, stride, x)
         return stride
 
     def shift_right_logical(self, instruction):
@@ -278,15 +290,17 @@ class ValueRules:
         x = self.range_of(a)
         if instruction.type.width < a.type.width:
             stride = self.wrap(s, instruction.type)
-            self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride)
+            self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride, x)
             return stride
         signed = instruction.op is Op.SConvert
         if s and not (x.exact and (signed or x.low >= 0)):
             return VARYING
+        if s:
+            self.rely_on(x)
         low, high = x.low, x.high
         if not signed and low < 0:
             low, high = 0, (1 << a.type.width) - 1
-        self.bound(instruction, low, high, x.zeros, True, s)
+        self.bound(instruction, low, high, x.zeros, True, s, x)
         return s
 
     def negate(self, instruction):
@@ -295,7 +309,7 @@ class ValueRules:
             return s if s is UNKNOWN else self.all_or_nothing(instruction.operands)
         x = self.range_of(instruction.operands[0])
         stride = self.wrap(-s, instruction.type)
-        self.bound(instruction, -x.high, -x.low, x.zeros, x.exact, stride)
+        self.bound(instruction, -x.high, -x.low, x.zeros, x.exact, stride, x)
         return stride
 
     def same(self, instruction):
@@ -352,8 +366,10 @@ class ValueRules:
         s = self.stride_of(index)
         if s is VARYING or s is UNKNOWN or s == 0:
             return s
-        if index.type.width < 64 and not self.range_of(index).exact:
-            return VARYING
+        if index.type.width < 64:
+            if not self.range_of(index).exact:
+                return VARYING
+            self.rely_on(self.range_of(index))
         return s * scale
 
     def select(self, instruction):
@@ -373,7 +389,8 @@ class ValueRules:
             return UNKNOWN
         if s == t and s == 0 and instruction.type.kind is Kind.INT:
             x, y = self.range_of(a), self.range_of(b)
-            self.ranges[instruction] = Range(min(x.low, y.low), max(x.high, y.high), min(x.zeros, y.zeros))
+            zeros, assumed = min(x.zeros, y.zeros), x.assumed or y.assumed
+            self.ranges[instruction] = Range(min(x.low, y.low), max(x.high, y.high), zeros, True, assumed)
         return s if s == t and type(s) is not tuple else (s if s == t else VARYING)
 
     def compare(self, instruction):
@@ -417,8 +434,7 @@ class ValueRules:
     def small(self, instruction, builtin) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
         if builtin in _SMALL and self.small_ids:
-            self.ranges[instruction] = Range(0, SMALL_ID - 1)
-            self.info.assumes_small_ids = True
+            self.ranges[instruction] = Range(0, SMALL_ID, assumed=True)
 
     def extract(self, instruction):
         value, *indices = instruction.operands

@@ -164,9 +164,11 @@ def test_constant_conditions_and_dead_code_go():
 def test_shapes_of_addresses():
     source = """kernel void k(global int *a, int n, global const int *in) {
         int i = get_global_id(0);
-        a[i] = 0; a[i * 3 + 7] = 0; a[n] = 0; a[in[i]] = 0; a[63 - i] = 0; a[get_global_id(1)] = 0;
-        ((global char *)a)[get_local_id(0) * 5] = 0; a[(i << 2) | 1] = 0; a[get_group_id(0) * 64 + i] = 0; }"""
-    assert shape_of_stores(source) == [4, 12, 0, None, -4, 0, 5, 16, 4]
+        a[i] = 0; a[get_global_id(0) * 3 + 7] = 0; a[n] = 0; a[in[i]] = 0; a[63 - i] = 0;
+        a[get_global_id(1)] = 0; ((global char *)a)[get_local_id(0) * 5] = 0; a[(i << 2) | 1] = 0;
+        a[i * 8 + 2] = 0; a[get_group_id(0) * 64 + i] = 0; }"""
+    # i << 2 may wrap around for ids near 2^30; i * 8 may not, for it would be undefined.
+    assert shape_of_stores(source) == [4, 12, 0, None, -4, 0, 5, None, 32, 4]
 
 
 def test_flat_lanes_know_the_linear_id_only():
@@ -181,6 +183,8 @@ def test_ids_that_may_be_large_do_not_stay_affine_through_int():
     assert shape_of_stores(source, small_ids=False) == [None]
     module = compile_cl(source)
     assert make_plan(module, "k", width=4).assumes_small_ids
+    other = "kernel void k(global int *a) { a[get_global_id(0)] = get_global_size(0); }"
+    assert not make_plan(compile_cl(other), "k", width=4).assumes_small_ids
 
 
 def test_a_counter_is_uniform_in_a_divergent_loop_and_varies_behind_it():
@@ -221,9 +225,7 @@ def test_only_uniform_branches_are_left_and_effects_have_masks():
             if i.op is Op.Store:
                 assert i.mask is not None
     conditions = [
-        b.terminator.operands[0]
-        for b in region.function.blocks
-        if b.terminator.op is Op.BranchConditional
+        b.terminator.operands[0] for b in region.function.blocks if b.terminator.op is Op.BranchConditional
     ]
     # `if (n)`, `n > 0` and `if (n > 5)` stay branches on what they are; the rest asks for any lane.
     direct = [c for c in conditions if c.op is not PassOp.AnyLane]
@@ -241,8 +243,9 @@ def test_straight_code_has_no_mask_but_that_of_the_tail():
 
 def test_work_items_may_return_before_a_barrier(widths):
     """Not legal OpenCL, but common: GPUs forgive it."""
-    source = """kernel void k(global int *a, int n) { local int t[8]; int g = get_global_id(0), l = get_local_id(0);
-        t[l] = 100; if (g >= n) return; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
+    source = """kernel void k(global int *a, int n) { local int t[8];
+        int g = get_global_id(0), l = get_local_id(0); t[l] = 100;
+        if (g >= n) return; t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
         int v = t[7 - l]; barrier(CLK_LOCAL_MEM_FENCE); a[g] = v; }"""
     given = np.arange(16, dtype=np.int32)
     result, _ = compare(compile_cl(source), "k", [given, 13], (16,), (8,), widths)
@@ -254,7 +257,8 @@ def test_work_items_may_return_before_a_barrier(widths):
 
 def test_reducible_functions_are_left_alone_and_others_mended():
     source = """kernel void plain(global int *a) { for (int i = 0; i < 9; i++) if (a[i]) a[i] = i; }
-        kernel void knot(global int *a, int n) { int x = 0; if (n & 1) goto in; out: x += a[x]; if (x > 99) return;
+        kernel void knot(global int *a, int n) { int x = 0; if (n & 1) goto in;
+        out: x += a[x]; if (x > 99) return;
         in: x++; a[x] = n; if (x & 3) goto in; if (n > x) goto out; }"""
     module = compile_cl(source)
     for name, before in (("plain", True), ("knot", False)):
@@ -318,12 +322,14 @@ def test_layouts():
 
 
 def test_plans_do_not_depend_on_the_run():
-    source = """kernel void k(global int *a, global const int *b, int n) { local int t[64]; int l = get_local_id(0);
-        for (int i = 0; i < n; i++) { t[l] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
+    source = """kernel void k(global int *a, global const int *b, int n) { local int t[64];
+        int l = get_local_id(0); for (int i = 0; i < n; i++) { t[l] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
         if (b[l] > i) a[l] += t[63 - l]; barrier(CLK_LOCAL_MEM_FENCE); } }"""
     module = compile_cl(source)
     for width in (1, 8):
-        assert plan_text(make_plan(module, "k", width=width)) == plan_text(make_plan(module, "k", width=width))
+        assert plan_text(make_plan(module, "k", width=width)) == plan_text(
+            make_plan(module, "k", width=width)
+        )
 
 
 @pytest.mark.parametrize("width", [1, 8])
