@@ -284,6 +284,14 @@ DEVICE_INFO = {
         lambda device: _strings(capabilities.spirv_extensions(device.limits.cpu))
     ),
     CL_DEVICE_SPIRV_CAPABILITIES_KHR: raw(_spirv_capabilities),
+    # cl_khr_integer_dot_product. Nothing is "accelerated": these are sums of products, which programs could
+    # write as well.
+    cl.CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR: ulong(
+        cl.CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_KHR
+        | cl.CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED_KHR
+    ),
+    cl.CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT_KHR: raw(bytes(6 * 4)),
+    cl.CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED_KHR: raw(bytes(6 * 4)),
     # cl_khr_device_uuid
     cl.CL_DEVICE_UUID_KHR: raw(lambda _: _uuid(limits.machine_identity())),
     cl.CL_DRIVER_UUID_KHR: raw(lambda _: _uuid(DRIVER_VERSION.encode())),

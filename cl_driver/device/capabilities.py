@@ -87,6 +87,22 @@ CAPABILITIES = (
         spirv=("ExpectAssumeKHR",),
         spirv_extensions=("SPV_KHR_expect_assume",),
     ),
+    Capability(
+        "extended_bit_ops",
+        extensions=("cl_khr_extended_bit_ops",),
+        spirv=("BitInstructions",),
+        spirv_extensions=("SPV_KHR_bit_instructions",),
+    ),
+    Capability(
+        "integer_dot_product",
+        extensions={"cl_khr_integer_dot_product": (2, 0, 0)},
+        features=(
+            "__opencl_c_integer_dot_product_input_4x8bit",
+            "__opencl_c_integer_dot_product_input_4x8bit_packed",
+        ),
+        spirv=("DotProduct", "DotProductInput4x8Bit", "DotProductInput4x8BitPacked"),
+        spirv_extensions=("SPV_KHR_integer_dot_product",),
+    ),
     Capability("spirv_queries", extensions=("cl_khr_spirv_queries",)),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
@@ -127,6 +143,10 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 # with the grammar, which the host's process does not load.
 SPIRV_NUMBERS = {
     "Addresses": 4,
+    "BitInstructions": 6025,
+    "DotProduct": 6019,
+    "DotProductInput4x8Bit": 6017,
+    "DotProductInput4x8BitPacked": 6018,
     "ExpectAssumeKHR": 5629,
     "Float16Buffer": 8,
     "Float64": 10,

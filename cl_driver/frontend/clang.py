@@ -9,7 +9,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import prelude
+from . import extension_functions, prelude
 from .options import BuildOptions
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
@@ -125,6 +125,8 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_no_integer_wrap_decoration",
     "SPV_KHR_linkonce_odr",
     "SPV_KHR_expect_assume",
+    "SPV_KHR_bit_instructions",
+    "SPV_KHR_integer_dot_product",
     "SPV_EXT_relaxed_printf_string_address_space",
 )
 
@@ -147,7 +149,10 @@ def device_language() -> Language:
 
 def marked_source(source: bytes, headers: dict[str, bytes], options: BuildOptions) -> bytes:
     """The text for clang: prelude, then the program under its own name and from line 1."""
-    before = prelude.needed([source, *headers.values()])
+    texts = [source, *headers.values()]
+    before = prelude.needed(texts)
+    if options.standard < (3, 0):
+        before += extension_functions.needed(texts)
     if options.standard < (1, 2):
         # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
         before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"

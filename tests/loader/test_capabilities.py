@@ -91,9 +91,12 @@ def test_every_claim_is_tested():
     assert not [name for name in CLAIMED if name not in RUNS and name not in ELSEWHERE]
 
 
+@pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("name", [name for name in CLAIMED if name in RUNS])
-def test_it_runs(opencl, name):
+def test_it_runs(opencl, name, newest):
     options, text, expected = RUNS[name]
+    if newest:
+        options = CL3  # extensions are for every version
     before, _, body = text.rpartition("//kernel\n")
     source = f"{before}\nkernel void k(global long *out) {{ int i = get_global_id(0); {body} }}\n"
     context, device = opencl.context(), opencl.device()
