@@ -94,7 +94,8 @@ def test_integer_builtins():
 
 def test_float_builtins():
     source = """kernel void k(global float *o, float x) { int e; float w;
-        o[0] = sqrt(x); o[1] = rint(x); o[2] = fmin(x, NAN); o[3] = frexp(x, &e); o[4] = e; o[5] = fract(-x, &w);
+        o[0] = sqrt(x); o[1] = rint(x); o[2] = fmin(x, NAN); o[3] = frexp(x, &e); o[4] = e;
+        o[5] = fract(-x, &w);
         o[6] = w; o[7] = ldexp(x, 3); o[8] = nextafter(x, 10.0f); o[9] = fma(x, x, -6.25f);
         o[10] = trunc(-x);
         o[11] = round(x); o[12] = copysign(x, -1.0f); o[13] = remainder(x, 2.0f); }"""
