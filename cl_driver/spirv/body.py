@@ -40,6 +40,18 @@ class Scope(dict):
         return value
 
 
+class Late:
+    """An operand whose definition comes later in the binary. Blocks come in an order of dominance, says the
+    specification, but llvm-spirv does not always keep it; whether definitions dominate uses is for the
+    validator to say."""
+
+    __slots__ = ("id", "type")
+
+    def __init__(self, id_: int):
+        self.id = id_
+        self.type = None
+
+
 class Body:
     """State while one body is decoded. The reader gives the module's words, ids, names and decorations."""
 
@@ -55,6 +67,7 @@ class Body:
         self.block: Block | None = None
         self.line = None
         self.late: list[tuple[Instruction, int, int]] = []  # phi operands to resolve at the end
+        self.has_late = False  # whether other operands are Late
 
     def error(self, p: int, rule: str) -> SpirvError:
         return self.reader.error(p, rule)
@@ -77,7 +90,10 @@ class Body:
         try:
             return self.values[id_]
         except KeyError:
-            raise self.error(p, self.not_a_value(id_)) from None
+            if id_ in self.types or id_ in self.labels:
+                raise self.error(p, self.not_a_value(id_)) from None
+            self.has_late = True
+            return Late(id_)
 
     def not_a_value(self, id_: int) -> str:
         if id_ in self.types:
@@ -136,7 +152,10 @@ class Body:
                     if kind:
                         instruction.type = types[words[p + 1]]
                         rid = words[p + 2]
-                        instruction.operands = [values[w] for w in words[p + 3 : p + n]]
+                        try:
+                            instruction.operands = [values[w] for w in words[p + 3 : p + n]]
+                        except KeyError:
+                            instruction.operands = [self.value(p, w) for w in words[p + 3 : p + n]]
                         if rid in values or rid in module_values or rid in types or not 0 < rid < bound:
                             self.define(p, rid, None)
                         values[rid] = instruction
@@ -144,14 +163,14 @@ class Body:
                         instruction.decorations = decorations.get(rid, NO_DECORATIONS)
                     else:
                         instruction.type = None
-                        instruction.operands = [values[w] for w in words[p + 1 : p + n]]
+                        try:
+                            instruction.operands = [values[w] for w in words[p + 1 : p + n]]
+                        except KeyError:
+                            instruction.operands = [self.value(p, w) for w in words[p + 1 : p + n]]
                         instruction.name = ""
                         instruction.decorations = NO_DECORATIONS
-                except KeyError as missing:
-                    id_ = missing.args[0]
-                    if kind and id_ == words[p + 1] and id_ not in types:
-                        raise self.error(p, f"id {id_} is not a type") from None
-                    raise self.error(p, self.not_a_value(id_)) from None
+                except KeyError:
+                    raise self.error(p, f"id {words[p + 1]} is not a type") from None
                 instruction.block = block
                 instruction.memory = instruction.mask = None
                 instruction.line = self.line
@@ -178,6 +197,8 @@ class Body:
                 phi.operands[index] = self.values[id_]
             except KeyError:
                 raise self.error(phi.offset, self.not_a_value(id_)) from None
+        if self.has_late:
+            self.resolve()
         if len(function._arguments) != len(function.type.members):
             raise self.error(
                 end,
@@ -185,6 +206,18 @@ class Body:
                 f"{len(function.type.members)}",
             )
         function._blocks = self.blocks
+
+    def resolve(self) -> None:
+        """Puts the definitions in place of Late operands."""
+        for block in self.blocks:
+            for instruction in block.instructions:
+                for index, operand in enumerate(instruction.operands):
+                    if operand.__class__ is not Late:
+                        continue
+                    value = self.values.get(operand.id)
+                    if value is None or getattr(value, "block", None) is block:
+                        raise self.error(instruction.offset, self.not_a_value(operand.id))
+                    instruction.operands[index] = value
 
 
 # Decoders: (body, word offset, number of words, op).
@@ -260,6 +293,8 @@ def _branch_conditional(body, p, n, op):
 def _switch(body, p, n, op):
     words = body.words
     selector = body.value(p, words[p + 1])
+    if selector.type is None:
+        raise body.error(p, "the selector's definition comes later")
     size = 2 if getattr(selector.type, "width", 0) > 32 else 1
     operands = [selector, body.label(words[p + 2])]
     if (n - 3) % (size + 1):

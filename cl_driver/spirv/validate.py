@@ -52,8 +52,8 @@ HARMLESS_EXTENSIONS = frozenset({"SPV_KHR_non_semantic_info", "SPV_EXT_relaxed_p
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
     """What modules may declare for a device that reports these capabilities: also what they imply; Float16
-    with Float16Buffer, since clang declares it for vload_half and its kin; and ImageBasic, which clang declares
-    for a kernel's sampler_t. What reads an image is refused by its instruction."""
+    with Float16Buffer, since clang declares it for vload_half and its kin; and ImageBasic, which clang
+    declares for a kernel's sampler_t. What reads an image is refused by its instruction."""
     found: set[int] = {Capability.ImageBasic}
     pending = [Capability[name] for name in names]
     if Capability.Float16Buffer in pending:

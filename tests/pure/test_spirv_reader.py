@@ -400,6 +400,8 @@ def test_malformed_words(change, rule):
     ("body", "rule"),
     [
         ("OpReturn\n%x = OpIAdd %i32 %c1 %c2", "outside of a block"),
+        ("%x = OpIAdd %i32 %y %c1\n%y = OpIAdd %i32 %c1 %c1", "used before its definition"),
+        ("OpStore %p %later\n%later = OpIAdd %i32 %c1 %c1", "used before its definition"),
         ("OpBranch %nowhere\n%b = OpLabel", "labels no block"),
         ("%x = OpIAdd %i32 %c1 %i32", "is a type where a value is needed"),
         ("%x = OpIAdd %c1 %c1 %c1", "not a type"),

@@ -128,6 +128,27 @@ def test_definitions_dominate_uses():
         check(text.replace("USE", "%y = OpPhi %i32 %c1 %a %x %b"))
 
 
+def test_blocks_may_come_in_any_order():
+    # Not by the specification, but from llvm-spirv.
+    text = """
+        OpBranch %middle
+        %last = OpLabel
+        %y = OpIAdd %i32 %x %c1
+        OpStore %p %x
+        OpBranch %out
+        %middle = OpLabel
+        %x = OpIAdd %i32 %c1 %c2
+        OpBranch %TARGET
+        %out = OpLabel"""
+    check(text.replace("TARGET", "last"))
+    with pytest.raises(SpirvError, match="does not dominate"):
+        check(
+            text.replace("OpBranch %middle", "OpBranchConditional %true %middle %last").replace(
+                "TARGET", "last"
+            )
+        )
+
+
 def test_irreducible_control_flow_is_fine():
     check("""
         OpBranchConditional %true %a %b
