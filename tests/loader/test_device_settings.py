@@ -1,0 +1,78 @@
+"""Settings that change what the device says of itself, each in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.loader.opencl import OpenCL, cl
+o = OpenCL({library!r})
+device = o.device()
+text = lambda name: o.text("clGetDeviceInfo", device, getattr(cl, name))
+number = lambda name: o.integer("clGetDeviceInfo", device, getattr(cl, name))
+print({expression})
+"""
+
+
+@pytest.fixture
+def evaluate(environment, ocl_icd):
+    """evaluate(expression, **settings): what it is in a fresh process."""
+
+    def run(expression, **settings):
+        program = PROGRAM.format(root=str(ROOT), library=str(ocl_icd), expression=expression)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env=environment | settings,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "setting, query",
+    [
+        ("CL_DRIVER_DEVICE_NAME", "CL_DEVICE_NAME"),
+        ("CL_DRIVER_DEVICE_VENDOR", "CL_DEVICE_VENDOR"),
+        ("CL_DRIVER_DEVICE_VERSION", "CL_DEVICE_VERSION"),
+    ],
+)
+def test_strings_can_be_replaced(evaluate, setting, query):
+    assert evaluate(f"text({query!r})", **{setting: "Something else"}) == "Something else"
+    assert evaluate(f"text({query!r})") != "Something else"
+
+
+def test_the_type_can_be_replaced(evaluate):
+    expression = "number('CL_DEVICE_TYPE') == cl.CL_DEVICE_TYPE_GPU"
+    assert evaluate(expression, CL_DRIVER_DEVICE_TYPE="gpu") == "True"
+    assert evaluate(expression) == "False"
+
+
+def test_the_number_of_threads_can_be_chosen(evaluate):
+    assert evaluate("number('CL_DEVICE_MAX_COMPUTE_UNITS')", CL_DRIVER_THREADS="1") == "1"
+    # More than there are CPUs: they share them. All kinds of partitions still work.
+    expression = (
+        "number('CL_DEVICE_MAX_COMPUTE_UNITS'), number('CL_DEVICE_PARTITION_MAX_SUB_DEVICES'),"
+        "len(o.sub_devices(device, cl.CL_DEVICE_PARTITION_EQUALLY, 3)),"
+        "len(o.sub_devices(device, cl.CL_DEVICE_PARTITION_BY_COUNTS, 9, 2, 0)),"
+        "number('CL_DEVICE_PARTITION_AFFINITY_DOMAIN') >= 0"
+    )
+    assert evaluate(expression, CL_DRIVER_THREADS="11") == "11 11 3 2 True"
+    one = "o.words('clGetDeviceInfo', device, cl.CL_DEVICE_PARTITION_PROPERTIES)"
+    assert evaluate(one, CL_DRIVER_THREADS="1") == "[0]"
+
+
+def test_values_that_mean_nothing_change_nothing(evaluate):
+    usual = evaluate("number('CL_DEVICE_MAX_COMPUTE_UNITS'), number('CL_DEVICE_TYPE')")
+    settings = {"CL_DRIVER_THREADS": "many", "CL_DRIVER_DEVICE_TYPE": "toaster"}
+    assert evaluate("number('CL_DEVICE_MAX_COMPUTE_UNITS'), number('CL_DEVICE_TYPE')", **settings) == usual
