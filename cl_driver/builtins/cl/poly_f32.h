@@ -299,15 +299,14 @@ HELPER double poly_erfcx_f32(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -45.0933837890625 */
+/* log2 of the relative error of the whole approximation: -37.7879638671875 */
 HELPER double poly_log2_mid(double t)
 {
-    double p = 0x1.21b0d94fe910cp-2;
-    p = FMA(p, t, 0x1.4795573b8c828p-2);
-    p = FMA(p, t, 0x1.a61a2ec4cf2a5p-2);
-    p = FMA(p, t, 0x1.2776c2934237ap-1);
-    p = FMA(p, t, 0x1.ec709dc53c683p-1);
-    p = FMA(p, t, 0x1.71547652b8251p1);
+    double p = 0x1.5ce843090a24cp-2;
+    p = FMA(p, t, 0x1.a58d89b135cbp-2);
+    p = FMA(p, t, 0x1.27777fe6aa74ap-1);
+    p = FMA(p, t, 0x1.ec709d12d1d7ap-1);
+    p = FMA(p, t, 0x1.71547652bedf1p1);
     return p;
 }
 
@@ -323,16 +322,15 @@ HELPER double poly_log_mid(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -34.31903076171875 */
+/* log2 of the relative error of the whole approximation: -28.915863037109375 */
 HELPER double poly_exp2_mid(double t)
 {
-    double p = 0x1.fde5fd7cf2431p-17;
-    p = FMA(p, t, 0x1.445c8406fade4p-13);
-    p = FMA(p, t, 0x1.5d8a85ff5643dp-10);
-    p = FMA(p, t, 0x1.3b29f39d49c9cp-7);
-    p = FMA(p, t, 0x1.c6b08ac06b006p-5);
-    p = FMA(p, t, 0x1.ebfbe0778728ap-3);
-    p = FMA(p, t, 0x1.62e42ff0e1928p-1);
+    double p = 0x1.41fbbba9723fp-13;
+    p = FMA(p, t, 0x1.5f3e52f1cca1p-10);
+    p = FMA(p, t, 0x1.3b2d4cf25c7e4p-7);
+    p = FMA(p, t, 0x1.c6aee88e9826dp-5);
+    p = FMA(p, t, 0x1.ebfbdc3c2f83p-3);
+    p = FMA(p, t, 0x1.62e430af2704cp-1);
     return p;
 }
 

@@ -1,4 +1,4 @@
-/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in single precision: |x|^y = exp2(y log2|x|) with the product
+/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in single precision. |x|^y = exp2(y log2|x|) with the product
  * and both functions in double arithmetic, which leaves little but the final rounding. */
 
 /* |x|^y, also for zeros and infinities: log2 is then -infinity or infinity, and clamping gives 0 or infinity.
@@ -41,26 +41,31 @@ float __cld_rootn_f32(float x, int n) {
     return n == 0 || (x < 0.0f && !(n & 1)) ? NAN_F32 : result;
 }
 
-/* A guess by a third of the exponent (3.4 %), one step of Halley in single and one of Newton in double
- * precision. */
+/* A guess by a third of the exponent (3.4 %), one step of Halley, one of Newton with an exact residual. */
 float __cld_cbrt_f32(float x) {
     float ax = ABS(x);
-    float scale = ax < 0x1p-100f ? 0x1p24f : (ax > 0x1p100f ? 0x1p-24f : 1.0f);
-    double unscale = ax < 0x1p-100f ? 0x1p-8 : (ax > 0x1p100f ? 0x1p8 : 1.0);
-    float a = ax * scale;
-    float t = as_float(as_uint(a) / 3u + 0x2a5119f2u);
+    bool tiny = ax<0x1p-100f, big = ax> 0x1p100f;
+    float a = ax * (tiny ? 0x1p48f : (big ? 0x1p-48f : 1.0f));
+    float t = as_float((int)((float)as_int(a) * 0x1.555556p-2f) + 0x2a5119f2);
     float cube = t * t * t;
     t = t * (FMA(2.0f, a, cube) / FMA(2.0f, cube, a));
-    double d = (double)t, square = d * d;
-    d = d - FMA(square, d, -(double)a) / (3.0 * square);
-    float result = (float)(d * unscale);
-    return ax > 0.0f && ax < INF_F32 ? COPYSIGN(result, x) : x;
+    float square = t * t, low = FMA(t, t, -square);
+    float residual = FMA(-square, t, a) - low * t;
+    t = FMA(residual, 1.0f / (3.0f * square), t);
+    t *= tiny ? 0x1p-16f : (big ? 0x1p16f : 1.0f);
+    return ((ax > 0.0f) & (ax < INF_F32)) ? COPYSIGN(t, x) : x;
 }
 
+/* Scaled by a power of two near the larger argument. */
 float __cld_hypot_f32(float x, float y) {
-    double a = (double)x, b = (double)y;
-    float result = (float)SQRT(FMA(a, a, b * b));
-    return ABS(x) == INF_F32 || ABS(y) == INF_F32 ? INF_F32 : result;
+    float ax = ABS(x), ay = ABS(y);
+    float larger = ax > ay ? ax : ay;
+    bool big = larger > 0x1p60f, tiny = larger < 0x1p-50f;
+    float scale = tiny ? 0x1p90f : (big ? 0x1p-80f : 1.0f),
+          unscale = tiny ? 0x1p-90f : (big ? 0x1p80f : 1.0f);
+    float a = ax * scale, b = ay * scale;
+    float result = SQRT(FMA(a, a, b * b)) * unscale;
+    return ((ax == INF_F32) | (ay == INF_F32)) ? INF_F32 : result;
 }
 
 /* 1 / sqrt(x) and one Newton step on the residual 1 - x y^2, x y being taken in two parts. */
