@@ -52,6 +52,24 @@ class Late:
         self.type = None
 
 
+def reverse_postorder(entry: Block) -> list[Block]:
+    """The blocks that can be reached, each after those that dominate it."""
+    order: list[Block] = []
+    seen = {id(entry)}
+    stack = [(entry, iter(entry.successors()))]
+    while stack:
+        block, rest = stack[-1]
+        for successor in rest:
+            if id(successor) not in seen:
+                seen.add(id(successor))
+                stack.append((successor, iter(successor.successors())))
+                break
+        else:
+            stack.pop()
+            order.append(block)
+    return order[::-1]
+
+
 class Body:
     """State while one body is decoded. The reader gives the module's words, ids, names and decorations."""
 
@@ -208,7 +226,7 @@ class Body:
         function._blocks = self.blocks
 
     def resolve(self) -> None:
-        """Puts the definitions in place of Late operands."""
+        """Puts the definitions in place of Late operands, and the blocks in an order of dominance."""
         for block in self.blocks:
             for instruction in block.instructions:
                 for index, operand in enumerate(instruction.operands):
@@ -218,6 +236,9 @@ class Body:
                     if value is None or getattr(value, "block", None) is block:
                         raise self.error(instruction.offset, self.not_a_value(operand.id))
                     instruction.operands[index] = value
+        order = reverse_postorder(self.blocks[0])
+        reached = set(map(id, order))
+        self.blocks = order + [block for block in self.blocks if id(block) not in reached]
 
 
 # Decoders: (body, word offset, number of words, op).

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+from .body import reverse_postorder
 from .enums import Capability, Decoration, FunctionParameterAttribute, LinkageType, Op, StorageClass
 from .errors import SpirvError
 from .layout import size_of
@@ -219,20 +220,7 @@ def _defined(instruction: Instruction, block, predecessors, dominates) -> None:
 def _dominance(blocks, predecessors):
     """A function that tells whether one block dominates another; blocks that cannot be reached are dominated
     by all. (Cooper, Harvey, Kennedy: A simple, fast dominance algorithm.)"""
-    order: list = []
-    seen = {id(blocks[0])}
-    stack = [(blocks[0], iter(blocks[0].successors()))]
-    while stack:
-        block, rest = stack[-1]
-        for successor in rest:
-            if id(successor) not in seen:
-                seen.add(id(successor))
-                stack.append((successor, iter(successor.successors())))
-                break
-        else:
-            stack.pop()
-            order.append(block)
-    order.reverse()
+    order = reverse_postorder(blocks[0])
     number = {id(block): i for i, block in enumerate(order)}
     before = [[number[id(p)] for p in predecessors[id(block)] if id(p) in number] for block in order]
     parent: list[int] = [0] + [-1] * (len(order) - 1)

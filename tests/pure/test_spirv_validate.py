@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cl_driver.spirv import reader, validate
-from cl_driver.spirv.enums import Capability
+from cl_driver.spirv.enums import Capability, Op
 from cl_driver.spirv.errors import SpirvError
 
 from .spirv_assembler import PREAMBLE, TYPES, assemble, kernel
@@ -141,6 +141,8 @@ def test_blocks_may_come_in_any_order():
         OpBranch %TARGET
         %out = OpLabel"""
     check(text.replace("TARGET", "last"))
+    (function,) = reader.read(kernel(text.replace("TARGET", "last"), MORE)).functions
+    assert [b.instructions[0].op for b in function.blocks] == [Op.Branch, Op.IAdd, Op.IAdd, Op.Return]
     with pytest.raises(SpirvError, match="does not dominate"):
         check(
             text.replace("OpBranch %middle", "OpBranchConditional %true %middle %last").replace(
