@@ -154,9 +154,15 @@ def _valid(setting: Setting, text: str) -> bool:
     return True
 
 
+# The environment of a set-user-ID program is somebody else's.
+_TRUSTED = os.getuid() == os.geteuid() and os.getgid() == os.getegid()
+
+
 def text(name: str, environment=os.environ) -> str:
     """A setting's text: the variable's, or the default where it is unset, empty or malformed."""
     setting = SETTINGS[name]
+    if not _TRUSTED:
+        return setting.default
     value = environment.get(name, "")
     return value if value and _valid(setting, value) else setting.default
 

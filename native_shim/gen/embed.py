@@ -82,6 +82,7 @@ def configuration(folder: Path, executable: str = sys.executable) -> str:
         f"python={executable}",
         f"home={sys.base_prefix}",
         f"libpython={libpython() or ''}",
+        *(f"library_path={path}" for path in (os.environ.get("LD_LIBRARY_PATH"),) if path),
         *(f"stdlib={path}" for path in stdlib if path),
         *(f"path={path}" for path in paths),
     ]

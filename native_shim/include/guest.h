@@ -15,16 +15,22 @@ bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer);
 /* cl_driver.conf: what the build recorded, and where. Loaded once; NULL if it cannot be read. */
 enum { CLD_GUEST_PATHS = 16 };
 struct cld_guest_config {
-    char *directory; /* of libcl_driver.so */
-    char *version;   /* "3.11" */
-    char *python;    /* executable */
-    char *home;      /* sys.base_prefix */
-    char *libpython; /* "" if that Python has no shared one */
+    char *directory;    /* of libcl_driver.so */
+    char *version;      /* "3.11" */
+    char *python;       /* executable */
+    char *home;         /* sys.base_prefix */
+    char *libpython;    /* "" if that Python has no shared one */
+    char *library_path; /* "LD_LIBRARY_PATH=..." of the build, NULL if there was none */
     size_t stdlib_count, path_count;
     char *stdlib[CLD_GUEST_PATHS]; /* folders of the standard library */
     char *path[CLD_GUEST_PATHS];   /* folders of cl_driver and cffi */
 };
 const struct cld_guest_config *cld_guest_config(void);
+
+/* The environment of a helper process: without the variables that make the dynamic loader take the host's
+ * libraries, of which Python and LLVM may need others. The array is malloced, its strings are not; NULL when
+ * out of memory. */
+char **cld_helper_environment(char *const *environment);
 
 /* The runtime process: started by the first exchange, and again after it died. */
 bool cld_process_exchange(const struct cld_guest_config *config, const struct cld_msg *request,

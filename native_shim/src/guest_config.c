@@ -29,6 +29,8 @@ static bool set(const char *key, const char *value) {
                                            : NULL;
     if (text)
         return (*text = strdup(value)) != NULL;
+    if (!strcmp(key, "library_path"))
+        return asprintf(&config.library_path, "LD_LIBRARY_PATH=%s", value) >= 0;
     if (!strcmp(key, "libpython"))
         return (config.libpython = *value ? path_of(value) : strdup("")) != NULL;
     if (!strcmp(key, "stdlib") && config.stdlib_count < CLD_GUEST_PATHS)
@@ -73,4 +75,23 @@ static void load(void) {
 const struct cld_guest_config *cld_guest_config(void) {
     pthread_once(&once, load);
     return loaded ? &config : NULL;
+}
+
+char **cld_helper_environment(char *const *environment) {
+    static const char *const dropped[] = {"LD_LIBRARY_PATH=", "LD_PRELOAD=", "LD_AUDIT="};
+    size_t count = 0, at = 0;
+    while (environment[count])
+        count++;
+    char **kept = calloc(count + 2, sizeof *kept);
+    for (size_t i = 0; kept && i < count && environment[i]; i++) {
+        bool keep = true;
+        for (size_t d = 0; d < sizeof dropped / sizeof *dropped; d++)
+            keep &= strncmp(environment[i], dropped[d], strlen(dropped[d])) != 0;
+        if (keep)
+            kept[at++] = environment[i];
+    }
+    const struct cld_guest_config *recorded = cld_guest_config();
+    if (kept && recorded && recorded->library_path)
+        kept[at] = recorded->library_path;
+    return kept;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ __attribute__((constructor)) static void read_level(void) {
 void cld_log(int level, const char *format, ...) {
     if (level > cld_log_level)
         return;
+    int error = errno;
     char line[1024];
     int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)gettid());
     va_list args;
@@ -34,10 +36,11 @@ void cld_log(int level, const char *format, ...) {
     line[size++] = '\n';
     const char *path = cld_setting(CL_DRIVER_LOG_FILE_SETTING);
     int file = *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
-    if (file < 0)
-        return;
-    ssize_t written = write(file, line, (size_t)size);
-    (void)written;
-    if (file != STDERR_FILENO)
+    if (file >= 0) {
+        ssize_t written = write(file, line, (size_t)size);
+        (void)written;
+    }
+    if (file > STDERR_FILENO)
         close(file);
+    errno = error;
 }

@@ -56,7 +56,7 @@ static bool valid(int i, const char *text) {
 /* Copies, because a program's setenv may free or overwrite what getenv returned. */
 static void read_environment(void) {
     for (int i = 0; i < CLD_SETTING_COUNT; i++) {
-        const char *text = getenv(rows[i].name);
+        const char *text = secure_getenv(rows[i].name); /* not for set-user-ID programs */
         const char *copy = text && *text && valid(i, text) ? strdup(text) : NULL;
         texts[i] = copy ? copy : rows[i].default_text;
     }

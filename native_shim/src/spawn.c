@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest.h"
 #include "log.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -157,9 +159,14 @@ static void reap_stayed(pid_t pid, struct request *request) {
     pthread_mutex_unlock(&stayed_lock); /* more than 64 at once: some stay unreaped, and mapped */
 }
 
-/* A copy of a descriptor that is out of the way of 0 to 3. */
+/* The descriptor with a number above those that the child fills: hosts may lack standard descriptors. -1
+ * stays. */
 static int out_of_the_way(int descriptor) {
-    return fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE);
+    if (descriptor < 0 || descriptor >= FIRST_FREE)
+        return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE);
+    close(descriptor);
+    return moved;
 }
 
 /* Starts the processes of a request, which lies at the start of the mapping that holds their stacks. */
@@ -182,48 +189,59 @@ static int start(struct request *request) {
     return -error;
 }
 
-int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
-    int sockets[2], result = -ENOMEM;
-    if (socketpair(AF_UNIX, socket_type | SOCK_CLOEXEC, 0, sockets))
-        return -errno;
-    int cancel, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+/* As cld_spawn, with the child's end of the socket. Returns 0 or -errno. */
+static int launch(char *const *argv, char *const *environment, int socket) {
     struct request *request =
         mmap(NULL, MAPPING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (request != MAP_FAILED) {
-        *request = (struct request){
-            .argv = argv,
-            .envp = envp,
-            .socket = out_of_the_way(sockets[1]),
-            .null = out_of_the_way(null),
-            .error_output = cld_log_level ? out_of_the_way(STDERR_FILENO) : -1,
-            .stay = orphans_come_back(),
-            .stack = (uint8_t *)request + STACK_SIZE,
-        };
-        int copies[] = {request->socket, request->null, request->error_output};
+    if (request == MAP_FAILED)
+        return -ENOMEM;
+    int null = out_of_the_way(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int error_output = cld_log_level ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FIRST_FREE) : -1;
+    int result = -errno;
+    *request = (struct request){
+        .argv = argv,
+        .envp = environment,
+        .socket = socket,
+        .null = null,
+        .error_output = error_output,
+        .stay = orphans_come_back(),
+        .stack = (uint8_t *)request + STACK_SIZE,
+    };
+    if (null >= 0) {
         sigset_t all, before;
         sigfillset(&all);
-        if (request->socket >= 0 && request->null >= 0) {
-            reap_stayed(0, NULL);
-            /* The host's signal handlers must not run in a process that shares its memory. */
-            pthread_sigmask(SIG_BLOCK, &all, &before);
-            result = start(request);
-            pthread_sigmask(SIG_SETMASK, &before, NULL);
-        } else {
-            result = -errno;
-            munmap(request, MAPPING);
-        }
-        for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
-            if (copies[i] >= 0)
-                close(copies[i]);
-    }
-    pthread_setcancelstate(cancel, NULL);
-    if (null >= 0)
+        reap_stayed(0, NULL);
+        /* The host's signal handlers must not run in a process that shares its memory. */
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        result = start(request);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         close(null);
-    close(sockets[1]);
-    if (result == 0)
-        return sockets[0];
-    close(sockets[0]);
-    cld_log(1, "cannot start %s: error %d", argv[0], -result);
+    } else {
+        munmap(request, MAPPING);
+    }
+    if (error_output >= 0)
+        close(error_output);
     return result;
+}
+
+int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
+    int sockets[2], cancel, result;
+    if (socketpair(AF_UNIX, socket_type | SOCK_CLOEXEC, 0, sockets))
+        return -errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int ours = out_of_the_way(sockets[0]), theirs = out_of_the_way(sockets[1]);
+    char **environment = cld_helper_environment(envp);
+    if (ours < 0 || theirs < 0)
+        result = -EMFILE;
+    else
+        result = environment ? launch(argv, environment, theirs) : -ENOMEM;
+    free(environment);
+    if (theirs >= 0)
+        close(theirs);
+    if (result && ours >= 0)
+        close(ours);
+    pthread_setcancelstate(cancel, NULL);
+    if (result)
+        cld_log(1, "cannot start %s: error %d", argv[0], -result);
+    return result ? result : ours;
 }

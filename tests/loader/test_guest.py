@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -38,6 +39,43 @@ def test_surroundings_that_break_other_pythons(run_client, tmp_path):
     }
     done = run_client("guest", "quiet", env=env)
     assert done.stdout == done.stderr == ""
+
+
+def test_library_path_with_other_libraries(run_client, tmp_path):
+    """Programs bring libraries of their own, which Python and LLVM must not get."""
+    for name in ("libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1", "libexpat.so.1"):
+        (tmp_path / name).write_text("no library")
+    done = run_client("guest", "quiet", env={"LD_LIBRARY_PATH": str(tmp_path), "CL_DRIVER_CACHE_SIZE": "0"})
+    assert done.stdout == done.stderr == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a set-user-ID program of root's")
+def test_set_user_id_programs_ignore_settings(client, variables):
+    """Somebody else's variables must not choose what runs with the program's rights."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = Path(folder) / "guest"
+        program.write_bytes(client("guest").read_bytes())
+        program.chmod(0o4755)
+        settings = {
+            "CL_DRIVER_LOG": "calls",
+            "CL_DRIVER_CACHE_DIR": f"{folder}/cache",
+            "CL_DRIVER_RUNTIME": "process",
+        }
+        done = subprocess.run(
+            [program, "threads"],
+            env=variables | settings,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            user=65534,
+            group=0,
+            extra_groups=[],
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == done.stderr == ""
+        assert os.listdir(folder) == ["guest"]
 
 
 def test_working_folder_full_of_modules(client, variables, tmp_path):
