@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cl_driver.api.context import Context
-from cl_driver.api.entrypoint import adopt, entrypoint
+from cl_driver.api.device import Device
+from cl_driver.api.entrypoint import adopt, entrypoint, peer
 from cl_driver.api.errors import CLError, require
 from cl_driver.api.generated import enums as cl
 
@@ -67,6 +68,20 @@ class Program:
         """The build for a device of the program; CL_INVALID_DEVICE for others."""
         require(device in self.builds, cl.CL_INVALID_DEVICE, "not a device of the program")
         return self.builds[device]
+
+    def build_used_by(self, device: int) -> DeviceBuild:
+        """"If a program binary has not been built for a sub-device, the program binary associated with the
+        parent device will be used." The device's own build where there is none for a parent either."""
+        own = self.build_of(device)
+        peers = {key: peer(key, Device) for key in self.builds}
+        ancestor = peers[device]
+        while ancestor is not None:
+            for key, candidate in peers.items():
+                build = self.builds[key]
+                if candidate is ancestor and (build.status != cl.CL_BUILD_NONE or build.is_ready_binary):
+                    return build
+            ancestor = ancestor.parent
+        return own
 
     @property
     def usable(self) -> list[DeviceBuild]:

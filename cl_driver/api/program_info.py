@@ -81,7 +81,7 @@ def get_program_info(program: Program, param_name: int):
 
 @entrypoint("clGetProgramBuildInfo", Program)
 def get_program_build_info(program: Program, device: int, param_name: int):
-    return (answer(BUILD_INFO, param_name, program.build_of(device)),)
+    return (answer(BUILD_INFO, param_name, program.build_used_by(device)),)
 
 
 @entrypoint("program_binaries", Program)
@@ -105,7 +105,8 @@ def program_executable(program: Program):
     require(usable, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
     executables: list = []
     places = []
-    for build in program.builds.values():
+    for device in program.builds:
+        build = program.build_used_by(device)
         if build not in usable:
             places.append(-1)
             continue
