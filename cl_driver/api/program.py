@@ -70,8 +70,9 @@ class Program:
         return self.builds[device]
 
     def build_used_by(self, device: int) -> DeviceBuild:
-        """"If a program binary has not been built for a sub-device, the program binary associated with the
-        parent device will be used." The device's own build where there is none for a parent either."""
+        """The device's own build, or where it has none that of the nearest ancestor that has one (5.8: "If a
+        program binary has not been built for a sub-device, the program binary associated with the parent
+        device will be used")."""
         own = self.build_of(device)
         peers = {key: peer(key, Device) for key in self.builds}
         ancestor = peers[device]
