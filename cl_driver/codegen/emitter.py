@@ -62,6 +62,7 @@ class FunctionEmitter:
         self.operands: dict[Value, str] = {}
         self.labels: dict[Block, str] = {}
         self.exits: dict[Block, str] = {}  # label of the LLVM block that a SPIR-V block ends in
+        self.current: Block | None = None  # the SPIR-V block at hand
         self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self._phis: list = []
@@ -265,6 +266,7 @@ class FunctionEmitter:
         self.emit_void(f"br label %{labels[order[0]]}")
         for block in order:
             self.begin_block(labels[block])
+            self.current = block
             self.emit_instructions(block.instructions)
             self.exits[block] = self.label
         self.finish_phis()
@@ -282,23 +284,30 @@ class FunctionEmitter:
         """Emits a phi to be completed by finish_phis."""
         name = self.name("v")
         self.operands[instruction] = name
-        self._phis.append((self.lines, len(self.lines), name, instruction))
+        self._phis.append((self.lines, len(self.lines), name, instruction, self.current))
         self.lines.append("")
 
     def finish_phis(self) -> None:
         """Fills in the phis, now that all their operands exist."""
-        for lines, position, name, instruction in self._phis:
+        for lines, position, name, instruction, block in self._phis:
             text = ir_type(instruction.type)
-            operands = instruction.operands
-            edges = [
-                f"[ {self.phi_operand(operands[i], operands[i + 1])}, %{self.exits[operands[i + 1]]} ]"
-                for i in range(0, len(operands), 2)
-                if operands[i + 1] in self.exits
-            ]
+            edges = [f"[ {self.phi_operand(value, before)}, %{self.exits[before]} ]"
+                     for value, before in self.phi_edges(instruction, block)]
             if not edges:
                 raise CodegenError("a phi without a predecessor")
             lines[position] = f"  {name} = phi {text} {', '.join(edges)}"
         self._phis.clear()
+
+    def phi_edges(self, instruction: Instruction, block: Block) -> list[tuple[Value, Block]]:
+        """Value and predecessor of a phi for each edge: LLVM wants one per case of a switch."""
+        edges = []
+        operands = instruction.operands
+        for value, before in zip(operands[::2], operands[1::2], strict=True):
+            if before in self.exits:
+                terminator = before.terminator
+                count = terminator.operands.count(block) if terminator.op is Op.Switch else 1
+                edges += [(value, before)] * count
+        return edges
 
     def phi_operand(self, value: Value, block: Block) -> str:
         """The operand of a phi; what must be computed for it goes to the entry block."""

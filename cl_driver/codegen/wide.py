@@ -332,7 +332,7 @@ class WideEmitter:
             return
         names = [self.name("v") for _ in leaf_types(instruction.type)]
         self.leaves_of[instruction] = names
-        self._phis.append((self.lines, len(self.lines), names, instruction))
+        self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
         self.lines += [""] * len(names)
 
     def finish_phis(self) -> None:
@@ -341,12 +341,9 @@ class WideEmitter:
         wide = [entry for entry in self._phis if not isinstance(entry[2], str)]
         self._phis = narrow
         super().finish_phis()
-        for lines, position, names, instruction in wide:
-            operands = instruction.operands
-            edges = []
-            for k in range(0, len(operands), 2):
-                if operands[k + 1] in self.exits:
-                    edges.append((self._late_leaves(operands[k]), self.exits[operands[k + 1]]))
+        for lines, position, names, instruction, block in wide:
+            edges = [(self._late_leaves(value), self.exits[before])
+                     for value, before in self.phi_edges(instruction, block)]
             for n, (name, t) in enumerate(zip(names, leaf_types(instruction.type), strict=True)):
                 incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
                 lines[position + n] = f"  {name} = phi {self.form(ir_type(t))} {incoming}"
