@@ -1,0 +1,37 @@
+"""Random kernels with nested control flow, barriers, local and private memory: the code at every width does what
+the plain interpreter does."""
+
+import copy
+
+import numpy as np
+import pytest
+from cl_driver.interp.run import run as interpret
+from kernel_harness import Program, compile_c
+
+from tests.pure.random_kernels import LOCAL, Kernel
+
+WIDTHS = (1, 4, 8, 16)
+GROUPS = 3
+
+
+def check(seed: int, widths=WIDTHS) -> None:
+    """One random kernel. Groups are whole: these kernels read what their neighbours wrote."""
+    source = Kernel(seed).source
+    data = compile_c(source)
+    items = LOCAL * GROUPS
+    inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
+    want = None
+    for width in widths:
+        program = Program(data, width=width)
+        if want is None:
+            arguments = [np.zeros(items * 4, np.int32), copy.deepcopy(inputs), 7]
+            interpret(program.module, "k", arguments, (items,), (LOCAL,))
+            want = arguments[0]
+        out = np.zeros(items * 4, np.int32)
+        program.run("k", items, LOCAL, out, inputs, np.int32(7))
+        assert np.array_equal(out, want), f"seed {seed} at width {width}\n{source}"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_kernel(seed):
+    check(seed)
