@@ -29,6 +29,8 @@ struct cld_operation {
     /* Called once when nothing runs any more or anything ever will, before the status is set: drops what the
      * command holds. May be NULL. */
     void (*end)(struct cld_event *command, cl_int status);
+    /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
+    void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
 };
 
 enum cld_time {
@@ -63,7 +65,8 @@ struct cld_event {
     bool barrier;          /* later commands of an out-of-order queue wait for it */
     bool covers;           /* of an out-of-order queue: waits for all that was enqueued before */
     bool profiled;
-    _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
+    bool timed;                            /* the operation is to learn from it even if it is short */
+    _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
     struct cld_event *next;          /* in a queue's pending list, in a list of ready commands */
     struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
@@ -91,7 +94,6 @@ struct cld_event {
             uint8_t *args;                /* `inline_args` or malloced */
             uint64_t local_size;
             uint64_t scratch_size;
-            bool measured;
         } kernel;
         struct cld_copy_region copy;
         struct {

@@ -16,7 +16,7 @@
 enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
 /* Below: executed by one thread. Above: it pays to wake another. */
-enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, UNMEASURED_TIME = 2000 };
+enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000 };
 
 struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
                                   const struct cld_operation *operation, bool with_event) {
@@ -33,6 +33,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = false;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
+    command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
     atomic_store_explicit(&command->callbacks, NULL, memory_order_relaxed);
     command->more_edges = NULL;
@@ -340,18 +341,24 @@ static void finish_execution(struct cld_event *command, struct cld_ready *ready)
     cld_event_complete(command, atomic_load(&command->error), ready);
 }
 
+/* Runs units of the command and takes the time, for the operation to learn from. */
+static uint64_t run_timed(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    uint64_t start = cld_now();
+    cl_int error = command->operation->run(command, self, first, last);
+    uint64_t time = elapsed_since(start);
+    if (error)
+        fail(command, error);
+    else if (command->operation->learn)
+        command->operation->learn(command, time, last - first);
+    return time;
+}
+
 /* Executes a first piece where the duration is unknown or the command may be worth sharing, and extrapolates.
  * True if what remains should be shared; done is where it starts. */
 static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *done) {
     uint64_t piece = command->estimate == CLD_TIME_UNKNOWN ? 1 : command->total / 4 + 1;
-    uint64_t start = cld_now();
-    cl_int error = command->operation->run(command, self, 0, piece);
-    uint64_t time = elapsed_since(start);
-    *done = piece;
-    if (error) {
-        fail(command, error);
-        *done = command->total;
-    }
+    uint64_t time = run_timed(command, self, 0, piece);
+    *done = atomic_load_explicit(&command->error, memory_order_relaxed) ? command->total : piece;
     uint64_t left = command->total - *done;
     double unit = (double)time / (double)piece;
     if (unit * (double)left < TINY_TIME)
@@ -380,7 +387,7 @@ static bool next_chunk(struct cld_event *command, unsigned threads, uint64_t *fi
 
 void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     unsigned threads = cld_pool_threads(command->queue);
-    uint64_t first, last;
+    uint64_t first, last, units = 0, start = cld_now();
     self->executing++;
     while (next_chunk(command, threads, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
@@ -388,7 +395,10 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, s
             fail(command, error);
             atomic_store_explicit(&command->next_unit, command->total, memory_order_relaxed);
         }
+        units += last - first;
     }
+    if (units && command->operation->learn)
+        command->operation->learn(command, elapsed_since(start), units);
     self->executing--;
     if (cld_pool_leave(command))
         finish_execution(command, ready);
@@ -425,8 +435,10 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         return;
     }
     self->executing++;
-    bool worth = sharable && command->estimate >= UNMEASURED_TIME && probe(command, self, &done);
-    if (!worth && done < command->total) {
+    bool worth = sharable && probe(command, self, &done);
+    if (!worth && command->timed && !done && command->total) {
+        run_timed(command, self, 0, command->total);
+    } else if (!worth && done < command->total) {
         cl_int error = command->operation->run(command, self, done, command->total);
         if (error)
             fail(command, error);

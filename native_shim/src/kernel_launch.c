@@ -13,12 +13,17 @@
 /* Every how many launches of a short kernel the time is taken. */
 enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
 
-/* A running mean, in 1/1024 ns per work-item. Threads may lose each other's updates. */
-static void learn(struct cld_kernel_info *info, uint64_t time, uint64_t items) {
-    uint64_t old = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    double now = (double)time * 1024 / (double)(items ? items : 1);
-    uint64_t mean = (uint64_t)(old ? 0.75 * (double)old + 0.25 * now : now);
-    atomic_store_explicit(&info->item_time, mean ? mean : 1, memory_order_relaxed);
+/* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
+ * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
+static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
+    struct cld_kernel_info *info = command->kernel.info;
+    const uint64_t *size = command->kernel.launch.local_size;
+    double old = (double)atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    double now = (double)time * 1024 / ((double)units * (double)(size[0] * size[1] * size[2]));
+    double mean = !old        ? now
+                  : now < old ? (old + now) / 2
+                              : old + ((now < 4 * old ? now : 4 * old) - old) / 4;
+    atomic_store_explicit(&info->item_time, mean < 1 ? 1 : (uint64_t)mean, memory_order_relaxed);
 }
 
 static bool has_small_ids(const struct cld_launch *launch) {
@@ -36,14 +41,9 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     self->kernel.local_memory_size = command->kernel.local_size;
     bool large = (info->flags & CLD_KERNEL_SMALL_IDS) && !has_small_ids(launch);
     cld_kernel_fn entry = large ? info->entry_large : info->entry;
-    uint64_t start = command->kernel.measured ? cld_now() : 0;
     uint64_t saved = cld_float_enter();
     entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);
-    if (command->kernel.measured) {
-        uint64_t items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
-        learn(info, cld_now() - start, (last - first) * items);
-    }
     return CL_SUCCESS;
 }
 
@@ -56,7 +56,7 @@ static void end_kernel(struct cld_event *command, cl_int status) {
         cld_kernel_info_drop(command->kernel.info);
 }
 
-static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel};
+static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel, .learn = learn};
 
 /* The argument block as the kernel sees it: local arguments become offsets behind the kernel's own local
  * variables; buffers are held. Sizes and handles were checked when they were set, but nothing keeps a buffer
@@ -109,9 +109,8 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-    command->kernel.measured =
-        command->estimate >= SHORT_TIME ||
-        atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
+    command->timed = command->estimate >= SHORT_TIME ||
+                     atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
 }
 
 static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl_command_type type,
