@@ -10,6 +10,7 @@ import pytest
 from cl_driver.api import entrypoint
 from cl_driver.api.device import Device
 from cl_driver.api.device_info import DEVICE_INFO
+from cl_driver.api.errors import name
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.generated import make_enums
 from cl_driver.api.info import make_version, pack_versions
@@ -119,3 +120,11 @@ def test_the_hosts_python_imports_little(module):
         check=True,
     )
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [(0, "CL_SUCCESS"), (-1, "CL_DEVICE_NOT_FOUND"), (-11, "CL_BUILD_PROGRAM_FAILURE"), (-9999, "-9999")],
+)
+def test_names_of_errors(code, expected):
+    assert name(code) == expected
