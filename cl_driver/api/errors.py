@@ -24,7 +24,7 @@ def require(condition, code: int, why: str = "") -> None:
 def name(code: int) -> str:
     """The enum's name of an error code, or its number when the headers have none."""
     if not _names:
-        # The headers define error codes first: other constants with the same value (CL_BUILD_ERROR) come later.
+        # The headers define error codes first; constants with the same value (CL_BUILD_ERROR) come later.
         for key, value in vars(enums).items():
             if isinstance(value, int) and value < 0:
                 _names.setdefault(value, key)
