@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 
+from cl_driver.builtins.strict import forbid_fast_math
 from cl_driver.codegen import kernel as codegen
 from cl_driver.codegen.address_spaces import lowering_of_name
 from cl_driver.codegen.arguments import LOCAL
@@ -62,11 +63,17 @@ class Library:
         module = reader.read(data)
         self.types = module.types  # the base of the programs' tables, so that its code can be inlined
         self._functions = {f.linkage[0]: f for f in module.functions if f.linkage is not None}
+        self._strict: set[str] = set()
 
     def function(self, name: str) -> Function | None:
         """The function of that link name."""
         found = self._functions.get(name)
-        return found if found is not None and found.blocks else None
+        if found is None or not found.blocks:
+            return None
+        if name not in self._strict:
+            self._strict.add(name)
+            forbid_fast_math(found)
+        return found
 
     def has(self, name: str) -> bool:
         return name in self._functions

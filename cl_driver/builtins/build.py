@@ -15,8 +15,8 @@ import tempfile
 SOURCES = pathlib.Path(__file__).parent / "cl"
 CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
 
-# -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic. Thresholds: selects stay
-# selects instead of becoming branches. Vectors are the code generator's business.
+# -disable-lsr: loop strength reduction would turn counted loops into pointer arithmetic. Thresholds: selects
+# stay selects instead of becoming branches. Vectors are the code generator's business.
 OPTIONS = (
     "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O2",
     "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-mllvm", "-disable-lsr",

@@ -243,6 +243,8 @@ class FunctionEmitter:
         if not mode:
             return self.default_flags
         bits = int(mode[0] if isinstance(mode, tuple) else mode)
+        if not bits:  # the builtin library says so: builtins/strict.py
+            return ""
         text = "".join(f"{flag} " for bit, flag in _FAST_MATH_BITS if bits & bit)
         return self.default_flags + "".join(
             f"{flag} " for flag in dict.fromkeys(text.split()) if flag not in self.default_flags.split())

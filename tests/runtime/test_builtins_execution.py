@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
+from cl_driver.codegen.options import CodegenOptions
 from tests.pure import builtins_accuracy as accuracy
 
 POINTS = 1536
@@ -126,3 +127,18 @@ def test_kernel_and_host_agree(programs, natives, name, bits, size):
         want = np.array(seconds, second.dtype)
         agree = same(second, want)
         assert agree.all(), [(a[i], b[i], second[i], want[i]) for i in np.flatnonzero(~agree)[:3]]
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("name", ["exp2", "expm1", "log1p", "sin", "pow", "asinh", "fmod"])
+def test_fast_math_spares_the_library(natives, name, width):
+    """-cl-fast-relaxed-math must not reassociate or contract the library's own steps, inlined or called."""
+    text = compile_c(source(32, ""), "-cl-std=CL3.0 -cl-fast-relaxed-math")
+    program = Program(text, CodegenOptions(fast_relaxed_math=True), width=width)
+    rng = np.random.default_rng(13)
+    a, b = (rng.uniform(0.1, 6, 256).astype(np.float32) for _ in range(2))
+    n = np.zeros(256, np.int32)
+    out = np.zeros(256, np.float32)
+    program.run(f"k_{name}", 256, 32, a, b, n, out, np.zeros(256, np.int32))
+    want = np.array(expected(natives[32], name, 32, a, b, n)[0], np.float32)
+    assert same(out, want).all()
