@@ -24,6 +24,9 @@ _FINISH_ALONE = 600
 # Of files whose appearance would change a program. Beyond it the last ones are not looked for.
 _MAX_ABSENT = 4096
 
+# Seconds by which a file's time stamp may lag behind the clock.
+_CLOCK_STEP = 0.02
+
 # Preprocessor text that makes the same source mean something else at another time.
 _UNCACHEABLE = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
 
@@ -73,21 +76,26 @@ class Service:
     # The cache.
 
     def _load(self, key: str | None) -> tuple[str, bytes] | None:
-        """Log and result of an entry whose source files are still what they were."""
+        """Log and result of an entry whose source files and tools are still what they were."""
         entry = self.cache.load(key) if key else None
         if entry is None:
             return None
         try:
-            dependencies, log, result = wire.decode(entry)
+            tools, dependencies, log, result = wire.decode(entry)
         except ValueError:
+            return None
+        if not identity.unchanged(tools):
             return None
         return (log, result) if all(_content(path) == content for path, content in dependencies) else None
 
-    def _store(self, key: str | None, options: str, dependencies: list, log: str, result: bytes) -> None:
-        if key:
-            known = [[path, _content(path)] for path in dependencies]
-            known += [[path, None] for path in _would_come_first(dependencies, options)]
-            self.cache.store(key, wire.encode([known, log, result]))
+    def _store(self, key, options: str, start: float, dependencies: list, log: str, result: bytes) -> None:
+        """start: time.time() before the source was read."""
+        if key is None or any(_changed_since(path, start) for path in dependencies):
+            return
+        known = [[path, _content(path)] for path in dependencies]
+        known += [[path, None] for path in _would_come_first(dependencies, options)]
+        tools = identity.tools(self._settings["CL_DRIVER_CLANG"])
+        self.cache.store(key, wire.encode([tools, known, log, result]))
 
     # Processes.
 
@@ -125,13 +133,14 @@ class Service:
         found = self._load(key)
         if found:
             return SourceResult(found[1], found[0])
+        start = time.time()
         try:
             request = ["compile_source", self._job(options), source, headers]
             [(il, log, dependencies)] = self._run([request], self._deadline())
         except CompileError as error:
             return SourceResult(None, str(error))
         if il is not None:
-            self._store(key, options, dependencies, log, il)
+            self._store(key, options, start, dependencies, log, il)
         return SourceResult(il, log)
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
@@ -184,7 +193,7 @@ class Service:
             return None
 
     def _build(self, key: str | None, request: list) -> tuple[Executable | None, str]:
-        deadline, log = self._deadline(), ""
+        start, deadline, log = time.time(), self._deadline(), ""
         try:
             [answer] = self._run([request], deadline)
             log = answer["log"]
@@ -194,7 +203,7 @@ class Service:
             executable = Executable.from_bytes(data)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
-        self._store(key, request[1]["options"], answer.get("dependencies", []), log, data)
+        self._store(key, request[1]["options"], start, answer.get("dependencies", []), log, data)
         return executable, log
 
     def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
@@ -233,6 +242,14 @@ def _content(path: str) -> str | None:
             return digest(file.read())
     except OSError:
         return None
+
+
+def _changed_since(path: str, start: float) -> bool:
+    """Whether a file was perhaps written after that time: clang may have seen another one."""
+    try:
+        return os.stat(path).st_mtime > start - _CLOCK_STEP
+    except OSError:
+        return True
 
 
 def _would_come_first(dependencies: list[str], options: str) -> list[str]:

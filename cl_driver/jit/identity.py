@@ -9,6 +9,9 @@ from cl_driver.version import VERSION
 
 # Everything between a program's source and its object code. Their files are looked at, not read.
 _FOLDERS = ("builtins", "codegen", "frontend", "jit", "passes", "spirv")
+# frontend/clang.py has the same; importing it would cost the host's process more than a cached build.
+CLANGS = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
+ELSEWHERE = "/usr/bin:/usr/local/bin:/opt/llvm/bin"
 _found: list[str] = []
 
 
@@ -20,13 +23,50 @@ def compiler() -> str:
         for folder in (os.path.join(package, name) for name in _FOLDERS):
             lines += _files(folder)
         lines += _file(os.path.join(package, "pipeline.py"))
-        for folder in (
-            os.path.join(package, "_native"),
-            os.path.join(os.path.dirname(package), "build", "lib"),
-        ):
+        for folder in _native(package):
             lines += _file(os.path.join(folder, "builtins.spv"))  # builtins.library_path(), without pathlib
         _found.append(digest("\n".join(lines).encode("utf-8", "surrogateescape")))
     return _found[0]
+
+
+def _native(package: str) -> list[str]:
+    """Where the build leaves what it makes: native.directory(), without pathlib."""
+    return [os.path.join(package, "_native"), os.path.join(os.path.dirname(package), "build", "lib")]
+
+
+def tools(clang: str) -> list[str]:
+    """Clang and llvmlite as compiler processes will find them: "path size time". clang: the setting."""
+    return _clang(clang) + _llvmlite()
+
+
+def unchanged(made_with: list[str]) -> bool:
+    """Whether what tools() once found is the same still. What is there no longer counts as the same: what
+    it made runs without it."""
+    return all(_file(line.rsplit(" ", 2)[0]) in ([line], []) for line in made_with)
+
+
+def _llvmlite() -> list[str]:
+    """In the folders that the build recorded."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for here in _native(package):
+        try:
+            with open(os.path.join(here, "cl_driver.conf"), encoding="utf-8") as file:
+                folders = [line[len("path=") :].rstrip("\n") for line in file if line.startswith("path=")]
+        except OSError:
+            continue
+        return [line for f in folders for line in _file(os.path.join(here, f, "llvmlite", "_version.py"))]
+    return []
+
+
+def _clang(setting: str) -> list[str]:
+    """As frontend/clang.py looks for it, but for what it finds unusable."""
+    folders = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{ELSEWHERE}".split(os.pathsep)
+    for name in (setting,) if setting else CLANGS:
+        for folder in folders:
+            lines = _file(os.path.join(folder, name))
+            if lines:
+                return lines
+    return []
 
 
 def _files(folder: str) -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 from code_loader import Code
 
 from cl_driver.codegen import abi
-from cl_driver.jit import client, protocol
+from cl_driver.frontend import clang as frontend_clang
+from cl_driver.jit import client, identity, protocol
 from cl_driver.jit.executable import Executable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,6 +233,7 @@ def test_a_changed_include_file_is_noticed(make_service, tmp_path):
     header.parent.mkdir()
     options = f"-I {header.parent}"
     header.write_text("#define FACTOR 2.5f\n")
+    os.utime(header, (time.time() - 10,) * 2)
     executable, log = make_service().build_source(INCLUDES, options, {})
     assert executable, log
     assert scaled(executable) == EXPECTED
@@ -255,6 +257,33 @@ def test_a_new_file_that_comes_first_on_the_search_path_is_noticed(make_service,
     (first / "factor.h").write_text("#define FACTOR 5.0f\n")
     executable, _ = make_service().build_source(INCLUDES, options, {})
     assert scaled(executable) == [2 * value for value in EXPECTED]
+
+
+def test_a_header_that_is_written_while_the_program_builds_is_not_trusted(make_service, tmp_path):
+    header = tmp_path / "factor.h"
+    header.write_text("#define FACTOR 2.5f\n")
+    os.utime(header, (time.time() + 60,) * 2)
+    service = make_service()
+    assert scaled(service.build_source(INCLUDES, f"-I {tmp_path}", {})[0]) == EXPECTED
+    assert not [path for path in Path(service.cache.folder).rglob("*") if path.is_file()]
+
+
+def test_a_new_clang_compiles_again_and_a_missing_one_need_not(make_service, tmp_path):
+    clang = tmp_path / "clang-of-mine"
+    clang.write_text('#!/bin/sh\nexec clang-22 "$@"\n')
+    clang.chmod(0o755)
+    service = make_service(CLANG=clang)
+    executable, log = service.build_source(SOURCE, "", {})
+    assert executable, log
+    warm = make_service()
+    assert warm.build_source(SOURCE, "", {})[0] and not warm._pools
+    os.utime(clang, (1, 1))
+    changed = make_service()
+    assert changed.build_source(SOURCE, "", {})[0] and changed._pools
+    clang.unlink()
+    without = make_service()
+    assert without.build_source(SOURCE, "", {})[0] and not without._pools
+    assert without.build_source(SOURCE + b" ", "", {})[0] is None
 
 
 def test_headers_that_the_program_gives_are_part_of_the_key(make_service):
@@ -508,6 +537,10 @@ def test_every_stage_can_be_looked_at(make_service, tmp_path):
         assert {"source.cl", "source.spv", "scale.ll", "scale.o"} <= names
         for path in (tmp_path / "dump").iterdir():
             path.unlink()
+
+
+def test_the_names_of_clang_are_those_of_the_front_end():
+    assert identity.CLANGS == frontend_clang.NAMES
 
 
 # The protocol.
