@@ -43,6 +43,12 @@ CLASSES = {
 }
 
 _COMMON = """\
+#pragma clang diagnostic ignored "-Wmacro-redefined"
+#ifdef __OPENCL_CPP_VERSION__
+#define __cld_choose(condition, a, b) ((condition) ? (a) : (b))
+#else
+#define __cld_choose __builtin_choose_expr
+#endif
 #define __cld_is_float(x) (sizeof(__cld_class(x)) == 1)
 #define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2 || sizeof(__cld_class(x)) == 8)
 #define __cld_is_wide(x) (sizeof(__cld_class(x)) >= 8)
@@ -109,7 +115,7 @@ def _macros() -> dict[bytes, bytes]:
                 name = f"convert_{type_}{size}{rounding}"
                 plain = _cast("x", type_, size)
                 if rounding:
-                    plain = f"__builtin_choose_expr(__cld_is_float(x), {name}(x), {plain})"
+                    plain = f"__cld_choose(__cld_is_float(x), {name}(x), {plain})"
                 elif size:
                     # From floating point, too: a conversion to integer without a mode rounds toward zero.
                     plain = _cast("(x)", type_, size)
@@ -124,7 +130,7 @@ def _macros() -> dict[bytes, bytes]:
             plain = _cast("(x)", "double", size)
             if rounding not in ("", "_rte"):
                 # Only 64-bit integers do not fit a double.
-                plain = f"__builtin_choose_expr(__cld_is_wide(x), {name}(x), {plain})"
+                plain = f"__cld_choose(__cld_is_wide(x), {name}(x), {plain})"
             out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
     return out
 
@@ -140,4 +146,4 @@ def _saturated(name: str, type_: str, size: str, width: int, signed: bool) -> st
         value = f"clamp({value}, -{limit} - 1, {limit})" if signed else f"min({value}, {limit})"
     same = "!" if signed else ""
     is_same = f"!__cld_is_float(x) && {same}__cld_is_unsigned(x)"
-    return f"__builtin_choose_expr({is_same}, {_cast(value, type_, size)}, {name}(x))"
+    return f"__cld_choose({is_same}, {_cast(value, type_, size)}, {name}(x))"

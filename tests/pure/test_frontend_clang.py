@@ -26,7 +26,8 @@ def module_of(source: str, options: str = "", **more):
 
 def instructions(source: str, options: str = "", **more) -> list:
     """Those of the function t."""
-    (function,) = (f for f in module_of(source, options, **more).functions if f.name == "t")
+    functions = module_of(source, options, **more).functions
+    (function,) = (f for f in functions if f.name == "t" or f.name.startswith("_Z1t"))
     return [i for block in function.blocks for i in block.instructions]
 
 
@@ -200,6 +201,16 @@ def test_saturated_conversions(to, source, expected):
         assert kept == expected
         if source in ("float", "double"):
             assert Decoration.SaturatedConversion in code[0].decorations
+
+
+def test_programs_may_define_the_macros_of_the_prelude():
+    source = "#define convert_int(x) 5\nkernel void k(global int *p) { *p = convert_int(*p); }"
+    assert compiled(source, "-Wall -Werror").log == ""
+
+
+def test_the_prelude_in_cpp():
+    code = instructions("int t(char c) { return convert_int_rte(c); }", "-cl-std=CLC++")
+    assert Op.SConvert in [i.op for i in code]
 
 
 def test_pasted_names_get_the_prelude():
