@@ -10,6 +10,7 @@ from .linear_graph import EXIT, Graph
 from .ops import PassOp
 
 JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
+LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
 
 _TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 _NEVER_MASKED = frozenset((
@@ -57,6 +58,7 @@ class Line:
         self.current: Block = branch  # where the line goes on
         self.masks: dict = {branch: mask}
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
+        self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
         self.known: dict = {}  # and, or, not that were already made
         self.kept: dict = {}  # branch block: Kept
 
@@ -125,7 +127,9 @@ class Line:
             else:
                 self.edge_masks[source, if_true] = self.emit_logic(Op.LogicalAnd, mask, condition)
             opposite = self.emit_logic(Op.LogicalNot, condition)
-            self.edge_masks[source, if_false] = self.emit_logic(Op.LogicalAnd, mask, opposite)
+            rest = self.edge_masks[source, if_false] = self.emit_logic(Op.LogicalAnd, mask, opposite)
+            # A mask that only a negation makes is better not asked for; that of lanes that have left, least.
+            self.costs[rest] = max(self.costs.get(rest, 0), 100 if live is condition else 1)
             return
         selector, default, *cases = operands
         conditions: dict[Block, Value] = {}
@@ -170,9 +174,25 @@ class Line:
         self.leave(block, terminator, mask)
 
     def pays_to_jump(self, block: Block) -> bool:
-        if len(block.instructions) > JUMP_COST:
+        if len(block.instructions) > (LAST_JUMP_COST if self.ends_the_loop(block) else JUMP_COST):
             return True
         return any(i.mask is not None and self.acts_once(i) for i in block.instructions)
+
+    def ends_the_loop(self, block: Block) -> bool:
+        """True in a live loop if all lanes that stay in it come through the block."""
+        head = self.loop.header if self.loop is not None else None
+        if head not in self.worker.live:
+            return False
+        graph, worker = self.graph, self.worker
+        nodes = [worker.node_of(b, self.loop) for b in worker.staying[head]]
+        return all(n in graph.edges and graph.dominators.dominates(block, n) for n in nodes)
+
+    def is_light(self, kept: Kept) -> bool:
+        """True for little code that does no harm if no lane takes part, whichever way it goes."""
+        blocks = [n for n in kept.nodes if not isinstance(n, Loop)]
+        if len(blocks) < len(kept.nodes) or sum(len(b.instructions) for b in blocks) > LAST_JUMP_COST:
+            return False
+        return not any(needs_mask(i) and self.acts_once(i) for b in blocks for i in b.instructions)
 
     def acts_once(self, instruction: Instruction) -> bool:
         """Memory access at a uniform address, or a call: scalar code that needs a lane to act for."""
@@ -257,7 +277,8 @@ class Line:
         number = worker.tree.number
         number.setdefault(join, len(number))
         after = join
-        if mask in self.filled:
+        jumps = mask not in self.filled and not (self.ends_the_loop(branch) and self.is_light(kept))
+        if not jumps:
             append(self.current, Op.Branch, None, [branch])
         else:
             after = self.jump(branch, mask)
@@ -274,7 +295,7 @@ class Line:
         ]
         self.edge_masks[join, target] = mask
         kept.nodes.add(join)
-        self.pending.append((kept, mask, self.filled | {mask}))
+        self.pending.append((kept, mask, self.filled | {mask} if jumps else self.filled))
 
     # Phis
 
@@ -328,7 +349,7 @@ class Line:
                         Op.LogicalOr, result, self.emit_logic(Op.LogicalAnd, mask, value)
                     )
             return result
-        base = max(masks_of, key=lambda v: len(masks_of[v]))
+        base = max(masks_of, key=lambda v: sum(2 + self.costs.get(m, 0) for m in masks_of[v]))
         result = base
         for value, masks in masks_of.items():
             if value is base:

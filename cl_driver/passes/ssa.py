@@ -28,6 +28,7 @@ class SsaUpdater:
         self.predecessors = predecessors
         self.undefined = undefined  # what it is where no definition reaches
         self.name = name
+        self.undefined_above = None  # (DominatorTree, Block): what strictly dominates the block has no value
         self.at_end: dict[Block, Value] = {}
         self.at_start: dict[Block, Value] = {}
         self.phis: list[Instruction] = []
@@ -50,7 +51,13 @@ class SsaUpdater:
 
     def _at_end(self, block: Block) -> Value:
         value = self.at_end.get(block)
-        return self._at_start(block) if value is None else value
+        if value is None:
+            if self.undefined_above is not None:
+                tree, below = self.undefined_above
+                if tree.dominates(block, below):
+                    return self.undefined
+            value = self._at_start(block)
+        return value
 
     def _at_start(self, block: Block) -> Value:
         passed = []
@@ -62,6 +69,10 @@ class SsaUpdater:
             if len(predecessors) == 1:  # every block is reachable, so a chain of these ends
                 passed.append(block)
                 value = self.at_end.get(predecessors[0])
+                if value is None and self.undefined_above is not None:
+                    tree, below = self.undefined_above
+                    if tree.dominates(predecessors[0], below):
+                        value = self.undefined
                 if value is not None:
                     break
                 block = predecessors[0]
@@ -154,6 +165,8 @@ def repair(function: Function, types) -> None:
     for value, uses in broken.items():
         updater = SsaUpdater(value.type, before, types.undef(value.type), value.name, replaced)
         updater.define(value.block, value)
+        # The definition dominated its uses once, so nobody wants a value from before it.
+        updater.undefined_above = tree, value.block
         for user, i in uses:
             if user.op is Op.Phi:
                 user.operands[i] = updater.value_at_end(user.operands[i + 1])
