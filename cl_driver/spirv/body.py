@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from .enums import Op, OpenCLStd
 from .errors import SpirvError
-from .module import NO_DECORATIONS, Argument, Block, Function, Instruction, MemoryAccess, Type
+from .module import NO_DECORATIONS, Argument, Block, Function, Instruction, Kind, MemoryAccess, Type
 from .tables import ENUMS, ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
@@ -459,6 +459,20 @@ def _pattern(body, p, n, op):
     body.add(p, op, type_, rid, operands)
 
 
+def _vector_shuffle(body, p, n, op):
+    _pattern(body, p, n, op)
+    shuffle = body.block.instructions[-1]
+    a, b = shuffle.operands[:2]
+    if a.type is None or b.type is None or a.type.kind is not Kind.VECTOR or b.type.kind is not Kind.VECTOR:
+        return
+    if a.type.element is not b.type.element and not any(
+        a.type.count <= pick < a.type.count + b.type.count for pick in shuffle.operands[2:]
+    ):
+        # LLVM's SPIR-V back end writes an undefined vector of integers where no component is picked.
+        table = body.reader.table
+        shuffle.operands[1] = table.undef(table.vector(a.type.element, b.type.count))
+
+
 def enumerant(body, p, kind, value):
     try:
         return ENUMS[kind](value)
@@ -486,6 +500,7 @@ DECODERS = {
     Op.Store: (IN_BLOCK, _memory),
     Op.CopyMemory: (IN_BLOCK, _memory),
     Op.CopyMemorySized: (IN_BLOCK, _memory),
+    Op.VectorShuffle: (IN_BLOCK, _vector_shuffle),
     Op.ExtInst: (ANYWHERE, _extended),
     Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
 }

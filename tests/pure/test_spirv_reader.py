@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from cl_driver.spirv import layout, reader, reflect
+from cl_driver.spirv import layout, reader, reflect, validate
 from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.enums import (
     BuiltIn,
@@ -237,6 +237,18 @@ def test_extended_instructions_and_literals():
     assert sine.operands[:2] == ["OpenCL.std", OpenCLStd.sin]
     assert load.operands[-1] == 4
     assert shuffled.operands[2:] == [0, 5, 0xFFFFFFFF, 3]
+
+
+def test_a_vector_of_which_nothing_is_picked_may_be_of_any_type():
+    """What clang 22 makes of float8.even."""
+    picks = "%w = OpVectorShuffle %v4f32 %f %u 0 2 4294967295 4294967295"
+    declared = "%f = OpConstantNull %v4f32\n%u = OpConstantNull %v4i32"
+    shuffle = body_of(kernel(picks, declared))[0]
+    assert isinstance(shuffle.operands[1], Undef)
+    assert shuffle.operands[1].type is shuffle.type
+    validate.validate(reader.read(kernel(picks, declared)))
+    with pytest.raises(SpirvError, match="VectorShuffle"):
+        validate.validate(reader.read(kernel(picks.replace(" 2 ", " 4 "), declared)))
 
 
 def test_decorations_names_and_lines():
