@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from cl_driver.api.context import Context
 from cl_driver.api.entrypoint import Lock, adopt, entrypoint, peer
-from cl_driver.api.errors import CLError, require
+from cl_driver.api.errors import CLError, name, require
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 from cl_driver.frontend import options as compiler_options
+from cl_driver.log import log as report
 
 # Of changes of a build's status to "in progress": two threads may build one program.
 _starting = Lock()
@@ -114,10 +115,10 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
     sources: dict[str, bytes] = {}
     if program.origin == SOURCE:
-        for name, key in headers:
+        for include_name, key in headers:
             # "If multiple entries in header_include_names refer to the same header name, the first one
             # encountered will be used."
-            sources.setdefault(name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
+            sources.setdefault(include_name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
     source, il = program.source, program.il
 
     def job():
@@ -245,6 +246,8 @@ def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: in
 
 
 def _finish(builds, success: bool, log: str, failure: int) -> int:
+    if not success:
+        report(1, f"{name(failure)}:\n{log}")
     for build in builds:
         build.log = log
         build.status = cl.CL_BUILD_SUCCESS if success else cl.CL_BUILD_ERROR
