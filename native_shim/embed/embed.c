@@ -143,6 +143,26 @@ VISIBLE int cld_embed_usable(void) {
 #endif
 }
 
+/* Whether this thread has the GIL. PyGILState_Check would say so of every thread once there are
+ * sub-interpreters, whose thread states PyGILState_GetThisThreadState does not know. */
+static bool holds_gil(void) {
+#if PY_VERSION_HEX >= 0x030d0000
+    PyThreadState *state = PyThreadState_GetUnchecked();
+#else
+    PyThreadState *state = _PyThreadState_UncheckedGet();
+#endif
+    return state && state->thread_id == PyThread_get_thread_ident();
+}
+
+VISIBLE void *cld_embed_release(void) {
+    return Py_IsInitialized() && holds_gil() ? PyEval_SaveThread() : NULL;
+}
+
+VISIBLE void cld_embed_take(void *state) {
+    if (state)
+        PyEval_RestoreThread(state);
+}
+
 /* fork must not happen while another thread is inside Python: it takes the GIL, as os.fork would. */
 VISIBLE void cld_embed_fork(int step) {
     static PyGILState_STATE gil;

@@ -22,22 +22,15 @@ static _Atomic int way;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool lock_held_for_fork;
 
-static cld_embed_serve_fn *embed_serve;
-static cld_embed_usable_fn *embed_usable;
-static cld_embed_fork_fn *embed_fork;
-
-/* A function that the process had before us, whoever brought it. */
-static void *process_symbol(const char *name) {
-    return dlsym(RTLD_DEFAULT, name);
-}
-
-/* Whether this thread holds the GIL of a Python that is not ours to wait under. Asked only where the
- * process's Python is one whose API we know. */
-static bool holds_gil(void) {
-    int (*check)(void) = (int (*)(void))(uintptr_t)process_symbol("PyGILState_Check");
-    int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
-    return check && initialised && initialised() && check();
-}
+/* What _cl_driver_embed.so offers, once it is loaded. */
+static struct {
+    cld_embed_start_fn *start;
+    cld_embed_serve_fn *serve;
+    cld_embed_usable_fn *usable;
+    cld_embed_fork_fn *fork;
+    cld_embed_release_fn *release;
+    cld_embed_take_fn *take;
+} python;
 
 static bool append(void *reply, const void *bytes, size_t size) {
     void *place = cld_msg_grow(reply, size);
@@ -50,22 +43,28 @@ static void log_text(const char *text) {
     cld_log(1, "%s", text);
 }
 
-/* The symbol in _cl_driver_embed.so; all of them must be there. */
-static bool load_embed(const struct cld_guest_config *config, cld_embed_start_fn **start) {
+/* Loads _cl_driver_embed.so, into a process that has the symbols of Python. No Python code runs. */
+static bool load_embed(const struct cld_guest_config *config) {
+    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+    static bool loaded;
+    static const char *const names[] = {"cld_embed_start", "cld_embed_serve",   "cld_embed_usable",
+                                        "cld_embed_fork",  "cld_embed_release", "cld_embed_take"};
+    void *found[sizeof names / sizeof *names];
     char *path = NULL;
-    if (asprintf(&path, "%s/_cl_driver_embed.so", config->directory) < 0)
-        return false;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    free(path);
-    if (!library) {
-        cld_log(1, "%s", dlerror());
-        return false;
+    pthread_mutex_lock(&loading);
+    if (!loaded && asprintf(&path, "%s/_cl_driver_embed.so", config->directory) >= 0) {
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        loaded = library != NULL;
+        for (size_t i = 0; loaded && i < sizeof names / sizeof *names; i++)
+            loaded = (found[i] = dlsym(library, names[i])) != NULL;
+        if (loaded)
+            memcpy(&python, found, sizeof python); /* ISO C has no cast from data to functions; POSIX has */
+        else
+            cld_log(1, "%s", dlerror());
+        free(path);
     }
-    *start = (cld_embed_start_fn *)(uintptr_t)dlsym(library, "cld_embed_start");
-    embed_serve = (cld_embed_serve_fn *)(uintptr_t)dlsym(library, "cld_embed_serve");
-    embed_usable = (cld_embed_usable_fn *)(uintptr_t)dlsym(library, "cld_embed_usable");
-    embed_fork = (cld_embed_fork_fn *)(uintptr_t)dlsym(library, "cld_embed_fork");
-    return *start && embed_serve && embed_usable && embed_fork;
+    pthread_mutex_unlock(&loading);
+    return loaded;
 }
 
 struct starting {
@@ -89,28 +88,33 @@ static void start_embed(void *argument) {
         .spawn = cld_spawn,
         .log = log_text,
     };
-    cld_embed_start_fn *start;
-    starting->good = load_embed(config, &start) && start(&embed) == 0;
+    starting->good = python.start(&embed) == 0;
+}
+
+enum presence { NO_PYTHON, OUR_VERSION, OTHER_PYTHON };
+
+/* Which Python this process is, or has been given. Nothing but its version is asked before that is known. */
+static enum presence find_python(const struct cld_guest_config *config) {
+    const char *(*get_version)(void) = (const char *(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "Py_GetVersion");
+    int (*initialised)(void) = (int (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    if (!get_version)
+        return NO_PYTHON;
+    const char *version = get_version();
+    size_t length = strlen(config->version);
+    bool same =
+        !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
+    return same && initialised && initialised() ? OUR_VERSION : OTHER_PYTHON;
 }
 
 /* Runs function(argument) for a Python that is the host's. Its main thread is where signal handlers of that
  * Python run: one that raises (Ctrl-C) would do so in our code and be lost, so another thread works for it.
  * And whoever waits for another thread must let it have the GIL. */
 static bool in_hosts_python(void (*function)(void *argument), void *argument) {
-    void *(*save)(void) = (void *(*)(void))(uintptr_t)process_symbol("PyEval_SaveThread");
-    void (*restore)(void *) = (void (*)(void *))(uintptr_t)process_symbol("PyEval_RestoreThread");
-    void *state = save && restore && holds_gil() ? save() : NULL;
+    void *state = python.release();
     bool done =
         getpid() == gettid() ? cld_on_own_thread(function, argument) : cld_with_stack(function, argument);
-    if (state)
-        restore(state);
+    python.take(state);
     return done;
-}
-
-/* Joins the process's own Python, which is of our version and initialised. */
-static bool join(const struct cld_guest_config *config) {
-    struct starting starting = {config, true, false};
-    return in_hosts_python(start_embed, &starting) && starting.good;
 }
 
 static int names_libpython(struct dl_phdr_info *info, size_t size, void *data) {
@@ -144,31 +148,22 @@ static enum way embed(const struct cld_guest_config *config) {
         return FAILED;
     }
     struct starting starting = {config, false, false};
-    return cld_with_stack(start_embed, &starting) && starting.good ? EMBEDDED : FAILED;
+    return load_embed(config) && cld_with_stack(start_embed, &starting) && starting.good ? EMBEDDED : FAILED;
 }
 
-static enum way decide(const struct cld_guest_config *config) {
-    if (!config)
-        return FAILED;
-    bool automatic = cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto");
+/* Joins the process's own Python, which is of our version and initialised. */
+static enum way join(const struct cld_guest_config *config) {
+    struct starting starting = {config, true, false};
+    return load_embed(config) && in_hosts_python(start_embed, &starting) && starting.good ? JOINED : FAILED;
+}
+
+static enum way decide(const struct cld_guest_config *config, enum presence presence) {
     if (cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "process"))
         return PROCESS;
-    const char *(*get_version)(void) = (const char *(*)(void))(uintptr_t)process_symbol("Py_GetVersion");
-    enum way found = FAILED;
-    if (get_version) {
-        const char *version = get_version();
-        size_t length = strlen(config->version);
-        bool same =
-            !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
-        int (*initialised)(void) = (int (*)(void))(uintptr_t)process_symbol("Py_IsInitialized");
-        if (same && initialised && initialised() && join(config))
-            found = JOINED;
-        else
-            cld_log(1, "the process's Python %.8s cannot be joined", version);
-    } else {
-        found = embed(config);
-    }
-    return found == FAILED && automatic ? PROCESS : found;
+    enum way found = presence == NO_PYTHON ? embed(config) : presence == OUR_VERSION ? join(config) : FAILED;
+    if (found == FAILED && presence != NO_PYTHON)
+        cld_log(1, "the process's own Python cannot be joined");
+    return found == FAILED && cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto") ? PROCESS : found;
 }
 
 static void before_fork(void) {
@@ -176,14 +171,14 @@ static void before_fork(void) {
     lock_held_for_fork =
         way == JOINED || way == UNDECIDED ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
     if (way == EMBEDDED)
-        embed_fork(0);
+        python.fork(0);
     else if (way == PROCESS)
         cld_process_before_fork();
 }
 
 static void after_fork_in_parent(void) {
     if (way == EMBEDDED)
-        embed_fork(1);
+        python.fork(1);
     else if (way == PROCESS)
         cld_process_after_fork(false);
     if (lock_held_for_fork)
@@ -192,7 +187,7 @@ static void after_fork_in_parent(void) {
 
 static void after_fork_in_child(void) {
     if (way == EMBEDDED)
-        embed_fork(2);
+        python.fork(2);
     else if (way == PROCESS)
         cld_process_after_fork(true);
     else if (!lock_held_for_fork && way == UNDECIDED)
@@ -200,32 +195,25 @@ static void after_fork_in_child(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
-/* Takes the lock without waiting for it under the GIL. */
-static void lock_decision(void) {
-    if (!pthread_mutex_trylock(&lock))
-        return;
-    void *(*save)(void) = (void *(*)(void))(uintptr_t)process_symbol("PyEval_SaveThread");
-    void (*restore)(void *) = (void (*)(void *))(uintptr_t)process_symbol("PyEval_RestoreThread");
-    void *state = save && restore && holds_gil() ? save() : NULL;
-    pthread_mutex_lock(&lock);
-    if (state)
-        restore(state);
-}
-
 static enum way decided(const struct cld_guest_config *config) {
+    if (way != UNDECIDED || !config)
+        return config ? way : FAILED;
+    /* Not under the GIL: whoever has the lock may be waiting for it. */
+    enum presence presence = find_python(config);
+    bool joinable = presence == OUR_VERSION && load_embed(config);
+    void *state = joinable ? python.release() : NULL;
+    pthread_mutex_lock(&lock);
     if (way == UNDECIDED) {
-        lock_decision();
-        if (way == UNDECIDED) {
-            static bool registered;
-            if (!registered)
-                registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-            way = decide(config);
-            cld_log(
-                2, "Python is %s",
+        static bool registered;
+        if (!registered)
+            registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        way = decide(config, presence);
+        cld_log(2, "Python is %s",
                 (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);
-        }
-        pthread_mutex_unlock(&lock);
     }
+    pthread_mutex_unlock(&lock);
+    if (joinable)
+        python.take(state);
     return way;
 }
 
@@ -237,7 +225,7 @@ struct serving {
 
 static void serve(void *argument) {
     struct serving *serving = argument;
-    serving->good = !embed_serve(serving->request->data, serving->request->size, serving->answer) &&
+    serving->good = !python.serve(serving->request->data, serving->request->size, serving->answer) &&
                     serving->answer->size && !serving->answer->failed;
 }
 
@@ -248,13 +236,13 @@ bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer) {
     case PROCESS:
         return cld_process_exchange(config, request, answer);
     case JOINED:
-        if (!embed_usable()) {
+        if (!python.usable()) {
             cld_log(1, "the host's Python has ended");
             return false;
         }
         return in_hosts_python(serve, &serving) && serving.good;
     case EMBEDDED:
-        if (!embed_usable()) {
+        if (!python.usable()) {
             cld_log(1, "somebody has ended the embedded Python");
             return false;
         }
