@@ -28,8 +28,8 @@ def _layout(type_: Type) -> tuple[int, int]:
     elif kind is Kind.BOOL:
         size = alignment = 1
     elif kind is Kind.VECTOR:
-        count = 4 if type_.count == 3 else type_.count
-        size = alignment = size_of(type_.element) * count
+        # The next power of two: 4 for 3, and for the odd lengths that LLVM's back end makes of shuffles.
+        size = alignment = size_of(type_.element) << (type_.count - 1).bit_length()
     elif kind is Kind.ARRAY:
         size, alignment = size_of(type_.element) * type_.count, alignment_of(type_.element)
     elif kind is Kind.STRUCT:
