@@ -139,8 +139,11 @@ class _Linearizer:
         # Blocks from which lanes go on to the next iteration: where `stay` is true.
         self.staying: dict[Block, list[Block]] = {}
         for head, phi in self.live.items():
-            (stay,) = (v for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True)
-                       if type(v) is Instruction and v.op is Op.Phi and v.block is b)
+            (stay,) = (
+                v
+                for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True)
+                if type(v) is Instruction and v.op is Op.Phi and v.block is b
+            )
             pairs = zip(stay.operands[::2], stay.operands[1::2], strict=True)
             self.staying[head] = [b for v, b in pairs if v is self.true]
         before = predecessors(function)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
-from ..spirv.enums import Op
+from ..spirv.enums import ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
 from .barriers import has_boundary, split_at_barriers
 from .describe import describe
@@ -40,6 +41,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
     """
     types = module.types
+    options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
 
     if options.width > 1 and library is not None:
@@ -69,6 +71,20 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         finish_region(region, result)
     describe(result)
     return result
+
+
+def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
+    """The width that was asked for, or less for kernels that say that their groups are narrower."""
+    size = entry_point.modes.get(ExecutionMode.LocalSize) or entry_point.modes.get(
+        ExecutionMode.LocalSizeHint
+    )
+    if not size:
+        return options.width
+    lanes = size[0] * size[1] * size[2] if options.flat_lanes else size[0]
+    width = options.width
+    while width > max(lanes, 1):
+        width //= 2
+    return width
 
 
 def finish_region(region: Region, plan: KernelPlan) -> None:

@@ -358,3 +358,13 @@ def test_time_grows_nearly_linearly(width):
         return best / len(instructions(made))
 
     assert seconds(80) < 4 * seconds(10)
+
+
+def test_kernels_that_say_that_their_groups_are_narrow_get_no_more_lanes():
+    source = """kernel __attribute__((reqd_work_group_size(1, 1, 1))) void one(global int *a) { *a += 1; }
+        kernel __attribute__((reqd_work_group_size(8, 8, 1))) void eight(global int *a) { *a += 1; }
+        kernel __attribute__((work_group_size_hint(3, 1, 1))) void hint(global int *a) { *a += 1; }
+        kernel void any(global int *a) { *a += 1; }"""
+    module = compile_cl(source)
+    widths = [make_plan(module, name, width=16).options.width for name in ("one", "eight", "hint", "any")]
+    assert widths == [1, 8, 2, 16]
