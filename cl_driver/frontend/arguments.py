@@ -1,7 +1,8 @@
-"""Kernel argument information: names, type names and qualifiers as the source has them.
+"""Kernel argument information: names, type names and qualifiers as the source has them; and vec_type_hint,
+of which SPIR-V keeps no signedness.
 
-clang's SPIR-V back end writes none, so clang is asked a second time, for LLVM IR, whose kernel metadata has
-them: with -cl-kernel-arg-info as part of compiling, else when the application asks. The answer travels in the
+clang's SPIR-V back end does not write them, so clang is asked a second time, for LLVM IR, whose kernel
+metadata has them: with -cl-kernel-arg-info, and where the source has a vec_type_hint. The answer travels in the
 SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
 """
 
@@ -30,18 +31,16 @@ OP_STRING, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID = 7, 16, 331
 _BEFORE_STRINGS = frozenset({17, 10, 11, 14, 15, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID})
 
 
-def kernel_arguments(
+def ask(
     source: bytes,
     options: BuildOptions,
     headers: dict[str, bytes] | None = None,
     language: clang_.Language | None = None,
     folder: str | None = None,
     clang: str = "",
-) -> dict[str, list[list]]:
-    """{kernel: [[address, access, type name, type qualifiers, name] of each argument]}, the API's numbers.
-
-    Empty if the source does not compile.
-    """
+) -> dict[str, tuple[list, str]]:
+    """{kernel: ([[address, access, type name, type qualifiers, name] of each argument], vector type hint)},
+    in the API's numbers. Empty if the source does not compile."""
     language = language or clang_.device_language()
     headers = headers or {}
     try:
@@ -50,35 +49,42 @@ def kernel_arguments(
             *clang_.base_arguments(found),
             *clang_.device_arguments(language, options),
             *options.replace(opt_disable=True).clang_arguments(language.fma),
-            "-cl-kernel-arg-info",
-            "-w",
-            "-Xclang",
-            "-disable-llvm-passes",
-            "-S",
-            "-emit-llvm",
-            "-o",
-            "-",
-            "-",
+            *(
+                "-cl-kernel-arg-info",
+                "-w",
+                "-Xclang",
+                "-disable-llvm-passes",
+                "-S",
+                "-emit-llvm",
+                "-o",
+                "-",
+                "-",
+            ),
         ]
-        done = clang_.run(found, arguments, clang_.marked_source(source, headers, options), headers, folder)
+        text = clang_.marked_source(source, headers, options)
+        done = clang_.run(found, arguments, text, headers, folder)
     except (clang_.ClangError, OSError, ValueError):
         return {}
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}
 
 
-def parse(text: str) -> dict[str, list[list]]:
-    """The argument metadata of the kernels in LLVM IR."""
+def parse(text: str) -> dict[str, tuple[list, str]]:
+    """The metadata of the kernels in LLVM IR; see ask()."""
     nodes = dict(_NODE.findall(text))
+
+    def node(attached: str, name: str) -> str:
+        number = re.search(rf"!{name} !(\d+)", attached)
+        return nodes.get(number[1], "") if number else ""
+
     out = {}
     for name, attached in _KERNEL.findall(text):
         columns = []
         for field in _FIELDS:
-            number = re.search(rf"!kernel_arg_{field} !(\d+)", attached)
-            items = _ITEM.findall(nodes.get(number[1], "")) if number else []
+            items = _ITEM.findall(node(attached, f"kernel_arg_{field}"))
             columns.append([int(i) if i else _unescape(s) for s, i in items])
         if len(set(map(len, columns))) != 1:
             continue
-        out[name] = [
+        rows = [
             [
                 _ADDRESSES.get(address, 0x119E),
                 _ACCESSES.get(access, 0x11A3),
@@ -88,15 +94,30 @@ def parse(text: str) -> dict[str, list[list]]:
             ]
             for address, access, type_, qualifiers, argument in zip(*columns, strict=True)
         ]
+        out[name] = rows, _hint(node(attached, "vec_type_hint"))
     return out
+
+
+_SCALARS = {"i8": "char", "i16": "short", "i32": "int", "i64": "long"}
+
+
+def _hint(node: str) -> str:
+    """The type of vec_type_hint, from `<4 x i32> poison, i32 1`: a value, and whether it is signed."""
+    match = re.match(r"(?:<(\d+) x )?(\w+)>? \w+, i32 (\d)", node)
+    if not match:
+        return ""
+    count, scalar, signed = match.groups()
+    name = _SCALARS.get(scalar, scalar)
+    return ("u" if scalar in _SCALARS and signed == "0" else "") + name + (count or "")
 
 
 def _unescape(text: str) -> str:
     return re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
 
 
-def embed(spirv: bytes, information: dict[str, list[list]]) -> bytes:
-    """The module (of little-endian words) with the information in it."""
+def embed(spirv: bytes, information: dict[str, tuple[list, str]], with_arguments: bool) -> bytes:
+    """The module (of little-endian words) with the information in it; without that of arguments if the
+    program was not built with -cl-kernel-arg-info."""
     position = 20
     while position < len(spirv):
         (word,) = struct.unpack_from("<I", spirv, position)
@@ -105,8 +126,9 @@ def embed(spirv: bytes, information: dict[str, list[list]]) -> bytes:
         position += 4 * (word >> 16)
     (bound,) = struct.unpack_from("<I", spirv, 12)
     strings = b""
-    for name, rows in information.items():
-        text = (PREFIX + json.dumps([name, rows], separators=(",", ":"))).encode() + b"\0"
+    for name, (rows, hint) in information.items():
+        shown = json.dumps([name, rows if with_arguments else None, hint], separators=(",", ":"))
+        text = (PREFIX + shown).encode() + b"\0"
         text += b"\0" * (-len(text) % 4)
         size = 2 + len(text) // 4
         if size < 0x10000:

@@ -390,9 +390,9 @@ def compile(
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
         return compile(source + KEEPER, options, headers, language, folder, clang, time_limit)
-    if options.kernel_arg_info:
-        from . import arguments as argument_information
+    if options.kernel_arg_info or b"vec_type_hint" in source:
+        from . import arguments as information
 
-        information = argument_information.kernel_arguments(source, options, headers, language, folder, clang)
-        spirv = argument_information.embed(spirv, information)
+        known = information.ask(source, options, headers, language, folder, clang)
+        spirv = information.embed(spirv, known, options.kernel_arg_info)
     return FrontendResult(spirv, log, done.dependencies)

@@ -142,8 +142,8 @@ class BuildOptions:
         an option allows it. Without the instruction a contracted operation would be far slower than two.
         """
         arguments = ["-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}")]
-        # C99 leaves calls of a plain `inline` function to a definition elsewhere unless they are inlined, which
-        # other drivers do completely and programs rely on (PyOpenCL's complex numbers).
+        # C99 leaves calls of a plain `inline` function to a definition elsewhere if they are not inlined, as
+        # other drivers do completely, on which programs rely (PyOpenCL's complex numbers).
         if not self.opt_disable:
             arguments += ("-mllvm", "-inlinehint-threshold=100000000")
         elif not self.cpp:

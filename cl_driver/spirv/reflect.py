@@ -1,7 +1,7 @@
 """What the API tells about kernels: arguments, attributes, requirements; and about a module.
 
 Names, type names and qualifiers of arguments come from one of three places: strings that llvm-spirv writes,
-argument information that the front end asks clang for (frontend/arguments.py), or, for IL without any of it,
+strings in which the front end leaves what it asked clang for (frontend/arguments.py), or, for IL without any,
 nowhere: `known` is False then and what the types tell is filled in.
 """
 
@@ -122,7 +122,8 @@ class KernelReflection:
         "vec_type_hint",
     )
 
-    def __init__(self, entry: EntryPoint):
+    def __init__(self, entry: EntryPoint, vec_type_hint: str = ""):
+        """vec_type_hint: as in the source; SPIR-V itself does not tell uint from int."""
         modes = entry.modes
         self.name = entry.name
         self.args = [ArgReflection(a.type, a.decorations) for a in entry.function.arguments]
@@ -131,7 +132,7 @@ class KernelReflection:
         self.sub_group_size = modes.get(ExecutionMode.SubgroupSize, (0,))[0]
         self.sub_groups_per_group = modes.get(ExecutionMode.SubgroupsPerWorkgroup, (0,))[0]
         hint = modes.get(ExecutionMode.VecTypeHint)
-        self.vec_type_hint = _vector_name(hint[0]) if hint else ""
+        self.vec_type_hint = vec_type_hint or (_vector_name(hint[0]) if hint else "")
         attributes = []
         if self.vec_type_hint:
             attributes.append(f"vec_type_hint({self.vec_type_hint})")
@@ -165,16 +166,17 @@ def _vector_name(word: int) -> str:
     return scalars[scalar] + (str(count) if count > 1 else "")
 
 
-def reflect(module: Module, information: dict[str, list] | None = None) -> list[KernelReflection]:
-    """One per entry point. information: argument information by kernel name, see KernelReflection.take."""
+def reflect(module: Module) -> list[KernelReflection]:
+    """One per entry point."""
     strings = _string_information(module)
-    embedded = _embedded_information(module) | (information or {})
+    embedded = _embedded_information(module)
     out = []
     for entry in module.entry_points:
-        kernel = KernelReflection(entry)
-        row = embedded.get(entry.name) or _from_strings(entry, strings)
-        if row:
-            kernel.take(row)
+        rows, hint = embedded.get(entry.name, (None, ""))
+        kernel = KernelReflection(entry, hint)
+        rows = rows or _from_strings(entry, strings)
+        if rows:
+            kernel.take(rows)
         out.append(kernel)
     return out
 
@@ -182,17 +184,17 @@ def reflect(module: Module, information: dict[str, list] | None = None) -> list[
 PREFIX = "cl_driver.kernel_arguments."  # frontend/arguments.py writes it
 
 
-def _embedded_information(module: Module) -> dict[str, list]:
-    """What the front end put into strings: {kernel: rows for KernelReflection.take}."""
+def _embedded_information(module: Module) -> dict[str, tuple[list | None, str]]:
+    """What the front end put into strings: {kernel: (rows for take() or None, vector type)}."""
     out = {}
     for text in module.strings:
         if text.startswith(PREFIX):
             import json
 
             try:
-                name, rows = json.loads(text[len(PREFIX) :])
-                if all(list(map(type, row)) == [int, int, str, int, str] for row in rows):
-                    out[name] = rows
+                name, rows, hint = json.loads(text[len(PREFIX) :])
+                if all(list(map(type, row)) == [int, int, str, int, str] for row in rows or ()):
+                    out[name] = rows, str(hint)
             except (ValueError, TypeError):
                 continue  # somebody else's string
     return out

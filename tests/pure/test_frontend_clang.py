@@ -267,8 +267,16 @@ def test_kernel_argument_information():
     assert [a.type_qualifier for a in k.args] == [3, 4, 1, 0, 0, 0]
     assert [a.address_qualifier for a in k.args] == [0x119B, 0x119C, 0x119D, 0x119E, 0x119E, 0x119E]
     assert not any(a.known for a in reflect.reflect(module_of(source))[0].args)
-    asked = arguments.kernel_arguments(source.encode(), parse(""), language=LANGUAGE)
-    assert asked["k"][0] == [0x119B, 0x11A3, "float*", 3, "a"]
+    asked = arguments.ask(source.encode(), parse(""), language=LANGUAGE)
+    assert asked["k"][0][0] == [0x119B, 0x11A3, "float*", 3, "a"]
+
+
+@pytest.mark.parametrize("hint", ["uint", "int4", "uchar16", "float", "double2", "ulong3", "short8", "char"])
+def test_vector_type_hints_keep_their_signedness(hint):
+    source = f"__attribute__((vec_type_hint({hint}))) kernel void k(global int *p) {{ *p = 1; }}"
+    (k,) = reflect.reflect(module_of(source))
+    assert k.attributes == f"vec_type_hint({hint})"
+    assert not k.args[0].known
 
 
 def test_attributes():
