@@ -2,8 +2,8 @@
 of which SPIR-V keeps no signedness.
 
 clang's SPIR-V back end does not write them, so clang is asked a second time, for LLVM IR, whose kernel
-metadata has them: with -cl-kernel-arg-info, and where the source has a vec_type_hint. The answer travels in the
-SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
+metadata has them: with -cl-kernel-arg-info, and where the source has a vec_type_hint. The answer travels in
+the SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
 """
 
 from __future__ import annotations
