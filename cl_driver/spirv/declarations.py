@@ -217,7 +217,11 @@ def _type_vector(reader, p, n, op):
     element = reader.type(p, element)
     if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
         raise reader.error(p, f"components of type {element!r}")
-    # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles.
+    # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
+    # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.
+    if count == 1:
+        reader.types_by_id[reader.new_id(p, id_)] = element
+        return
     if not 2 <= count <= 16:
         raise reader.error(p, f"{count} components; a vector has 2 to 16")
     _define_type(reader, p, id_, reader.table.vector(element, count))
