@@ -56,11 +56,12 @@ class Kernel:
         a, b = self.expression(uniform, depth - 1), self.expression(uniform, depth - 1)
         kind = self.random.randrange(14)
         if kind < 4:
-            return f"({a} {self.choose('+', '-', '*')} {b})"
+            # Unsigned, for signed numbers must not overflow.
+            return f"(int)((uint)({a}) {self.choose('+', '-', '*')} (uint)({b}))"
         if kind < 6:
             return f"({a} {self.choose('&', '|', '^')} {b})"
         if kind == 6:
-            return f"({a} {self.choose('<<', '>>')} ({b} & 7))"
+            return self.choose(f"(int)((uint)({a}) << ({b} & 7))", f"({a} >> ({b} & 7))")
         if kind == 7:
             return f"({a} {self.choose('/', '%')} (({b} & 15) | 1))"
         if kind == 8:
@@ -71,9 +72,13 @@ class Kernel:
             return f"priv[{a} & 7]"
         if kind == 11:
             return f"in[({a}) & 31]"
+        if kind == 13 and not uniform and "x" in self.varying:
+            return self.choose(
+                f"(int)(m >> ({a} & 31))", f"q.{self.choose(*'xyzw')}", f"s.b[{a} & 1]", "(int)f"
+            )
         if kind == 12 and self.helpers and depth > 1:
             return f"h{self.random.randrange(len(self.helpers))}({a}, {b})"
-        return f"{self.choose('max', 'min', 'abs_diff_i')}({a}, {b})".replace("abs_diff_i", "max")
+        return f"{self.choose('max', 'min')}({a}, {b})"
 
     def condition(self, uniform: bool, depth: int = 1) -> str:
         a, b = self.expression(uniform, depth), self.expression(uniform, depth)
@@ -93,8 +98,8 @@ class Kernel:
         conditions = [self.condition(True, 0) for _ in range(2)]
         self.uniform, self.varying = saved
         self.helpers.append(
-            f"int h{number}(int a, int b) {{\n    if {conditions[0]} return a - b;\n"
-            f"    for (int i = 0; i < (b & 3); i++) {{ if (a > i * 9) return i + 1; a += i; }}\n"
+            f"int h{number}(int a, int b) {{\n    if {conditions[0]} return a & b;\n"
+            f"    for (int i = 0; i < (b & 3); i++) {{ if (a > i * 9) return i + 1; a ^= i; }}\n"
             f"    return {conditions[1]} ? a : b;\n}}"
         )
 
@@ -105,9 +110,16 @@ class Kernel:
         self.say("int priv[8];")
         self.say("for (int i = 0; i < 8; i++) priv[i] = in[(g + i) & 31];")
         self.say("int x = in[g & 31], y = g * 3, z = l, u = n, w = get_group_id(0) + 2;")
+        self.say("ulong m = x * 0x100001L; float f = l; int4 q = (int4)(x, y, z, g);")
+        self.say(
+            "struct { char c; short b[3]; int a; } s; s.c = x; s.b[0] = y; s.b[1] = z; s.b[2] = 5; s.a = u;"
+        )
+        self.say("local int total;")
         self.say("shared[l] = g;")
         self.block(4, True, self.random.randrange(3, 8))
-        self.say("out[g] = x + 31 * y + 17 * z + u + 7 * w + priv[x & 7];")
+        self.say("uint r = (int)(m ^ m >> 32) + (int)f + q.x + 3u * q.y + 5u * q.z + 9u * q.w;")
+        self.say("r += x + 31u * y + 17u * z + u + 7u * w + priv[x & 7] + s.c + s.b[0] + s.b[1] * 3 + s.a;")
+        self.say("out[g] = r;")
         self.lines.append("}")
 
     def block(self, budget: int, together: bool, count: int) -> None:
@@ -118,12 +130,32 @@ class Kernel:
         if self.random.random() < 0.25 and together:
             target = self.random.choice(["u", "w"])
             self.say(f"{target} = {self.expression(True)};")
+        elif self.random.random() < 0.3:
+            self.assign_other()
         elif self.random.random() < 0.2:
             self.say(
-                f"priv[{self.expression(False, 1)} & 7] {self.choose('=', '+=')} {self.expression(False)};"
+                f"priv[{self.expression(False, 1)} & 7] {self.choose('=', '^=')} {self.expression(False)};"
             )
         else:
-            self.say(f"{self.choose('x', 'y', 'z')} {self.choose('=', '+=', '^=')} {self.expression(False)};")
+            self.say(f"{self.choose('x', 'y', 'z')} {self.choose('=', '|=', '^=')} {self.expression(False)};")
+
+    def assign_other(self) -> None:
+        """Other types: wide integers, exact floats, vectors, structures."""
+        e, lane = self.expression(False, 1), self.choose(*"xyzw")
+        self.say(
+            self.choose(
+                f"m ^= (ulong)({e}) * 0x{self.random.randrange(1 << 20):x}UL;",
+                f"m = (m >> ({e} & 15)) - (m << 3);",
+                f"f = f * 0.5f + (float)({e} & 255);",
+                f"f = fabs(f - {self.random.randrange(99)}.25f) < 40.0f ? f + 2.0f : 1.5f;",
+                f"q.{lane} = {e};",
+                f"q = q.{self.choose('yzwx', 'wzyx', 'xxzz')} ^ (int4)({e});",
+                f"q = select(q, q.wzyx, q > (int4)({e}));",
+                f"s.b[({e}) & 1] += {self.random.randrange(99)};",
+                f"s.c ^= {e};",
+                f"s.a = s.b[1] + s.c * ({e} & 7);",
+            )
+        )
 
     def statement(self, budget: int, together: bool) -> None:
         kind = self.random.randrange(20) if budget > 0 else 0
@@ -149,19 +181,26 @@ class Kernel:
             self.assign(together)
 
     def exchange(self) -> None:
-        kind = self.random.randrange(5)
-        if kind == 0:
+        kind = self.random.randrange(6)
+        if kind == 5:
+            self.say("barrier(CLK_LOCAL_MEM_FENCE);")
+            self.say("if (l == 1) total = 0;")
+            self.say("barrier(CLK_LOCAL_MEM_FENCE);")
+            self.say(f"if {self.condition(False)} atomic_add(&total, {self.expression(False, 1)} & 15);")
+            self.say("barrier(CLK_LOCAL_MEM_FENCE);")
+            self.say(f"{self.choose('x', 'y', 'u')} ^= total;")
+        elif kind == 0:
             op = self.choose("add", "max", "min")
             where = self.choose("reduce", "scan_inclusive", "scan_exclusive")
-            self.say(f"{self.choose('x', 'y')} += work_group_{where}_{op}({self.expression(False)});")
+            self.say(f"{self.choose('x', 'y')} ^= work_group_{where}_{op}({self.expression(False)});")
         elif kind == 1:
-            self.say(f"u += work_group_{self.choose('all', 'any')}({self.condition(False)});")
+            self.say(f"u ^= work_group_{self.choose('all', 'any')}({self.condition(False)});")
         else:
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             self.say(f"shared[l] = {self.expression(False)};")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             index = self.choose(f"l ^ {self.random.randrange(LOCAL)}", "(l + 1)", self.expression(False))
-            self.say(f"{self.choose('x', 'y', 'z')} += shared[({index}) & {LOCAL - 1}];")
+            self.say(f"{self.choose('x', 'y', 'z')} ^= shared[({index}) & {LOCAL - 1}];")
 
     def branch(self, budget: int, together: bool) -> None:
         uniform = self.random.random() < 0.4
