@@ -75,6 +75,14 @@ def test_which_python_serves(run_python, variables, version):
     assert f"Python is {'the host' if joined else 'a process'}" in done.stderr
 
 
+@pytest.mark.parametrize("version", SAME)
+def test_sub_interpreters(ocl_icd, variables, version):
+    """PyGILState_Check answers for nothing once there are some."""
+    command = [interpreters()[version], str(HOST.parent / "sub_interpreter.py"), str(ocl_icd)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=variables)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
 def test_twenty_times(run_python, version):
     for _ in range(20):
