@@ -8,6 +8,11 @@ case $version in
 3.[0-9] | 3.10 | 2.*) echo "cl_driver needs Python 3.11 or newer; $python is $version" >&2 && exit 1 ;;
 esac
 
+if ! command -v dpkg-query >/dev/null; then
+    echo "not a Debian: needs a C compiler, clang 20 or newer, OpenCL headers and loader, clinfo" >&2
+    exit 0
+fi
+
 wanted="gcc libc6-dev binutils clang-22 opencl-c-headers ocl-icd-libopencl1 ocl-icd-opencl-dev clinfo"
 if [ "$prefix" = /usr ]; then
     wanted="$wanted python$version-venv libpython$version libpython$version-dev"
