@@ -159,6 +159,18 @@ def test_packed_structures_and_vec3():
     assert layout.member_offsets(plain) == [0, 16, 32]
 
 
+def test_vectors_of_one_component_are_scalars():
+    module = reader.read(
+        assemble(
+            PREAMBLE
+            + TYPES
+            + "%v1 = OpTypeVector %i32 1\n%p1 = OpTypePointer CrossWorkgroup %v1\n"
+            + "%x = OpVariable %p1 CrossWorkgroup %c7\n"
+        )
+    )
+    assert module.variables[0].type.element is module.types.int(32)
+
+
 def test_recursive_structures():
     module = reader.read(
         assemble(
