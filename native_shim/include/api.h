@@ -21,6 +21,11 @@ bool cld_context_has_device(const struct cld_context *context, const struct cld_
  * False when out of memory. */
 bool cld_copy_properties(const intptr_t *properties, size_t *count, intptr_t **copy);
 
+/* Has the context's pfn_notify called, if it has one, with the formatted text: for errors at run time that no
+ * call returns, or whose code does not tell what happened. On the callback thread; never blocks. */
+void cld_context_notify(struct cld_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* A list of integers. */
 void cld_put_words(struct cld_msg *request, const intptr_t *words, size_t count);
 

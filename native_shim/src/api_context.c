@@ -1,6 +1,8 @@
 /* Contexts (API specification, 4.4). */
 #include "api.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "callback.h"
@@ -23,6 +25,33 @@ static void destroy_context(void *object) {
 
 __attribute__((constructor)) static void register_context(void) {
     cld_object_on_destroy(CLD_CONTEXT, destroy_context);
+}
+
+struct notice {
+    struct cld_task task;
+    struct cld_context *context; /* held: no destructor callback comes before this one */
+    char text[256];
+};
+
+static void give_notice(struct cld_task *task) {
+    struct notice *notice = (struct notice *)task;
+    notice->context->notify(notice->text, NULL, 0, notice->context->notify_data);
+    cld_object_drop(notice->context);
+    free(notice);
+}
+
+void cld_context_notify(struct cld_context *context, const char *format, ...) {
+    struct notice *notice = context->notify ? malloc(sizeof *notice) : NULL;
+    if (!notice)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(notice->text, sizeof notice->text, format, arguments);
+    va_end(arguments);
+    notice->task.run = give_notice;
+    notice->context = context;
+    cld_object_hold(context);
+    cld_callback_post(&notice->task);
 }
 
 /* The list's words; a platform handle becomes 1 if it is this driver's and 0 if not. */

@@ -240,6 +240,8 @@ cl_int cld_program_load(struct cld_program *program) {
         status = CL_OUT_OF_RESOURCES;
     cld_msg_free(&request);
     cld_msg_free(&reply);
+    if (status == CL_OUT_OF_RESOURCES)
+        cld_context_notify(program->context, "the code of a program cannot be loaded");
     if (status)
         return status;
     cld_lock(program);

@@ -114,6 +114,8 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         mem->data = storage;
         mem->owns_data = true;
     }
+    if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE)
+        cld_context_notify(context, "there is no memory for a buffer of %zu bytes", size);
     if (status)
         cld_object_release(mem, CLD_MEM, CL_INVALID_MEM_OBJECT);
     if (errcode_ret)

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api.h"
 #include "callback.h"
+#include "dispatch.h"
 #include "log.h"
 #include "worker.h"
 
@@ -314,6 +316,9 @@ void cld_event_complete(struct cld_event *event, int32_t status, struct cld_read
     struct cld_queue *queue = event->queue;
     if (queue) {
         let_go(event, status);
+        if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+            cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
+                               cld_error_name(status));
         if (event->profiled)
             event->times[CLD_TIME_END] = cld_now();
         if (out_of_order(queue))

@@ -42,6 +42,7 @@ _HANDLES = {
 }
 
 Notify = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+ContextNotify = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 def _ctype(declaration: str):

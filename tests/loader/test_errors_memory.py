@@ -3,12 +3,13 @@
 import ctypes
 import itertools
 import resource
+import threading
 from pathlib import Path
 
 import pytest
 
 from cl_driver.api.generated import enums as cl
-from tests.loader.opencl import Notify
+from tests.loader.opencl import ContextNotify, Notify
 
 KERNEL_ACCESS = (cl.CL_MEM_READ_WRITE, cl.CL_MEM_WRITE_ONLY, cl.CL_MEM_READ_ONLY)
 HOST_ACCESS = (cl.CL_MEM_HOST_WRITE_ONLY, cl.CL_MEM_HOST_READ_ONLY, cl.CL_MEM_HOST_NO_ACCESS)
@@ -93,7 +94,13 @@ def test_buffer_errors(opencl, context, buffer):
     assert fails(flags=cl.CL_MEM_COPY_HOST_PTR) == cl.CL_INVALID_HOST_PTR
 
 
-def test_no_memory_for_a_buffer(opencl, context):
+def test_no_memory_for_a_buffer(opencl):
+    """The call fails, and the context's callback is told; not after the context's destructor callbacks."""
+    calls, ended = [], threading.Event()
+    told = ContextNotify(lambda text, info, size, data: calls.append((text.decode(), data)))
+    notify = Notify(lambda handle, data: (calls.append("destroyed"), ended.set()))
+    context = opencl.make("clCreateContext", None, 1, [opencl.device()], told, 7)
+    opencl.ok("clSetContextDestructorCallback", context, notify, None)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + (256 << 20), hard))
@@ -102,6 +109,9 @@ def test_no_memory_for_a_buffer(opencl, context):
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert status == cl.CL_MEM_OBJECT_ALLOCATION_FAILURE
+    opencl.ok("clReleaseContext", context)
+    assert ended.wait(10)
+    assert calls == [("there is no memory for a buffer of 1073741824 bytes", 7), "destroyed"]
 
 
 def test_buffers_on_svm(opencl, context):
