@@ -13,8 +13,9 @@ enum cld_setting {
 };
 
 /* The environment variable's text; the default where it is unset, empty or malformed. Never NULL, "" where
- * neither says anything. In set-user-ID programs every setting has its default. Write the name in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read
- * at the first call; what a program changes in it later counts no more. */
+ * neither says anything. In set-user-ID programs every setting has its default. Write the name in full:
+ * cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the first call; what a program changes in it
+ * later counts no more. */
 const char *cld_setting(enum cld_setting setting);
 
 /* The same as a number, `otherwise` where there is none. */
