@@ -50,6 +50,7 @@ def integer_division(e, f, i, a, b):
     OpenCL C but must not raise a signal: the divisor is replaced by 1.
     """
     opcode = _DIVISIONS[i.op]
+    a, b = e.frozen(f, _element(i), a), e.frozen(f, _element(i), b)
     divisor = _guarded_divisor(e, f, i, a, b, signed=opcode[0] == "s")
     t = f(_element(i))
     result = e.emit(f"{opcode} {t} {a}, {divisor}")
@@ -248,6 +249,8 @@ def bitwise(e, f, i, a, b):
     """Bitwise and logical binary operations. A mask of all lanes vanishes here, so that accesses are plain."""
     if i.op == Op.LogicalAnd and "splat (i1 true)" in (a, b):
         return b if a == "splat (i1 true)" else a
+    if i.op == Op.LogicalAnd:
+        a, b = e.frozen(f, "i1", a), e.frozen(f, "i1", b)
     return e.emit(f"{_BITWISE[i.op]} {f(_element(i))} {a}, {b}")
 
 

@@ -235,6 +235,10 @@ class FunctionEmitter:
         first = self.emit(f"insertelement {t} poison, {element} {operand}, i32 0")
         return self.emit(f"shufflevector {t} {first}, {t} poison, <{f.count} x i32> zeroinitializer")
 
+    def frozen(self, f: Form, element: str, operand: str) -> str:
+        """An operand that is no poison. At width 1 none is, but for what a program must not do."""
+        return operand
+
     # Floating-point flags.
 
     def flags(self, instruction: Instruction) -> str:

@@ -8,6 +8,10 @@ component). Instructions with leaves are lowered, in this order of choice, by
 - the wide lowering (wide_memory.py, wide_values.py), if there is one;
 - the component-wise builder of width 1, applied to the leaves;
 - each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
+
+Lanes outside of a mask compute garbage, which must not be poison where it matters: LLVM's `and` of false and
+poison is poison, a division by it undefined behaviour of all lanes. So masked loads give 0 there, and what goes
+into masks and divisions is frozen.
 """
 
 from __future__ import annotations
@@ -146,7 +150,7 @@ class WideEmitter:
         if found is not None:
             return found
         if isinstance(value, Undef):
-            found = ["poison"] * len(leaf_types(value.type))
+            found = ["zeroinitializer"] * len(leaf_types(value.type))
         elif isinstance(value, Constant):
             found = self._constant_leaves(value)
         elif self.is_varying(value):
@@ -200,6 +204,12 @@ class WideEmitter:
     def define_leaves(self, value, leaves: list[str]) -> None:
         """Binds a varying value."""
         self.leaves_of[value] = leaves
+
+    def frozen(self, f, element: str, operand: str) -> str:
+        """An operand that is no poison in any lane."""
+        if self.shapes is None or operand[0] != "%":
+            return operand
+        return self.emit(f"freeze {f(element)} {operand}")
 
     # Masks.
 
@@ -279,7 +289,7 @@ class WideEmitter:
         types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
         scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
         mask = self.mask_of(i)
-        leaves = ["poison"] * len(types)
+        leaves = ["zeroinitializer"] * len(types)
         for lane in range(self.width):
             before = list(leaves)
             if mask is not None:

@@ -173,7 +173,7 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
         value = e.emit(
             f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
             f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-            f"{e.form(m)} poison)")
+            f"{e.form(m)} zeroinitializer)")
         leaves.append(_from_memory(e, t, value))
     e.define_leaves(i, leaves)
 
@@ -186,7 +186,9 @@ def _is_regular(type_) -> bool:
 def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str:
     """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
     if mask is not None:
-        spare = e.alloca(f"[{max(size_of(type_), 1)} x i8]", max(alignment, 1))
+        size = max(size_of(type_), 1)
+        spare = e.alloca(f"[{size} x i8]", max(alignment, 1))
+        e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {spare}, align 1")
         address = e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {spare}")
     return load_value(e, address, type_, alignment)
 
@@ -202,7 +204,7 @@ def load_contiguous(e, address: str, element, count: int, place: int, alignment:
     else:
         wide_mask = repeat_mask(e, mask, stride, stride)
         data = e.emit(f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
-                      f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} poison)")
+                      f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} zeroinitializer)")
     if stride == 1:
         return [_from_memory(e, element, data)]
     leaves = []
@@ -407,7 +409,7 @@ def vload_half(e, i):
             parts.append(e.emit(
                 f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
                 f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-                f"{e.form('half')} poison)"))
+                f"{e.form('half')} zeroinitializer)"))
     for part in parts:
         leaves.append(convert_float(e, e.form, part, 16, element_type(i.type).width))
     if e.is_varying(i):
