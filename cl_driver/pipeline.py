@@ -21,7 +21,7 @@ from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
-from cl_driver.jit import bundle
+from cl_driver.jit import bundle, width
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
@@ -34,6 +34,9 @@ from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
 
 __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
+
+# Whether kernels are vectorised by codegen/ when CL_DRIVER_WIDTH does not say it.
+WIDE_BY_DEFAULT = False
 
 # Bytes of LLVM IR up to which LLVM's vectorisers are worth their time, which grows faster than the text, and
 # up to which the rest of its pipeline is.
@@ -150,6 +153,13 @@ class Prepared:
         old = language == SourceLanguage.OpenCL_C and 0 < version < 200_000
         return old or self.context.options.uniform_work_group_size
 
+    def width(self, name: str) -> int:
+        """Work-items per vector that a kernel gets."""
+        if self.context.target.width or not WIDE_BY_DEFAULT:
+            return self.context.target.width or 1
+        functions = reflect.called(self.entry_points[name].function)
+        return width.choose(functions, self.reflections[name].required_local_size, self.context.target)
+
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions."""
         try:
@@ -188,40 +198,40 @@ def prepare(il: bytes, context: Context) -> Prepared:
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """Compiles one kernel of a program: what is known of it, and its objects.
 
-    Code for several work-items at a time may take global ids and sizes to be below 2^30, because then
-    (int)get_global_id(0) counts lanes up; a second object is for the launches where they are not.
+    Code for several work-items at a time comes with a second object for the launches that it does not suit:
+    rows of few work-items, and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only below).
     """
     context = program.context
     try:
-        code = _lower(program, name, context.width)
+        code = _lower(program, name, program.width(name))
         objects = [_object(context, code)]
         info = kernel_info(program, code)
-        if info.small_ids:
-            scalar = _lower(program, name, 1)
-            objects.append(_object(context, scalar, ".large"))
-            info.large_symbol = scalar.symbol
-            info.local_static = max(code.local_static, scalar.local_static)
-            info.scratch_fixed = max(code.scratch_fixed, scalar.scratch_fixed)
-            info.scratch_per_item = max(code.scratch_per_item, scalar.scratch_per_item)
+        if info.is_wide:
+            narrow = _lower(program, name, 1)
+            objects.append(_object(context, narrow, ".narrow"))
+            info.narrow_symbol = narrow.symbol
+            info.local_static = max(code.local_static, narrow.local_static)
+            info.scratch_fixed = max(code.scratch_fixed, narrow.scratch_fixed)
+            info.scratch_per_item = max(code.scratch_per_item, narrow.scratch_per_item)
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
     return info, objects
 
 
-def _lower(program: Prepared, name: str, width: int) -> codegen.KernelCode:
+def _lower(program: Prepared, name: str, lanes: int) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
     while True:
         try:
-            plan = passes.plan(program.module, entry, passes.PlanOptions(width=width), library())
+            plan = passes.plan(program.module, entry, passes.PlanOptions(width=lanes), library())
             code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
             code.remark = code.remark or refusal
             return code
         except (passes.PlanError, CodegenError) as error:
-            if width == 1:
+            if lanes == 1:
                 raise
-            width, refusal = 1, f"not vectorised: {error}"
+            lanes, refusal = 1, f"not vectorised: {error}"
 
 
 def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
@@ -260,9 +270,9 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         width=code.width,
         uses_printf=code.uses_printf,
         uniform_groups=program.uniform_groups,
-        small_ids=code.width > 1 and code.assumes_small_ids,
-        large_object=0,
-        large_symbol="",
+        is_wide=code.width > 1,
+        narrow_object=0,
+        narrow_symbol="",
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,

@@ -97,7 +97,7 @@ def program_executable(program: Program):
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
     required_local_size, max_group_size, width, uses_printf, flags, object
-    index and symbol for large ids, arguments]; an argument [kind, constant,
+    index and symbol of the narrow entry, arguments]; an argument [kind, constant,
     size, align, offset].
     """
     usable = program.usable
@@ -133,9 +133,9 @@ def _for_data_plane(executable) -> list:
             kernel.max_group_size,
             kernel.width,
             int(kernel.uses_printf),
-            int(kernel.uniform_groups) | int(kernel.small_ids) << 1,
-            kernel.large_object,
-            kernel.large_symbol,
+            int(kernel.uniform_groups) | int(kernel.is_wide) << 1,
+            kernel.narrow_object,
+            kernel.narrow_symbol,
             [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
         ]
         for kernel in executable.kernels

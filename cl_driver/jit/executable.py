@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x05"
+MAGIC = b"CLDEXE\x00\x06"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -138,10 +138,11 @@ class KernelInfo(_Record):
     symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static: bytes of
     kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
     zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
-    uniform_groups: every work-group must be full, as before OpenCL C 2.0; small_ids: the entry takes every
-    global id and size to be below 2^30, and large_symbol in objects[large_object] is for launches with larger
-    ones; private_size: bytes per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size,
-    sub_groups_per_group: as required by the kernel, or 0; remark: how it was vectorised, or why not.
+    uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
+    work-items of dimension 0 at a time and every global id and size to be below 2^30, and narrow_symbol in
+    objects[narrow_object] is for launches that it does not suit; private_size: bytes per work-item;
+    attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0;
+    remark: how it was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -158,9 +159,9 @@ class KernelInfo(_Record):
         width=_small,
         uses_printf=_flag,
         uniform_groups=_flag,
-        small_ids=_flag,
-        large_object=_small,
-        large_symbol=_text,
+        is_wide=_flag,
+        narrow_object=_small,
+        narrow_symbol=_text,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,
@@ -227,16 +228,16 @@ class Executable(_Record):
         if not all(map(_bytes, self.objects)):
             raise ExecutableError("malformed Executable.objects")
         for kernel in self.kernels:
-            if max(kernel.object_index, kernel.large_object) >= len(self.objects):
+            if max(kernel.object_index, kernel.narrow_object) >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
             raise ExecutableError("two kernels have one name")
         return self
 
     def add(self, info: KernelInfo, objects: list[bytes]) -> None:
-        """Appends a kernel and its objects: that of its entry, then that for large ids if it has one."""
+        """Appends a kernel and its objects: of its entry, then of its narrow entry if it has one."""
         info.object_index = len(self.objects)
-        info.large_object = info.object_index + len(objects) - 1
+        info.narrow_object = info.object_index + len(objects) - 1
         self.kernels.append(info)
         self.objects += objects
 

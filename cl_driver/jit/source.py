@@ -25,11 +25,6 @@ class Context:
         self.folder = folder
         self.options = _parse(options)
 
-    @property
-    def width(self) -> int:
-        """Work-items per vector."""
-        return self.target.width or 1
-
     def dump(self, name: str, content: str | bytes) -> None:
         """Leaves what a stage made in the folder of CL_DRIVER_DUMP, if there is one."""
         folder = self.settings.get("CL_DRIVER_DUMP", "")

@@ -137,8 +137,9 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* `entry` takes every global id and size to be below 2^30; launches with larger ones use entry_large. */
-    CLD_KERNEL_SMALL_IDS = 2,
+    /* `entry` takes `width` work-items of dimension 0 at a time, and every global id and size to be below 2^30;
+     * other launches use entry_narrow, which takes them one by one. */
+    CLD_KERNEL_WIDE = 2,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -148,7 +149,7 @@ struct cld_kernel_info {
     struct cld_executable *executable; /* held */
     char *name;
     cld_kernel_fn entry;
-    cld_kernel_fn entry_large; /* for ids that CLD_KERNEL_SMALL_IDS does not allow; set if that flag is */
+    cld_kernel_fn entry_narrow; /* set if CLD_KERNEL_WIDE is */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */

@@ -152,17 +152,17 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->width = (uint32_t)cld_get_int(reply);
     info->uses_printf = (uint32_t)cld_get_int(reply);
     info->flags = (uint64_t)cld_get_int(reply);
-    uint32_t large_object = (uint32_t)cld_get_int(reply);
-    char *large_symbol = get_string(reply);
-    bool whole = get_args(info, reply) && info->name && symbol && large_symbol;
+    uint32_t narrow_object = (uint32_t)cld_get_int(reply);
+    char *narrow_symbol = get_string(reply);
+    bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol;
     if (whole) {
         info->entry = find_entry(executable, object, symbol);
-        if (info->flags & CLD_KERNEL_SMALL_IDS)
-            info->entry_large = find_entry(executable, large_object, large_symbol);
-        whole = info->entry && (info->entry_large || !(info->flags & CLD_KERNEL_SMALL_IDS));
+        if (info->flags & CLD_KERNEL_WIDE)
+            info->entry_narrow = find_entry(executable, narrow_object, narrow_symbol);
+        whole = info->entry && (info->entry_narrow || !(info->flags & CLD_KERNEL_WIDE));
     }
     free(symbol);
-    free(large_symbol);
+    free(narrow_symbol);
     if (!whole) {
         cld_kernel_info_drop(info);
         return NULL;

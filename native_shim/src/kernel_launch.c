@@ -26,11 +26,15 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, mean < 1 ? 1 : (uint64_t)mean, memory_order_relaxed);
 }
 
-static bool has_small_ids(const struct cld_launch *launch) {
+/* Rows of fewer work-items than this are as fast one by one. */
+enum { SHORTEST_ROW = 4 };
+
+/* Whether the entry that takes several work-items at a time may take these, and is worth it. */
+static bool suits_wide(const struct cld_launch *launch) {
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
         if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
             return false;
-    return true;
+    return launch->local_size[0] >= SHORTEST_ROW;
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
@@ -39,8 +43,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
-    bool large = (info->flags & CLD_KERNEL_SMALL_IDS) && !has_small_ids(launch);
-    cld_kernel_fn entry = large ? info->entry_large : info->entry;
+    bool narrow = (info->flags & CLD_KERNEL_WIDE) && !suits_wide(launch);
+    cld_kernel_fn entry = narrow ? info->entry_narrow : info->entry;
     uint64_t saved = cld_float_enter();
     entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);

@@ -99,9 +99,9 @@ def make_kernel(**changes) -> KernelInfo:
         "width": 1,
         "uses_printf": False,
         "uniform_groups": True,
-        "small_ids": False,
-        "large_object": 0,
-        "large_symbol": "",
+        "is_wide": False,
+        "narrow_object": 0,
+        "narrow_symbol": "",
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,
@@ -131,7 +131,7 @@ def test_an_executable_survives():
     assert again == executable and is_executable(data)
     assert (
         again.kernel("second").object_index == 1
-        and again.kernel("second").large_object == 2
+        and again.kernel("second").narrow_object == 2
         and again.kernel("third") is None
     )
     assert again.kernels[0].args[0].type_name == "float*"
