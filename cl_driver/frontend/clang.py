@@ -334,6 +334,17 @@ def _has_no_function(spirv: bytes) -> bool:
     return True
 
 
+# What is tried next where clang's back end gives up on what its own optimiser made of a program: sums of
+# 64-bit loops become products of 65 bits, which SPIR-V does not have.
+AFTER_A_CRASH = (("-mllvm", "-replexitval=never"), ("-O0",))
+
+
+def _has_crashed(done: _Run) -> bool:
+    return done.status is not None and (
+        done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
+    )
+
+
 def compile(
     source: bytes,
     options: BuildOptions,
@@ -358,13 +369,13 @@ def compile(
         *base_arguments(found),
         *device_arguments(language, options),
         *options.clang_arguments(language.fma),
-        "-c",
-        "-o",
-        "-",
-        "-",
     ]
+    text = marked_source(source, headers, options)
     try:
-        done = run(found, arguments, marked_source(source, headers, options), headers, folder, time_limit)
+        for more in ((), *AFTER_A_CRASH):
+            done = run(found, [*arguments, *more, "-c", "-o", "-", "-"], text, headers, folder, time_limit)
+            if not _has_crashed(done):
+                break
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
     log = ""
@@ -377,7 +388,7 @@ def compile(
             None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n", done.dependencies
         )
     if done.status:
-        if done.status < 0 or "PLEASE submit a bug report" in done.errors:
+        if _has_crashed(done):
             log = crash_log(done.errors, done.status)
         elif "unknown target triple" in done.errors or "No available targets" in done.errors:
             log = (

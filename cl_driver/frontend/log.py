@@ -22,7 +22,8 @@ def clean_log(errors: str) -> str:
 
 def crash_log(errors: str, status: int) -> str:
     """For a clang that died: its diagnostics, and the line that says why, without addresses and stack."""
-    head = errors.split("PLEASE submit a bug report", 1)[0]
+    head = re.sub(r"^fatal error: error in backend: .*\n", "", errors, flags=re.MULTILINE)
+    head = head.split("PLEASE submit a bug report", 1)[0]
     why = re.search(
         r"^(fatal error: error in backend: .*|LLVM ERROR: .*|.*Assertion .* failed.*)$", errors, re.MULTILINE
     )

@@ -222,12 +222,8 @@ def _type_vector(reader, p, n, op):
     if count == 1:
         reader.types_by_id[reader.new_id(p, id_)] = element
         return
-    if not 1 <= count <= 16:
+    if not 2 <= count <= 16:
         raise reader.error(p, f"{count} components; a vector has 2 to 16")
-    if count == 1:
-        # It declares these, too, for pointers that nothing then uses: the component itself.
-        _define_type(reader, p, id_, element)
-        return
     _define_type(reader, p, id_, reader.table.vector(element, count))
 
 

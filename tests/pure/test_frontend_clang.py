@@ -160,6 +160,20 @@ def test_a_clang_that_hangs_or_dies(tmp_path):
     assert result.spirv is None and "signal 11" in result.log and "out of luck" in result.log
 
 
+def test_programs_that_clang_itself_makes_uncompilable():
+    # The optimiser turns the loop into a product of 65 bits.
+    loop = "for (long i = 0; i < n; i++) s += i * 3;"
+    source = f"kernel void k(global long *p, long n) {{ long s = 0; {loop} *p = s; }}"
+    result = compiled(source)
+    assert result.spirv is not None and result.log == ""
+
+
+def test_what_clang_cannot_compile_at_all():
+    result = compiled('kernel void k() { __asm__("nop"); }')
+    assert result.spirv is None
+    assert result.log.count("\n") == 1 and "Inline assembly" in result.log
+
+
 @pytest.mark.parametrize("to", ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong"])
 def test_integer_conversions_extend_by_the_source(to):
     for source, extend in (("char", Op.SConvert), ("uchar", Op.UConvert)):
