@@ -15,7 +15,7 @@ from .ir import EXTINST_WITH_EFFECT, append, instruction_count
 from .layout import size_of
 
 MAX_CALLEE = 1_000  # instructions of one library function
-MAX_TOTAL = 20_000  # instructions that one kernel may grow by
+MAX_TOTAL = 8_000  # instructions that one kernel may grow by
 
 
 def expand_builtins(function: Function, types, library) -> bool:
