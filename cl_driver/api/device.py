@@ -45,7 +45,8 @@ set_root_device(Device())
 
 @entrypoint("device_limits", Device)
 def device_limits(device: Device, cpus: list):
-    """What the data plane checks against; cpus is how the root device learns its compute units."""
+    """What the data plane checks against. cpus comes with every operation on devices: a runtime process that
+    replaces another (after fork) has not heard of the root device's."""
     device.cpus = tuple(cpus)
     return (
         limits.MAX_WORK_GROUP_SIZE,
@@ -57,18 +58,20 @@ def device_limits(device: Device, cpus: list):
 
 
 @entrypoint("clGetDeviceInfo", Device)
-def get_device_info(device: Device, param_name: int):
+def get_device_info(device: Device, cpus: list, param_name: int):
     from cl_driver.api.device_info import DEVICE_INFO  # contexts are made without it
 
+    device.cpus = tuple(cpus)
     return (answer(DEVICE_INFO, param_name, device),)
 
 
 @entrypoint("clCreateSubDevices", Device)
-def create_sub_devices(device: Device, properties: list, num_devices: int | None):
+def create_sub_devices(device: Device, cpus: list, properties: list, num_devices: int | None):
     """properties: the whole list, with its final 0. num_devices: None if only their number is asked for.
 
     Returns [[key, cpus of the sub-device], ...]; with num_devices None the keys are 0.
     """
+    device.cpus = tuple(cpus)
     # "Only one of the listed partitioning schemes can be specified in properties."
     # "CL_INVALID_VALUE if values specified in properties are not valid or if values specified in properties
     # are valid but not supported by the device."

@@ -142,6 +142,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)device->obj.key);
+    put_cpus(&request, device);
     cld_put_int(&request, param_name);
     status = cld_door_call("clGetDeviceInfo", &request, &reply);
     if (!status) {
@@ -235,6 +236,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateSubDevices(cl_device_id in_device,
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)parent->obj.key);
+    put_cpus(&request, parent);
     cld_put_words(&request, properties, partition_words(properties));
     if (out_devices)
         cld_put_int(&request, num_devices);
