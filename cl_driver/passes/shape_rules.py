@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spirv.enums import BuiltIn, Decoration, Op, StorageClass
+from ..spirv.enums import BuiltIn, Decoration, GroupOperation, Op, Scope, StorageClass
 from ..spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Variable
 from .ir import ADDRESS, EXTINST_WITH_EFFECT
 from .layout import size_of, step_into
@@ -457,6 +457,13 @@ class ValueRules:
         slot = instruction.operands[0]
         return UNIFORM if slot.uniform else slot.stride
 
+    def collective(self, instruction):
+        scope, operation = instruction.operands[:2]
+        if not isinstance(scope, Constant) or scope.value != Scope.Workgroup:
+            return VARYING
+        scans = (GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
+        return VARYING if operation in scans and instruction.op is not Op.GroupBroadcast else UNIFORM
+
     def variable(self, instruction):
         self.private.add(instruction)
         return UNIFORM
@@ -472,6 +479,9 @@ class ValueRules:
             return self.all_or_nothing(instruction.operands[1:])
         return VARYING
 
+
+# Work-group collectives, which give every work-item the same unless they scan.
+_COLLECTIVES = [op for op in Op if 263 <= op <= 271 or 6401 <= op <= 6408]
 
 RULES = {
     Op.Phi: ValueRules.phi,
@@ -514,3 +524,6 @@ RULES = {
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
     PassOp.EntryMask: lambda self, instruction: VARYING,
 }
+RULES |= dict.fromkeys(_COLLECTIVES, ValueRules.collective)
+RULES |= dict.fromkeys((Op.GroupAll, Op.GroupAny), ValueRules.collective)
+RULES[Op.GroupAsyncCopy] = lambda self, instruction: UNIFORM

@@ -306,3 +306,9 @@ def test_no_region_reads_and_writes_one_uniform_slot():
                     if i.op.name in ("ContextLoad", "ContextStore") and i.operands[0].uniform:
                         touched.setdefault(i.operands[0], set()).add(i.op.name)
             assert all(len(ops) == 1 for ops in touched.values()), entry_point.name
+
+
+def test_results_of_collectives_are_uniform():
+    """No work-item can part from the others at a condition that all share, so nobody needs to be remembered."""
+    plan = make_plan(compile_cl(SOURCE), "collectives")
+    assert not [s for s in plan.slots if s.name == "returned"]
