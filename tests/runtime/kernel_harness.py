@@ -68,7 +68,9 @@ def builtin_library() -> Library:
     return Library(path.read_bytes())
 
 
-WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH", "1"))  # work-items per vector, for a whole run of the tests
+WIDTH = int(
+    os.environ.get("CL_DRIVER_TEST_WIDTH", "1")
+)  # work-items per vector, for a whole run of the tests
 
 
 class Local:
@@ -221,7 +223,7 @@ def load(code, options: CodegenOptions, printer):
     module.verify()
     optimise(module, tm)
     data = tm.emit_object(module)
-    jit = llvm.create_lljit_compiler(tm, use_jit_link=False, suppress_errors=False)
+    jit = llvm.create_lljit_compiler(tm, use_jit_link=True, suppress_errors=False)
     callback = PRINTF(printer)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
     builder.import_symbol("cld_printf", ctypes.cast(callback, ctypes.c_void_p).value)
