@@ -20,7 +20,7 @@ from ..spirv.module import (
     Value,
     Variable,
 )  # fmt: skip
-from . import core, opencl_std
+from . import core, opencl_memory
 from . import numbers as n
 from .core import from_bits, scalar_of
 from .memory import InterpreterError, Memory, zero
@@ -201,7 +201,7 @@ class Machine:
         if op is Op.Store:
             return self.memory.store(instruction.operands[1].type, operands[0], operands[1])
         if op is Op.ExtInst:
-            return opencl_std.run_instruction(self, instruction, operands[2:])
+            return opencl_memory.run_instruction(self, instruction, operands[2:])
         if op is Op.FunctionCall:
             return (yield from self.call_function(instruction, operands, item))
         if op is Op.ControlBarrier:

@@ -24,7 +24,8 @@ from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
 from .dominance import LoopNest, dominators, post_dominators
 from .ir import PURE, predecessors, users
-from .shape_rules import FLAT_STRIDES, ID_STRIDES, RULES, UNIFORM, UNKNOWN, VARYING, Range, ValueRules
+from .shape_lattice import FLAT_STRIDES, ID_STRIDES, UNIFORM, UNKNOWN, VARYING, Range
+from .shape_rules import RULES, ValueRules
 
 
 @dataclass

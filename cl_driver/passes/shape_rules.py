@@ -2,57 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..spirv.enums import BuiltIn, Decoration, GroupOperation, Op, Scope, StorageClass
+from ..spirv.enums import Decoration, GroupOperation, Op, Scope, StorageClass
 from ..spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Variable
 from .ir import ADDRESS, EXTINST_WITH_EFFECT
 from .layout import size_of, step_into
 from .ops import PassOp
-
-VARYING = None
-UNIFORM = 0
-UNKNOWN = object()  # top of the lattice: not computed yet
-
-SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
-
-ID_STRIDES = {
-    BuiltIn.GlobalInvocationId: (1, 0, 0),
-    BuiltIn.LocalInvocationId: (1, 0, 0),
-    BuiltIn.LocalInvocationIndex: 1,
-    BuiltIn.GlobalLinearId: 1,
-}
-FLAT_STRIDES = {
-    BuiltIn.GlobalInvocationId: VARYING,
-    BuiltIn.LocalInvocationId: VARYING,
-    BuiltIn.LocalInvocationIndex: 1,
-    BuiltIn.GlobalLinearId: VARYING,
-}
-# Inputs whose every component is an id or a size, so small_ids bounds it.
-_SMALL = frozenset((
-    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,
-    BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
-    BuiltIn.GlobalOffset, BuiltIn.WorkDim,
-))  # fmt: skip
-_SUBGROUP = frozenset((
-    BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
-    BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
-))  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
-
-    exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
-    assumed: so if ids and sizes are small.
-    """
-
-    low: int
-    high: int
-    zeros: int = 0
-    exact: bool = True
-    assumed: bool = False
+from .shape_lattice import SMALL_ID, SMALL_INPUTS, SUBGROUP, UNIFORM, UNKNOWN, VARYING, Range
 
 
 class ValueRules:
@@ -422,7 +377,7 @@ class ValueRules:
         return self.all_or_nothing((pointer,))
 
     def input(self, instruction, builtin, component):
-        if builtin in _SUBGROUP:
+        if builtin in SUBGROUP:
             return VARYING
         stride = self.id_strides.get(builtin, UNIFORM)
         if component is not None and type(stride) is tuple:
@@ -433,7 +388,7 @@ class ValueRules:
 
     def small(self, instruction, builtin) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
-        if builtin in _SMALL and self.small_ids:
+        if builtin in SMALL_INPUTS and self.small_ids:
             self.ranges[instruction] = Range(0, SMALL_ID, assumed=True)
 
     def extract(self, instruction):

@@ -1,0 +1,51 @@
+"""What the shape analysis knows of a value (see shape.py): strides, ranges, and those of built-in inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..spirv.enums import BuiltIn
+
+VARYING = None
+UNIFORM = 0
+UNKNOWN = object()  # top of the lattice: not computed yet
+
+SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
+
+ID_STRIDES = {
+    BuiltIn.GlobalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: 1,
+}
+FLAT_STRIDES = {
+    BuiltIn.GlobalInvocationId: VARYING,
+    BuiltIn.LocalInvocationId: VARYING,
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: VARYING,
+}
+# Inputs whose every component is an id or a size, so small_ids bounds it.
+SMALL_INPUTS = frozenset((
+    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,
+    BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
+    BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+))  # fmt: skip
+SUBGROUP = frozenset((
+    BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
+    BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
+
+    exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
+    assumed: so if ids and sizes are small.
+    """
+
+    low: int
+    high: int
+    zeros: int = 0
+    exact: bool = True
+    assumed: bool = False
