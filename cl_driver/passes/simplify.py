@@ -137,9 +137,9 @@ def fold_branches(function: Function) -> bool:
         elif op is Op.Switch:
             selector, target, *cases = terminator.operands
             if type(selector) is Constant:
-                value = selector.value or 0
+                value, mask = selector.value or 0, (1 << selector.type.width) - 1
                 for i in range(0, len(cases), 2):
-                    if cases[i] == value:
+                    if cases[i] & mask == value:
                         target = cases[i + 1]
                         break
             elif any(case is not target for case in cases[1::2]):

@@ -158,6 +158,14 @@ def test_constant_conditions_and_dead_code_go():
     assert sum(i.op is Op.Store for i in instructions(plan)) == 1
 
 
+def test_a_switch_of_a_constant_takes_its_case():
+    source = """kernel void k(global int *a) { int x = -3; switch (x) { case 3: a[0] = 1; break;
+        case -3: a[0] = 2; break; default: a[0] = 3; } }"""
+    plan = make_plan(compile_cl(source, "-O0"), "k")
+    (store,) = (i for i in instructions(plan) if i.op is Op.Store)
+    assert store.operands[1].value == 2
+
+
 def test_a_phi_of_equal_addresses_is_the_address():
     """Both branches store to a[i]; at -O0 each computes the address by itself."""
     source = """kernel void k(global int *a, int n) { int i = get_global_id(0); global int *p;
