@@ -1,7 +1,7 @@
 # cl_driver: see README.md. Everything that is made goes to build/.
 PYTHON ?= python3
 PYTEST_ARGS ?=
-BUILD_FLAGS ?= --allow-missing
+BUILD_FLAGS ?=
 VENV := build/venv/bin/python
 SHIM := build/lib/libcl_driver.so
 
