@@ -1,5 +1,5 @@
-"""What a generic pointer points to: all private memory of a kernel that asks lies in its thread's scratch memory,
-all local memory in the thread's local memory; everything else is global.
+"""What a generic pointer points to: all private memory of a kernel that asks lies in its thread's scratch
+memory, all local memory in the thread's local memory; everything else is global.
 
 The instructions are OpGenericCastToPtrExplicit and OpGenericPtrMemSemantics; clang-22 calls the functions of
 FUNCTIONS instead.
@@ -62,8 +62,13 @@ def _cast(e, i, pointer: str, storage) -> None:
 @lowers(Op.GenericPtrMemSemantics)
 def generic_pointer_semantics(e, i):
     """OpGenericPtrMemSemantics: which memory the pointer is to, as memory semantics."""
-    _choose(e, i, e.operand(i.operands[0]), int(MemorySemantics.WorkgroupMemory),
-            int(MemorySemantics.CrossWorkgroupMemory))
+    _choose(
+        e,
+        i,
+        e.operand(i.operands[0]),
+        int(MemorySemantics.WorkgroupMemory),
+        int(MemorySemantics.CrossWorkgroupMemory),
+    )
 
 
 def _get_fence(e, i):

@@ -1,7 +1,7 @@
 """The argument block of a kernel: where clSetKernelArg puts each argument, and where kernels read it.
 
-Arguments follow one another at their natural alignment. A `local` argument is 8 bytes, the offset of its memory
-from the start of the group's local memory; a structure passed by value lies in the block itself.
+Arguments follow one another at their natural alignment. A `local` argument is 8 bytes, the offset of its
+memory from the start of the group's local memory; a structure passed by value lies in the block itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def argument_block(arguments: list[Argument]) -> tuple[list[BlockEntry], int]:
             place = alignment
         elif type_.kind is Kind.POINTER:
             kind = {StorageClass.Workgroup: LOCAL, StorageClass.UniformConstant: CONSTANT}.get(
-                type_.storage, GLOBAL)
+                type_.storage, GLOBAL
+            )
             size = place = 8
             alignment = alignment_of(type_.element) if kind == LOCAL and type_.element is not None else 8
         elif type_.kind is Kind.OPAQUE:

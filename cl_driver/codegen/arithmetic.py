@@ -180,8 +180,10 @@ def add_carry(e, i):
     a, b = i.operands
     f, element = e.form_of(a.type), _element(a)
     t, bits = f(element), f("i1")
-    pair = e.emit(f"call {{ {t}, {bits} }} @llvm.{opcode}.with.overflow.{f.suffix(MANGLED[element])}"
-                  f"({t} {e.operand(a)}, {t} {e.operand(b)})")
+    pair = e.emit(
+        f"call {{ {t}, {bits} }} @llvm.{opcode}.with.overflow.{f.suffix(MANGLED[element])}"
+        f"({t} {e.operand(a)}, {t} {e.operand(b)})"
+    )
     result = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 0")
     carry = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 1")
     carry = e.emit(f"zext {bits} {carry} to {t}")
@@ -246,7 +248,7 @@ _BITWISE = {
 
 @componentwise(*_BITWISE)
 def bitwise(e, f, i, a, b):
-    """Bitwise and logical binary operations. A mask of all lanes vanishes here, so that accesses are plain."""
+    """Bitwise and logical binary operations. A mask of all lanes vanishes, so that accesses are plain."""
     if i.op == Op.LogicalAnd and "splat (i1 true)" in (a, b):
         return b if a == "splat (i1 true)" else a
     if i.op == Op.LogicalAnd:
@@ -273,7 +275,7 @@ def bit_field_insert(e, i):
     base, insert = i.operands[:2]
     f, element = e.form_of(i.type), _element(i)
     t = f(element)
-    offset, mask = (_bit_field(e, i, f, element, i.operands[2], i.operands[3]))
+    offset, mask = _bit_field(e, i, f, element, i.operands[2], i.operands[3])
     mask = e.emit(f"shl {t} {mask}, {offset}")
     shifted = e.emit(f"shl {t} {e.operand(insert)}, {offset}")
     inserted = e.emit(f"and {t} {shifted}, {mask}")
@@ -387,8 +389,10 @@ _FLOAT_CLASSES = {Op.IsNan: 0x003, Op.IsInf: 0x204, Op.IsFinite: 0x1F8, Op.IsNor
 def float_class(e, f, i, a):
     """OpIsNan, OpIsInf, OpIsFinite, OpIsNormal."""
     element = _element(i.operands[0])
-    return e.emit(f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}"
-                  f"({f(element)} {a}, i32 {_FLOAT_CLASSES[i.op]})")
+    return e.emit(
+        f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}"
+        f"({f(element)} {a}, i32 {_FLOAT_CLASSES[i.op]})"
+    )
 
 
 @componentwise(Op.SignBitSet)

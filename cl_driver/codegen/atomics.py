@@ -89,8 +89,14 @@ def read_modify_write(e, i):
     e.define(i, e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}"))
 
 
-_PLAIN_INTRINSICS = {"min": "smin", "max": "smax", "umin": "umin", "umax": "umax", "fmin": "minnum",
-                     "fmax": "maxnum"}
+_PLAIN_INTRINSICS = {
+    "min": "smin",
+    "max": "smax",
+    "umin": "umin",
+    "umax": "umax",
+    "fmin": "minnum",
+    "fmax": "maxnum",
+}
 
 
 def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
@@ -123,7 +129,9 @@ def compare_exchange(e, i):
         e.emit_void(f"store {bits} {new}, ptr {address}, align {alignment}")
     else:
         failure = _load_ordering(ordering(e, unequal))
-        pair = e.emit(f"cmpxchg ptr {address}, {bits} {expected}, {bits} {new} {ordering(e, equal)} {failure}")
+        pair = e.emit(
+            f"cmpxchg ptr {address}, {bits} {expected}, {bits} {new} {ordering(e, equal)} {failure}"
+        )
         old = e.emit(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
     e.define(i, old if bits == t else e.emit(f"bitcast {bits} {old} to {t}"))
 

@@ -52,6 +52,7 @@ def _item_component(e, builtin, k: int) -> str:
 
 def _global_linear_id(e) -> str:
     """OpenCL C 6.15.1, get_global_linear_id: without the global offset, x fastest."""
+
     def relative(k):
         offset = e.launch_field(abi.LAUNCH_GLOBAL_OFFSET + 8 * k, "i64")
         return e.emit(f"sub i64 {component(e, BuiltIn.GlobalInvocationId, k)}, {offset}")

@@ -39,7 +39,9 @@ def switch(e, i):
     selector, default, cases = i.operands[0], i.operands[1], i.operands[2:]
     t = ir_type(selector.type)
     mask = (1 << selector.type.width) - 1
-    table = " ".join(f"{t} {cases[k] & mask}, label %{e.labels[cases[k + 1]]}" for k in range(0, len(cases), 2))
+    table = " ".join(
+        f"{t} {cases[k] & mask}, label %{e.labels[cases[k + 1]]}" for k in range(0, len(cases), 2)
+    )
     e.emit_void(f"switch {e.typed(selector)}, label %{e.labels[default]} [ {table} ]")
 
 

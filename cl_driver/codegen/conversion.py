@@ -94,8 +94,10 @@ def float_to_integer(e, f, i, a):
         a = e.intrinsic(mode, f, element, a)
     to = ir_type(result)
     if Decoration.SaturatedConversion in i.decorations:
-        return e.emit(f"call {f(to)} @llvm.fpto{signed}i.sat.{f.suffix(to)}.{f.suffix(MANGLED[element])}"
-                      f"({f(element)} {a})")
+        return e.emit(
+            f"call {f(to)} @llvm.fpto{signed}i.sat.{f.suffix(to)}.{f.suffix(MANGLED[element])}"
+            f"({f(element)} {a})"
+        )
     if result.width < 32:
         # By way of 32 bits: what is out of range wraps, as it does on other CPU drivers.
         wide = e.emit(f"fptosi {f(element)} {a} to {f('i32')}")

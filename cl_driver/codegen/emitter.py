@@ -113,8 +113,9 @@ class FunctionEmitter:
         """A call with a result; arguments are typed operands."""
         return self.emit(f"call {flags}{result} @{name}({', '.join(arguments)})")
 
-    def intrinsic(self, name: str, f: Form, element: str, *arguments: str, extra: str = "",
-                  flags: str = "") -> str:
+    def intrinsic(
+        self, name: str, f: Form, element: str, *arguments: str, extra: str = "", flags: str = ""
+    ) -> str:
         """llvm.NAME over arguments and a result of one type; extra: further typed arguments."""
         t = f(element)
         typed = ", ".join([f"{t} {argument}" for argument in arguments])
@@ -251,7 +252,8 @@ class FunctionEmitter:
             return ""
         text = "".join(f"{flag} " for bit, flag in _FAST_MATH_BITS if bits & bit)
         return self.default_flags + "".join(
-            f"{flag} " for flag in dict.fromkeys(text.split()) if flag not in self.default_flags.split())
+            f"{flag} " for flag in dict.fromkeys(text.split()) if flag not in self.default_flags.split()
+        )
 
     # Library calls.
 
@@ -297,8 +299,10 @@ class FunctionEmitter:
         """Fills in the phis, now that all their operands exist."""
         for lines, position, name, instruction, block in self._phis:
             text = ir_type(instruction.type)
-            edges = [f"[ {self.phi_operand(value, before)}, %{self.exits[before]} ]"
-                     for value, before in self.phi_edges(instruction, block)]
+            edges = [
+                f"[ {self.phi_operand(value, before)}, %{self.exits[before]} ]"
+                for value, before in self.phi_edges(instruction, block)
+            ]
             if not edges:
                 raise CodegenError("a phi without a predecessor")
             lines[position] = f"  {name} = phi {text} {', '.join(edges)}"

@@ -1,7 +1,7 @@
 """OpenCL.std, section 2.4: geometric functions.
 
-Lengths are formed so that nothing overflows or vanishes on the way: float (and half) vectors in double, double
-vectors scaled by a power of two near their largest component.
+Lengths are formed so that nothing overflows or vanishes on the way: float (and half) vectors in double,
+double vectors scaled by a power of two near their largest component.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _length(e, f, type_, x: str) -> str:
 
 
 def _scale(e, f, x: str) -> tuple[str, str]:
-    """x * 2^-exponent with components of at most 2 and a largest one of at least 1 (or zero), and exponent."""
+    """x * 2^-exponent, its largest component between 1 and 2 or all components zero, and the exponent."""
     magnitude = e.intrinsic("fabs", f, "double", x)
     bits = e.emit(f"bitcast {f('double')} {magnitude} to {f('i64')}")
     if f.count:
@@ -159,8 +159,9 @@ def _finite_direction(e, f, wide: str, x: str) -> str:
     any_ = infinite
     if f.count:
         any_ = e.emit(f"call i1 @llvm.vector.reduce.or.{f.suffix('i1')}({f('i1')} {infinite})")
-    number = e.emit(f"select {f('i1')} {infinite}, {f(wide)} {f.splat(wide, '1.0')}, "
-                    f"{f(wide)} {f.splat(wide, '0.0')}")
+    number = e.emit(
+        f"select {f('i1')} {infinite}, {f(wide)} {f.splat(wide, '1.0')}, {f(wide)} {f.splat(wide, '0.0')}"
+    )
     is_nan = e.emit(f"fcmp uno {f(wide)} {x}, {f.splat(wide, '0.0')}")
     signed = e.intrinsic("copysign", f, wide, number, x)
     signed = e.emit(f"select {f('i1')} {is_nan}, {f(wide)} {x}, {f(wide)} {signed}")

@@ -35,8 +35,9 @@ def float_bits(value: float, width: int) -> int:
 @componentwise_extended(*_INTRINSICS)
 def intrinsic(e, f, i, *operands):
     """Instructions that LLVM lowers inline."""
-    return e.intrinsic(_INTRINSICS[i.operands[1]], f, ir_type(element_type(i.type)), *operands,
-                       flags=e.flags(i))
+    return e.intrinsic(
+        _INTRINSICS[i.operands[1]], f, ir_type(element_type(i.type)), *operands, flags=e.flags(i)
+    )
 
 
 @componentwise_extended(Std.fma, Std.mad)
@@ -57,8 +58,9 @@ def fma(e, f, i, a, b, c):
         return convert_float(e, f, total, 64, 16)
     if i.operands[1] == Std.mad:
         return multiply_add(e, f, element, a, b, c, e.flags(i))
-    return by_component(e, f, element, [a, b, c],
-                        lambda parts: call_scalar(e, library_name("fma", type_), type_, parts))
+    return by_component(
+        e, f, element, [a, b, c], lambda parts: call_scalar(e, library_name("fma", type_), type_, parts)
+    )
 
 
 def multiply_add(e, f, element: str, a: str, b: str, c: str, flags: str) -> str:
@@ -186,8 +188,11 @@ def library_function_with_pointer(e, i):
     columns = [e.components(argument) for argument in arguments]
     for parts in zip(*columns, strict=True):
         typed = [_argument(e, element_type(a.type), part) for a, part in zip(arguments, parts, strict=True)]
-        result = e.library_call(library_name(base, type_), [*typed, ("ptr", temporary)],
-                                "float" if type_.width == 16 else ir_type(type_))
+        result = e.library_call(
+            library_name(base, type_),
+            [*typed, ("ptr", temporary)],
+            "float" if type_.width == 16 else ir_type(type_),
+        )
         results.append(float_to_half(e, result) if type_.width == 16 else result)
         second = e.emit(f"load {memory_type}, ptr {temporary}, align 4")
         seconds.append(float_to_half(e, second) if through_float else second)
@@ -238,8 +243,9 @@ def modf(e, i):
 
 def _zero_if_infinite(e, f, type_, a: str, part: str) -> str:
     element = ir_type(type_)
-    infinite = e.emit(f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}"
-                      f"({f(element)} {a}, i32 {0x204})")
+    infinite = e.emit(
+        f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}({f(element)} {a}, i32 {0x204})"
+    )
     zero = literal(f, type_, 0.0)
     return e.emit(f"select {f('i1')} {infinite}, {f(element)} {zero}, {f(element)} {part}")
 
@@ -251,8 +257,9 @@ def _zero_if_infinite(e, f, type_, a: str, part: str) -> str:
 def clamp(e, f, i, x, low, high):
     """fclamp: fmin(fmax(x, minval), maxval)."""
     element, flags = ir_type(element_type(i.type)), e.flags(i)
-    return e.intrinsic("minnum", f, element, e.intrinsic("maxnum", f, element, x, low, flags=flags), high,
-                       flags=flags)
+    return e.intrinsic(
+        "minnum", f, element, e.intrinsic("maxnum", f, element, x, low, flags=flags), high, flags=flags
+    )
 
 
 @componentwise_extended(Std.fmax_common, Std.fmin_common)

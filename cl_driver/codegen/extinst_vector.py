@@ -30,7 +30,9 @@ def vload(e, i):
     element = element_type(i.type)
     size = size_of(element)
     address = _address(e, pointer, offset, size * component_count(i.type))
-    e.define(i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}"))
+    e.define(
+        i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}")
+    )
 
 
 @lowers_extended(Std.vstoren)
@@ -57,8 +59,14 @@ def vload_half(e, i):
     e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
 
 
-@lowers_extended(Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
-                 Std.vstorea_halfn_r)
+@lowers_extended(
+    Std.vstore_half,
+    Std.vstore_half_r,
+    Std.vstore_halfn,
+    Std.vstore_halfn_r,
+    Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+)
 def vstore_half(e, i):
     """vstore_half and its kin; _r has a rounding mode as its last operand."""
     number = i.operands[1]

@@ -54,8 +54,10 @@ def group_async_copy(e, i):
     items = e.to_width(e.typed(count), "i64")
     if e.integer(stride) in (0, 1):
         bytes_ = e.emit(f"mul i64 {items}, {size}")
-        e.emit_void(f"call void @llvm.memcpy.p0.p0.i64(ptr {e.operand(target)}, ptr {e.operand(source)}, "
-                    f"i64 {bytes_}, i1 false)")
+        e.emit_void(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {e.operand(target)}, ptr {e.operand(source)}, "
+            f"i64 {bytes_}, i1 false)"
+        )
         return
     step = e.to_width(e.typed(stride), "i64")
     t = ir_type(type_)

@@ -38,8 +38,9 @@ class KernelCode:
     remark: str = ""
 
 
-def emit(plan: KernelPlan, options: CodegenOptions, library=None,
-         globals_layout: GlobalsLayout | None = None) -> KernelCode:
+def emit(
+    plan: KernelPlan, options: CodegenOptions, library=None, globals_layout: GlobalsLayout | None = None
+) -> KernelCode:
     """Lowers a planned kernel. CodegenError names what cannot be lowered.
 
     library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
@@ -57,8 +58,16 @@ def emit(plan: KernelPlan, options: CodegenOptions, library=None,
         raise CodegenError(f"kernel {plan.name}: {error}") from error
     scratch = emitter.scratch
     return KernelCode(
-        text=module.text(text), symbol=emitter.symbol, name=plan.name, block=emitter.block,
-        block_size=emitter.block_size, local_static=plan.local_size, scratch_fixed=scratch.fixed,
-        scratch_per_item=scratch.per_item, private_size=plan.private_size, width=width,
-        uses_printf=plan.uses_printf, assumes_small_ids=plan.assumes_small_ids,
+        text=module.text(text),
+        symbol=emitter.symbol,
+        name=plan.name,
+        block=emitter.block,
+        block_size=emitter.block_size,
+        local_static=plan.local_size,
+        scratch_fixed=scratch.fixed,
+        scratch_per_item=scratch.per_item,
+        private_size=plan.private_size,
+        width=width,
+        uses_printf=plan.uses_printf,
+        assumes_small_ids=plan.assumes_small_ids,
     )

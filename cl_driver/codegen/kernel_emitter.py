@@ -29,9 +29,9 @@ from .types import alignment_of, ir_type, size_of
 class KernelEmitter(FunctionEmitter):
     """Emits the LLVM function of one kernel.
 
-    Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group), group_origins
-    (global ids of its first work-item). In a region's loops: local_ids. builtin_cache: components of built-in
-    variables, per region.
+    Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group) and
+    group_origins (global ids of its first work-item). In a region's loops: local_ids. builtin_cache:
+    components of built-in variables, per region.
     """
 
     def __init__(self, module: ModuleEmitter, plan: KernelPlan):
@@ -57,7 +57,10 @@ class KernelEmitter(FunctionEmitter):
         self._exits: set = set()
         asks_class = any(
             asks_address_space(i)
-            for region in plan.regions for block in region.function.blocks for i in block.instructions)
+            for region in plan.regions
+            for block in region.function.blocks
+            for i in block.instructions
+        )
         on_stack = plan.private_size <= STACK_LIMIT and not asks_class
         self.scratch = Scratch(plan, on_stack, self.width)
 
@@ -179,8 +182,10 @@ class KernelEmitter(FunctionEmitter):
             return
         address = self.operand(variable)
         element = ir_type(variable.type.element.element)
-        self.define(instruction, self.emit(
-            f"getelementptr inbounds {element}, ptr {address}, {self.typed(indices[0])}"))
+        self.define(
+            instruction,
+            self.emit(f"getelementptr inbounds {element}, ptr {address}, {self.typed(indices[0])}"),
+        )
 
     def builtin_element(self, address: BuiltinAddress, type_):
         """What a load from a component's address gives."""
@@ -230,7 +235,9 @@ class KernelEmitter(FunctionEmitter):
         if not self.scratch.private_per_item:
             return self.scratch_address(offset)
         array, item = self.context_array("private"), self._item()
-        block = self.emit(f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}")
+        block = self.emit(
+            f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
+        )
         return self.emit(f"getelementptr inbounds i8, ptr {block}, i64 {offset}")
 
     def in_private_memory(self, pointer: str) -> str:
@@ -249,18 +256,30 @@ class KernelEmitter(FunctionEmitter):
         if slot.uniform:
             return self.scratch_address(self.scratch.uniform[slot])
         index = self._item() if item is None else self.to_width(self.typed(item), "i64")
-        return self.emit(f"getelementptr inbounds [{size_of(slot.type)} x i8], "
-                         f"ptr {self.context_array(slot)}, i64 {index}")
+        return self.emit(
+            f"getelementptr inbounds [{size_of(slot.type)} x i8], ptr {self.context_array(slot)}, i64 {index}"
+        )
 
     def context_load(self, slot, item) -> str:
         """The value of a slot; item: a Value, or None for this work-item."""
-        return load_value(self, self._slot_address(slot, item), slot.type, alignment_of(slot.type),
-                          metadata="" if slot.uniform else self.access_group)
+        return load_value(
+            self,
+            self._slot_address(slot, item),
+            slot.type,
+            alignment_of(slot.type),
+            metadata="" if slot.uniform else self.access_group,
+        )
 
     def context_store(self, slot, item, value) -> None:
         """Sets a slot."""
-        store_operand(self, self._slot_address(slot, item), slot.type, self.operand(value),
-                      alignment_of(slot.type), metadata="" if slot.uniform else self.access_group)
+        store_operand(
+            self,
+            self._slot_address(slot, item),
+            slot.type,
+            self.operand(value),
+            alignment_of(slot.type),
+            metadata="" if slot.uniform else self.access_group,
+        )
 
     # Control.
 
@@ -313,19 +332,21 @@ class KernelEmitter(FunctionEmitter):
         for region in plan.regions:
             self._emit_region(region)
         self._group_loop_end()
-        return "\n".join([
-            f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
-            "ptr noalias %thread, i64 %first, i64 %last) #0 {",
-            "entry:",
-            *self.allocas,
-            *self.prologue,
-            "  %empty = icmp uge i64 %first, %last",
-            "  br i1 %empty, label %finished, label %start",
-            *[line if type(line) is str else "\n".join(line) for line in self.lines if line],
-            "}",
-            "!1 = !{}",
-            *self._metadata,
-        ])
+        return "\n".join(
+            [
+                f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
+                "ptr noalias %thread, i64 %first, i64 %last) #0 {",
+                "entry:",
+                *self.allocas,
+                *self.prologue,
+                "  %empty = icmp uge i64 %first, %last",
+                "  br i1 %empty, label %finished, label %start",
+                *[line if type(line) is str else "\n".join(line) for line in self.lines if line],
+                "}",
+                "!1 = !{}",
+                *self._metadata,
+            ]
+        )
 
     def _group_loop_head(self) -> None:
         count = [self.launch_field(abi.LAUNCH_NUM_GROUPS + 8 * k, "i64") for k in range(2)]
@@ -375,8 +396,11 @@ class KernelEmitter(FunctionEmitter):
         self.emit_void("ret void")
 
     def _exit_targets(self, region) -> set:
-        return {block.terminator.operands[0] for block in region.function.blocks
-                if block.terminator.op == PassOp.RegionExit}
+        return {
+            block.terminator.operands[0]
+            for block in region.function.blocks
+            if block.terminator.op == PassOp.RegionExit
+        }
 
     def _emit_region(self, region) -> None:
         """The loops of one region around its body."""
@@ -451,6 +475,7 @@ class KernelEmitter(FunctionEmitter):
 
     def _continue_with(self, targets: list[int]) -> None:
         """From the end of a region to what its work-items asked for."""
+
         def label(target):
             return "group.end" if target == REGION_END else f"r{target}"
 

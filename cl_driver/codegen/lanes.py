@@ -1,8 +1,8 @@
 """How a value is held: the lane abstraction.
 
 A *single* value is one LLVM value of the type's own LLVM type: every value at width 1, and uniform values at
-any width. A *varying* value of a scalar type is one `<W x T>`; a varying OpenCL vector is a list of these, one
-per component. Code that is the same for each component is written against a Form, which knows how many
+any width. A *varying* value of a scalar type is one `<W x T>`; a varying OpenCL vector is a list of these,
+one per component. Code that is the same for each component is written against a Form, which knows how many
 elements the LLVM values at hand have, and nothing else.
 """
 

@@ -45,13 +45,17 @@ class ModuleEmitter:
             return found
         if variable.type.storage != StorageClass.UniformConstant or variable.initializer is None:
             storage = variable.type.storage
-            raise CodegenError(f"variable {variable.name} in storage class "
-                               f"{getattr(storage, 'name', storage)} cannot be used here")
+            raise CodegenError(
+                f"variable {variable.name} in storage class "
+                f"{getattr(storage, 'name', storage)} cannot be used here"
+            )
         name = f"@constant{len(self._constant_names)}"
         self._constant_names[variable] = name
         text = constant_text(variable.initializer, self.constant_address)
-        self.constants.append(f"{name} = internal constant {ir_type(variable.type.element)} {text}, "
-                              f"align {variable_alignment(variable)}")
+        self.constants.append(
+            f"{name} = internal constant {ir_type(variable.type.element)} {text}, "
+            f"align {variable_alignment(variable)}"
+        )
         return name
 
     def constant_address(self, value) -> str:
@@ -105,17 +109,19 @@ class ModuleEmitter:
     def text(self, kernel: str) -> str:
         """The whole module."""
         options = self.options
-        return "\n".join([
-            *self.constants,
-            "declare void @cld_printf(ptr, ptr, ptr, i32)",
-            kernel,
-            *self.functions,
-            f'attributes #0 = {{ nounwind "prefer-vector-width"="{options.vector_bits}" '
-            '"no-builtin-strlen" "no-builtin-wcslen" }',
-            f'attributes #1 = {{ nounwind alwaysinline "prefer-vector-width"="{options.vector_bits}" }}',
-            "!0 = !{i32 1}",
-            "",
-        ])
+        return "\n".join(
+            [
+                *self.constants,
+                "declare void @cld_printf(ptr, ptr, ptr, i32)",
+                kernel,
+                *self.functions,
+                f'attributes #0 = {{ nounwind "prefer-vector-width"="{options.vector_bits}" '
+                '"no-builtin-strlen" "no-builtin-wcslen" }',
+                f'attributes #1 = {{ nounwind alwaysinline "prefer-vector-width"="{options.vector_bits}" }}',
+                "!0 = !{i32 1}",
+                "",
+            ]
+        )
 
 
 class LibraryEmitter(FunctionEmitter):
@@ -145,11 +151,13 @@ def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str
     count = sum(len(block.instructions) for block in function.blocks)
     attributes = "#1" if count <= INLINE_LIMIT else "#0"
     result = ir_type(function.type.element)
-    return "\n".join([
-        f"define internal {result} {symbol}({', '.join(parameters)}) {attributes} {{",
-        "entry:",
-        *e.allocas,
-        *e.prologue,
-        *e.lines,
-        "}",
-    ])
+    return "\n".join(
+        [
+            f"define internal {result} {symbol}({', '.join(parameters)}) {attributes} {{",
+            "entry:",
+            *e.allocas,
+            *e.prologue,
+            *e.lines,
+            "}",
+        ]
+    )

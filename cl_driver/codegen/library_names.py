@@ -1,4 +1,5 @@
-"""Which OpenCL.std instructions become calls of the builtin library, and what the called functions are named.
+"""Which OpenCL.std instructions become calls of the builtin library, and what the called functions are
+named.
 
 The library (cl_driver/builtins/) defines one scalar function per name and type:
 
@@ -18,10 +19,10 @@ generator stores them through the program's own pointer, whatever its storage cl
     float __cld_fmod_f32(float x, float y)                  OpFRem and OpFMod call it as well
     float __cld_fma_f32(float a, float b, float c)          only where the CPU has no fma instruction
 
-f16 calls the f32 function and rounds its result; the library has no f16 functions. native_NAME has
-functions of its own, unless a few instructions do; half_sin, half_cos and half_tan call those, other
-half_NAME call NAME. What clang leaves as calls of mangled names (Import linkage) is looked up in the
-library under just that mangled name.
+f16 calls the f32 function and rounds its result; the library has no f16 functions. native_NAME has functions
+of its own, unless a few instructions do; half_sin, half_cos and half_tan call those, other half_NAME call
+NAME. What clang leaves as calls of mangled names (Import linkage) is looked up in the library under just
+that mangled name.
 """
 
 from __future__ import annotations

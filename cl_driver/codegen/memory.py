@@ -136,8 +136,17 @@ def load(e, i):
         e.define(i, e.builtin_element(address, i.type))
         return
     access = i.memory
-    e.define(i, load_value(e, e.operand(pointer), i.type, access_alignment(access, i.type),
-                           access is not None and access.volatile, access_metadata(e, pointer, access)))
+    e.define(
+        i,
+        load_value(
+            e,
+            e.operand(pointer),
+            i.type,
+            access_alignment(access, i.type),
+            access is not None and access.volatile,
+            access_metadata(e, pointer, access),
+        ),
+    )
 
 
 class BuiltinAddress:
@@ -153,8 +162,8 @@ class BuiltinAddress:
 def access_metadata(e, pointer, access) -> str:
     """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
 
-    Accesses to memory that work-items share are independent of one another between barriers (OpenCL C 6.13.2:
-    no order is defined), so the loop over them may be vectorised. Private memory is used again by the next item.
+    Between barriers no order is defined for accesses of several work-items to memory that they share, so the
+    loop over work-items may be vectorised. Private memory is used again by the next item.
     """
     hint = ", !nontemporal !0" if access is not None and access.nontemporal else ""
     return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
@@ -190,8 +199,9 @@ def store_value(e, address: str, value, alignment: int, volatile: bool = False, 
     store_operand(e, address, value.type, e.operand(value), alignment, volatile, metadata)
 
 
-def store_operand(e, address: str, type_, operand: str, alignment: int, volatile: bool = False,
-                  metadata: str = "") -> None:
+def store_operand(
+    e, address: str, type_, operand: str, alignment: int, volatile: bool = False, metadata: str = ""
+) -> None:
     """Stores an operand of a type."""
     v = "volatile " if volatile else ""
     t = ir_type(type_)
@@ -212,12 +222,20 @@ def store(e, i):
     if _is_large_null(value):
         fill_zero(e, e.operand(pointer), size_of(value.type), access_alignment(access, value.type))
         return
-    store_value(e, e.operand(pointer), value, access_alignment(access, value.type),
-                access is not None and access.volatile, access_metadata(e, pointer, access))
+    store_value(
+        e,
+        e.operand(pointer),
+        value,
+        access_alignment(access, value.type),
+        access is not None and access.volatile,
+        access_metadata(e, pointer, access),
+    )
 
 
 def _is_large_null(value) -> bool:
-    return (isinstance(value, Constant) and value.value is None and value.type.kind in (Kind.ARRAY, Kind.STRUCT))
+    return (
+        isinstance(value, Constant) and value.value is None and value.type.kind in (Kind.ARRAY, Kind.STRUCT)
+    )
 
 
 def fill_zero(e, address: str, size: int, alignment: int) -> None:
@@ -248,8 +266,10 @@ def _copy(e, i, target, source, size: str, alignment: int) -> None:
     if isinstance(source, (Constant, Undef)):
         raise CodegenError("a copy from an address that is a constant")
     width = size.split()[0]
-    e.emit_void(f"call void @llvm.memcpy.p0.p0.{width}(ptr align {alignment} {e.operand(target)}, "
-                f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})")
+    e.emit_void(
+        f"call void @llvm.memcpy.p0.p0.{width}(ptr align {alignment} {e.operand(target)}, "
+        f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})"
+    )
 
 
 @lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine)
@@ -273,7 +293,6 @@ def array_length(e, i):
 def size_of_pointee(e, i):
     """OpSizeOf: the size of what the operand points to."""
     e.define(i, str(size_of(i.operands[0].type.element)))
-
 
 
 @lowers(Op.AssumeTrueKHR)

@@ -1,4 +1,6 @@
-"""printf (OpenCL.std 184): packs the arguments as kernel_abi.h says and calls the data plane, which formats."""
+"""printf (OpenCL.std 184): packs the arguments as kernel_abi.h says and calls the data plane, which
+formats.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Program-scope variables: their place in the memory that all kernels of a program share, and its contents.
+"""Program-scope variables: their place in the memory that all kernels of a program share, and its
+contents.
 
-CrossWorkgroup variables live there, and so do UniformConstant variables whose initialiser holds an address or
-whose address an initialiser holds. Object code thus has no absolute relocations.
+CrossWorkgroup variables live there, and so do UniformConstant variables whose initialiser holds an address
+or whose address an initialiser holds. Object code thus has no absolute relocations.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def variable_alignment(variable) -> int:
 
 def layout_globals(module: Module) -> GlobalsLayout:
     """The layout for a program: the same for all its kernels."""
-    shared = [v for v in module.variables
-              if v.type.storage == StorageClass.CrossWorkgroup and not _is_import(v)]
+    shared = [
+        v for v in module.variables if v.type.storage == StorageClass.CrossWorkgroup and not _is_import(v)
+    ]
     pending = list(shared) + [v for v in module.variables if v.type.storage == StorageClass.UniformConstant]
     seen = set(shared)
     for variable in pending:
@@ -117,8 +119,14 @@ def constant_offset(value) -> tuple[Variable | None, int]:
     if not isinstance(value, ConstantExpr):
         raise CodegenError("an initialiser that is not known at compile time")
     op, operands = value.op, value.operands
-    if op in (Op.Bitcast, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.ConvertPtrToU, Op.ConvertUToPtr,
-              Op.CopyObject):
+    if op in (
+        Op.Bitcast,
+        Op.PtrCastToGeneric,
+        Op.GenericCastToPtr,
+        Op.ConvertPtrToU,
+        Op.ConvertUToPtr,
+        Op.CopyObject,
+    ):
         return constant_offset(operands[0])
     if op in (Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         base, offset = constant_offset(operands[0])

@@ -1,7 +1,7 @@
 """The tables of lowerings: which function lowers which instruction.
 
-Every lowering has the signature lower(emitter, instruction). Component-wise instructions are written once, as
-a function of the LLVM type forms and operands of one vector; the decorator makes the lowering of it.
+Every lowering has the signature lower(emitter, instruction). Component-wise instructions are written once,
+as a function of the LLVM type forms and operands of one vector; the decorator makes the lowering of it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def componentwise_extended(*numbers):
 
 
 def lowers_wide(*ops):
-    """Registers a lowering for values that vary between lanes; without one, each lane is lowered by itself."""
+    """Registers a lowering for values that vary between lanes; without one, each lane is lowered by
+    itself."""
 
     def register(lowering):
         for op in ops:

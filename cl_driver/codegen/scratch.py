@@ -53,7 +53,9 @@ class Scratch:
                 offset += size_of(slot.type)
         self.items_start = align(offset, abi.MEMORY_ALIGN)
         # Largest alignment first: every array then begins at a multiple of its alignment.
-        kept = [(alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform]
+        kept = [
+            (alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform
+        ]
         if self.private_per_item:
             kept.append((largest, self.private_stride, "private"))
         per_item = 0

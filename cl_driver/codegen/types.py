@@ -1,8 +1,9 @@
 """SPIR-V types and constants as LLVM IR text.
 
-Every pointer is `ptr` in address space 0: on a CPU all storage classes share one flat address space. The memory
-layout of LLVM's types on x86-64 and aarch64 is that of OpenCL C for scalars, vectors, arrays and structures
-(a 3-vector takes the place of a 4-vector), so that aggregates can be loaded and stored as they are.
+Every pointer is `ptr` in address space 0: on a CPU all storage classes share one flat address space. The
+memory layout of LLVM's types on x86-64 and aarch64 is that of OpenCL C for scalars, vectors, arrays and
+structures (a 3-vector takes the place of a 4-vector), so that aggregates can be loaded and stored as they
+are.
 """
 
 from __future__ import annotations
@@ -138,5 +139,17 @@ def scalar_or_null(type_: Type) -> str:
 
 _AGGREGATE = (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT)
 
-__all__ = ["alignment_of", "component_count", "constant_text", "element_type", "float_text", "forget_types",
-           "ir_type", "leaf_types", "member_offset", "scalar_or_null", "scalar_text", "size_of"]
+__all__ = [
+    "alignment_of",
+    "component_count",
+    "constant_text",
+    "element_type",
+    "float_text",
+    "forget_types",
+    "ir_type",
+    "leaf_types",
+    "member_offset",
+    "scalar_or_null",
+    "scalar_text",
+    "size_of",
+]

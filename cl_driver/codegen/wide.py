@@ -1,17 +1,17 @@
 """Kernels at W work-items per vector.
 
-Each value has a shape (passes/shape.py). A uniform value is single; so is an affine one, of which the value of
-lane 0 is held, the others being that plus lane · stride. Both are lowered by the code for width 1. A varying
-value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector has one per
-component). Instructions with leaves are lowered, in this order of choice, by
+Each value has a shape (passes/shape.py). A uniform value is single; so is an affine one, of which the value
+of lane 0 is held, the others being that plus lane · stride. Both are lowered by the code for width 1. A
+varying value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector has
+one per component). Instructions with leaves are lowered, in this order of choice, by
 
 - the wide lowering (wide_memory.py, wide_values.py), if there is one;
 - the component-wise builder of width 1, applied to the leaves;
 - each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
 
 Lanes outside of a mask compute garbage, which must not be poison where it matters: LLVM's `and` of false and
-poison is poison, a division by it undefined behaviour of all lanes. So masked loads give 0 there, and what goes
-into masks and divisions is frozen.
+poison is poison, a division by it undefined behaviour of all lanes. So masked loads give 0 there, and what
+goes into masks and divisions is frozen.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ class WideEmitter:
         if self.shapes is None:
             return super().operand(value)
         if self.is_varying(value):
-            parts = [self.emit(f"extractelement {self.form(ir_type(t))} {leaf}, i32 {self.lane or 0}")
-                     for t, leaf in zip(leaf_types(value.type), self.leaves(value), strict=True)]
+            parts = [
+                self.emit(f"extractelement {self.form(ir_type(t))} {leaf}, i32 {self.lane or 0}")
+                for t, leaf in zip(leaf_types(value.type), self.leaves(value), strict=True)
+            ]
             return self.assemble(value.type, iter(parts))
         single = super().operand(value)
         if self.lane and isinstance(value, Instruction):
@@ -108,8 +110,10 @@ class WideEmitter:
         if type(stride) is tuple:
             parts = self.explode(value.type, single)
             t = ir_type(value.type.element)
-            moved = [self.emit(f"add {t} {part}, {s * self.lane}") if s else part
-                     for part, s in zip(parts, stride, strict=True)]
+            moved = [
+                self.emit(f"add {t} {part}, {s * self.lane}") if s else part
+                for part, s in zip(parts, stride, strict=True)
+            ]
             return self.assemble(value.type, iter(moved))
         stride = self.stride(value)
         if not stride:
@@ -138,8 +142,11 @@ class WideEmitter:
             return [self.emit(f"extractelement {text} {operand}, i32 {k}") for k in range(type_.count)]
         if type_.kind in (Kind.ARRAY, Kind.STRUCT):
             members = type_.members if type_.kind is Kind.STRUCT else [type_.element] * type_.count
-            return [leaf for k, member in enumerate(members)
-                    for leaf in self.explode(member, self.emit(f"extractvalue {text} {operand}, {k}"))]
+            return [
+                leaf
+                for k, member in enumerate(members)
+                for leaf in self.explode(member, self.emit(f"extractvalue {text} {operand}, {k}"))
+            ]
         return [operand]
 
     # Leaves.
@@ -185,8 +192,10 @@ class WideEmitter:
         strides = self.shapes.strides.get(value, 0)
         if type(strides) is not tuple:
             strides = [self.stride(value)] * len(parts)
-        found = [self._lanes(ir_type(t), part, stride)
-                 for t, part, stride in zip(leaf_types(value.type), parts, strides, strict=True)]
+        found = [
+            self._lanes(ir_type(t), part, stride)
+            for t, part, stride in zip(leaf_types(value.type), parts, strides, strict=True)
+        ]
         self.lines = outer
         return found
 
@@ -275,7 +284,11 @@ class WideEmitter:
                 return
             raise CodegenError(f"{instruction_name(i)} is not supported")
         varying = has_result and self.is_varying(i)
-        if lowering in COMPONENTWISE or (not varying and has_result and i.mask is None) or op in _ONCE_FOR_ALL:
+        if (
+            lowering in COMPONENTWISE
+            or (not varying and has_result and i.mask is None)
+            or op in _ONCE_FOR_ALL
+        ):
             lowering(self, i)
             return
         if not has_result and op not in LANE_EFFECTS and op is not Op.ExtInst:
@@ -304,17 +317,22 @@ class WideEmitter:
                 single = self.operands.pop(i)
                 if isinstance(single, Components):
                     single = self.build_vector(i.type, single)
-                leaves = [self.emit(f"insertelement {t} {old}, {scalar} {part}, i32 {lane}")
-                          for t, scalar, old, part in
-                          zip(types, scalars, leaves, self.explode(i.type, single), strict=True)]
+                leaves = [
+                    self.emit(f"insertelement {t} {old}, {scalar} {part}, i32 {lane}")
+                    for t, scalar, old, part in zip(
+                        types, scalars, leaves, self.explode(i.type, single), strict=True
+                    )
+                ]
             else:
                 self.operands.pop(i, None)
             if mask is not None:
                 done = self.label
                 self.emit_void(f"br label %{after}")
                 self.begin_block(after)
-                leaves = [self.emit(f"phi {t} [ {new}, %{done} ], [ {old}, %{skipped_from} ]")
-                          for t, new, old in zip(types, leaves, before, strict=True)]
+                leaves = [
+                    self.emit(f"phi {t} [ {new}, %{done} ], [ {old}, %{skipped_from} ]")
+                    for t, new, old in zip(types, leaves, before, strict=True)
+                ]
         if not has_result:
             return
         if self.is_varying(i):
@@ -322,8 +340,10 @@ class WideEmitter:
         else:
             # A result that is the same in all lanes, from those that took part; lane 0's is not enough.
             self.leaves_of[i] = leaves
-            self.operands[i] = self.assemble(i.type, iter(
-                self._first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)))
+            self.operands[i] = self.assemble(
+                i.type,
+                iter(self._first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)),
+            )
 
     def _first_active(self, t: str, leaf: str, mask: str | None) -> str:
         if mask is None:
@@ -352,8 +372,10 @@ class WideEmitter:
         self._phis = narrow
         super().finish_phis()
         for lines, position, names, instruction, block in wide:
-            edges = [(self._late_leaves(value), self.exits[before])
-                     for value, before in self.phi_edges(instruction, block)]
+            edges = [
+                (self._late_leaves(value), self.exits[before])
+                for value, before in self.phi_edges(instruction, block)
+            ]
             for n, (name, t) in enumerate(zip(names, leaf_types(instruction.type), strict=True)):
                 incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
                 lines[position + n] = f"  {name} = phi {self.form(ir_type(t))} {incoming}"
@@ -462,8 +484,10 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """The value of a slot for lane 0 or for one work-item."""
         if slot.uniform:
             return super().context_load(slot, item)
-        parts = [load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
-                 for k, t in enumerate(leaf_types(slot.type))]
+        parts = [
+            load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
+            for k, t in enumerate(leaf_types(slot.type))
+        ]
         return self.assemble(slot.type, iter(parts))
 
     def context_store(self, slot, item, value) -> None:

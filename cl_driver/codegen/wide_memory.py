@@ -1,5 +1,5 @@
-"""Wide lowerings of memory: contiguous vectors where the address is affine in the lane, one access where it is
-uniform, gathers and scatters elsewhere. Lanes outside of the instruction's mask touch nothing.
+"""Wide lowerings of memory: contiguous vectors where the address is affine in the lane, one access where
+it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction's mask touch nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> A
         width = index.type.width
         known -= 1 << width if known >> width - 1 else 0
         if address.leaf is not None and address.single is None:
-            return Address(None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {known * scale}"))
+            return Address(
+                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {known * scale}")
+            )
         return Address(offset_pointer(e, address.single, known * scale, ""), address.stride, None)
     t = ir_type(index.type)
     varying = e.is_varying(index)
@@ -74,8 +76,11 @@ def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> A
     if not is_wide:
         single = e.emit(f"getelementptr [{scale} x i8], ptr {address.single}, {t} {operand}")
         return Address(single, address.stride + e.stride(index) * scale, None)
-    base = f"{e.form('ptr')} {all_lanes(e, address)}" if address.single is None or address.stride else (
-        f"ptr {address.single}")
+    base = (
+        f"{e.form('ptr')} {all_lanes(e, address)}"
+        if address.single is None or address.stride
+        else (f"ptr {address.single}")
+    )
     return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))
 
 
@@ -155,8 +160,13 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
     if address.single is not None and address.stride == 0:
         single = load_single(e, address.single, type_, alignment, mask)
         if e.is_varying(i):
-            e.define_leaves(i, [e.splat(part, ir_type(t), e.form)
-                                for t, part in zip(types, e.explode(type_, single), strict=True)])
+            e.define_leaves(
+                i,
+                [
+                    e.splat(part, ir_type(t), e.form)
+                    for t, part in zip(types, e.explode(type_, single), strict=True)
+                ],
+            )
         else:
             e.define(i, single)
         return
@@ -173,7 +183,8 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
         value = e.emit(
             f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
             f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-            f"{e.form(m)} zeroinitializer)")
+            f"{e.form(m)} zeroinitializer)"
+        )
         leaves.append(_from_memory(e, t, value))
     e.define_leaves(i, leaves)
 
@@ -193,8 +204,9 @@ def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str
     return load_value(e, address, type_, alignment)
 
 
-def load_contiguous(e, address: str, element, count: int, place: int, alignment: int,
-                    mask: str | None) -> list[str]:
+def load_contiguous(
+    e, address: str, element, count: int, place: int, alignment: int, mask: str | None
+) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     width, t = e.width, memory_type(element)
     stride = place // size_of(element)
@@ -203,8 +215,10 @@ def load_contiguous(e, address: str, element, count: int, place: int, alignment:
         data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}")
     else:
         wide_mask = repeat_mask(e, mask, stride, stride)
-        data = e.emit(f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
-                      f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} zeroinitializer)")
+        data = e.emit(
+            f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
+            f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} zeroinitializer)"
+        )
     if stride == 1:
         return [_from_memory(e, element, data)]
     leaves = []
@@ -220,9 +234,12 @@ def repeat_mask(e, mask: str, stride: int, count: int) -> str:
     if stride == 1:
         return mask
     f = e.form
-    lanes = ", ".join(f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride))
-    return e.emit(f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, "
-                  f"<{e.width * stride} x i32> <{lanes}>")
+    lanes = ", ".join(
+        f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride)
+    )
+    return e.emit(
+        f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
+    )
 
 
 def _from_memory(e, type_, leaf: str) -> str:
@@ -246,12 +263,21 @@ def store(e, i):
         e.lane_by_lane(i, single_store)
         return
     alignment = access_alignment(i.memory, value.type)
-    store_to(e, address_of(e, pointer), value.type, lambda: e.leaves(value), size_of(value.type), alignment,
-             e.mask_of(i), None if e.is_varying(value) or e.stride_is_mixed(value) else value)
+    store_to(
+        e,
+        address_of(e, pointer),
+        value.type,
+        lambda: e.leaves(value),
+        size_of(value.type),
+        alignment,
+        e.mask_of(i),
+        None if e.is_varying(value) or e.stride_is_mixed(value) else value,
+    )
 
 
-def store_to(e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None,
-             uniform=None) -> None:
+def store_to(
+    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None
+) -> None:
     """Stores leaves. uniform: the Value, if it is the same in all lanes."""
     types = leaf_types(type_)
     if address.single is not None and address.stride == 0:
@@ -266,9 +292,11 @@ def store_to(e, address: Address, type_, leaves_of, place: int, alignment: int, 
         where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
         m = memory_type(t)
         own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
-        e.emit_void(f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
-                    f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
-                    f"{e.form('i1')} {mask or 'splat (i1 true)'})")
+        e.emit_void(
+            f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
+            f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
+            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
+        )
 
 
 def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform) -> None:
@@ -284,16 +312,24 @@ def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | 
     if uniform is not None:
         single = e.operand(uniform)
     else:
-            single = e.assemble(type_, iter([e._first_active(ir_type(t), leaf, mask)
-                                         for t, leaf in zip(leaf_types(type_), leaves, strict=True)]))
+        single = e.assemble(
+            type_,
+            iter(
+                [
+                    e._first_active(ir_type(t), leaf, mask)
+                    for t, leaf in zip(leaf_types(type_), leaves, strict=True)
+                ]
+            ),
+        )
     store_operand(e, address, type_, single, alignment)
     if after is not None:
         e.emit_void(f"br label %{after}")
         e.begin_block(after)
 
 
-def store_contiguous(e, address: str, element, leaves: list[str], place: int, alignment: int,
-                     mask: str | None) -> None:
+def store_contiguous(
+    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None
+) -> None:
     """Stores W values that follow one another in memory, each of len(leaves) elements."""
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
@@ -303,8 +339,10 @@ def store_contiguous(e, address: str, element, leaves: list[str], place: int, al
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}")
         return
     wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
-    e.emit_void(f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
-                f"ptr align {alignment} {address}, {whole('i1')} {wide_mask})")
+    e.emit_void(
+        f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
+        f"ptr align {alignment} {address}, {whole('i1')} {wide_mask})"
+    )
 
 
 def interleave(e, t: str, leaves: list[str], stride: int) -> str:
@@ -320,12 +358,17 @@ def interleave(e, t: str, leaves: list[str], stride: int) -> str:
     while len(parts) > 1:
         f = form(length)
         lanes = ", ".join(f"i32 {k}" for k in range(2 * length))
-        parts = [e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
-                 for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [
+            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
         length *= 2
     f = form(length)
-    lanes = ", ".join(f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
-                      for lane in range(e.width) for k in range(stride))
+    lanes = ", ".join(
+        f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
+        for lane in range(e.width)
+        for k in range(stride)
+    )
     return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
@@ -340,13 +383,19 @@ def context_load(e, i):
         e.define(i, e.context_load(slot, None))
         if e.is_varying(i):
             single = e.operands.pop(i)
-            e.define_leaves(i, [e.splat(part, ir_type(t), e.form)
-                                for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)])
+            e.define_leaves(
+                i,
+                [
+                    e.splat(part, ir_type(t), e.form)
+                    for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
+                ],
+            )
         return
     leaves = []
     for k, t in enumerate(leaf_types(slot.type)):
-        value = e.emit(f"load {e.form(memory_type(t))}, ptr {e.slot_leaf_address(slot, k, None)}, "
-                       f"align {size_of(t)}")
+        value = e.emit(
+            f"load {e.form(memory_type(t))}, ptr {e.slot_leaf_address(slot, k, None)}, align {size_of(t)}"
+        )
         leaves.append(_from_memory(e, t, value))
     e.define_leaves(i, leaves)
 
@@ -385,8 +434,16 @@ def vstore(e, i):
     size = size_of(element_type(data.type))
     place = size * component_count(data.type)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    store_to(e, address, data.type, lambda: e.leaves(data), place, size, e.mask_of(i),
-             None if e.is_varying(data) or e.stride_is_mixed(data) else data)
+    store_to(
+        e,
+        address,
+        data.type,
+        lambda: e.leaves(data),
+        place,
+        size,
+        e.mask_of(i),
+        None if e.is_varying(data) or e.stride_is_mixed(data) else data,
+    )
 
 
 @lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
@@ -406,21 +463,34 @@ def vload_half(e, i):
         parts = []
         for k in range(count):
             where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
-            parts.append(e.emit(
-                f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
-                f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-                f"{e.form('half')} zeroinitializer)"))
+            parts.append(
+                e.emit(
+                    f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+                    f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
+                    f"{e.form('half')} zeroinitializer)"
+                )
+            )
     for part in parts:
         leaves.append(convert_float(e, e.form, part, 16, element_type(i.type).width))
     if e.is_varying(i):
         e.define_leaves(i, leaves)
     else:
-        e.define(i, e.assemble(i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask)
-                                             for x in leaves])))
+        e.define(
+            i,
+            e.assemble(
+                i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask) for x in leaves])
+            ),
+        )
 
 
-@lowers_wide_extended(Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r,
-                      Std.vstorea_halfn, Std.vstorea_halfn_r)
+@lowers_wide_extended(
+    Std.vstore_half,
+    Std.vstore_half_r,
+    Std.vstore_halfn,
+    Std.vstore_halfn_r,
+    Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+)
 def vstore_half(e, i):
     """vstore_half and its kin."""
     number = i.operands[1]
@@ -444,12 +514,13 @@ def vstore_half(e, i):
     leaf = all_lanes(e, address)
     for k, part in enumerate(leaves):
         where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
-        e.emit_void(f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
-                    f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
-                    f"{e.form('i1')} {mask or 'splat (i1 true)'})")
+        e.emit_void(
+            f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+            f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
+            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
+        )
 
 
 @lowers_wide_extended(Std.prefetch)
 def prefetch(e, i):
     """prefetch: a hint that is not worth a gather."""
-

@@ -116,9 +116,13 @@ def select(e, i):
     types = leaf_types(i.type)
     if len(conditions) == 1:
         conditions *= len(types)
-    e.define_leaves(i, [
-        e.emit(f"select {c}, {e.form(ir_type(t))} {a}, {e.form(ir_type(t))} {b}")
-        for c, t, a, b in zip(conditions, types, e.leaves(true), e.leaves(false), strict=True)])
+    e.define_leaves(
+        i,
+        [
+            e.emit(f"select {c}, {e.form(ir_type(t))} {a}, {e.form(ir_type(t))} {b}")
+            for c, t, a, b in zip(conditions, types, e.leaves(true), e.leaves(false), strict=True)
+        ],
+    )
 
 
 @lowers_wide_extended(Std.select)
@@ -155,10 +159,14 @@ def bitcast(e, i):
         return
     s, t = ir_type(source), ir_type(result)
     if source.width == result.width:
-        e.define_leaves(i, [leaf if s == t else e.emit(f"bitcast {f(s)} {leaf} to {f(t)}") for leaf in leaves])
+        e.define_leaves(
+            i, [leaf if s == t else e.emit(f"bitcast {f(s)} {leaf} to {f(t)}") for leaf in leaves]
+        )
         return
-    bits = [leaf if source.kind is Kind.INT else e.emit(f"bitcast {f(s)} {leaf} to {f(f'i{source.width}')}")
-            for leaf in leaves]
+    bits = [
+        leaf if source.kind is Kind.INT else e.emit(f"bitcast {f(s)} {leaf} to {f(f'i{source.width}')}")
+        for leaf in leaves
+    ]
     parts = _regroup(e, bits, source.width, result.width)
     if result.kind is not Kind.INT:
         parts = [e.emit(f"bitcast {f(f'i{result.width}')} {part} to {f(t)}") for part in parts]
@@ -224,5 +232,3 @@ def entry_mask(e, i):
 def any_lane(e, i):
     """True if any lane's mask is true."""
     e.define(i, e.any_lane(e.leaf(i.operands[0])))
-
-

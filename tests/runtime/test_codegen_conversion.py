@@ -1,3 +1,4 @@
+# ruff: noqa: E501  kernels as one line each
 """Conversions between all scalar types in every rounding mode, saturated and not, against exact fractions."""
 
 import struct
@@ -67,10 +68,34 @@ def numbers(type_: str) -> np.ndarray:
     width = {"float": 32, "double": 64}[type_]
     patterns = rng.integers(0, 1 << width, 300, np.uint64)
     values = list(patterns.astype(np.uint32).view(np.float32) if width == 32 else patterns.view(np.float64))
-    values += [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.25, -0.75, float("inf"), -float("inf"), float("nan")]
+    values += [
+        0.0,
+        -0.0,
+        0.5,
+        1.5,
+        2.5,
+        -0.5,
+        -1.5,
+        -2.5,
+        0.25,
+        -0.75,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+    ]
     for bits in (7, 8, 15, 16, 31, 32, 63, 64, 11, 14, 24, 25, 127, -14, -24, -25, -126, -149):
-        for value in (2.0**bits, 2.0**bits * (1 - 2.0**-23), 2.0**bits + 0.5, 2.0**bits * 1.0001, 1.5 * 2.0**bits,
-                      2.0**bits * (1 + 2.0**-11), 2.0**bits * (1 + 2.0**-12), 65519.0, 65520.0, 65504.5):
+        for value in (
+            2.0**bits,
+            2.0**bits * (1 - 2.0**-23),
+            2.0**bits + 0.5,
+            2.0**bits * 1.0001,
+            1.5 * 2.0**bits,
+            2.0**bits * (1 + 2.0**-11),
+            2.0**bits * (1 + 2.0**-12),
+            65519.0,
+            65520.0,
+            65504.5,
+        ):
             values += [value, -value]
     values += list(rng.normal(0, 300, 100)) + list(rng.uniform(-5, 5, 100))
     values += [0.0] * (-len(values) % 8)
@@ -79,10 +104,12 @@ def numbers(type_: str) -> np.ndarray:
 
 
 def kernel(name: str, source: str, target: str, call: str) -> str:
-    return (f"kernel void k{name}(global {target} *out, global const {source} *in) {{ size_t i = get_global_id(0); "
-            f"out[i] = {call}(in[i]); }}\n"
-            f"kernel void k{name}_v(global {target} *out, global const {source} *in) {{ size_t i = get_global_id(0);"
-            f" vstore4({call.replace(target, target + '4')}(vload4(i, in)), i, out); }}\n")
+    return (
+        f"kernel void k{name}(global {target} *out, global const {source} *in) {{ size_t i = get_global_id(0); "
+        f"out[i] = {call}(in[i]); }}\n"
+        f"kernel void k{name}_v(global {target} *out, global const {source} *in) {{ size_t i = get_global_id(0);"
+        f" vstore4({call.replace(target, target + '4')}(vload4(i, in)), i, out); }}\n"
+    )
 
 
 def run(program: Program, name: str, data: np.ndarray, result, prefix="k") -> list[np.ndarray]:
@@ -96,7 +123,9 @@ def run(program: Program, name: str, data: np.ndarray, result, prefix="k") -> li
 
 @pytest.mark.parametrize("target", INTEGERS)
 def test_integer_to_integer(target):
-    text = "".join(kernel(f"{s}{sat}", s, target, f"convert_{target}{sat}") for s in INTEGERS for sat in ("", "_sat"))
+    text = "".join(
+        kernel(f"{s}{sat}", s, target, f"convert_{target}{sat}") for s in INTEGERS for sat in ("", "_sat")
+    )
     program = Program(compile_c(text))
     info = np.iinfo(INTEGERS[target])
     for source in INTEGERS:
@@ -110,8 +139,11 @@ def test_integer_to_integer(target):
 @pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", FLOATS)
 def test_float_to_integer(source, target):
-    text = "".join(kernel(f"k{sat}{m}", source, target, f"convert_{target}{sat}{m}") for sat in ("", "_sat")
-                   for m in MODES)
+    text = "".join(
+        kernel(f"k{sat}{m}", source, target, f"convert_{target}{sat}{m}")
+        for sat in ("", "_sat")
+        for m in MODES
+    )
     program = Program(compile_c(text))
     data = numbers(source)
     info = np.iinfo(INTEGERS[target])
@@ -156,7 +188,9 @@ def exact_float(value: float, target: str, mode: str) -> float:
 
 
 def test_double_to_float():
-    program = Program(compile_c("".join(kernel(f"k{m}", "double", "float", f"convert_float{m}") for m in MODES)))
+    program = Program(
+        compile_c("".join(kernel(f"k{m}", "double", "float", f"convert_float{m}") for m in MODES))
+    )
     data = numbers("double")
     for mode in MODES:
         for out in run(program, f"k{mode}", data, np.float32):
@@ -170,7 +204,9 @@ def test_half_storage(source, features):
         f"kernel void s{m}(global half *out, global const {source} *in) {{ size_t i = get_global_id(0); "
         f"vstore_half{m}(in[i], i, out); }}\n"
         f"kernel void s{m}_v(global half *out, global const {source} *in) {{ size_t i = get_global_id(0); "
-        f"vstore_half4{m}(vload4(i, in), i, out); }}\n" for m in MODES)
+        f"vstore_half4{m}(vload4(i, in), i, out); }}\n"
+        for m in MODES
+    )
     text += """kernel void l(global float *out, global const half *in) { size_t i = get_global_id(0);
       out[i] = vload_half(i, in); }
       kernel void l3(global float *out, global const half *in) { size_t i = get_global_id(0);

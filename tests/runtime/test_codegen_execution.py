@@ -1,3 +1,4 @@
+# ruff: noqa: E501  kernels as one line each
 """Kernels as a whole: work-groups, barriers, memory of every kind, arguments, printf."""
 
 import struct
@@ -166,19 +167,34 @@ def expected_ids(global_size, local_size, offset):
                 inside = [a % w for a, w in zip(at, local, strict=True)]
                 size = [min(w, s - g * w) for w, s, g in zip(local, shape, group, strict=True)]
                 linear = (inside[2] * size[1] + inside[1]) * size[0] + inside[0]
-                rows.append([*(a + o for a, o in zip(at, offset, strict=True)), *inside, *group, *shape, *size,
-                             *groups, *offset, len(global_size), linear, local[0]])
+                rows.append(
+                    [
+                        *(a + o for a, o in zip(at, offset, strict=True)),
+                        *inside,
+                        *group,
+                        *shape,
+                        *size,
+                        *groups,
+                        *offset,
+                        len(global_size),
+                        linear,
+                        local[0],
+                    ]
+                )
     return np.array(rows, np.uint64)
 
 
 @pytest.mark.parametrize("split", [1, 3])
-@pytest.mark.parametrize("global_size,local_size,offset", [
-    ((10,), (5,), (0, 0, 0)),
-    ((11,), (4,), (7, 0, 0)),
-    ((6, 5), (4, 2), (1, 2, 0)),
-    ((5, 4, 3), (2, 3, 2), (3, 2, 1)),
-    ((1,), (1,), (0, 0, 0)),
-])
+@pytest.mark.parametrize(
+    "global_size,local_size,offset",
+    [
+        ((10,), (5,), (0, 0, 0)),
+        ((11,), (4,), (7, 0, 0)),
+        ((6, 5), (4, 2), (1, 2, 0)),
+        ((5, 4, 3), (2, 3, 2), (3, 2, 1)),
+        ((1,), (1,), (0, 0, 0)),
+    ],
+)
 def test_ids(program, global_size, local_size, offset, split):
     expected = expected_ids(global_size, local_size, offset)
     out = np.zeros(expected.shape, np.uint64)
@@ -269,7 +285,13 @@ def test_printf_of_a_three_vector(program):
     program.printed.clear()
     program.run("print3", 1, 1, np.int8(65), struct.pack("<hhhh", 1, -2, 3, 0), np.int64(-5), np.float64(0.5))
     block = program.printed[0][1]
-    assert struct.unpack_from("<IIhhh", block) == (2 | 3 << 8, struct.unpack_from("<I", block, 4)[0], 1, -2, 3)
+    assert struct.unpack_from("<IIhhh", block) == (
+        2 | 3 << 8,
+        struct.unpack_from("<I", block, 4)[0],
+        1,
+        -2,
+        3,
+    )
 
 
 def test_generic_pointers(program):
@@ -284,7 +306,9 @@ def test_asynchronous_copies(program):
     data = np.arange(64, dtype=np.int32) + 1
     out = np.zeros(64, np.int32)
     program.run("copy", 64, n, out, data, Local(4 * (n + n // 2)), np.int32(n))
-    expected = [int(data[i // n * n + (i % n * 7) % n]) * 1000 + int(data[(i % n) % (n // 2) * 2]) for i in range(64)]
+    expected = [
+        int(data[i // n * n + (i % n * 7) % n]) * 1000 + int(data[(i % n) % (n // 2) * 2]) for i in range(64)
+    ]
     assert out.tolist() == expected
 
 
@@ -298,8 +322,14 @@ def test_work_group_collectives(program):
         part = data[g * 8 : g * 8 + 8]
         for i in range(8):
             before = part[:i].max(initial=-(2**31))
-            assert out[g * 8 + i].tolist() == [part.sum(), part[: i + 1].sum(), before, part[3],
-                                               int((part > -50).all()), int((part == 17).any())]
+            assert out[g * 8 + i].tolist() == [
+                part.sum(),
+                part[: i + 1].sum(),
+                before,
+                part[3],
+                int((part > -50).all()),
+                int((part == 17).any()),
+            ]
 
 
 @pytest.mark.parametrize("local", [1, 4, 9])

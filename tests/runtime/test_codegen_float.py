@@ -1,5 +1,7 @@
-"""Floating-point instructions of the core and of OpenCL.std that are lowered directly, against numpy; functions
-of the library by samples (their accuracy has tests of its own)."""
+# ruff: noqa: E501  kernels as one line each
+"""Floating-point instructions of the core and of OpenCL.std that are lowered directly, against numpy;
+functions of the library by samples (their accuracy has tests of its own).
+"""
 
 import numpy as np
 import pytest
@@ -79,8 +81,28 @@ OPERATIONS = {
 def operands(type_: str) -> list[np.ndarray]:
     rng = np.random.default_rng(8)
     tiny = float(np.finfo(TYPES[type_]).tiny)
-    special = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, inf, -inf, nan, tiny, -tiny / 2, tiny / 4, 3.0, -3.0,
-               0.49999997, 8388609.0, -4503599627370497.0]
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        inf,
+        -inf,
+        nan,
+        tiny,
+        -tiny / 2,
+        tiny / 4,
+        3.0,
+        -3.0,
+        0.49999997,
+        8388609.0,
+        -4503599627370497.0,
+    ]
     columns = []
     for k in range(3):
         values = [special[(j * (k + 1) + k) % 20] for j in range(60)]
@@ -100,12 +122,15 @@ def source(type_: str) -> str:
             t = type_ + count
             integer = {"float": "int", "double": "long"}[type_] + count
             text = expression.replace("(T)", f"({t})").replace("(I)", f"({integer})")
-            load, store = (f"vload{count}(i, %s)", f"vstore{count}(r, i, out)") if count else ("%s[i]", "out[i] = r")
+            load, store = (
+                (f"vload{count}(i, %s)", f"vstore{count}(r, i, out)") if count else ("%s[i]", "out[i] = r")
+            )
             kernels.append(
                 f"kernel void k_{name}{count}(global {type_} *out, global const {type_} *a, "
                 f"global const {type_} *b, global const {type_} *c) {{\n#pragma OPENCL FP_CONTRACT OFF\n"
                 f"size_t i = get_global_id(0); {t} x = {load % 'a'}, y = {load % 'b'}, z = {load % 'c'}; "
-                f"{t} r = {text}; {store}; }}")
+                f"{t} r = {text}; {store}; }}"
+            )
     return "\n".join(kernels)
 
 
@@ -136,7 +161,11 @@ def test_float_operation(type_, operation):
     with np.errstate(all="ignore"):
         want = OPERATIONS[operation][1](*columns)
     for count in ("", "3"):
-        if count and "(" in OPERATIONS[operation][0] and any(m in OPERATIONS[operation][0] for m in ("(T)", "(I)")):
+        if (
+            count
+            and "(" in OPERATIONS[operation][0]
+            and any(m in OPERATIONS[operation][0] for m in ("(T)", "(I)"))
+        ):
             continue
         out = np.zeros(N, TYPES[type_])
         program(type_).run(f"k_{operation}{count}", N // 3 if count else N, 4, out, *columns)
@@ -153,8 +182,12 @@ def test_signs_of_zeros():
     x = np.array([-0.25, -0.0, 0.0, 0.25], np.float32)
     out = np.zeros((4, 6), np.float32)
     Program(compile_c(SIGNED_ZEROS)).run("k", 4, 1, out, x)
-    assert np.signbit(out).tolist() == [[True] * 5 + [False], [True] * 5 + [False], [False] * 5 + [True],
-                                        [False] * 5 + [True]]
+    assert np.signbit(out).tolist() == [
+        [True] * 5 + [False],
+        [True] * 5 + [False],
+        [False] * 5 + [True],
+        [False] * 5 + [True],
+    ]
 
 
 POINTERS = """
@@ -230,7 +263,8 @@ def test_fma_rounds_once(type_, features):
     c[:20] = -(a * b)[:20]
     out = np.zeros(64, t)
     Program(compile_c(FMA.replace("T ", f"{type_} ")), CodegenOptions(features=frozenset(features))).run(
-        "k", 64, 8, out, a, b, c)
+        "k", 64, 8, out, a, b, c
+    )
     for k in range(64):
         exact = Fraction(float(a[k])) * Fraction(float(b[k])) + Fraction(float(c[k]))
         if type_ == "double":

@@ -1,4 +1,7 @@
-"""Integer instructions of the core and of OpenCL.std, all widths, scalar and vector, against Python's integers."""
+# ruff: noqa: E501  kernels as one line each
+"""Integer instructions of the core and of OpenCL.std, all widths, scalar and vector, against Python's
+integers.
+"""
 
 import numpy as np
 import pytest
@@ -97,11 +100,14 @@ def source(type_: str) -> str:
                 text = text.replace("(a >= b)", "-(a >= b)").replace("(a == c)", "-(a == c)")
                 text = text.replace("(a != b)", "-(a != b)")
             text = text.replace("CAST", f"convert_{t}").replace("CTYPE", signed_type if count else "int")
-            load, store = (f"vload{count}(i, %s)", f"vstore{count}(r, i, out)") if count else ("%s[i]", "out[i] = r")
+            load, store = (
+                (f"vload{count}(i, %s)", f"vstore{count}(r, i, out)") if count else ("%s[i]", "out[i] = r")
+            )
             kernels.append(
                 f"kernel void k_{name}{count}(global {type_} *out, global const {type_} *x, "
                 f"global const {type_} *y, global const {type_} *z) {{ size_t i = get_global_id(0); "
-                f"{t} a = {load % 'x'}, b = {load % 'y'}, c = {load % 'z'}; {t} r = {text}; {store}; }}")
+                f"{t} a = {load % 'x'}, b = {load % 'y'}, c = {load % 'z'}; {t} r = {text}; {store}; }}"
+            )
     return "\n".join(kernels)
 
 
@@ -120,7 +126,9 @@ def operands(type_: str) -> list[np.ndarray]:
     special = [low, high, 0, 1, wrap(type_, -1), low + 1, high - 1, 2, 7, bits(type_) - 1]
     columns = []
     for k in range(3):
-        values = [special[j % 10] for j in range(k * 3, k * 3 + 20)] + [special[j * (k + 1) // 3 % 10] for j in range(20)]
+        values = [special[j % 10] for j in range(k * 3, k * 3 + 20)] + [
+            special[j * (k + 1) // 3 % 10] for j in range(20)
+        ]
         values += [int(v) for v in rng.integers(low, high, 20, TYPES[type_], endpoint=True)]
         values += [int(v) for v in rng.integers(max(low, -9), 9, N - len(values))]
         columns.append(np.array(values, TYPES[type_]))
@@ -147,7 +155,9 @@ kernel void up(global RESULT *out, global const T *h, global const UT *l) {
 """
 
 
-@pytest.mark.parametrize("type_,result", [("char", "short"), ("ushort", "uint"), ("int", "long"), ("uint", "ulong")])
+@pytest.mark.parametrize(
+    "type_,result", [("char", "short"), ("ushort", "uint"), ("int", "long"), ("uint", "ulong")]
+)
 def test_upsample(type_, result):
     low = "u" + type_.removeprefix("u")
     text = WIDENING.replace("RESULT", result).replace("UT", low).replace(" T ", f" {type_} ")

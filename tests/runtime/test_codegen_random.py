@@ -1,13 +1,14 @@
-"""Random kernels with nested control flow, barriers, local and private memory: the code at every width does what
-the plain interpreter does."""
+"""Random kernels with nested control flow, barriers, local and private memory: the code at every width
+does what the plain interpreter does.
+"""
 
 import copy
 
 import numpy as np
 import pytest
-from cl_driver.interp.run import run as interpret
 from kernel_harness import Program, compile_c
 
+from cl_driver.interp.run import run as interpret
 from tests.pure.random_kernels import LOCAL, Kernel
 
 WIDTHS = (1, 4, 8, 16)

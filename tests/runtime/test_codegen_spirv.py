@@ -1,3 +1,4 @@
+# ruff: noqa: E501  kernels as one line each
 """Instructions that clang does not emit, from SPIR-V assembly, and atomics."""
 
 import numpy as np
@@ -182,11 +183,15 @@ CASES = {
         lambda x, y: max(s32(x + 1), y)),
 }  # fmt: skip
 
-TYPES = ("%nested = OpTypeStruct %pair %int4\n%pairnull = OpConstantNull %pair\n"
-         "%v0 = OpConstantComposite %int4 %one %two %three %four\n%fp = OpTypePointer Function %int\n"
-         "%big = OpConstant %int 2147483646\n")
-DOT = ("OpCapability DotProduct\nOpCapability DotProductInput4x8BitPacked\n"
-       "OpExtension \"SPV_KHR_integer_dot_product\"\n")
+TYPES = (
+    "%nested = OpTypeStruct %pair %int4\n%pairnull = OpConstantNull %pair\n"
+    "%v0 = OpConstantComposite %int4 %one %two %three %four\n%fp = OpTypePointer Function %int\n"
+    "%big = OpConstant %int 2147483646\n"
+)
+DOT = (
+    "OpCapability DotProduct\nOpCapability DotProductInput4x8BitPacked\n"
+    'OpExtension "SPV_KHR_integer_dot_product"\n'
+)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -214,15 +219,24 @@ def test_division_never_traps():
     K(char) K(uchar) K(short) K(int) K(uint) K(long) K(ulong)
     """
     p = Program(compile_c(source))
-    for name, t in (("char", np.int8), ("uchar", np.uint8), ("short", np.int16), ("int", np.int32),
-                    ("uint", np.uint32), ("long", np.int64), ("ulong", np.uint64)):
+    for name, t in (
+        ("char", np.int8),
+        ("uchar", np.uint8),
+        ("short", np.int16),
+        ("int", np.int32),
+        ("uint", np.uint32),
+        ("long", np.int64),
+        ("ulong", np.uint64),
+    ):
         info = np.iinfo(t)
         a = np.array([info.min, info.max, 0, 1, info.min], t)
         b = np.array([0 if info.min == 0 else -1, 0, 0, 0, 0], t)
         out = np.zeros((5, 4), t)
         p.run(f"d_{name}", 5, 1, out, a, b)
         assert np.array_equal(out[:, 2], a)
-        assert out[:, 3].tolist() == [int(int(v) / 2) if abs(int(v)) < 2**50 else out[k, 3] for k, v in enumerate(a)]
+        assert out[:, 3].tolist() == [
+            int(int(v) / 2) if abs(int(v)) < 2**50 else out[k, 3] for k, v in enumerate(a)
+        ]
 
 
 ATOMICS = """
@@ -290,5 +304,7 @@ def test_atomics():
     f = np.array([0, -1, 0], np.float32)
     w, flag, won = np.array([1 << 40]), np.zeros(1, np.int32), np.zeros(n, np.int32)
     p.run("c11", n, local, g, f, w, flag, won)
-    assert g.tolist() == [total, n - 1, 2 * n, 0] and f.tolist() == [2.5, n - 1, n] and w[0] == (1 << 40) - 5 * n
+    assert (
+        g.tolist() == [total, n - 1, 2 * n, 0] and f.tolist() == [2.5, n - 1, n] and w[0] == (1 << 40) - 5 * n
+    )
     assert sorted(won.tolist()) == [0] * (n - 1) + [11] and flag[0] == 1
