@@ -5,7 +5,7 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 
 from __future__ import annotations
 
-from . import specialise
+from .constants import CONSTANT_HANDLERS
 from .enums import (
     AccessQualifier,
     AddressingModel,
@@ -17,19 +17,11 @@ from .enums import (
     StorageClass,
 )
 from .module import NO_DECORATIONS, Constant, Kind, Type, Variable
-from .tables import ENUMS, parameters
+from .tables import parameters
 from .types import MAX_DEPTH
 
 # Sets that may be left out without a change of meaning.
 IGNORED_SETS = ("NonSemantic.", "OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug")
-NOT_CONSTANT = "id {} is not a constant"
-
-
-def _enumerant(reader, p, kind, value):
-    try:
-        return ENUMS[kind](value)
-    except ValueError:
-        raise reader.error(p, f"{value} is no {kind}") from None
 
 
 def _nothing(reader, p, n, op):
@@ -40,7 +32,7 @@ def _nothing(reader, p, n, op):
 
 
 def _capability(reader, p, n, op):
-    reader.module.capabilities.add(_enumerant(reader, p, "Capability", reader.words[p + 1]))
+    reader.module.capabilities.add(reader.enumerant(p, "Capability", reader.words[p + 1]))
 
 
 def _extension(reader, p, n, op):
@@ -65,8 +57,8 @@ def _ext_inst(reader, p, n, op):
 
 
 def _memory_model(reader, p, n, op):
-    addressing = _enumerant(reader, p, "AddressingModel", reader.words[p + 1])
-    reader.module.memory_model = _enumerant(reader, p, "MemoryModel", reader.words[p + 2])
+    addressing = reader.enumerant(p, "AddressingModel", reader.words[p + 1])
+    reader.module.memory_model = reader.enumerant(p, "MemoryModel", reader.words[p + 2])
     if addressing not in (AddressingModel.Physical32, AddressingModel.Physical64):
         raise reader.error(p, f"addressing model {addressing.name}; kernels have Physical32 or Physical64")
     reader.module.address_bits = 32 if addressing == AddressingModel.Physical32 else 64
@@ -76,7 +68,7 @@ def _memory_model(reader, p, n, op):
 
 def _entry_point(reader, p, n, op):
     words = reader.words
-    model = _enumerant(reader, p, "ExecutionModel", words[p + 1])
+    model = reader.enumerant(p, "ExecutionModel", words[p + 1])
     if model != ExecutionModel.Kernel:
         raise reader.error(p, f"execution model {model.name}, not Kernel")
     name, q = reader.string(p + 3, p + n)
@@ -85,7 +77,7 @@ def _entry_point(reader, p, n, op):
 
 def _execution_mode(reader, p, n, op):
     words = reader.words
-    mode = _enumerant(reader, p, "ExecutionMode", words[p + 2])
+    mode = reader.enumerant(p, "ExecutionMode", words[p + 2])
     literals = words[p + 3 : p + n]
     wanted = parameters("ExecutionMode", mode)
     if len(literals) != len(wanted):
@@ -95,7 +87,7 @@ def _execution_mode(reader, p, n, op):
 
 
 def _source(reader, p, n, op):
-    reader.module.source = (_enumerant(reader, p, "SourceLanguage", reader.words[p + 1]), reader.words[p + 2])
+    reader.module.source = (reader.enumerant(p, "SourceLanguage", reader.words[p + 1]), reader.words[p + 2])
 
 
 def _name(reader, p, n, op):
@@ -115,18 +107,18 @@ def _string(reader, p, n, op):
 
 def _decorate(reader, p, n, op):
     words = reader.words
-    decoration = _enumerant(reader, p, "Decoration", words[p + 2])
+    decoration = reader.enumerant(p, "Decoration", words[p + 2])
     literals = words[p + 3 : p + n]
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
         if q != p + n - 1:
             raise reader.error(p, "LinkageAttributes has a name and a linkage type")
-        value = (name, _enumerant(reader, p, "LinkageType", words[q]))
+        value = (name, reader.enumerant(p, "LinkageType", words[q]))
     elif decoration == Decoration.FuncParamAttr and len(literals) == 1:
         attributes = reader.decorations.get(words[p + 1], NO_DECORATIONS).get(decoration, frozenset())
-        value = attributes | {_enumerant(reader, p, "FunctionParameterAttribute", literals[0])}
+        value = attributes | {reader.enumerant(p, "FunctionParameterAttribute", literals[0])}
     elif decoration == Decoration.BuiltIn and len(literals) == 1:
-        value = _enumerant(reader, p, "BuiltIn", literals[0])
+        value = reader.enumerant(p, "BuiltIn", literals[0])
     else:
         wanted = parameters("Decoration", decoration)
         fixed = sum(1 for operand in wanted if not operand.quantifier)
@@ -147,7 +139,7 @@ def _decorate(reader, p, n, op):
 
 def _member_decorate(reader, p, n, op):
     """Members of kernels' structures are laid out by OpenCL C's rules; no decoration of one changes code."""
-    _enumerant(reader, p, "Decoration", reader.words[p + 3])
+    reader.enumerant(p, "Decoration", reader.words[p + 3])
 
 
 def _decoration_group(reader, p, n, op):
@@ -177,14 +169,6 @@ def _define_type(reader, p, id_, type_):
     reader.types_by_id[reader.new_id(p, id_)] = type_
 
 
-def _data_type(reader, p, id_):
-    """A type that objects in memory can have."""
-    type_ = reader.type(p, id_)
-    if type_.kind in (Kind.VOID, Kind.FUNCTION):
-        raise reader.error(p, f"{type_!r} is not a type of objects")
-    return type_
-
-
 def _type_void(reader, p, n, op):
     _define_type(reader, p, reader.words[p + 1], reader.table.void())
 
@@ -204,7 +188,7 @@ def _type_int(reader, p, n, op):
 
 def _type_float(reader, p, n, op):
     id_, width = reader.words[p + 1 : p + 3]
-    encoding = _enumerant(reader, p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
+    encoding = reader.enumerant(p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
     if encoding is not None and (encoding, width) != (FPEncoding.BFloat16KHR, 16):
         raise reader.error(p, f"encoding {encoding.name} of width {width} is not supported")
     if width not in (16, 32, 64):
@@ -229,7 +213,7 @@ def _type_vector(reader, p, n, op):
 
 def _type_array(reader, p, n, op):
     id_, element, length = reader.words[p + 1 : p + 4]
-    element = _data_type(reader, p, element)
+    element = reader.data_type(p, element)
     count = reader.integer(p, length)
     if not 0 < count < 1 << 48:
         raise reader.error(p, f"an array of {count} elements")
@@ -240,7 +224,7 @@ def _type_struct(reader, p, n, op):
     words = reader.words
     id_, member_ids = words[p + 1], words[p + 2 : p + n]
     members = tuple(
-        _data_type(reader, p, w) if w not in reader.forward else reader.forward[w] for w in member_ids
+        reader.data_type(p, w) if w not in reader.forward else reader.forward[w] for w in member_ids
     )
     packed = Decoration.CPacked in reader.decorations.get(id_, ())
     name = reader.string(reader.names[id_] + 2)[0] if id_ in reader.names else ""
@@ -253,7 +237,7 @@ def _type_opaque_name(reader, p, n, op):
 
 def _type_pointer(reader, p, n, op):
     id_, storage, element = reader.words[p + 1 : p + 4]
-    storage = _enumerant(reader, p, "StorageClass", storage)
+    storage = reader.enumerant(p, "StorageClass", storage)
     ahead = reader.forward.pop(id_, None)
     if ahead is None:
         element = reader.forward[element] if element in reader.forward else reader.type(p, element)
@@ -266,7 +250,7 @@ def _type_pointer(reader, p, n, op):
 
 
 def _type_untyped_pointer(reader, p, n, op):
-    storage = _enumerant(reader, p, "StorageClass", reader.words[p + 2])
+    storage = reader.enumerant(p, "StorageClass", reader.words[p + 2])
     _define_type(reader, p, reader.words[p + 1], reader.table.pointer(storage, None))
 
 
@@ -274,7 +258,7 @@ def _type_forward_pointer(reader, p, n, op):
     id_, storage = reader.words[p + 1 : p + 3]
     if id_ in reader.types_by_id or id_ in reader.forward:
         raise reader.error(p, f"id {id_} is declared already")
-    reader.forward[id_] = Type(Kind.POINTER, storage=_enumerant(reader, p, "StorageClass", storage))
+    reader.forward[id_] = Type(Kind.POINTER, storage=reader.enumerant(p, "StorageClass", storage))
 
 
 def _type_function(reader, p, n, op):
@@ -282,7 +266,7 @@ def _type_function(reader, p, n, op):
     result = reader.type(p, words[p + 2])
     if result.kind is Kind.FUNCTION:
         raise reader.error(p, "a function that returns a function")
-    parameters_ = tuple(_data_type(reader, p, w) for w in words[p + 3 : p + n])
+    parameters_ = tuple(reader.data_type(p, w) for w in words[p + 3 : p + n])
     if len(parameters_) > MAX_DEPTH:
         raise reader.error(p, f"more than {MAX_DEPTH} parameters")
     _define_type(reader, p, words[p + 1], reader.table.function(result, parameters_))
@@ -296,7 +280,7 @@ def _type_simple(reader, p, n, op):
 
 
 def _type_pipe(reader, p, n, op):
-    access = _enumerant(reader, p, "AccessQualifier", reader.words[p + 2])
+    access = reader.enumerant(p, "AccessQualifier", reader.words[p + 2])
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op, (access,)))
 
 
@@ -304,12 +288,12 @@ def _type_image(reader, p, n, op):
     words = reader.words
     sampled_type = reader.type(p, words[p + 2])
     dim, format_ = (
-        _enumerant(reader, p, "Dim", words[p + 3]),
-        _enumerant(reader, p, "ImageFormat", words[p + 8]),
+        reader.enumerant(p, "Dim", words[p + 3]),
+        reader.enumerant(p, "ImageFormat", words[p + 8]),
     )
     access = AccessQualifier.ReadOnly
     if n > 9:
-        access = _enumerant(reader, p, "AccessQualifier", words[p + 9])
+        access = reader.enumerant(p, "AccessQualifier", words[p + 9])
     operands = (sampled_type, dim, *words[p + 4 : p + 8], format_, access)
     _define_type(reader, p, words[p + 1], reader.table.opaque(op, operands))
 
@@ -321,124 +305,10 @@ def _type_sampled_image(reader, p, n, op):
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op, (image,)))
 
 
-# Constants.
-
-
-def _define(reader, p, value):
-    reader.values[reader.new_id(p, reader.words[p + 2])] = value
-
-
-def _spec_id(reader, p):
-    decoration = reader.decorations.get(reader.words[p + 2], {}).get(Decoration.SpecId)
-    return decoration[0] if decoration else None
-
-
-def _constant(reader, p, n, op):
-    words = reader.words
-    type_ = reader.type(p, words[p + 1])
-    if type_.kind not in (Kind.INT, Kind.FLOAT):
-        raise reader.error(p, f"{type_!r} is not a numeric type")
-    if n != (5 if type_.width == 64 else 4):
-        raise reader.error(p, f"{n - 3} words of literal for {type_!r}")
-    value = (words[p + 3] | words[p + 4] << 32 if n == 5 else words[p + 3]) & ((1 << type_.width) - 1)
-    spec_id = _spec_id(reader, p) if op == Op.SpecConstant else None
-    if spec_id is None:
-        _define(reader, p, reader.table.constant(type_, value))
-    else:
-        _define_spec(reader, p, type_, value, spec_id)
-
-
-def _constant_bool(reader, p, n, op):
-    type_ = reader.type(p, reader.words[p + 1])
-    if type_.kind is not Kind.BOOL:
-        raise reader.error(p, f"{type_!r} is not the boolean type")
-    value = op in (Op.ConstantTrue, Op.SpecConstantTrue)
-    spec_id = _spec_id(reader, p) if op in (Op.SpecConstantTrue, Op.SpecConstantFalse) else None
-    if spec_id is None:
-        _define(reader, p, reader.table.constant(type_, value))
-    else:
-        _define_spec(reader, p, type_, value, spec_id)
-
-
-def _define_spec(reader, p, type_, default, spec_id):
-    given = reader.specialisation.get(spec_id)
-    value = default
-    if given is not None:
-        size = specialise.size(type_)
-        if len(given) != size:
-            raise reader.error(p, f"SpecId {spec_id} takes {size} bytes, not {len(given)}")
-        value = int.from_bytes(given, "little")
-        if type_.kind is Kind.BOOL:
-            value = value != 0
-    reader.module.spec_constants.setdefault(spec_id, Constant(type_, default, spec_id))
-    _define(reader, p, Constant(type_, value, spec_id))
-
-
-def _element_types(reader, p, type_):
-    if type_.kind in (Kind.VECTOR, Kind.ARRAY):
-        return None, type_.count
-    if type_.kind is Kind.STRUCT:
-        return type_.members, len(type_.members)
-    raise reader.error(p, f"{type_!r} is not a composite type")
-
-
-def _constant_composite(reader, p, n, op):
-    words = reader.words
-    type_ = reader.type(p, words[p + 1])
-    members, count = _element_types(reader, p, type_)
-    parts = tuple(reader.value(p, w) for w in words[p + 3 : p + n])
-    if len(parts) != count:
-        raise reader.error(p, f"{len(parts)} constituents for {type_!r}, which has {count}")
-    for i, part in enumerate(parts):
-        if part.type is not (members[i] if members else type_.element):
-            raise reader.error(p, f"constituent {i} has type {part.type!r}")
-    _define(reader, p, reader.table.constant(type_, parts))
-
-
-def _constant_null(reader, p, n, op):
-    _define(reader, p, reader.table.null(_data_type(reader, p, reader.words[p + 1])))
-
-
-def _undef(reader, p, n, op):
-    _define(reader, p, reader.table.undef(_data_type(reader, p, reader.words[p + 1])))
-
-
-def _constant_sampler(reader, p, n, op):
-    words = reader.words
-    type_ = reader.type(p, words[p + 1])
-    if type_.op != Op.TypeSampler:
-        raise reader.error(p, f"{type_!r} is not the sampler type")
-    addressing = _enumerant(reader, p, "SamplerAddressingMode", words[p + 3])
-    filter_ = _enumerant(reader, p, "SamplerFilterMode", words[p + 5])
-    if words[p + 4] > 1:
-        raise reader.error(p, "normalised coordinates are 0 or 1")
-    _define(reader, p, reader.table.constant(type_, (addressing, words[p + 4], filter_)))
-
-
-def _constant_pipe_storage(reader, p, n, op):
-    words = reader.words
-    _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
-
-
-def _spec_constant_op(reader, p, n, op):
-    words = reader.words
-    type_ = reader.type(p, words[p + 1])
-    if words[p + 3] not in specialise.OPS:
-        raise reader.error(p, f"opcode {words[p + 3]} is not allowed in OpSpecConstantOp")
-    inner = Op(words[p + 3])
-    ids, literals = specialise.split(inner, words[p + 4 : p + n])
-    operands = [reader.value(p, w) for w in ids] + literals
-    try:
-        value = specialise.fold(reader.table, inner, type_, operands)
-    except ValueError as why:
-        raise reader.error(p, f"{inner.name}: {why}") from None
-    _define(reader, p, value)
-
-
 def _variable(reader, p, n, op):
     words = reader.words
     type_, id_ = reader.type(p, words[p + 1]), words[p + 2]
-    storage = _enumerant(reader, p, "StorageClass", words[p + 3])
+    storage = reader.enumerant(p, "StorageClass", words[p + 3])
     if type_.kind is not Kind.POINTER or type_.storage is not storage:
         raise reader.error(p, f"{type_!r} is not a pointer into {storage.name}")
     if storage == StorageClass.Function:
@@ -462,6 +332,7 @@ def _variable(reader, p, n, op):
 
 
 HANDLERS = {
+    **CONSTANT_HANDLERS,
     Op.Nop: _nothing,
     Op.Capability: _capability,
     Op.Extension: _extension,
@@ -511,18 +382,5 @@ HANDLERS = {
     Op.TypePipe: _type_pipe,
     Op.TypeImage: _type_image,
     Op.TypeSampledImage: _type_sampled_image,
-    Op.Constant: _constant,
-    Op.SpecConstant: _constant,
-    Op.ConstantTrue: _constant_bool,
-    Op.ConstantFalse: _constant_bool,
-    Op.SpecConstantTrue: _constant_bool,
-    Op.SpecConstantFalse: _constant_bool,
-    Op.ConstantComposite: _constant_composite,
-    Op.SpecConstantComposite: _constant_composite,
-    Op.ConstantNull: _constant_null,
-    Op.Undef: _undef,
-    Op.ConstantSampler: _constant_sampler,
-    Op.ConstantPipeStorage: _constant_pipe_storage,
-    Op.SpecConstantOp: _spec_constant_op,
     Op.Variable: _variable,
 }

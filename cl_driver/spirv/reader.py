@@ -16,7 +16,7 @@ from .declarations import HANDLERS
 from .enums import Decoration, ExecutionMode, Op
 from .errors import SpirvError
 from .module import NO_DECORATIONS, Constant, EntryPoint, Function, Kind, Module, Type, Value, Variable
-from .tables import ROWS
+from .tables import ENUMS, ROWS
 from .types import TypeTable
 
 MAGIC = 0x07230203
@@ -93,6 +93,20 @@ class Reader:
         if type_ is None:
             raise self.error(p, f"id {id_} is not a type, or not one yet")
         return type_
+
+    def data_type(self, p: int, id_: int) -> Type:
+        """A type that objects in memory can have."""
+        type_ = self.type(p, id_)
+        if type_.kind in (Kind.VOID, Kind.FUNCTION):
+            raise self.error(p, f"{type_!r} is not a type of objects")
+        return type_
+
+    def enumerant(self, p: int, kind: str, value: int):
+        """The member of an enumeration of the grammar."""
+        try:
+            return ENUMS[kind](value)
+        except ValueError:
+            raise self.error(p, f"{value} is no {kind}") from None
 
     def value(self, p: int, id_: int) -> Value:
         value = self.values.get(id_)
