@@ -79,7 +79,8 @@ struct cld_event {
     uint64_t grain;                        /* units that a thread takes at least */
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     _Atomic uint64_t next_unit;
-    uint32_t participants; /* with the pool's lock held, as the next three */
+    uint32_t participants; /* with the pool's lock held, as the next four */
+    uint32_t calls;        /* threads that are still wanted */
     bool open;             /* more threads may join */
     struct cld_event *open_next, *open_previous;
 

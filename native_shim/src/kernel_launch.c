@@ -1,5 +1,6 @@
 /* Kernel launches (API specification, 5.10). */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     double mean = !old        ? now
                   : now < old ? (old + now) / 2
                               : old + ((now < 4 * old ? now : 4 * old) - old) / 4;
-    atomic_store_explicit(&info->item_time, mean < 1 ? 1 : (uint64_t)mean, memory_order_relaxed);
+    atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
 /* Rows of fewer work-items than this are as fast one by one. */

@@ -58,6 +58,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_queue
         if (command->participants < pool->threads && (!queue || command->queue == queue) &&
             atomic_load_explicit(&command->next_unit, memory_order_relaxed) < command->total) {
             command->participants++;
+            command->calls -= command->calls > 0;
             *joined = true;
             return command;
         }
@@ -80,17 +81,27 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_queue
 
 static void call(struct cld_pool *pool, unsigned count);
 
+/* To wake a thread costs about a microsecond: nobody wakes more than two for a command, but each of those
+ * that join it goes on with it, until enough have come. With the lock held. */
+static unsigned calls_for(const struct cld_event *command) {
+    return command->calls < 2 ? command->calls : 2;
+}
+
 static bool work_once(struct cld_pool *pool, const struct cld_queue *queue, struct cld_self *self,
                       struct cld_ready *ready) {
     bool joined;
     pthread_mutex_lock(&pool->lock);
     struct cld_event *command = find_work(pool, queue, &joined);
-    bool more = command && !joined && pool->ready.first;
+    unsigned others = 0;
+    if (command && pool->ready.first) /* one wake may have been meant for several commands */
+        others = 1;
+    if (joined)
+        others += calls_for(command);
     pthread_mutex_unlock(&pool->lock);
     if (!command)
         return false;
-    if (more) /* one wake may have been meant for several commands */
-        call(pool, 1);
+    if (others)
+        call(pool, others);
     if (joined)
         cld_command_participate(command, self, ready);
     else
@@ -190,6 +201,7 @@ bool cld_thread_start(const struct cld_device *device, void *(*function)(void *)
 /* Calls for that many threads: those that sleep wake, and more are made up to the device's number. */
 static void call(struct cld_pool *pool, unsigned count) {
     atomic_fetch_add(&pool->epoch, 1);
+    /* Also where some are idle and awake: another caller may count on the same ones. */
     if (atomic_load(&pool->sleepers))
         cld_futex_wake(&pool->epoch, (int)count);
     unsigned idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
@@ -268,6 +280,8 @@ void cld_pool_open(struct cld_event *command, unsigned count) {
     if (pool->open)
         pool->open->open_previous = command;
     pool->open = command;
+    command->calls = count;
+    count = calls_for(command);
     pthread_mutex_unlock(&pool->lock);
     if (count)
         call(pool, count);
