@@ -25,10 +25,9 @@ def results(folder) -> dict:
     text = bz2.decompress(packed.read_bytes()) if packed.exists() else (folder / "results.json").read_bytes()
     outcomes = {}
     for name, test in json.loads(text)["tests"].items():
-        parts = test.get("subtests") or {}
+        parts = {part: outcome for part, outcome in (test.get("subtests") or {}).items() if part != "__type__"}
         if parts:
-            outcomes.update({f"{name}/{part}": outcome for part, outcome in parts.items()
-                             if part != "__type__"})
+            outcomes.update({f"{name}/{part}": outcome for part, outcome in parts.items()})
         else:
             outcomes[name] = test["result"]
     return outcomes
