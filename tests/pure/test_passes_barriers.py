@@ -312,3 +312,16 @@ def test_results_of_collectives_are_uniform():
     """No work-item can part from the others at a condition that all share, so nobody needs to be remembered."""
     plan = make_plan(compile_cl(SOURCE), "collectives")
     assert not [s for s in plan.slots if s.name == "returned"]
+
+
+def test_lanes_along_the_linear_local_id():
+    n = 8
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-8, 8, (n, n)).astype(np.float32) for _ in range(2))
+    args = [np.zeros((n, n), np.float32), a, b, n]
+    c, *_ = compare(compile_cl(SOURCE), "matrix", args, (n, n), (4, 4), (4, 8, 16), flat_lanes=True)
+    np.testing.assert_array_equal(c, a @ b)
+    result, *_ = compare(
+        compile_cl(SOURCE), "broadcast_2d", [zeros(12), 1, 2], (4, 3), (4, 3), (8,), flat_lanes=True
+    )
+    assert result.tolist() == [81] * 12
