@@ -20,7 +20,9 @@
 enum way { UNDECIDED, EMBEDDED, JOINED, PROCESS, FAILED };
 static _Atomic int way;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool lock_held_for_fork;
+static _Atomic bool joining; /* the process's own Python is of our version */
+static bool fork_has_lock;   /* from before_fork to after_fork */
+static enum way way_at_fork;
 
 /* What _cl_driver_embed.so offers, once it is loaded. */
 static struct {
@@ -167,31 +169,32 @@ static enum way decide(const struct cld_guest_config *config, enum presence pres
 }
 
 static void before_fork(void) {
-    /* A Python host forks with the GIL held, and whoever holds the lock may be waiting for it. */
-    lock_held_for_fork =
-        way == JOINED || way == UNDECIDED ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
-    if (way == EMBEDDED)
+    /* A Python host forks with the GIL held, and whoever has the lock may be waiting for it. Else the fork
+     * waits until another thread has started Python. */
+    fork_has_lock = joining ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
+    way_at_fork = way;
+    if (way_at_fork == EMBEDDED)
         python.fork(0);
-    else if (way == PROCESS)
+    else if (way_at_fork == PROCESS)
         cld_process_before_fork();
 }
 
 static void after_fork_in_parent(void) {
-    if (way == EMBEDDED)
+    if (way_at_fork == EMBEDDED)
         python.fork(1);
-    else if (way == PROCESS)
+    else if (way_at_fork == PROCESS)
         cld_process_after_fork(false);
-    if (lock_held_for_fork)
+    if (fork_has_lock)
         pthread_mutex_unlock(&lock);
 }
 
 static void after_fork_in_child(void) {
-    if (way == EMBEDDED)
+    if (way_at_fork == EMBEDDED)
         python.fork(2);
-    else if (way == PROCESS)
+    else if (way_at_fork == PROCESS)
         cld_process_after_fork(true);
-    else if (!lock_held_for_fork && way == UNDECIDED)
-        way = FAILED; /* another thread was starting Python: half of it is here, and nobody to finish it */
+    else if (way_at_fork == UNDECIDED && !fork_has_lock)
+        way = FAILED; /* another thread was joining: half of that is here, and nobody to finish it */
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -205,6 +208,7 @@ static enum way decided(const struct cld_guest_config *config) {
     pthread_mutex_lock(&lock);
     if (way == UNDECIDED) {
         static bool registered;
+        joining = presence == OUR_VERSION;
         if (!registered)
             registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         way = decide(config, presence);
