@@ -309,7 +309,7 @@ def test_no_region_reads_and_writes_one_uniform_slot():
 
 
 def test_results_of_collectives_are_uniform():
-    """No work-item can part from the others at a condition that all share, so nobody needs to be remembered."""
+    """No work-item can part from the others at a condition that all share: none needs to be remembered."""
     plan = make_plan(compile_cl(SOURCE), "collectives")
     assert not [s for s in plan.slots if s.name == "returned"]
 
