@@ -144,6 +144,17 @@ static inline struct cld_event *cld_ready_take(struct cld_ready *ready) {
     return command;
 }
 
+/* Whether the command may be in a list of ready ones: it is submitted, waits for nothing, and does not run.
+ */
+static inline bool cld_event_may_be_ready(const struct cld_event *event) {
+    return atomic_load_explicit(&event->status, memory_order_acquire) == CL_SUBMITTED &&
+           !atomic_load_explicit(&event->blockers, memory_order_relaxed);
+}
+
+/* Takes that command out if it is in the list, else the first of that queue; any where both are NULL. */
+struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
+                                   const struct cld_queue *queue);
+
 static inline int32_t cld_event_status(struct cld_event *event) {
     return atomic_load_explicit(&event->status, memory_order_acquire);
 }

@@ -14,8 +14,9 @@ void cld_pool_open(struct cld_event *command, unsigned count);
 /* The caller is done with its part. True if it was the last participant and has to complete the command. */
 bool cld_pool_leave(struct cld_event *command);
 
-/* For a waiting thread of the host: executes something of that queue, if there is anything to be had. */
-bool cld_pool_help(struct cld_queue *queue, struct cld_self *self, struct cld_ready *ready);
+/* For a waiting thread of the host: executes the event that it waits for, or something of its queue, if there
+ * is anything to be had. */
+bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready);
 
 /* Whether the calling thread may execute commands of that queue: threads of the host are no part of a
  * sub-device, and a thread in the middle of a kernel is not to start another. */

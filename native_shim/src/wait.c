@@ -10,7 +10,9 @@ enum { SPINS = 2000 };
 /* Executes what has become ready, as far as that is what the event waits for; the rest goes to the pool. */
 static void execute_until(struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
     while (ready->first && cld_event_status(event) > 0) {
-        struct cld_event *command = cld_ready_take(ready);
+        /* What is waited for goes first: others may take long, and this thread is not to return late. */
+        struct cld_event *command =
+            cld_ready_choose(ready, cld_event_may_be_ready(event) ? event : NULL, NULL);
         /* What takes long must not keep the others waiting behind this thread. */
         if (ready->first && (command->estimate > 5000 || command->queue != event->queue))
             cld_pool_push(ready);
@@ -40,7 +42,7 @@ int32_t cld_event_wait(struct cld_event *event) {
         cld_queue_flush(queue, help ? &ready : NULL);
         while (help && cld_event_status(event) > 0) {
             execute_until(event, self, &ready);
-            if (cld_event_status(event) <= 0 || !cld_pool_help(queue, self, &ready))
+            if (cld_event_status(event) <= 0 || !cld_pool_help(event, self, &ready))
                 break;
         }
         if (ready.first)
@@ -76,10 +78,18 @@ cl_int cld_queue_finish(struct cld_queue *queue) {
     struct cld_event *last;
     if (queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) {
         pthread_mutex_lock(&queue->lock);
-        bool idle = !queue->unfinished;
+        last = queue->unfinished;
+        bool single = last && !last->older;
+        if (single)
+            cld_object_hold(last);
         pthread_mutex_unlock(&queue->lock);
-        if (idle)
+        if (!last)
             return CL_SUCCESS;
+        if (single) {
+            cld_event_wait(last);
+            cld_object_drop(last);
+            return CL_SUCCESS;
+        }
         last = cld_command_new(queue, CL_COMMAND_MARKER, NULL, false);
         if (!last)
             return CL_OUT_OF_HOST_MEMORY;

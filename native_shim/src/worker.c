@@ -52,31 +52,52 @@ bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *sel
     return !queue->device->parent && !self->executing;
 }
 
-/* A command to join, or a ready one. With the lock held. queue restricts the choice unless it is NULL. */
-static struct cld_event *find_work(struct cld_pool *pool, const struct cld_queue *queue, bool *joined) {
+struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
+                                   const struct cld_queue *queue) {
+    struct cld_event *previous = NULL, *before = NULL, *found = NULL;
+    for (struct cld_event *at = ready->first; at; previous = at, at = at->next) {
+        if (at != command && (found || (queue && at->queue != queue)))
+            continue;
+        found = at;
+        before = previous;
+        if (at == command || !command)
+            break;
+    }
+    if (!found)
+        return NULL;
+    if (before)
+        before->next = found->next;
+    else
+        ready->first = found->next;
+    if (ready->last == found)
+        ready->last = before;
+    return found;
+}
+
+/* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
+static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted, bool *joined) {
+    const struct cld_queue *queue = wanted ? wanted->queue : NULL;
+    bool may_be_ready = wanted && cld_event_may_be_ready(wanted);
+    struct cld_event *ready =
+        wanted ? cld_ready_choose(&pool->ready, may_be_ready ? wanted : NULL, queue) : NULL;
+    *joined = false;
+    if (ready && ready == wanted)
+        return ready;
     for (struct cld_event *command = pool->open; command; command = command->open_next)
         if (command->participants < pool->threads && (!queue || command->queue == queue) &&
             atomic_load_explicit(&command->next_unit, memory_order_relaxed) < command->total) {
+            if (ready) { /* back to where it was, or nearly so */
+                ready->next = pool->ready.first;
+                pool->ready.first = ready;
+                if (!pool->ready.last)
+                    pool->ready.last = ready;
+            }
             command->participants++;
             command->calls -= command->calls > 0;
             *joined = true;
             return command;
         }
-    *joined = false;
-    if (!queue)
-        return cld_ready_take(&pool->ready);
-    struct cld_event **link = &pool->ready.first, *previous = NULL;
-    while (*link && (*link)->queue != queue) {
-        previous = *link;
-        link = &previous->next;
-    }
-    struct cld_event *command = *link;
-    if (command) {
-        *link = command->next;
-        if (pool->ready.last == command)
-            pool->ready.last = previous;
-    }
-    return command;
+    return wanted ? ready : cld_ready_take(&pool->ready);
 }
 
 static void call(struct cld_pool *pool, unsigned count);
@@ -87,11 +108,11 @@ static unsigned calls_for(const struct cld_event *command) {
     return command->calls < 2 ? command->calls : 2;
 }
 
-static bool work_once(struct cld_pool *pool, const struct cld_queue *queue, struct cld_self *self,
+static bool work_once(struct cld_pool *pool, const struct cld_event *wanted, struct cld_self *self,
                       struct cld_ready *ready) {
     bool joined;
     pthread_mutex_lock(&pool->lock);
-    struct cld_event *command = find_work(pool, queue, &joined);
+    struct cld_event *command = find_work(pool, wanted, &joined);
     unsigned others = 0;
     if (command && pool->ready.first) /* one wake may have been meant for several commands */
         others = 1;
@@ -109,9 +130,9 @@ static bool work_once(struct cld_pool *pool, const struct cld_queue *queue, stru
     return true;
 }
 
-bool cld_pool_help(struct cld_queue *queue, struct cld_self *self, struct cld_ready *ready) {
-    struct cld_pool *pool = atomic_load_explicit(&queue->device->pool, memory_order_acquire);
-    return pool && work_once(pool, queue, self, ready);
+bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
+    struct cld_pool *pool = atomic_load_explicit(&event->queue->device->pool, memory_order_acquire);
+    return pool && work_once(pool, event, self, ready);
 }
 
 static void unuse(struct cld_pool *pool) {

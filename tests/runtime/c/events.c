@@ -334,6 +334,31 @@ static void queues(void) {
     CHECK_IS(clFinish(queue), CL_INVALID_COMMAND_QUEUE);
 }
 
+static void CL_CALLBACK sleep_a_second(void *args) {
+    (void)args;
+    usleep(1000000);
+}
+
+/* Who waits for a short command of an out-of-order queue does not return late for having helped with another. */
+static void short_before_long(void) {
+    cl_command_queue queue = test_queue(context, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    for (int flushed = 0; flushed < 2; flushed++) {
+        _Atomic int a;
+        cl_event event;
+        uint64_t start = cld_now();
+        OK(clEnqueueNativeKernel(queue, sleep_a_second, NULL, 0, 0, NULL, NULL, 0, NULL, NULL));
+        note(queue, &a, 0, NULL, &event);
+        if (flushed)
+            OK(clFlush(queue));
+        OK(clWaitForEvents(1, &event));
+        CHECK(cld_now() - start < 900000000);
+        OK(clFinish(queue));
+        CHECK(cld_now() - start >= 1000000000);
+        OK(clReleaseEvent(event));
+    }
+    OK(clReleaseCommandQueue(queue));
+}
+
 static void *wait_for(void *event) {
     OK(clWaitForEvents(1, (cl_event *)&event));
     return NULL;
@@ -364,5 +389,6 @@ int main(void) {
     profiling();
     queues();
     many_waiters();
+    short_before_long();
     OK(clReleaseContext(context));
 }
