@@ -333,4 +333,3 @@ HELPER double poly_exp2_mid(double t)
     p = FMA(p, t, 0x1.62e430af2704cp-1);
     return p;
 }
-

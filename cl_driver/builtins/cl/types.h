@@ -15,7 +15,6 @@
 #undef PACK
 #undef PACKED_VALUE
 #undef PACKED_BITS
-#undef CONST
 
 #if FLOAT_BITS == 32
 #define T float
@@ -26,7 +25,6 @@
 #define AS_U as_uint
 #define NAME(function) __cld_##function##_f32
 #define LOCAL(function) function##_f32
-#define CONST(value) value##f
 #define PACKED ulong /* a float and 32 bits in one value */
 #define PACK(value, bits) (((ulong)as_uint(value) << 32) | (bits))
 #define PACKED_VALUE(packed) as_float((uint)((packed) >> 32))
@@ -44,7 +42,6 @@
 #define AS_U as_ulong
 #define NAME(function) __cld_##function##_f64
 #define LOCAL(function) function##_f64
-#define CONST(value) value
 #define PACKED ulong2
 #define PACK(value, bits) (ulong2)(as_ulong(value), bits)
 #define PACKED_VALUE(packed) as_double((packed).x)
