@@ -7,7 +7,8 @@ HELPER float reduce_native(float ax, __private int *quadrant) {
     float k = t - ROUND_F32;
     *quadrant = as_int(t);
     float r = FMA(k, -PI_2_2_F32, FMA(k, -PI_2_1_F32, ax));
-    return FMA(k, -PI_2_3_F32, r);
+    r = FMA(k, -PI_2_3_F32, r);
+    return ABS(r) > 1.0f ? 0.0f : r; /* x was too large: sine and cosine stay within -1 and 1 all the same */
 }
 
 HELPER float sin_native(float r) {
