@@ -35,9 +35,6 @@ from cl_driver.spirv.types import TypeTable
 
 __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
 
-# Whether kernels are vectorised by codegen/ when CL_DRIVER_WIDTH does not say it.
-WIDE_BY_DEFAULT = False
-
 # Bytes of LLVM IR up to which LLVM's vectorisers are worth their time, which grows faster than the text, and
 # up to which the rest of its pipeline is.
 _VECTORIZED_TEXT = 32_000
@@ -155,8 +152,8 @@ class Prepared:
 
     def width(self, name: str) -> int:
         """Work-items per vector that a kernel gets."""
-        if self.context.target.width or not WIDE_BY_DEFAULT:
-            return self.context.target.width or 1
+        if self.context.target.width:
+            return self.context.target.width
         functions = reflect.called(self.entry_points[name].function)
         return width.choose(functions, self.reflections[name].required_local_size, self.context.target)
 

@@ -80,8 +80,8 @@ _ROWS = (
     Setting(
         "CL_DRIVER_WIDTH",
         "integer",
-        "",
-        "Work-items per SIMD vector, instead of what the CPU suggests; 1 turns vectorisation off.",
+        "1",
+        "Work-items per SIMD vector of kernels; 1 leaves vectorisation to LLVM, 0 chooses for each kernel.",
         in_key=True,
     ),
     Setting(

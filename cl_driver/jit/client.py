@@ -46,9 +46,7 @@ class Service:
 
     def __init__(self):
         self.pid = os.getpid()
-        self.target: Target = host_target(
-            settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH") or 0
-        )
+        self.target: Target = host_target(settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH"))
         folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
         self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
         self._settings = dict(settings.key_values())

@@ -36,13 +36,16 @@ _ON_TOP = {
 }
 
 
+WIDTHS = (0, 1, 2, 4, 8, 16, 32, 64)
+
+
 class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
-    work-items per vector that CL_DRIVER_WIDTH asks for, 0 if the code generator is to choose."""
+    work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py)."""
 
     __slots__ = ("features", "triple", "vector_bits", "width")
 
-    def __init__(self, triple: str, features: tuple[str, ...], vector_bits: int, width: int = 0):
+    def __init__(self, triple: str, features: tuple[str, ...], vector_bits: int, width: int = 1):
         self.triple = triple
         self.features = features
         self.vector_bits = vector_bits
@@ -141,13 +144,15 @@ def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
     return features, complaints
 
 
-def make_target(cpu: Cpu, setting: str = "", width: int = 0) -> Target:
+def make_target(cpu: Cpu, setting: str = "", width: int = 1) -> Target:
     """The target for a CPU under the settings CL_DRIVER_CPU and CL_DRIVER_WIDTH."""
     features, _ = parse_cpu(setting, cpu)
+    if width not in WIDTHS:
+        width = 1
     bits = _vector_bits(cpu.architecture, features)
     return Target(_triple(cpu.architecture), tuple(sorted(features)), bits, width)
 
 
-def host_target(setting: str = "", width: int = 0) -> Target:
+def host_target(setting: str = "", width: int = 1) -> Target:
     """The target for the CPU that this process runs on."""
     return make_target(host_cpu(), setting, width)

@@ -1,4 +1,4 @@
-"""How many work-items per vector a kernel gets when no setting says it."""
+"""How many work-items per vector a kernel gets when the setting leaves it to the driver."""
 
 from __future__ import annotations
 

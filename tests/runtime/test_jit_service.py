@@ -142,6 +142,47 @@ def test_warnings_are_in_the_log_of_a_cached_build_too(make_service):
     assert logs[0] == logs[1] and "look out" in logs[0]
 
 
+LOOP = b"""kernel void scale(global float *a, float f) {
+    float x = a[get_global_id(0)], y = 0;
+    for (int i = 0; i < (int)x; i++) y += f;
+    a[get_global_id(0)] = y;
+}"""
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 8, 16])
+def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
+    executable, log = make_service(WIDTH=width).build_source(LOOP, "", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+    info = executable.kernel("scale")
+    assert info.is_wide == (info.width > 1) and info.width == (width or executable_width(executable))
+    if info.is_wide:
+        assert len(executable.objects) == 2
+        info.object_index, info.symbol = info.narrow_object, info.narrow_symbol
+        assert scaled(executable) == EXPECTED
+
+
+def executable_width(executable: Executable) -> int:
+    """Lanes of 32 bits in a register of the target that it was made for."""
+    return int(executable.target.split()[1]) // 32
+
+
+def test_the_width_follows_the_kernel(make_service):
+    loop = "for (int i = 0; i < n; i++)"
+    source = f"""
+kernel void plain(global float *a, int n) {{ a[get_global_id(0)] += n; }}
+kernel void loop(global float *a, int n) {{ {loop} a[get_global_id(0)] += a[i]; }}
+kernel void wide_values(global double16 *a, int n) {{ {loop} a[get_global_id(0)] += a[i]; }}
+kernel __attribute__((reqd_work_group_size(2, 1, 1)))
+void pairs(global float *a, int n) {{ {loop} a[i] += 1; }}
+"""
+    executable, log = make_service(WIDTH=0).build_source(source.encode(), "", {})
+    assert executable, log
+    widths = {kernel.name: kernel.width for kernel in executable.kernels}
+    lanes = executable_width(executable)
+    assert widths == {"plain": 1, "loop": lanes, "wide_values": min(lanes, 4), "pairs": 1}
+
+
 def test_what_is_not_spirv_is_an_error(make_service):
     for data in (b"", b"junk", b"CLDIL\x00\x00\x01junk", (0x07230203).to_bytes(4, "little") * 20):
         executable, log = make_service().build([data], "", {})
@@ -225,7 +266,7 @@ def test_every_level_of_cpu_runs(make_service, setting):
 @pytest.mark.parametrize("change", ["source", "options", "CPU", "WIDTH"])
 def test_what_changes_the_result_changes_the_key(make_service, change):
     make_service().build_source(SOURCE, "", {})
-    settings = {"CPU": {"CPU": "-avx"}, "WIDTH": {"WIDTH": 1}}.get(change, {})
+    settings = {"CPU": {"CPU": "-avx"}, "WIDTH": {"WIDTH": 2}}.get(change, {})
     service = make_service(**settings)
     source = SOURCE + b" " if change == "source" else SOURCE
     service.build_source(source, "-cl-mad-enable" if change == "options" else "", {})
