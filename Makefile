@@ -9,7 +9,7 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-packages bench sanitize lint clean
+.PHONY: run setup packages test test-packages bench sanitize peers conformance lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -58,6 +58,18 @@ sanitize: setup
 	  $(VENV) native_shim/build.py $(BUILD_FLAGS) --sanitize $$kind && \
 	  CL_DRIVER_TEST_SANITIZE=$$kind $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader -m sanitize || exit 1; \
 	done
+
+# Other projects' suites on this driver: minutes each (tests/peers/README.md).
+peers: setup
+	$(VENV) tests/peers/clfft.py
+	$(VENV) tests/peers/clblast.py
+	$(VENV) tests/peers/pyopencl.py
+	$(VENV) tests/peers/piglit.py
+
+# A build of the Khronos CTS that is there already: make conformance CTS=/path/to/build [SET=] [SUITES=]
+SET ?= quick
+conformance: setup
+	$(VENV) -m conformance.cts $(CTS) --set $(SET) --suites "$(SUITES)"
 
 lint: setup
 	$(VENV) -m ruff check .

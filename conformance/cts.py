@@ -27,8 +27,11 @@ from pathlib import Path
 from . import report
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTS = {"quick": "opencl_conformance_tests_quick.csv", "full": "opencl_conformance_tests_full.csv",
-         "wimpy": "opencl_conformance_tests_full.csv"}
+LISTS = {
+    "quick": "opencl_conformance_tests_quick.csv",
+    "full": "opencl_conformance_tests_full.csv",
+    "wimpy": "opencl_conformance_tests_full.csv",
+}
 BAD = ("fail", "crash", "timeout")
 
 
@@ -75,8 +78,13 @@ def read_list(build: Path, which: str) -> list[Suite]:
             if fields.pop(0) != "CL_DEVICE_TYPE_CPU":
                 continue
         program, *arguments = fields[1].split()
-        options = tuple(a for a in arguments if a.startswith(("-", "use_", "max_", "small_", "CL_"))
-                        or a in ("single", "multiple") or a.isdigit())
+        options = tuple(
+            a
+            for a in arguments
+            if a.startswith(("-", "use_", "max_", "small_", "CL_"))
+            or a in ("single", "multiple")
+            or a.isdigit()
+        )
         patterns = tuple(a for a in arguments if a not in options and a != "all")
         path = build / "test_conformance" / program
         if path.exists():
@@ -87,8 +95,9 @@ def read_list(build: Path, which: str) -> list[Suite]:
 
 def sub_tests(suite: Suite) -> list[str]:
     """What `--list` prints, narrowed to the suite's patterns."""
-    done = subprocess.run([suite.program, "--list"], env=environment(), capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run(
+        [suite.program, "--list"], env=environment(), capture_output=True, text=True, timeout=120, check=False
+    )
     names = [line.strip() for line in done.stdout.splitlines() if re.fullmatch(r"\s+[\w.+-]+", line)]
     return [n for n in names if any(fnmatch.fnmatch(n, p) for p in suite.patterns)]
 
@@ -102,9 +111,15 @@ def run_one(suite: Suite, test: str, out: Path, limit: float) -> Result:
     answers.unlink(missing_ok=True)
     start = time.monotonic()
     with log.open("wb") as output:
-        process = subprocess.Popen([suite.program, *suite.arguments, test], stdout=output, stderr=output,
-                                   stdin=subprocess.DEVNULL, cwd=suite.program.parent, start_new_session=True,
-                                   env={**environment(), "CL_CONFORMANCE_RESULTS_FILENAME": str(answers)})
+        process = subprocess.Popen(
+            [suite.program, *suite.arguments, test],
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            cwd=suite.program.parent,
+            start_new_session=True,
+            env={**environment(), "CL_CONFORMANCE_RESULTS_FILENAME": str(answers)},
+        )
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -162,17 +177,25 @@ def main() -> int:
     if arguments.resume and kept.exists():
         done = {f"{r['suite']}:{r['test']}": Result(**r) for r in json.loads(kept.read_text())["results"]}
     wanted = {s for s in arguments.suites.split(",") if s}
-    suites = [s for s in read_list(arguments.build.resolve(), arguments.set)
-              if not wanted or s.name in wanted or s.name.split("/")[0] in wanted]
+    suites = [
+        s
+        for s in read_list(arguments.build.resolve(), arguments.set)
+        if not wanted or s.name in wanted or s.name.split("/")[0] in wanted
+    ]
     work = [(s, t) for s in suites for t in sub_tests(s) if fnmatch.fnmatch(t, arguments.tests)]
     results = dict(done)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        todo = [pool.submit(run_one, s, t, out, arguments.timeout) for s, t in work
-                if f"{s.name}:{'_'.join((''.join(s.arguments), t)).strip('_')}" not in done]
+        todo = [
+            pool.submit(run_one, s, t, out, arguments.timeout)
+            for s, t in work
+            if f"{s.name}:{'_'.join((''.join(s.arguments), t)).strip('_')}" not in done
+        ]
         for number, future in enumerate(concurrent.futures.as_completed(todo), 1):
             result = future.result()
             results[result.key] = result
-            print(f"[{number}/{len(todo)}] {result.outcome:8}{result.seconds:8.1f} s  {result.key}", flush=True)
+            print(
+                f"[{number}/{len(todo)}] {result.outcome:8}{result.seconds:8.1f} s  {result.key}", flush=True
+            )
             kept.write_text(json.dumps({"results": [asdict(r) for r in results.values()]}, indent=0))
     rows = sorted(results.values(), key=lambda r: r.key)
     report.write(out, rows)

@@ -1,4 +1,4 @@
-"""Latency of this driver, Intel's runtime and PoCL in one run, in nanoseconds, with the ratio to the faster peer.
+"""Latency of this driver, Intel's runtime and PoCL in one run, in nanoseconds, and the ratio to the faster.
 
 python tests/bench/latency.py [--intel LIBDIR] [--pocl] [--repeat N]
 
@@ -41,8 +41,9 @@ def platforms(arguments, work: Path):
 
 def run(program: Path, additions: dict) -> dict:
     """One run of the C program: {figure: nanoseconds}."""
-    done = subprocess.run([program], env={**os.environ, **additions}, capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run(
+        [program], env={**os.environ, **additions}, capture_output=True, text=True, timeout=300
+    )
     if done.returncode:
         sys.exit(f"{additions}: {done.stderr.strip() or done.returncode}")
     return {name: float(value) for name, value in (line.split() for line in done.stdout.splitlines())}

@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 from peers import environment, need
 
 HERE = Path(__file__).resolve().parent
@@ -23,8 +22,14 @@ def transform(program: Path, data, direction: str):
     """The transform of a complex array by the client on this driver."""
     precision = "double" if data.dtype == np.complex128 else "single"
     lengths = [str(n) for n in reversed(data.shape)]
-    done = subprocess.run([program, precision, direction, *lengths], input=data.tobytes(), env=environment(),
-                          capture_output=True, timeout=300, check=False)
+    done = subprocess.run(
+        [program, precision, direction, *lengths],
+        input=data.tobytes(),
+        env=environment(),
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     if done.returncode:
         sys.exit(f"{precision} {direction} {data.shape}: {done.stderr.decode().strip() or done.returncode}")
     return np.frombuffer(done.stdout, data.dtype).reshape(data.shape)
@@ -36,8 +41,9 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         program = Path(name) / "clfft_client"
-        subprocess.run(["gcc", "-O1", "-Wall", HERE / "clfft_client.c", "-o", program, "-lclFFT", "-lOpenCL"],
-                       check=True)
+        subprocess.run(
+            ["gcc", "-O1", "-Wall", HERE / "clfft_client.c", "-o", program, "-lclFFT", "-lOpenCL"], check=True
+        )
         for dtype in (np.complex64, np.complex128):
             for shape in SHAPES:
                 data = (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype)
@@ -48,8 +54,10 @@ def main() -> int:
                     bound = 4 * np.finfo(dtype).eps * np.log2(data.size)
                     failed += not error <= bound
                     verdict = "ok" if error <= bound else "FAILED"
-                    print(f"{np.dtype(dtype).name:11}{direction:9}{shape!s:14}{error:10.2e} <= {bound:.2e} "
-                          f"{verdict}")
+                    print(
+                        f"{np.dtype(dtype).name:11}{direction:9}{shape!s:14}{error:10.2e} <= {bound:.2e} "
+                        f"{verdict}"
+                    )
     return bool(failed)
 
 

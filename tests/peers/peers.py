@@ -19,10 +19,20 @@ def environment() -> dict:
 
 def need(*packages: str) -> None:
     """Installs Debian packages that are missing, with apt-get as root or through sudo."""
-    missing = [p for p in packages if subprocess.run(["dpkg", "-s", p], capture_output=True, check=False).returncode]
+    query = ["dpkg-query", "-W", "-f", "${Status}"]
+    missing = [
+        package
+        for package in packages
+        if b"install ok" not in subprocess.run([*query, package], capture_output=True, check=False).stdout
+    ]
     if not missing:
         return
-    sudo = [] if os.geteuid() == 0 else [shutil.which("sudo") or sys.exit(f"install {' '.join(missing)} first")]
+    sudo = [] if os.geteuid() == 0 else [shutil.which("sudo")]
+    if sudo == [None]:
+        sys.exit(f"install {' '.join(missing)} first")
     subprocess.run([*sudo, "apt-get", "update", "-qq"], check=True)
-    subprocess.run([*sudo, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*sudo, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )

@@ -25,7 +25,8 @@ def results(folder) -> dict:
     text = bz2.decompress(packed.read_bytes()) if packed.exists() else (folder / "results.json").read_bytes()
     outcomes = {}
     for name, test in json.loads(text)["tests"].items():
-        parts = {part: outcome for part, outcome in (test.get("subtests") or {}).items() if part != "__type__"}
+        parts = dict(test.get("subtests") or {})
+        parts.pop("__type__", None)
         if parts:
             outcomes.update({f"{name}/{part}": outcome for part, outcome in parts.items()})
         else:
@@ -43,8 +44,14 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     selection = ["-t", arguments.filter] if arguments.filter else []
-    subprocess.run(["piglit", "run", *selection, "cl", folder], env=environment(), check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=3000)
+    subprocess.run(
+        ["piglit", "run", *selection, "cl", folder],
+        env=environment(),
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=3000,
+    )
     outcomes = results(folder)
     counts = Counter(outcomes.values())
     for name, outcome in sorted(outcomes.items()):

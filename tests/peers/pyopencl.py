@@ -19,8 +19,12 @@ from peers import WORK, environment
 
 def prepare(python: str) -> tuple[Path, Path]:
     """(interpreter of the venv, folder of the tests)."""
-    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], check=True,
-                             capture_output=True, text=True).stdout.strip()
+    version = subprocess.run(
+        [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
     venv = WORK / f"pyopencl-{version}"
     interpreter = venv / "bin" / "python"
     if not (venv / "ready").exists():
@@ -32,8 +36,23 @@ def prepare(python: str) -> tuple[Path, Path]:
         (venv / "ready").touch()
     archives = WORK / "archives"
     if not list(archives.glob("pyopencl-*.tar.gz")):
-        subprocess.run([interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation",
-                        "--no-binary", "pyopencl", "-d", archives, "pyopencl"], check=True)
+        subprocess.run(
+            [
+                interpreter,
+                "-m",
+                "pip",
+                "download",
+                "-q",
+                "--no-deps",
+                "--no-build-isolation",
+                "--no-binary",
+                "pyopencl",
+                "-d",
+                archives,
+                "pyopencl",
+            ],
+            check=True,
+        )
     archive = max(archives.glob("pyopencl-*.tar.gz"))
     source = archives / archive.name.removesuffix(".tar.gz")
     if not source.exists():
