@@ -321,13 +321,14 @@ void cld_event_complete(struct cld_event *event, int32_t status, struct cld_read
                                cld_error_name(status));
         if (event->profiled)
             event->times[CLD_TIME_END] = cld_now();
-        if (out_of_order(queue))
-            unlink_command(event);
     }
     atomic_store(&event->status, status);
     if (atomic_load(&event->sleepers))
         cld_futex_wake((_Atomic uint32_t *)&event->status, INT_MAX);
     cld_event_fire(event);
+    /* Only now: clFinish takes a queue with nothing unfinished as proof that every status is final. */
+    if (queue && out_of_order(queue))
+        unlink_command(event);
     release_dependents(event, status, ready);
     if (!queue)
         return;

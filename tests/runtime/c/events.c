@@ -339,7 +339,29 @@ static void CL_CALLBACK sleep_a_second(void *args) {
     usleep(1000000);
 }
 
-/* Who waits for a short command of an out-of-order queue does not return late for having helped with another. */
+/* After clFinish every event of the queue is complete, whoever has executed the commands. */
+static void finished_means_complete(cl_command_queue_properties order) {
+    cl_command_queue queue = test_queue(context, order | CL_QUEUE_PROFILING_ENABLE);
+    for (int round = 0; round < 3000; round++) {
+        _Atomic int a, b;
+        cl_event events[2];
+        cl_ulong end;
+        note(queue, &a, 0, NULL, &events[0]);
+        note(queue, &b, 0, NULL, &events[1]);
+        OK(clFlush(queue));
+        for (volatile int i = 0; i < round % 300 * 10; i++)
+            ;
+        OK(clFinish(queue));
+        for (int i = 0; i < 2; i++) {
+            OK(clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+            OK(clReleaseEvent(events[i]));
+        }
+    }
+    OK(clReleaseCommandQueue(queue));
+}
+
+/* Who waits for a short command of an out-of-order queue does not return late for having helped with another.
+ */
 static void short_before_long(void) {
     cl_command_queue queue = test_queue(context, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     for (int flushed = 0; flushed < 2; flushed++) {
@@ -390,5 +412,7 @@ int main(void) {
     queues();
     many_waiters();
     short_before_long();
+    finished_means_complete(0);
+    finished_means_complete(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     OK(clReleaseContext(context));
 }
