@@ -37,7 +37,7 @@ if [ "$(id -u)" != 0 ]; then
     root=sudo
 fi
 # A fresh machine has no package lists yet; one that has them may not know the newest package.
-$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >/dev/null 2>&1 || {
+$root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing >/dev/null 2>&1 || {
     $root apt-get update -q
-    $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing
 }

@@ -177,6 +177,11 @@ VISIBLE void cld_embed_fork(int step) {
         break;
     default:
         PyOS_AfterFork_Child();
-        PyGILState_Release(gil);
+        /* This thread's state is the only one left, and has to stay: CPython reuses its first one when there
+         * is none, and takes that to be a mistake. */
+        if (gil == PyGILState_UNLOCKED)
+            PyEval_SaveThread();
+        else
+            PyGILState_Release(gil);
     }
 }

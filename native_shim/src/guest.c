@@ -198,6 +198,11 @@ static void after_fork_in_child(void) {
     pthread_mutex_init(&lock, NULL);
 }
 
+/* Before any thread can be starting Python. */
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 static enum way decided(const struct cld_guest_config *config) {
     if (way != UNDECIDED || !config)
         return config ? way : FAILED;
@@ -207,10 +212,7 @@ static enum way decided(const struct cld_guest_config *config) {
     void *state = joinable ? python.release() : NULL;
     pthread_mutex_lock(&lock);
     if (way == UNDECIDED) {
-        static bool registered;
         joining = presence == OUR_VERSION;
-        if (!registered)
-            registered = !pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         way = decide(config, presence);
         cld_log(2, "Python is %s",
                 (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);

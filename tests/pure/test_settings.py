@@ -44,7 +44,7 @@ def test_unknown_variables_are_named():
 
 
 def test_what_enters_the_key():
-    changed = {"CL_DRIVER_WIDTH": "1", "CL_DRIVER_LOG": "calls"}
+    changed = {"CL_DRIVER_WIDTH": "8", "CL_DRIVER_LOG": "calls"}
     different = set(settings.key_values(changed)) ^ set(settings.key_values({}))
     assert {name for name, _ in different} == {"CL_DRIVER_WIDTH"}
 

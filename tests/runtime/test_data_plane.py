@@ -39,8 +39,8 @@ def objects():
             shim.build(out / f"lib-{sanitize or 'plain'}", sanitize=sanitize)
             builder = shim.Builder(out, ROOT / "build", sanitize)
             sources = sorted((ROOT / "native_shim" / "src").glob("*.c"))
-            generated = [builder.generated / name for name in ("dispatch.c", "rows.c")]
-            made[sanitize] = builder, builder.compile_all([*sources, *generated])
+            generated = builder.generated / "dispatch.c"
+            made[sanitize] = builder, builder.compile_all([*sources, generated])
         return made[sanitize]
 
     return make
