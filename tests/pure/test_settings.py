@@ -17,7 +17,10 @@ def test_integers(text, value):
     assert settings.parse_integer(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "K", "-1", "1.5", "0x10", "1KB", "\u0663", "1 2", " 7", "9" * 19, "9223372036854775807K"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "K", "-1", "1.5", "0x10", "1KB", "\u0663", "1 2", " 7", "9" * 19, "9223372036854775807K"],
+)
 def test_what_is_no_integer(text):
     assert settings.parse_integer(text) is None
 
