@@ -31,7 +31,7 @@ from .lcssa import close_loops
 from .ops import REGION_END, PassOp
 from .plan import KernelPlan, PrivateVariable, Region, Slot
 from .regions import RegionMaker
-from .shape import ShapeInfo, analyse_shapes
+from .shape import ShapeInfo, analyse_group, analyse_shapes
 from .simplify import simplify
 
 MAX_RECOMPUTE = 10  # instructions that may be repeated per region instead of keeping a value
@@ -87,14 +87,15 @@ class _Splitter:
         close_loops(function, self.types)
         shapes = analyse_shapes(function, plan.options.flat_lanes, plan.options.small_ids)
         plan.assumes_small_ids |= shapes.assumes_small_ids
+        group = analyse_group(function)
         boundaries = lower_collectives(function, self.types, plan.slots, plan.module.address_bits)
         drop_redundant_barriers(function, boundaries)
-        self.some_may_return = any(is_boundary(i) for block in shapes.influenced for i in block.instructions)
+        self.some_may_return = any(is_boundary(i) for block in group.influenced for i in block.instructions)
         once = self.cut(boundaries)
         members = [self.reachable(entry) for entry in self.entries]
         self.number(members, once)
         self.find_live_values()
-        self.choose_slots(members, shapes)
+        self.choose_slots(members, shapes, group)
         self.place_variables(members)
         for index, (entry, blocks) in enumerate(zip(self.entries, members, strict=True)):
             plan.regions.append(RegionMaker(self, index, entry, blocks).make())
@@ -302,7 +303,7 @@ class _Splitter:
             return pointer.type.storage is StorageClass.Input
         return isinstance(pointer, Argument) and is_by_value(pointer)
 
-    def choose_slots(self, members, shapes: ShapeInfo) -> None:
+    def choose_slots(self, members, shapes: ShapeInfo, group: ShapeInfo) -> None:
         crossing = dict.fromkeys(v for entry in self.entries for v in self.live_in[entry])
         webs = self.join_phis([v for v in crossing if self.recompute_cost(v) is None])
         web_of = {v: web for web in webs for v in web}
@@ -316,7 +317,7 @@ class _Splitter:
             (stride,) = strides if len(strides) == 1 else (None,)
             if type(stride) is tuple or not shapes.private.isdisjoint(web):
                 stride = None
-            uniform = stride == 0 and id(web) not in both
+            uniform = stride == 0 and id(web) not in both and all(group.is_uniform(v) for v in web)
             name = next((v.name for v in web if v.name), "")
             slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, name)
             self.plan.slots.append(slot)

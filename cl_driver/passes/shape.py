@@ -24,7 +24,7 @@ from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
 from .dominance import LoopNest, dominators, post_dominators
 from .ir import PURE, predecessors, users
-from .shape_lattice import FLAT_STRIDES, ID_STRIDES, UNIFORM, UNKNOWN, VARYING, Range
+from .shape_lattice import FLAT_STRIDES, GROUP_STRIDES, ID_STRIDES, UNIFORM, UNKNOWN, VARYING, Range
 from .shape_rules import RULES, ValueRules
 
 
@@ -54,14 +54,19 @@ class ShapeInfo:
 
 def analyse_shapes(function: Function, flat_lanes: bool = False, small_ids: bool = True) -> ShapeInfo:
     """The shapes of a function in loop-closed SSA form."""
-    return _Analysis(function, flat_lanes, small_ids).run()
+    return _Analysis(function, FLAT_STRIDES if flat_lanes else ID_STRIDES, small_ids).run()
+
+
+def analyse_group(function: Function) -> ShapeInfo:
+    """The same with all work-items of a group as lanes: what is uniform, and where they part."""
+    return _Analysis(function, GROUP_STRIDES, False).run()
 
 
 class _Analysis(ValueRules):
-    def __init__(self, function: Function, flat_lanes: bool, small_ids: bool):
+    def __init__(self, function: Function, id_strides: dict, small_ids: bool):
         self.function = function
         self.small_ids = small_ids
-        self.id_strides = FLAT_STRIDES if flat_lanes else ID_STRIDES
+        self.id_strides = id_strides
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private

@@ -24,6 +24,13 @@ FLAT_STRIDES = {
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: VARYING,
 }
+# Between all work-items of a group instead of neighbours: what differs, and what is the same.
+GROUP_STRIDES = {
+    BuiltIn.GlobalInvocationId: VARYING,
+    BuiltIn.LocalInvocationId: VARYING,
+    BuiltIn.LocalInvocationIndex: VARYING,
+    BuiltIn.GlobalLinearId: VARYING,
+}
 # Inputs whose every component is an id or a size, so small_ids bounds it.
 SMALL_INPUTS = frozenset((
     BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,

@@ -325,3 +325,23 @@ def test_lanes_along_the_linear_local_id():
         compile_cl(SOURCE), "broadcast_2d", [zeros(12), 1, 2], (4, 3), (4, 3), (8,), flat_lanes=True
     )
     assert result.tolist() == [81] * 12
+
+
+ROWS = """
+kernel void rows(global int *out, global const int *in) {
+    int x = in[get_local_id(1)], i = get_global_id(0) + get_global_size(0) * get_global_id(1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[i] = x;
+    if (get_local_id(1) == 1) return;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[i] = x + 100;
+}
+"""
+
+
+def test_what_a_row_shares_is_not_the_groups():
+    """Lanes are neighbours of one row: what is uniform among them may differ in the next row."""
+    args = [zeros(12), np.array([5, 6, 7], np.int32)]
+    for flat_lanes in (False, True):
+        out, _ = compare(compile_cl(ROWS), "rows", args, (4, 3), (4, 3), (1, 4, 8), flat_lanes=flat_lanes)
+        assert out.tolist() == [105] * 4 + [6] * 4 + [107] * 4
