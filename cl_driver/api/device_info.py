@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cl_driver import settings
 from cl_driver.api.device import DOMAINS, Device
+from cl_driver.api.device_info_extensions import EXTENSION_INFO
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.info import make_version, raw, size, sizes, string, uint, ulong, versions
 from cl_driver.device import capabilities, limits, topology
@@ -298,6 +299,7 @@ DEVICE_INFO = {
     cl.CL_DEVICE_LUID_VALID_KHR: uint(FALSE),
     cl.CL_DEVICE_LUID_KHR: raw(bytes(cl.CL_LUID_SIZE_KHR)),
     cl.CL_DEVICE_NODE_MASK_KHR: uint(0),
+    **EXTENSION_INFO,
 }
 
 # Queries that native_shim/src/api_device.c answers itself, because they are about handles.

@@ -1,6 +1,6 @@
 """Compiles the builtin library to one SPIR-V module; run when the package is built.
 
-    python -m cl_driver.builtins.build OUTPUT [--clang CLANG]
+python -m cl_driver.builtins.build OUTPUT [--clang CLANG]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
 OPTIONS = (
     "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O2",
     "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-mllvm", "-disable-lsr",
+    "-mllvm", "-spirv-ext=+SPV_EXT_shader_atomic_float_min_max",
     "-mllvm", "-phi-node-folding-threshold=100", "-mllvm", "-two-entry-phi-node-folding-threshold=1000",
 )  # fmt: skip
 

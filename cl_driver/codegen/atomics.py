@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Op, Scope, StorageClass
 from ..spirv.module import Kind
+from .arithmetic import float_to_half, half_to_float
 from .lanes import SCALAR
 from .registry import lowers
 from .types import alignment_of, ir_type
@@ -77,16 +78,36 @@ def read_modify_write(e, i):
     """Atomics that give the old value back. Increment and decrement have no value operand."""
     pointer, _, semantics = i.operands[:3]
     operation = _READ_MODIFY_WRITE[i.op]
-    t = ir_type(i.type)
+    t, alignment = ir_type(i.type), alignment_of(i.type)
     value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
     address = e.operand(pointer)
     if is_plain(pointer):
-        old = e.emit(f"load {t}, ptr {address}, align {alignment_of(i.type)}")
+        old = e.emit(f"load {t}, ptr {address}, align {alignment}")
         new = _plain_result(e, operation, t, old, value)
-        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment_of(i.type)}")
+        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
         e.define(i, old)
-        return
-    e.define(i, e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}"))
+    elif t == "half" and operation != "xchg":
+        e.define(i, _exchange_loop(e, operation, t, address, value, ordering(e, semantics)))
+    else:
+        e.define(i, e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}"))
+
+
+def _exchange_loop(e, operation: str, t: str, address: str, value: str, order: str) -> str:
+    """The old half: LLVM would call functions for the arithmetic on CPUs that cannot convert halves."""
+    first = e.emit(f"load atomic i16, ptr {address} monotonic, align 2")
+    before, loop, after = e.label, e.new_label("try"), e.new_label("done")
+    e.emit_void(f"br label %{loop}")
+    e.begin_block(loop)
+    bits, seen = e.name(), e.name()
+    e.emit_void(f"{bits} = phi i16 [ {first}, %{before} ], [ {seen}, %{loop} ]")
+    old = e.emit(f"bitcast i16 {bits} to {t}")
+    new = e.emit(f"bitcast {t} {_plain_result(e, operation, t, old, value)} to i16")
+    pair = e.emit(f"cmpxchg weak ptr {address}, i16 {bits}, i16 {new} {order} monotonic")
+    e.emit_void(f"{seen} = extractvalue {{ i16, i1 }} {pair}, 0")
+    done = e.emit(f"extractvalue {{ i16, i1 }} {pair}, 1")
+    e.emit_void(f"br i1 {done}, label %{after}, label %{loop}")
+    e.begin_block(after)
+    return old
 
 
 _PLAIN_INTRINSICS = {
@@ -100,8 +121,12 @@ _PLAIN_INTRINSICS = {
 
 
 def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
+    """The new value. fmin and fmax give the other operand where one is NaN, as OpenCL's functions do."""
     if operation == "xchg":
         return value
+    if t == "half":
+        result = _plain_result(e, operation, "float", half_to_float(e, old), half_to_float(e, value))
+        return float_to_half(e, result)
     name = _PLAIN_INTRINSICS.get(operation)
     if name:
         return e.intrinsic(name, SCALAR, t, old, value)

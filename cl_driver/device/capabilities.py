@@ -62,6 +62,28 @@ CAPABILITIES = (
         ),
     ),
     Capability(
+        "fp32_atomics",
+        extensions=("cl_ext_float_atomics",),
+        features=(
+            "__opencl_c_ext_fp32_global_atomic_add",
+            "__opencl_c_ext_fp32_global_atomic_min_max",
+            "__opencl_c_ext_fp32_local_atomic_add",
+            "__opencl_c_ext_fp32_local_atomic_min_max",
+        ),
+        spirv=("AtomicFloat32AddEXT", "AtomicFloat32MinMaxEXT"),
+        spirv_extensions=("SPV_EXT_shader_atomic_float_add", "SPV_EXT_shader_atomic_float_min_max"),
+    ),
+    Capability(
+        "fp64_atomics",
+        features=(
+            "__opencl_c_ext_fp64_global_atomic_add",
+            "__opencl_c_ext_fp64_global_atomic_min_max",
+            "__opencl_c_ext_fp64_local_atomic_add",
+            "__opencl_c_ext_fp64_local_atomic_min_max",
+        ),
+        spirv=("AtomicFloat64AddEXT", "AtomicFloat64MinMaxEXT"),
+    ),
+    Capability(
         "generic_address_space", features=("__opencl_c_generic_address_space",), spirv=("GenericPointer",)
     ),
     Capability("program_scope_global_variables", features=("__opencl_c_program_scope_global_variables",)),
@@ -143,6 +165,10 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 # with the grammar, which the host's process does not load.
 SPIRV_NUMBERS = {
     "Addresses": 4,
+    "AtomicFloat32AddEXT": 6033,
+    "AtomicFloat32MinMaxEXT": 5612,
+    "AtomicFloat64AddEXT": 6034,
+    "AtomicFloat64MinMaxEXT": 5613,
     "BitInstructions": 6025,
     "DotProduct": 6019,
     "DotProductInput4x8Bit": 6017,

@@ -127,6 +127,8 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_expect_assume",
     "SPV_KHR_bit_instructions",
     "SPV_KHR_integer_dot_product",
+    "SPV_EXT_shader_atomic_float_add",
+    "SPV_EXT_shader_atomic_float_min_max",
     "SPV_EXT_relaxed_printf_string_address_space",
 )
 

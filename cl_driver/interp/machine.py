@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ..passes.collectives import identity  # the specification's table of neutral elements
@@ -299,12 +300,24 @@ def _(machine, instruction, operands, item):
     return old
 
 
-@_effect(Op.AtomicFAddEXT, Op.AtomicFMinEXT, Op.AtomicFMaxEXT)
+def _number(choose):
+    """min or max by the rule of fmin and fmax: a NaN gives way to a number."""
+    return lambda a, b: b if math.isnan(a) else a if math.isnan(b) else choose(a, b)
+
+
+_FLOAT_ATOMIC = {
+    Op.AtomicFAddEXT: lambda old, value: old + value,
+    Op.AtomicFMinEXT: _number(min),
+    Op.AtomicFMaxEXT: _number(max),
+}
+
+
+@_effect(*_FLOAT_ATOMIC)
 def _(machine, instruction, operands, item):
     type_ = instruction.type
     old = machine.memory.load(type_, operands[0])
-    choose = {Op.AtomicFMinEXT: min, Op.AtomicFMaxEXT: max}.get(instruction.op, lambda a, b: a + b)
-    machine.memory.store(type_, operands[0], n.to_width(choose(old, operands[3]), type_.width))
+    new = n.to_width(_FLOAT_ATOMIC[instruction.op](old, operands[3]), type_.width)
+    machine.memory.store(type_, operands[0], new)
     return old
 
 

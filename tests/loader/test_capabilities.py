@@ -1,12 +1,19 @@
 """Whatever device/capabilities.py claims, a kernel that uses it runs and computes what it should."""
 
 import ctypes
+import struct
 
 import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
+
+
+def _bits(form: str, *values: float) -> int:
+    """The 64 bits of a double or two floats."""
+    return struct.unpack("<q", struct.pack(f"<{form}", *values))[0]
+
 
 # Capability: (options, body of a kernel of 8 work-items in groups of 4, expected out[0..7]). `out` is a
 # buffer of 8 longs, zeros, `i` the global id. What stands before "//kernel" is at program scope.
@@ -34,6 +41,25 @@ RUNS = {
         "atomic_fetch_add_explicit(a + 2, 2, memory_order_acq_rel, memory_scope_device);"
         "atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_devices);",
         [8, 16, 0, 0, 0, 0, 0, 0],
+    ),
+    "fp32_atomics": (
+        CL3,
+        "local atomic_float sum; if (get_local_id(0) == 0) atomic_init(&sum, 0.5f);"
+        "barrier(CLK_LOCAL_MEM_FENCE); atomic_fetch_add(&sum, (float)i);"
+        "volatile global atomic_float *f = (volatile global atomic_float *)out;"
+        "atomic_fetch_max_explicit(f, (float)i, memory_order_relaxed); atomic_fetch_min(f + 1, -i * 0.5f);"
+        "atomic_fetch_sub_explicit(f + 2, 0.25f, memory_order_relaxed, memory_scope_device);"
+        "barrier(CLK_LOCAL_MEM_FENCE); out[i] += i < 2 ? 0 : (long)(atomic_load(&sum) * 2.0f);",
+        [_bits("ff", 7, -3.5), _bits("ff", -2, 0), 13, 13, 45, 45, 45, 45],
+    ),
+    "fp64_atomics": (
+        CL3,
+        "local atomic_double sum; if (get_local_id(0) == 0) atomic_init(&sum, 0.5);"
+        "barrier(CLK_LOCAL_MEM_FENCE); atomic_fetch_sub(&sum, (double)i); atomic_fetch_min(&sum, 1.0);"
+        "volatile global atomic_double *f = (volatile global atomic_double *)out;"
+        "atomic_fetch_max(f, 1.0 / (1 + i)); atomic_fetch_add_explicit(f + 1, 0.125, memory_order_acq_rel);"
+        "barrier(CLK_LOCAL_MEM_FENCE); if (i > 1) out[i] = (long)(atomic_load(&sum) * 2.0);",
+        [_bits("d", 1), _bits("d", 1), -11, -11, -43, -43, -43, -43],
     ),
     "generic_address_space": (
         CL3,

@@ -62,7 +62,9 @@ FLOAT_EXCHANGE(__local)
     FETCH(SPACE, int, atomic_int, operation)                                                                 \
     FETCH(SPACE, uint, atomic_uint, operation)                                                               \
     FETCH(SPACE, long, atomic_long, operation)                                                               \
-    FETCH(SPACE, ulong, atomic_ulong, operation)
+    FETCH(SPACE, ulong, atomic_ulong, operation)                                                             \
+    FETCH(SPACE, float, atomic_float, operation)                                                             \
+    FETCH(SPACE, double, atomic_double, operation)
 
 FETCH_TYPES(__generic, min)
 FETCH_TYPES(__generic, max)

@@ -1,0 +1,338 @@
+"""Every atomic instruction, in every storage class, at every width: as the plain interpreter does it.
+
+Work-items are executed in the order of their ids by both, so that old values can be compared as well.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from kernel_harness import Local, Program, assemble
+
+from cl_driver.interp.run import Local as InterpretedLocal
+from cl_driver.interp.run import run as interpret
+
+WIDTHS = (1, 4, 8, 16)
+ITEMS, GROUP = 26, 13
+CELLS = 3
+
+TYPES = {
+    "int": (np.int32, "OpTypeInt 32 0"),
+    "long": (np.int64, "OpTypeInt 64 0"),
+    "half": (np.float16, "OpTypeFloat 16"),
+    "float": (np.float32, "OpTypeFloat 32"),
+    "double": (np.float64, "OpTypeFloat 64"),
+}
+CAPABILITIES = {
+    "half": "OpCapability Float16\nOpCapability AtomicFloat16AddEXT\nOpCapability AtomicFloat16MinMaxEXT\n"
+    'OpExtension "SPV_EXT_shader_atomic_float16_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
+    "float": "OpCapability AtomicFloat32AddEXT\nOpCapability AtomicFloat32MinMaxEXT\n"
+    'OpExtension "SPV_EXT_shader_atomic_float_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
+    "double": "OpCapability AtomicFloat64AddEXT\nOpCapability AtomicFloat64MinMaxEXT\n"
+    'OpExtension "SPV_EXT_shader_atomic_float_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
+}
+# The kernel: three cells for each instruction, of some storage class, start as the group's copy of `init`;
+# each work-item (but for those that MASKED leaves out) executes all instructions once, on the first of their
+# cells or on the one number gid % 3; then the cells are written to `final`.
+KERNEL = """
+OpCapability Kernel
+OpCapability Addresses
+OpCapability Linkage
+OpCapability Int8
+OpCapability Int64
+OpCapability Int64Atomics
+OpCapability Float64
+OpCapability GenericPointer
+CAPABILITIES
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %main "main" %gid %lid %wid
+OpDecorate %gid BuiltIn GlobalInvocationId
+OpDecorate %lid BuiltIn LocalInvocationId
+OpDecorate %wid BuiltIn WorkgroupId
+%void = OpTypeVoid
+%bool = OpTypeBool
+%int = OpTypeInt 32 0
+%long = OpTypeInt 64 0
+%double = OpTypeFloat 64
+%T = TYPE
+%long3 = OpTypeVector %long 3
+%ptr_in = OpTypePointer Input %long3
+%gp = OpTypePointer CrossWorkgroup %T
+%lp = OpTypePointer Workgroup %T
+%fp = OpTypePointer Function %T
+%ap = OpTypePointer Generic %T
+%fn = OpTypeFunction %void %gp %gp %gp %gp %lp
+%l0 = OpConstant %long 0
+%l1 = OpConstant %long 1
+%l2 = OpConstant %long 2
+%l3 = OpConstant %long 3
+NUMBERS
+%l5 = OpConstant %long 5
+%zero = OpConstantNull %T
+%flag1 = OpConstant %int 1
+%flag0 = OpConstant %int 0
+%workgroup = OpConstant %int 2
+%scope = OpConstant %int SCOPE
+%semantics = OpConstant %int SEMANTICS
+%acquire = OpConstant %int 0x202
+%release = OpConstant %int 0x204
+%one = OpConstant %T 1
+%unequal = OpConstant %int 0
+%fences = OpConstant %int 0x310
+%gid = OpVariable %ptr_in Input
+%lid = OpVariable %ptr_in Input
+%wid = OpVariable %ptr_in Input
+%main = OpFunction %void None %fn
+%init = OpFunctionParameter %gp
+%in = OpFunctionParameter %gp
+%out = OpFunctionParameter %gp
+%final = OpFunctionParameter %gp
+%local = OpFunctionParameter %lp
+%entry = OpLabel
+VARIABLE
+%id3 = OpLoad %long3 %gid
+%id = OpCompositeExtract %long %id3 0
+%lid3 = OpLoad %long3 %lid
+%lid0 = OpCompositeExtract %long %lid3 0
+%wid3 = OpLoad %long3 %wid
+%wid0 = OpCompositeExtract %long %wid3 0
+%pin = OpInBoundsPtrAccessChain %gp %in %id
+%v = OpLoad %T %pin
+%base = OpIMul %long %wid0 %all
+%theirs = OpInBoundsPtrAccessChain %gp %final %base
+%first = OpIEqual %bool %lid0 %l0
+OpSelectionMerge %ready None
+OpBranchConditional %first %copy %ready
+%copy = OpLabel
+BEFORE
+OpBranch %ready
+%ready = OpLabel
+OpControlBarrier %workgroup %workgroup %fences
+%which = OpUMod %long %id MODULUS
+%rest = OpUMod %long %id %l5
+%on = OpINotEqual %bool %rest MASKED
+OpSelectionMerge %joined None
+OpBranchConditional %on %act %joined
+%act = OpLabel
+BODY
+OpBranch %joined
+%joined = OpLabel
+OpControlBarrier %workgroup %workgroup %fences
+OpSelectionMerge %end None
+OpBranchConditional %first %back %end
+%back = OpLabel
+AFTER
+OpBranch %end
+%end = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+def copies(source: str, target: str, s: str, t: str) -> str:
+    """Copies all cells, in a loop."""
+    before = "%copy" if source == "init" else "%back"
+    return (
+        f"OpBranch %{s}loop\n%{s}loop = OpLabel\n%{s}k = OpPhi %long %l0 {before} %{s}n %{s}loop\n"
+        f"%{s}s = OpInBoundsPtrAccessChain %{s} %{source} %{s}k\n"
+        f"%{s}t = OpInBoundsPtrAccessChain %{t} %{target} %{s}k\n"
+        f"%{s}v = OpLoad %T %{s}s\nOpStore %{s}t %{s}v\n"
+        f"%{s}n = OpIAdd %long %{s}k %l1\n%{s}m = OpULessThan %bool %{s}n %all\n"
+        f"OpLoopMerge %{s}e %{s}loop None\nOpBranchConditional %{s}m %{s}loop %{s}e\n%{s}e = OpLabel"
+    )
+
+
+# Storage class: VARIABLE, BEFORE, how %cell of number %index is got, AFTER.
+GLOBAL = ("", copies("init", "theirs", "gp", "gp"), "%cell = OpInBoundsPtrAccessChain %gp %theirs %index", "")
+WORKGROUP = (
+    "",
+    copies("init", "local", "gp", "lp"),
+    "%cell = OpInBoundsPtrAccessChain %lp %local %index",
+    copies("local", "theirs", "lp", "gp"),
+)
+OWN = (
+    "%own = OpVariable %fp Function",
+    "",
+    "%pinit = OpInBoundsPtrAccessChain %gp %init %index\n%start = OpLoad %T %pinit\nOpStore %own %start\n"
+    "%cell = OpCopyObject %fp %own",
+    "",
+)
+
+
+def generic(storage):
+    variable, before, cell, after = storage
+    return (
+        variable,
+        before,
+        cell.replace("%cell", "%plain") + "\n%cell = OpPtrCastToGeneric %ap %plain",
+        after,
+    )
+
+
+STORAGE = {
+    "CrossWorkgroup": GLOBAL,
+    "Workgroup": WORKGROUP,
+    "Function": OWN,
+    "Generic global": generic(GLOBAL),
+    "Generic local": generic(WORKGROUP),
+    "Generic private": generic(OWN),
+}
+INTEGERS, FLOATS = ("int", "long"), ("half", "float", "double")
+VALUE = "%r = Op{} %T %cell %scope SEMANTICS %v"
+EXCHANGE = "%new = OpIAdd %T %v %one\n%r = Op{} %T %cell %scope SEMANTICS %unequal %new %v"
+# Instruction: types, and text that defines %r.
+INSTRUCTIONS = {
+    **{
+        name: (INTEGERS, VALUE.format(name))
+        for name in (
+            f"Atomic{n}" for n in ("IAdd", "ISub", "SMin", "UMin", "SMax", "UMax", "And", "Or", "Xor")
+        )
+    },
+    "AtomicIIncrement": (INTEGERS, "%r = OpAtomicIIncrement %T %cell %scope SEMANTICS"),
+    "AtomicIDecrement": (INTEGERS, "%r = OpAtomicIDecrement %T %cell %scope SEMANTICS"),
+    **{name: (FLOATS, VALUE.format(name)) for name in ("AtomicFAddEXT", "AtomicFMinEXT", "AtomicFMaxEXT")},
+    "AtomicExchange": (tuple(TYPES), VALUE.format("AtomicExchange")),
+    "AtomicLoad": (tuple(TYPES), "%r = OpAtomicLoad %T %cell %scope SEMANTICS"),
+    "AtomicStore": (tuple(TYPES), "OpAtomicStore %cell %scope SEMANTICS %v\n%r = OpCopyObject %T %v"),
+    "AtomicCompareExchange": (INTEGERS, EXCHANGE.format("AtomicCompareExchange")),
+    "AtomicCompareExchangeWeak": (INTEGERS, EXCHANGE.format("AtomicCompareExchangeWeak")),
+    "AtomicFlagTestAndSet": (
+        ("int",),
+        "%was = OpAtomicFlagTestAndSet %bool %cell %scope SEMANTICS\n%r = OpSelect %T %was %flag1 %flag0",
+    ),
+    "AtomicFlagClear": (("int",), "OpAtomicFlagClear %cell %scope SEMANTICS\n%r = OpCopyObject %T %v"),
+}
+# What each instruction may not order: a load releases nothing, a store and a clear acquire nothing.
+ORDERS = {"AtomicLoad": "%acquire", "AtomicStore": "%release", "AtomicFlagClear": "%release"}
+
+
+def of_type(type_: str) -> list[str]:
+    """The instructions for a type."""
+    return [name for name, (types, _) in INSTRUCTIONS.items() if type_ in types]
+
+
+def module(
+    type_: str, storage: str, uniform=False, masked=False, scope=1, semantics=0x208, names=None
+) -> bytes:
+    """The kernel for all instructions of a type, or some of them."""
+    names = names or of_type(type_)
+    variable, before, cell, after = STORAGE[storage]
+    body = []
+    for k, name in enumerate(names):
+        part = (
+            f"%index = OpIAdd %long %which %n{k * CELLS}\n{cell}\n{INSTRUCTIONS[name][1]}\n"
+            f"%at = OpIAdd %long %id %n{k * ITEMS}\n%pout = OpInBoundsPtrAccessChain %gp %out %at\n"
+            "OpStore %pout %r\n"
+        )
+        part = part.replace("SEMANTICS", ORDERS.get(name, "%semantics"))
+        # Names of this instruction's own.
+        for result in re.findall(r"^(%\w+) =", part, re.M):
+            part = re.sub(rf"{result}\b", f"{result}_{k}", part)
+        body.append(part)
+    numbers = {k * n for k in range(len(names)) for n in (CELLS, ITEMS)}
+    text = KERNEL
+    for word, value in {
+        "CAPABILITIES": CAPABILITIES.get(type_, ""),
+        "VARIABLE": variable,
+        "BEFORE": before,
+        "BODY": "".join(body),
+        "AFTER": after,
+        "NUMBERS": "".join(f"%n{k} = OpConstant %long {k}\n" for k in sorted(numbers))
+        + f"%all = OpConstant %long {len(names) * CELLS}",
+        "MODULUS": "%l1" if uniform else "%l3",
+        "MASKED": "%l2" if masked else "%l5",
+        "SCOPE": str(scope),
+        "SEMANTICS": str(semantics),
+    }.items():
+        text = text.replace(word, value)
+    if type_ in ("int", "long", "double"):  # declared already
+        text = text.replace("%T = TYPE\n", "").replace("%T", f"%{type_}")
+    return assemble(text.replace("TYPE", TYPES[type_][1]))
+
+
+def data(type_: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cells at first, and one value for each work-item."""
+    dtype = TYPES[type_][0]
+    cells = np.array([2, 1, 5] * count, dtype)
+    values = (np.arange(ITEMS) * 7 % 11 - 4).astype(dtype)
+    if type_ in FLOATS:
+        values = values / dtype(8)
+        values[3:5] = np.nan, -0.0
+    return cells, values
+
+
+def results(run, type_: str, count: int):
+    """What run(arguments) leaves: old values and cells, by instruction."""
+    cells, values = data(type_, count)
+    out, final = np.zeros((count, ITEMS), values.dtype), np.zeros((2, count, CELLS), values.dtype)
+    run([cells, values, out, final])
+    return out, final.swapaxes(0, 1)
+
+
+def check(spirv: bytes, type_: str, widths=WIDTHS, names=None):
+    """The results at all widths are those of the interpreter, which are given back."""
+    names = names or of_type(type_)
+    size = 8 * CELLS * len(names)
+
+    def interpreted(arguments):
+        interpret(Program(spirv).module, "main", [*arguments, InterpretedLocal(size)], (ITEMS,), (GROUP,))
+
+    want = results(interpreted, type_, len(names))
+    for width in widths:
+        program = Program(spirv, width=width)
+        got = results(lambda a, p=program: p.run("main", ITEMS, GROUP, *a, Local(size)), type_, len(names))
+        for a, b, what in zip(got, want, ("old values", "cells"), strict=True):
+            for name, x, y in zip(names, a, b, strict=True):
+                np.testing.assert_array_equal(x, y, f"{name}: {what} at width {width}")
+    return want
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("type_", TYPES)
+def test_instructions(type_, storage):
+    """Cells chosen by the work-item, under a mask."""
+    thorough = type_ in ("int", "float") and storage in ("CrossWorkgroup", "Workgroup")
+    check(module(type_, storage, masked=True), type_, WIDTHS if thorough else (1, 8))
+
+
+@pytest.mark.parametrize("storage", ["CrossWorkgroup", "Workgroup"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_one_cell_for_all(type_, storage):
+    """All work-items change one cell: at widths above 1 there may be one atomic for all lanes."""
+    check(module(type_, storage, uniform=True), type_, (1, 8))
+    check(module(type_, storage, uniform=True, masked=True), type_, (4,))
+
+
+def test_expected_values():
+    """The interpreter itself, on cases that can be worked out by hand."""
+    names = ["AtomicIAdd"]
+    out, final = check(module("int", "CrossWorkgroup", True, names=names), "int", (8,), names)
+    _, values = data("int", 1)
+    for group in range(2):
+        own = values[group * GROUP : (group + 1) * GROUP]
+        assert out[0, group * GROUP :][:GROUP].tolist() == [2 + own[:k].sum() for k in range(GROUP)]
+        assert final[0, group].tolist() == [2 + own.sum(), 1, 5]
+    names = ["AtomicFMinEXT"]
+    _, final = check(module("float", "Workgroup", True, names=names), "float", (8,), names)
+    _, values = data("float", 1)
+    assert final[0, 0, 0] == np.nanmin(values[:GROUP]) and not np.isnan(final).any()
+
+
+# LLVM's ordering of memory semantics.
+LLVM_ORDERS = {0: "monotonic", 0x202: "acquire", 0x204: "release", 0x208: "acq_rel", 0x210: "seq_cst"}
+
+
+@pytest.mark.parametrize("scope", range(5))
+def test_semantics_and_scopes(scope):
+    """Each order arrives at the CPU's instruction; every scope is at least as wide as it says."""
+    for semantics, order in LLVM_ORDERS.items():
+        spirv = module("int", "CrossWorkgroup", scope=scope, semantics=semantics, names=["AtomicIAdd"])
+        text = Program(spirv, width=1).code("main").text
+        line = next(line for line in text.splitlines() if "atomicrmw" in line)
+        assert line.endswith(order) and "syncscope" not in line
+
+
+def test_local_memory_takes_no_lock():
+    """A work-group runs on one thread."""
+    text = Program(module("int", "Workgroup"), width=1).code("main").text
+    assert "atomicrmw" not in text and "cmpxchg" not in text
