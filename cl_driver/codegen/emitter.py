@@ -20,6 +20,7 @@ from ..spirv.module import (
     Value,
     Variable,
 )
+from .debug import is_located
 from .errors import CodegenError
 from .lanes import MANGLED, Form, form
 from .registry import EXTENDED, LOWERINGS
@@ -65,6 +66,7 @@ class FunctionEmitter:
         self.current: Block | None = None  # the SPIR-V block at hand
         self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
+        self.debug = None  # a DebugEmitter, for kernels with debug information
         self._phis: list = []
         self._next = 0
 
@@ -281,12 +283,15 @@ class FunctionEmitter:
 
     def emit_instructions(self, instructions) -> None:
         """Lowers the instructions of one block."""
-        lowerings = LOWERINGS
+        lowerings, debug = LOWERINGS, self.debug
         for instruction in instructions:
+            start = len(self.lines)
             lowering = lowerings.get(instruction.op)
             if lowering is None:
                 raise CodegenError(f"{instruction_name(instruction)} is not supported")
             lowering(self, instruction)
+            if debug is not None and is_located(instruction):
+                debug.attach(self.lines, start, instruction.line)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""

@@ -14,7 +14,7 @@ from ..passes.ops import REGION_END, PassOp
 from ..passes.plan import KernelPlan
 from ..spirv.enums import BuiltIn, ExecutionMode, Op, StorageClass
 from ..spirv.module import Argument, Variable
-from . import abi, builtin_variables
+from . import abi, builtin_variables, debug
 from .address_spaces import asks_address_space, in_range
 from .arguments import LOCAL, STRUCT, argument_block
 from .emitter import Components, FunctionEmitter
@@ -328,14 +328,17 @@ class KernelEmitter(FunctionEmitter):
         plan = self.plan
         if any(len(self._exit_targets(region)) > 1 for region in plan.regions):
             self.allocas.append("  %next_region = alloca i32, align 4")
+        if debug.locations(plan):
+            self.debug = debug.DebugEmitter(plan)
         self._group_loop_head()
         for region in plan.regions:
             self._emit_region(region)
         self._group_loop_end()
+        subprogram = self.debug.of_kernel() if self.debug else ""
         return "\n".join(
             [
                 f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
-                "ptr noalias %thread, i64 %first, i64 %last) #0 {",
+                f"ptr noalias %thread, i64 %first, i64 %last) #0{subprogram} {{",
                 "entry:",
                 *self.allocas,
                 *self.prologue,
@@ -345,6 +348,7 @@ class KernelEmitter(FunctionEmitter):
                 "}",
                 "!1 = !{}",
                 *self._metadata,
+                *(self.debug.text() if self.debug else ()),
             ]
         )
 

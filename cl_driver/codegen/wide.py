@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind, Undef
+from .debug import is_located
 from .emitter import Components, instruction_name
 from .errors import CodegenError
 from .kernel_emitter import KernelEmitter
@@ -265,7 +266,10 @@ class WideEmitter:
                     if phi.op is not Op.Phi:
                         break
                     self._late[phi] = after_phis
+            start = len(self.lines)
             self.lower(i)
+            if self.debug is not None and is_located(i):
+                self.debug.attach(self.lines, start, i.line)
             if i in self.operands and isinstance(self.operands[i], str):
                 late = self._late[i] = []
                 self.lines.append(late)

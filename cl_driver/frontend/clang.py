@@ -216,7 +216,7 @@ CLANG_KNOWS = frozenset(
 )
 
 
-def base_arguments(clang: Clang) -> list[str]:
+def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
     """The same for every program.
 
     Vectorising, and widening loops for scalar CPUs, is the code generator's work and would hide the program's
@@ -227,7 +227,7 @@ def base_arguments(clang: Clang) -> list[str]:
         "-target",
         "spirv64",
         "-x",
-        "cl",
+        language,
         "-fno-vectorize",
         "-fno-slp-vectorize",
         "-mllvm",
@@ -355,11 +355,13 @@ def compile(
     folder: str | None = None,
     clang: str = "",
     time_limit: float = TIME_LIMIT,
+    source_copy: str = "",
 ) -> FrontendResult:
     """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
 
     headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
     this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
+    source_copy: what debug information calls the source, "" for SOURCE_NAME.
     """
     language = language or device_language()
     headers = headers or {}
@@ -373,8 +375,19 @@ def compile(
         *options.clang_arguments(language.fma),
     ]
     text = marked_source(source, headers, options)
+    done = None
     try:
-        for more in ((), *AFTER_A_CRASH):
+        if options.debug:
+            from . import debug
+
+            done = debug.compile(
+                lambda more, text: run(found, more, text, headers, folder, time_limit),
+                arguments,
+                text,
+                [*base_arguments(found, "ir"), options.optimisation],
+                {SOURCE_NAME: source_copy} if source_copy else {},
+            )
+        for more in ((), *AFTER_A_CRASH) if done is None else ():
             done = run(found, [*arguments, *more, "-c", "-o", "-", "-"], text, headers, folder, time_limit)
             if not _has_crashed(done):
                 break
@@ -402,7 +415,8 @@ def compile(
     spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
-        return compile(source + KEEPER, options, headers, language, folder, clang, time_limit)
+        more = (headers, language, folder, clang, time_limit, source_copy)
+        return compile(source + KEEPER, options, *more)
     if options.kernel_arg_info or b"vec_type_hint" in source:
         from . import arguments as information
 

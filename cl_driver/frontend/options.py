@@ -170,8 +170,13 @@ class BuildOptions:
         if self.uniform_work_group_size and self.standard >= (2, 0):
             arguments.append("-cl-uniform-work-group-size")
         arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
-        arguments.append("-O0" if self.opt_disable else "-O2")
+        arguments.append(self.optimisation)
         return arguments
+
+    @property
+    def optimisation(self) -> str:
+        """clang's level."""
+        return "-O0" if self.opt_disable else "-O2"
 
 
 def tokens(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The compile cache: entries on disk, named by the digest of what they were made from.
 
     <folder>/v1/<first two digits>/<digest>      "CLDC" version, digest of the rest, kind-specific bytes
+    <folder>/v1/sources/<digest>/program.cl      the source of a program built with -g, for debuggers
 
 Any number of processes share it without locks. An entry is written to a file of its own and renamed, so a
 reader sees all of it or none. Nothing is synced: after a loss of power a renamed file may hold anything, the
@@ -26,6 +27,8 @@ _DIGEST = 16
 _HEADER = len(_MAGIC) + _DIGEST
 _MEMORY_BOUND = 64 << 20
 _TEMPORARY = ".tmp-"
+_SOURCES = "sources"
+SOURCE_NAME = "program.cl"  # as in frontend/clang.py, which the host's process does not import
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a process that was killed
 _TOUCH = 600  # seconds: an entry's time stamp is renewed at most so often
 _STORES_PER_SWEEP = 32
@@ -100,7 +103,7 @@ class Cache:
     def store(self, key: str, body: bytes) -> bool:
         """Keeps an entry; True if it is on disk, False if in memory only."""
         data = _MAGIC + self._check(key, body) + body
-        stored = bool(self.folder) and len(data) <= self.bound and self._write(key, data)
+        stored = bool(self.folder) and len(data) <= self.bound and self._write(self._path(key), data)
         if not stored:
             self._keep(key, body)
             return False
@@ -112,8 +115,14 @@ class Cache:
         self._stores += 1
         return True
 
-    def _write(self, key: str, data: bytes) -> bool:
-        path = self._path(key)
+    def keep_source(self, source: bytes) -> str:
+        """A file with the text of a program, for debuggers; "" if there is no place for it."""
+        path = f"{self.folder}/{_SOURCES}/{digest(source)}/{SOURCE_NAME}"
+        if self.folder and (os.path.exists(path) or self._write(path, source)):
+            return path
+        return ""
+
+    def _write(self, path: str, data: bytes) -> bool:
         temporary = f"{self.folder}/{_TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
@@ -155,7 +164,7 @@ class Cache:
             for _, size, path in sorted(entries):
                 if total <= self.bound - self.bound // 10:
                     break
-                _quietly(os.unlink, path)
+                _remove(path)
                 total -= size
         return total
 
@@ -177,7 +186,7 @@ class Cache:
         """Forgets everything."""
         self._memory.clear()
         for entry in list(self._entries()):
-            _quietly(os.unlink, entry.path)
+            _remove(entry.path)
 
     def status(self) -> str:
         """One sentence for `cl-driver status`: where the cache is, or why there is none on disk."""
@@ -204,6 +213,12 @@ def _is_private(folder: str) -> bool:
     if status.st_mode & 0o077:
         os.chmod(folder, 0o700)
     return True
+
+
+def _remove(path: str) -> None:
+    _quietly(os.unlink, path)
+    if path.endswith(SOURCE_NAME):
+        _quietly(os.rmdir, os.path.dirname(path))
 
 
 def _quietly(function, *args) -> None:

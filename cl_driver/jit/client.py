@@ -104,9 +104,18 @@ class Service:
             self._pools.append(Pool(len(os.sched_getaffinity(0))))
         return self._pools[0]
 
-    def _job(self, options: str) -> dict:
-        target = self.target.to_values()
-        return {"target": target, "options": options, "settings": self._settings, "cwd": _cwd()}
+    def _job(self, options: str, source_copy: str = "") -> dict:
+        return {
+            "target": self.target.to_values(),
+            "options": options,
+            "settings": self._settings,
+            "cwd": _cwd(),
+            "source_copy": source_copy,
+        }
+
+    def _source_copy(self, source: bytes, options: str) -> str:
+        """Where a debugger finds the source of a program built with -g; "" without."""
+        return self.cache.keep_source(source) if "-g" in options.split() else ""
 
     def _deadline(self) -> float:
         limit = settings.integer("CL_DRIVER_COMPILE_TIMEOUT")
@@ -127,13 +136,13 @@ class Service:
     # Operations.
 
     def compile_source(self, source: bytes, options: str, headers: dict[str, bytes]) -> SourceResult:
-        key = self._source_key("compile", source, options, headers)
+        key, copy = self._source_key("compile", source, options, headers), self._source_copy(source, options)
         found = self._load(key)
         if found:
             return SourceResult(found[1], found[0])
         start = time.time()
         try:
-            request = ["compile_source", self._job(options), source, headers]
+            request = ["compile_source", self._job(options, copy), source, headers]
             [(il, log, dependencies)] = self._run([request], self._deadline())
         except CompileError as error:
             return SourceResult(None, str(error))
@@ -167,13 +176,13 @@ class Service:
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
     ) -> tuple[Executable | None, str]:
-        key = self._source_key("build", source, options, headers)
+        key, copy = self._source_key("build", source, options, headers), self._source_copy(source, options)
         finished = self._finished(key)
         if finished:
             return finished
         if len(source) > 4000:
             self._start_more(source.count(b"kernel void"))
-        request = ["build_source", self._job(options), source, headers, self._finish()]
+        request = ["build_source", self._job(options, copy), source, headers, self._finish()]
         return self._build(key, request)
 
     def _finish(self) -> int:

@@ -3,7 +3,7 @@ of its own, jit/client.py in its own process when CL_DRIVER_COMPILE=inprocess.
 
 `job` in the arguments is what all operations need: {"target": Target values, "options": the build options as
 the application gave them, "settings": {name: text} of those that concern the compiler, "cwd": folder to which
-relative include folders refer}.
+relative include folders refer, "source_copy": file with the source for debuggers, or ""}.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def warm_up() -> None:
 
 
 def _context(job: dict) -> frontend.Context:
-    return frontend.Context(Target.from_values(job["target"]), job["options"], job["settings"], job["cwd"])
+    target = Target.from_values(job["target"])
+    return frontend.Context(target, job["options"], job["settings"], job["cwd"], job["source_copy"])
 
 
 def _prepare(job: dict, il: bytes):

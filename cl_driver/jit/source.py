@@ -15,14 +15,18 @@ class Context:
     """What all stages of a build share.
 
     text: the options as the application gave them; options: the same parsed; settings: {name: text} of those
-    that concern the compiler; folder: where relative include folders start.
+    that concern the compiler; folder: where relative include folders start; source_copy: a file with the
+    source, for debuggers, or "".
     """
 
-    def __init__(self, target: Target, options: str, settings: dict[str, str], folder: str = "/"):
+    def __init__(
+        self, target: Target, options: str, settings: dict[str, str], folder: str = "/", source_copy: str = ""
+    ):
         self.target = target
         self.text = options
         self.settings = settings
         self.folder = folder
+        self.source_copy = source_copy
         self.options = _parse(options)
 
     def dump(self, name: str, content: str | bytes) -> None:
@@ -53,7 +57,9 @@ def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -
     """OpenCL C to SPIR-V."""
     language = clang.device_language()._replace(fma=context.target.has_fma)
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
-    result = clang.compile(source, context.options, headers, language, context.folder, chosen)
+    result = clang.compile(
+        source, context.options, headers, language, context.folder, chosen, source_copy=context.source_copy
+    )
     context.dump("source.cl", source)
     if result.spirv is not None:
         context.dump("source.spv", result.spirv)

@@ -52,8 +52,10 @@ class _Inliner:
         first.instructions[:0] = self.variables
         return new
 
-    def clone_body(self, callee: Function, values: dict) -> tuple[Block, list]:
-        """Clones all blocks of a function; returns its entry and [(block without terminator, value)]."""
+    def clone_body(self, callee: Function, values: dict, site=None) -> tuple[Block, list]:
+        """Clones all blocks of a function; returns its entry and [(block without terminator, value)].
+
+        site: the Location of the call, if there is debug information."""
         if callee in self.stack:
             cycle = [f.name or "?" for f in self.stack[self.stack.index(callee) :]] + [callee.name or "?"]
             raise PlanError("recursion is not allowed in OpenCL C: " + " calls ".join(cycle))
@@ -83,7 +85,7 @@ class _Inliner:
                     values[instruction] = copy
                     continue
                 elif op is Op.FunctionCall and instruction.operands[0].blocks:
-                    current, result = self.expand(instruction, values, current)
+                    current, result = self.expand(instruction, values, current, site)
                     instructions = current.instructions
                     values[instruction] = result
                     continue
@@ -99,6 +101,8 @@ class _Inliner:
                     copy = clone_instruction(instruction, [truths], current)
                 else:
                     copy = clone_instruction(instruction, [get(o, o) for o in instruction.operands], current)
+                if site is not None and copy.line is not None:
+                    copy.line = copy.line.inlined(site)
                 instructions.append(copy)
                 values[instruction] = copy
             lasts[block] = current
@@ -123,7 +127,7 @@ class _Inliner:
         wanted = self.types.vector(boolean, type_.count) if vector else boolean
         return append(block, Op.SLessThan, wanted, [value, self.types.null(type_)])
 
-    def expand(self, call: Instruction, values: dict, current: Block):
+    def expand(self, call: Instruction, values: dict, current: Block, site):
         """Puts the callee's body behind `current`; returns the block to go on in, and the result."""
         callee = call.operands[0]
         inner = {}
@@ -135,7 +139,9 @@ class _Inliner:
             if is_by_value(parameter) and self.may_write(callee, parameter):
                 value = self.private_copy(parameter, value, current)
             inner[parameter] = value
-        body, returns = self.clone_body(callee, inner)
+        if call.line is not None:
+            site = call.line if site is None else call.line.inlined(site)
+        body, returns = self.clone_body(callee, inner, site)
         append(current, Op.Branch, None, [body])
         after = Block(self.function, current.name)
         self.function.blocks.append(after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .debug_info import Position
 from .decoders import FORMS, IN_BLOCK, RESULT_IDS
 from .errors import SpirvError
 from .module import NO_DECORATIONS, Block, Function, Instruction, Type
@@ -64,7 +65,8 @@ class Body:
         self.placed: set[int] = set()  # labels whose block has begun
         self.blocks: list[Block] = []
         self.block: Block | None = None
-        self.line = None
+        self.line = None  # debug_info.Location of what is decoded next
+        self.position = Position(self)
         self.late: list[tuple[Instruction, int, int]] = []  # phi operands to resolve at the end
         self.has_late = False  # whether other operands are Late
 

@@ -6,6 +6,7 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 from __future__ import annotations
 
 from .constants import CONSTANT_HANDLERS
+from .debug_info import SETS as DEBUG_SETS
 from .enums import (
     AccessQualifier,
     AddressingModel,
@@ -47,13 +48,15 @@ def _ext_inst_import(reader, p, n, op):
 
 
 def _ext_inst(reader, p, n, op):
-    """Debug information outside of functions is left out; so are the ids that it defines."""
+    """Debug information: its ids are no values. Other non-semantic sets are left out."""
     words = reader.words
     name = reader.sets.get(words[p + 3])
     if name is None:
         raise reader.error(p, f"id {words[p + 3]} is not an extended instruction set")
     if name == "OpenCL.std":
         raise reader.error(p, "not allowed outside of functions")
+    if name in DEBUG_SETS:
+        reader.debug.places[words[p + 2]] = p
 
 
 def _memory_model(reader, p, n, op):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from .debug_info import SETS as DEBUG_SETS
 from .enums import Op, OpenCLStd
 from .module import Argument, Kind, MemoryAccess
 from .tables import ENUMS, ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
@@ -50,6 +51,7 @@ def _label(body, p, n, op):
     if not 0 < rid < reader.bound:
         raise body.error(p, f"result id {rid} is not below the bound {reader.bound}")
     body.placed.add(rid)
+    body.position.start_block()
     body.block = block = body.label(rid)
     if rid in reader.names:
         block.name = reader.string(reader.names[rid] + 2)[0]
@@ -58,11 +60,11 @@ def _label(body, p, n, op):
 
 def _line(body, p, n, op):
     words = body.words
-    body.line = (body.reader.string_of(p, words[p + 1]), words[p + 2], words[p + 3])
+    body.position.set_line(body.reader.string_of(p, words[p + 1]), words[p + 2], words[p + 3])
 
 
 def _no_line(body, p, n, op):
-    body.line = None
+    body.position.no_line()
 
 
 def _nothing(body, p, n, op):
@@ -179,7 +181,9 @@ def _extended(body, p, n, op):
     if name is None:
         raise body.error(p, f"id {words[p + 3]} is not an extended instruction set")
     if name != "OpenCL.std":
-        return  # debug information and other non-semantic sets; the reader refuses all others
+        if name in DEBUG_SETS:
+            body.position.instruction(p, n)
+        return  # the reader refuses sets that are neither this nor non-semantic
     if body.block is None:
         raise body.error(p, "outside of a block")
     if words[p + 4] not in OpenCLStd:

@@ -200,7 +200,7 @@ class Instruction(Value):
         self.decorations = NO_DECORATIONS
         self.memory = None  # MemoryAccess, or None
         self.mask = None
-        self.line = None  # (file, line, column) from OpLine
+        self.line = None  # debug_info.Location, where there is debug information
         self.offset = 0  # word offset in the binary, for messages
 
 

@@ -12,6 +12,7 @@ import sys
 from array import array
 
 from .body import Body
+from .debug_info import DebugInfo
 from .declarations import HANDLERS
 from .enums import Decoration, ExecutionMode, Op
 from .errors import SpirvError
@@ -59,6 +60,7 @@ class Reader:
         self.strings: dict[int, str] = {}
         self.sets: dict[int, str] = {}
         self.decorations: dict[int, dict] = {}
+        self.debug = DebugInfo(self)
         self.groups: set[int] = set()
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
         self.modes: list[tuple[int, int, ExecutionMode, tuple[int, ...], bool]] = []

@@ -301,7 +301,7 @@ class _Writer:
                     out += (
                         _instruction(Op.NoLine)
                         if line is None
-                        else _instruction(Op.Line, self.string(line[0]), line[1], line[2])
+                        else _instruction(Op.Line, self.string(line.file), line.line, line.column)
                     )
                 out += self.instruction(instruction)
         out += _instruction(Op.FunctionEnd)

@@ -302,7 +302,7 @@ def test_decorations_names_and_lines():
     }
     assert Decoration.Restrict in p.decorations
     assert set(first.decorations) == {Decoration.NoSignedWrap, Decoration.NoUnsignedWrap}
-    assert first.name == "sum" and first.line == ("a.cl", 12, 3)
+    assert first.name == "sum" and first.line[:3] == ("a.cl", 12, 3)
     assert second.line is None and isinstance(second.operands[1], Undef)
 
 

@@ -1,0 +1,293 @@
+"""Lines and functions for programs built with -g.
+
+clang's SPIR-V back end drops debug locations. So clang is asked for LLVM IR first; a call that carries a
+number is put before each instruction whose location differs from the one before; clang makes SPIR-V of that
+without optimising again; and each such call becomes OpLine and DebugScope of OpenCL.DebugInfo.100.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import namedtuple
+
+MARKER = "__cl_driver_location"
+KERNEL_BODY = "__clang_ocl_kern_imp_"  # clang's second function for the kernel whose name follows
+SET = b"OpenCL.DebugInfo.100"
+
+_DECLARATION = f"\ndeclare spir_func void @{MARKER}(i32)\n"
+_ATTACHED = re.compile(r", !dbg !(\d+)")
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI[A-Za-z]+)\((.*)\)$", re.MULTILINE)
+_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"|!(\d+)|(-?\d+))')
+
+_SCOPES = ("DILexicalBlock", "DILexicalBlockFile")
+
+
+class Place(namedtuple("Place", "file line column function at")):
+    """file: number of a DIFile; function: of a DISubprogram; at: Place of the call, or None."""
+
+    __slots__ = ()
+
+
+class Metadata:
+    """The debug nodes of LLVM IR in text form."""
+
+    def __init__(self, text: str):
+        self._texts = {int(n): (kind, fields) for n, kind, fields in _NODE.findall(text)}
+        self._fields: dict[int, dict] = {}
+
+    def kind(self, number: int) -> str:
+        return self._texts.get(number, ("", ""))[0]
+
+    def fields(self, number: int) -> dict:
+        """{name: text of a string, or integer of a literal or a reference}."""
+        if number not in self._fields:
+            found = _FIELD.findall(self._texts.get(number, ("", ""))[1])
+            self._fields[number] = {
+                name: int(reference or literal) if reference or literal else _unescaped(string)
+                for name, string, reference, literal in found
+            }
+        return self._fields[number]
+
+    def place(self, number: int) -> Place | None:
+        """What a DILocation says. The body that clang splits off a kernel counts as the kernel."""
+        fields = self.fields(number)
+        if self.kind(number) != "DILocation" or "scope" not in fields:
+            return None
+        file, function = 0, fields["scope"]
+        while self.kind(function) in _SCOPES:
+            file = file or self.fields(function).get("file", 0)
+            function = self.fields(function).get("scope", 0)
+        if self.kind(function) != "DISubprogram":
+            return None
+        subprogram = self.fields(function)
+        file = file or subprogram.get("file", 0)
+        at = self.place(fields["inlinedAt"]) if "inlinedAt" in fields else None
+        if at is not None and subprogram.get("linkageName") == KERNEL_BODY + self.name(at.function):
+            function, at = at.function, at.at
+        return Place(file, fields.get("line", 0), fields.get("column", 0), function, at)
+
+    def name(self, function: int) -> str:
+        return self.fields(function).get("name", "")
+
+
+def _unescaped(text: str) -> str:
+    raw = re.sub(r"\\([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace") if raw != text else text
+
+
+def mark(text: str) -> tuple[str, list[int]]:
+    """LLVM IR with calls of MARKER, and the DILocations that their arguments number."""
+    out: list[str] = []
+    numbers: dict[int, int] = {}
+    current = None
+    inside = False
+    switch = -1  # where the switch that is being read begins
+    for line in text.split("\n"):
+        if not inside:
+            inside = line.startswith("define ")
+        elif line == "}":
+            inside = False
+        if not line.startswith("  ") or line.startswith("    "):
+            if line[:1] not in (" ", ""):
+                current = None  # a label, or the function's ends
+            out.append(line)
+            continue
+        if inside and line.endswith("["):
+            switch = len(out)
+        attached = _ATTACHED.search(line)
+        before, switch = (switch, -1) if line.startswith("  ]") else (len(out), switch)
+        if inside and attached and " = phi " not in line and " = alloca " not in line and before >= 0:
+            number = int(attached[1])
+            if number != current:
+                argument = numbers.setdefault(number, len(numbers))
+                out.insert(before, f"  call spir_func void @{MARKER}(i32 {argument})")
+                current = number
+        out.append(line)
+    return "\n".join(out) + _DECLARATION, list(numbers)
+
+
+# SPIR-V words.
+
+NAME, STRING, OP_LINE, EXT_INST_IMPORT, EXT_INST, MEMORY_MODEL, ENTRY_POINT = 5, 7, 8, 11, 12, 14, 15
+TYPE_VOID, CONSTANT, CONSTANT_NULL, DECORATE, LABEL = 19, 43, 46, 71, 248
+FUNCTION, FUNCTION_END, FUNCTION_CALL = 54, 56, 57
+EXTENSIONS = (17, 10, 11)  # OpCapability, OpExtension, OpExtInstImport
+BEFORE_STRINGS = (*EXTENSIONS, MEMORY_MODEL, ENTRY_POINT, 16, 331)  # OpExecutionMode, OpExecutionModeId
+LINKAGE_ATTRIBUTES = 41
+DEBUG_SOURCE, COMPILATION_UNIT, TYPE_FUNCTION, DEBUG_FUNCTION, SCOPE, INLINED_AT = 35, 1, 8, 20, 23, 25
+DEBUG_NONE, IS_DEFINITION, OPENCL_C = 0, 1 << 3, 3
+
+
+def _words(text: bytes) -> list[int]:
+    """A literal string."""
+    padded = text + b"\0" * (4 - len(text) % 4)
+    return list(struct.unpack(f"<{len(padded) // 4}I", padded))
+
+
+def _text(words: list[int]) -> str:
+    """The literal string that words begin with."""
+    return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+class _Writer:
+    """Replaces the markers of one module."""
+
+    def __init__(self, spirv: bytes, metadata: Metadata, numbers: list[int], files: dict[str, str]):
+        self.words = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+        self.metadata = metadata
+        self.numbers = numbers
+        self.files = files
+        self.bound = self.words[3]
+        self.strings: list[int] = []
+        self.nodes: list[int] = []
+        self._known: dict = {}
+        self.set_id = self.void = 0
+        self.functions: dict[str, int] = {}
+
+    def id(self) -> int:
+        self.bound += 1
+        return self.bound - 1
+
+    def instructions(self):
+        """(position, number of words, opcode) of each."""
+        words, p = self.words, 5
+        while p < len(words):
+            n, opcode = words[p] >> 16, words[p] & 0xFFFF
+            yield p, n, opcode
+            p += n
+
+    def string(self, text: str) -> int:
+        key = ("string", text)
+        if key not in self._known:
+            number = self._known[key] = self.id()
+            words = _words(text.encode("utf-8", "replace"))
+            self.strings += [len(words) + 2 << 16 | STRING, number, *words]
+        return self._known[key]
+
+    def node(self, *operands: int) -> int:
+        """A debug instruction outside of functions."""
+        if operands not in self._known:
+            number = self._known[operands] = self.id()
+            self.nodes += self.extended(number, *operands)
+        return self._known[operands]
+
+    def extended(self, number: int, *operands: int) -> list[int]:
+        return [len(operands) + 4 << 16 | EXT_INST, self.void, number, self.set_id, *operands]
+
+    def file_name(self, file: int) -> str:
+        fields = self.metadata.fields(file)
+        name = fields.get("filename", "")
+        folder = fields.get("directory", "")
+        return self.files.get(name) or (name if name.startswith(("/", "<")) else f"{folder}/{name}")
+
+    def source(self, file: int) -> int:
+        return self.node(DEBUG_SOURCE, self.string(self.file_name(file)))
+
+    def function(self, number: int) -> int:
+        fields = self.metadata.fields(number)
+        name, line = fields.get("name", ""), fields.get("line", 0)
+        source = self.source(fields.get("file", 0))
+        unit = self.node(COMPILATION_UNIT, 0x10000, 4, source, OPENCL_C)
+        defined = self.functions.get(fields.get("linkageName", name)) or self.node(DEBUG_NONE)
+        type_ = self.node(TYPE_FUNCTION, 0, self.void)
+        linkage = self.string(fields.get("linkageName", ""))
+        scope_line = fields.get("scopeLine", line)
+        return self.node(
+            DEBUG_FUNCTION, self.string(name), type_, source, line, 0, unit, linkage, IS_DEFINITION,
+            scope_line, defined,
+        )  # fmt: skip
+
+    def call(self, place: Place) -> int:
+        outer = () if place.at is None else (self.call(place.at),)
+        return self.node(INLINED_AT, place.line, self.function(place.function), *outer)
+
+    def marker(self, number: int, before: Place | None) -> tuple[list[int], Place | None]:
+        """What stands for a marker, and the Place from here on."""
+        place = self.metadata.place(number)
+        if place is None:
+            return [], before
+        out = []
+        if before is None or (before.function, before.at) != (place.function, place.at):
+            inlined = () if place.at is None else (self.call(place.at),)
+            out += self.extended(self.id(), SCOPE, self.function(place.function), *inlined)
+        return [
+            *out,
+            4 << 16 | OP_LINE,
+            self.string(self.file_name(place.file)),
+            place.line,
+            place.column,
+        ], place
+
+    def run(self) -> bytes:
+        words = self.words
+        marker, constants, self.set_id = 0, {}, self.id()
+        for p, n, opcode in self.instructions():
+            if opcode == DECORATE and words[p + 2] == LINKAGE_ATTRIBUTES:
+                name = _text(words[p + 3 : p + n])
+                self.functions[name] = words[p + 1]
+                if name == MARKER:
+                    marker = words[p + 1]
+            elif opcode == TYPE_VOID:
+                self.void = words[p + 1]
+            elif opcode == CONSTANT:
+                constants[words[p + 2]] = words[p + 3]
+            elif opcode == CONSTANT_NULL:
+                constants[words[p + 2]] = 0
+            elif opcode == ENTRY_POINT:
+                name = _text(words[p + 3 : p + n])
+                self.functions[name] = words[p + 2]
+        head: list[int] = []
+        types: list[int] = []
+        bodies: list[int] = []
+        out, place = head, None
+        strings_at = imports_at = -1
+        skipping = False
+        for p, n, opcode in self.instructions():
+            if imports_at < 0 and opcode not in EXTENSIONS:
+                imports_at = len(head)
+            if strings_at < 0 and opcode not in BEFORE_STRINGS:
+                strings_at = len(head)
+                out = types
+            if opcode == FUNCTION:
+                out, skipping = bodies, words[p + 2] == marker
+            if opcode == LABEL:
+                place = None
+            if skipping:
+                skipping = opcode != FUNCTION_END
+            elif opcode in (NAME, DECORATE) and words[p + 1] == marker:
+                pass
+            elif opcode == FUNCTION_CALL and words[p + 3] == marker:
+                more, place = self.marker(self.numbers[constants[words[p + 4]]], place)
+                bodies += more
+            else:
+                out += words[p : p + n]
+        set_name = _words(SET)
+        head[imports_at:imports_at] = [len(set_name) + 2 << 16 | EXT_INST_IMPORT, self.set_id, *set_name]
+        result = [*words[:3], self.bound, words[4], *head, *self.strings, *types, *self.nodes, *bodies]
+        return struct.pack(f"<{len(result)}I", *result)
+
+
+def embed(spirv: bytes, text: str, numbers: list[int], files: dict[str, str]) -> bytes:
+    """The module that clang made of mark()'s text, with debug instructions in place of the calls.
+
+    text, numbers: what mark() got and gave; files: names to give to source files instead of their own.
+    """
+    return _Writer(spirv, Metadata(text), numbers, files).run()
+
+
+def compile(clang, arguments: list[str], source: bytes, again: list[str], files: dict[str, str]):
+    """What clang gave for a program, with debug instructions in the module; None where that failed, and the
+    program is to be compiled without them.
+
+    clang(arguments, text) runs it. arguments: for the program; again: for LLVM IR that is optimised already.
+    """
+    first = clang([*arguments, "-g", "-S", "-emit-llvm", "-o", "-", "-"], source)
+    if first.status != 0:
+        return None
+    text, numbers = mark(first.output.decode("utf-8", "surrogateescape"))
+    again = [*again, "-Xclang", "-disable-llvm-passes", "-c", "-o", "-", "-"]
+    second = clang(again, text.encode("utf-8", "surrogateescape"))
+    if second.status != 0:
+        return None
+    return first._replace(output=embed(second.output, text, numbers, files))
