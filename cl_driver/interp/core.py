@@ -170,6 +170,24 @@ def _(machine, instruction, operands):
     return total
 
 
+@rule(Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
+def _(machine, instruction, operands):
+    signs = [letter == "S" for letter in {"SU": "SU", "SD": "SS", "UD": "UU"}[instruction.op.name[:2]]]
+    width = instruction.type.width
+    vectors = []
+    for value, operand, signed in zip(operands[:2], instruction.operands[:2], signs, strict=True):
+        packed = operand.type.kind is not Kind.VECTOR
+        parts = [n.mask(value >> 8 * i, 8) for i in range(4)] if packed else value
+        source = 8 if packed else operand.type.element.width
+        vectors.append([n.signed(part, source) if signed else part for part in parts])
+    total = sum(a * b for a, b in zip(*vectors, strict=True))
+    if instruction.op.name.endswith("AccSat"):
+        total += n.signed(operands[2], width) if signs[0] else operands[2]
+        low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signs[0] else (0, (1 << width) - 1)
+        total = min(max(total, low), high)
+    return n.mask(total, width)
+
+
 def _compare(op, function, is_signed=False):
     @rule(op)
     def run(machine, instruction, operands):

@@ -8,6 +8,7 @@ from fractions import Fraction
 from ..spirv.enums import OpenCLStd
 from ..spirv.module import Kind
 from . import numbers as n
+from . import real
 from .core import each, scalar_of
 
 RULES: dict = {}  # instruction number: function(machine, instruction, operands)
@@ -24,127 +25,33 @@ def rule(*names):
     return register
 
 
-def _guarded(function):
-    """Python raises where IEEE gives NaN or infinity."""
-
-    def run(*values):
-        if any(math.isnan(v) for v in values if isinstance(v, float)):
-            return n.NAN
-        try:
-            return function(*values)
-        except OverflowError:
-            return n.INFINITY
-        except (ValueError, ZeroDivisionError):
-            return n.NAN
-
-    return run
-
-
-def _log(function):
-    def run(x):
-        return -n.INFINITY if x == 0 else n.NAN if x < 0 else function(x)
-
-    return run
-
-
-def _exp(function):
-    def run(x):
-        return 0.0 if x == -n.INFINITY else n.INFINITY if x == n.INFINITY else function(x)
-
-    return run
-
-
-def _power(x, y):
-    if y == 0 or x == 1:
-        return 1.0
-    if x == 0 and y < 0:
-        odd = float(y).is_integer() and int(y) & 1
-        return math.copysign(n.INFINITY, x) if odd else n.INFINITY
-    try:
-        return math.pow(x, y)
-    except OverflowError:
-        return -n.INFINITY if x < 0 and float(y).is_integer() and int(y) & 1 else n.INFINITY
-
-
-def _root(x, k):
-    if x < 0 and k & 1:
-        return -_power(-x, 1.0 / k)
-    return n.NAN if x < 0 or k == 0 else _power(x, 1.0 / k)
-
-
-def _of_pi(function):
-    """sinpi and its like, exact at multiples of a quarter turn."""
-
-    def run(x):
-        if math.isinf(x):
-            return n.NAN
-        x = math.fmod(x, 2.0)
-        quarters = {
-            "sin": {0.0: 0.0, 0.5: 1.0, 1.0: 0.0, 1.5: -1.0, -0.5: -1.0, -1.0: 0.0, -1.5: 1.0},
-            "cos": {0.0: 1.0, 0.5: 0.0, 1.0: -1.0, 1.5: 0.0, -0.5: 0.0, -1.0: -1.0, -1.5: 0.0},
-        }.get(function.__name__, {})
-        return quarters.get(x, function(_PI * x))
-
-    return run
-
-
-def _rint(x):
-    return x if math.isinf(x) else math.copysign(float(round(Fraction(x))), x)
-
-
-def _round(x):
-    return x if math.isinf(x) else math.copysign(float(math.floor(abs(Fraction(x)) + Fraction(1, 2))), x)
-
-
-def _whole(function):
-    return lambda x: x if math.isinf(x) else math.copysign(float(function(x)), x)
-
-
-def _gamma(x):
-    if x == 0:
-        return math.copysign(n.INFINITY, x)
-    return math.gamma(x)
-
-
-def _log_gamma(x):
-    return n.INFINITY if math.isinf(x) or (x <= 0 and float(x).is_integer()) else math.lgamma(x)
-
-
-def _logb(x):
-    if x == 0:
-        return -n.INFINITY
-    return n.INFINITY if math.isinf(x) else float(math.frexp(x)[1] - 1)
-
-
 _FLOAT_UNARY = {
     "acos": math.acos, "acosh": math.acosh, "acospi": lambda x: math.acos(x) / _PI, "asin": math.asin,
     "asinh": math.asinh, "asinpi": lambda x: math.asin(x) / _PI, "atan": math.atan,
     "atanh": lambda x: math.copysign(n.INFINITY, x) if abs(x) == 1 else math.atanh(x),
     "atanpi": lambda x: math.atan(x) / _PI,
-    "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "ceil": _whole(math.ceil), "cos": math.cos,
-    "cosh": math.cosh, "cospi": _of_pi(math.cos), "erfc": math.erfc, "erf": math.erf, "exp": _exp(math.exp),
-    "exp2": _exp(lambda x: math.pow(2.0, x)), "exp10": _exp(lambda x: math.pow(10.0, x)),
-    "expm1": lambda x: -1.0 if x == -n.INFINITY else math.expm1(x), "fabs": abs, "floor": _whole(math.floor),
-    "lgamma": _log_gamma, "log": _log(math.log), "log2": _log(math.log2), "log10": _log(math.log10),
-    "log1p": lambda x: -n.INFINITY if x == -1 else math.log1p(x), "logb": _logb, "rint": _rint,
-    "round": _round, "rsqrt": lambda x: math.copysign(n.INFINITY, x) if x == 0 else 1.0 / math.sqrt(x),
+    "cbrt": math.cbrt, "ceil": real.whole(math.ceil), "cos": math.cos,
+    "cosh": math.cosh, "cospi": real.cospi, "erfc": math.erfc, "erf": math.erf, "exp": real.exp(math.exp),
+    "exp2": real.exp(lambda x: math.pow(2.0, x)), "exp10": real.exp(lambda x: math.pow(10.0, x)),
+    "expm1": lambda x: -1.0 if x == -n.INFINITY else math.expm1(x), "fabs": abs,
+    "floor": real.whole(math.floor),
+    "lgamma": real.log_gamma, "log": real.log(math.log), "log2": real.log(math.log2),
+    "log10": real.log(math.log10),
+    "log1p": lambda x: -n.INFINITY if x == -1 else math.log1p(x), "logb": real.logb, "rint": real.rint,
+    "round": real.round, "rsqrt": lambda x: math.copysign(n.INFINITY, x) if x == 0 else 1.0 / math.sqrt(x),
     "sin": math.sin, "sinh": lambda x: math.copysign(n.INFINITY, x) if abs(x) > 711 else math.sinh(x),
-    "sinpi": _of_pi(math.sin), "sqrt": math.sqrt, "tan": math.tan, "tanh": math.tanh,
-    "tanpi": lambda x: n.divide(_of_pi(math.sin)(x), _of_pi(math.cos)(x)), "tgamma": _gamma,
-    "trunc": _whole(math.trunc), "degrees": lambda x: x * (180.0 / _PI),
+    "sinpi": real.sinpi, "sqrt": math.sqrt, "tan": math.tan, "tanh": math.tanh,
+    "tanpi": real.tanpi, "tgamma": real.gamma,
+    "trunc": real.whole(math.trunc), "degrees": lambda x: x * (180.0 / _PI),
     "radians": lambda x: x * (_PI / 180.0),
-    "sign": lambda x: 0.0 * x if x == 0 else math.copysign(1.0, x),
     "half_recip": lambda x: n.divide(1.0, x), "native_recip": lambda x: n.divide(1.0, x),
 }  # fmt: skip
 
 _FLOAT_MORE = {
     "atan2": math.atan2, "atan2pi": lambda y, x: math.atan2(y, x) / _PI,
     "fdim": lambda x, y: x - y if x > y else 0.0, "fmod": n.remainder,
-    "hypot": math.hypot, "pow": _power, "powr": lambda x, y: n.NAN if x < 0 else _power(x, y),
-    "remainder": math.remainder, "half_divide": n.divide, "native_divide": n.divide,
+    "powr": real.powr, "remainder": math.remainder, "half_divide": n.divide, "native_divide": n.divide,
     "mad": lambda a, b, c: a * b + c, "mix": lambda x, y, a: x + (y - x) * a,
-    "step": lambda edge, x: 0.0 if x < edge else 1.0,
-    "fclamp": lambda x, low, high: min(max(x, low), high),
     "fmax_common": lambda x, y: y if x < y else x, "fmin_common": lambda x, y: y if y < x else x,
 }  # fmt: skip
 
@@ -162,7 +69,7 @@ _FLOAT_MORE["half_powr"] = _FLOAT_MORE["native_powr"] = _FLOAT_MORE["powr"]
 
 
 def _register_float(name, function):
-    guarded = _guarded(function)
+    guarded = real.guarded(function)
 
     @rule(name)
     def run(machine, instruction, operands):
@@ -205,11 +112,38 @@ def _(machine, instruction, operands):
     larger = instruction.operands[1] is OpenCLStd.maxmag
 
     def choose(x, y):
-        if abs(x) != abs(y):
+        if abs(x) < abs(y) or abs(x) > abs(y):
             return x if (abs(x) > abs(y)) == larger else y
         return _number_first(max if larger else min)(x, y)
 
     return each(choose, instruction.type, *operands)
+
+
+@rule("fclamp")
+def _(machine, instruction, operands):
+    def clamp(x, low, high):
+        return _number_first(min)(_number_first(max)(x, low), high)
+
+    return each(clamp, instruction.type, *operands)
+
+
+@rule("step")
+def _(machine, instruction, operands):
+    return each(lambda edge, x: 0.0 if x < edge else 1.0, instruction.type, *operands)
+
+
+@rule("sign")
+def _(machine, instruction, operands):
+    def sign(x):
+        return 0.0 if math.isnan(x) else x if x == 0 else math.copysign(1.0, x)
+
+    return each(sign, instruction.type, *operands)
+
+
+@rule("hypot")
+def _(machine, instruction, operands):
+    width = scalar_of(instruction.type).width
+    return each(lambda x, y: n.to_width(math.hypot(x, y), width), instruction.type, *operands)
 
 
 @rule("nan")
@@ -239,12 +173,28 @@ def _int_operand(value, type_, i):
     return n.signed(value[i] if isinstance(value, tuple) else value, scalar_of(type_).width)
 
 
-def _with_int(function):
+@rule("pow")
+def _(machine, instruction, operands):
+    width, guarded = scalar_of(instruction.type).width, real.guarded(real.power)
+
+    def power(x, y):
+        return 1.0 if y == 0 or x == 1 else n.to_width(guarded(x, y), width)
+
+    return each(power, instruction.type, *operands)
+
+
+def _with_int(function, of_zero=None):
+    """function(x, k); of_zero: what it gives where k is 0, even of NaN."""
+
     def run(machine, instruction, operands):
         x, k = operands
         type_, k_type = instruction.type, instruction.operands[3].type
         width = scalar_of(type_).width
-        guarded = _guarded(function)
+        finite = real.guarded(function)
+
+        def guarded(x, k):
+            return of_zero if k == 0 and of_zero is not None else finite(x, k)
+
         if type_.kind is not Kind.VECTOR:
             return n.to_width(guarded(x, _int_operand(k, k_type, 0)), width)
         return tuple(n.to_width(guarded(v, _int_operand(k, k_type, i)), width) for i, v in enumerate(x))
@@ -253,12 +203,15 @@ def _with_int(function):
 
 
 def _ldexp(x, k):
-    return x if math.isinf(x) else math.ldexp(x, max(-5000, min(k, 5000)))
+    try:
+        return x if math.isinf(x) else math.ldexp(x, max(-5000, min(k, 5000)))
+    except OverflowError:
+        return math.copysign(n.INFINITY, x)
 
 
 RULES[OpenCLStd.ldexp] = _with_int(_ldexp)
-RULES[OpenCLStd.pown] = _with_int(lambda x, k: _power(x, float(k)))
-RULES[OpenCLStd.rootn] = _with_int(_root)
+RULES[OpenCLStd.pown] = _with_int(lambda x, k: real.power(x, float(k)), of_zero=1.0)
+RULES[OpenCLStd.rootn] = _with_int(real.root)
 
 
 @rule("ilogb")
@@ -296,7 +249,7 @@ def _two_results(function):
 def _fract(width, x):
     if math.isnan(x):
         return x, x
-    if math.isinf(x):
+    if math.isinf(x) or x == 0:
         return math.copysign(0.0, x), x
     whole = math.copysign(float(math.floor(x)), x) if math.floor(x) == 0 else float(math.floor(x))
     below_one = {16: 1 - 2.0**-11, 32: 1 - 2.0**-24, 64: 1 - 2.0**-53}[width]
@@ -319,7 +272,7 @@ def _lgamma_r(width, x):
     sign = 0 if x <= 0 and float(x).is_integer() else 1
     if x < 0 and sign and math.floor(x) % 2:
         sign = -1
-    return n.to_width(_guarded(_log_gamma)(x), width), n.mask(sign, 32)
+    return n.to_width(real.guarded(real.log_gamma)(x), width), n.mask(sign, 32)
 
 
 def _remquo(width, x, y):
@@ -350,7 +303,7 @@ for _name, _function in {
 
 def _length(v):
     parts = v if isinstance(v, tuple) else (v,)
-    return math.sqrt(sum(x * x for x in parts))
+    return n.NAN if any(map(math.isnan, parts)) else math.hypot(*parts)
 
 
 @rule("length", "fast_length")
@@ -366,11 +319,17 @@ def _(machine, instruction, operands):
 
 @rule("normalize", "fast_normalize")
 def _(machine, instruction, operands):
-    width = scalar_of(instruction.type).width
-    size = _length(operands[0])
+    width, vector = scalar_of(instruction.type).width, operands[0]
+    parts = vector if isinstance(vector, tuple) else (vector,)
+    if any(map(math.isinf, parts)):
+        parts = [math.copysign(1.0, x) if math.isinf(x) else 0.0 * x for x in parts]
+    exponent = math.frexp(max(map(abs, parts)))[1]
+    parts = tuple(math.ldexp(x, -exponent) for x in parts)  # nothing overflows or loses bits
+    size = _length(parts)
     if size == 0:
-        return operands[0]
-    return each(lambda x: n.to_width(x / size, width), instruction.type, operands[0])
+        return vector
+    parts = tuple(n.to_width(x / size, width) for x in parts)
+    return parts if isinstance(vector, tuple) else parts[0]
 
 
 @rule("cross")

@@ -184,7 +184,7 @@ class Folder:
 
     def _convert(self, instruction):
         value = instruction.operands[0]
-        if type(value) is not Constant or value.type.kind is not Kind.INT:
+        if type(value) is not Constant or value.type.kind is not Kind.INT or instruction.decorations:
             return None
         number = value.value or 0
         if instruction.op is Op.SConvert:

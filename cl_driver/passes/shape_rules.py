@@ -238,7 +238,7 @@ class ValueRules:
         """UConvert, SConvert: truncation keeps strides, extension only if nothing wraps."""
         a = instruction.operands[0]
         s = self.stride_of(a)
-        if instruction.type.kind is not Kind.INT:
+        if instruction.type.kind is not Kind.INT or Decoration.SaturatedConversion in instruction.decorations:
             return self.all_or_nothing(instruction.operands)
         if s is VARYING or s is UNKNOWN:
             return s

@@ -1,0 +1,86 @@
+"""Runs the modules of the table in this process: the interpreter, and compiled at several widths.
+
+    python -m tests.instructions.run [--types i32,f32] [--counts 1,4] [--widths 1,4,8,16] [--modes ...]
+                                     [--items N]
+
+runs the cross product of what is given, everything by default, and prints what differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
+
+from kernel_harness import Program, builtin_library
+
+from cl_driver.interp.run import run as interpret
+from cl_driver.spirv.reader import read
+from cl_driver.spirv.types import TypeTable
+from cl_driver.spirv.validate import validate
+from tests.instructions import table
+from tests.instructions.compare import report
+from tests.instructions.module import Kernel
+
+
+def interpreted(kernel: Kernel, data: bytes):
+    """`out` as the interpreter leaves it."""
+    out = kernel.output()
+    module = read(data, None, TypeTable(builtin_library().types))
+    validate(module)
+    interpret(module, "k", [out, kernel.input()], (kernel.items,), (kernel.items,), library=builtin_library())
+    return out
+
+
+def compiled(kernel: Kernel, data: bytes, width: int):
+    """`out` as compiled code leaves it."""
+    out = kernel.output()
+    Program(data, width=width).run("k", kernel.items, kernel.items, out, kernel.input())
+    return out
+
+
+def check(kernel: Kernel, widths) -> list[str]:
+    """What differs between the interpreter and compiled code at those widths."""
+    data = kernel.module()
+    wanted = interpreted(kernel, data)
+    lines = []
+    for width in widths:
+        got = compiled(kernel, data, width)
+        lines += report(kernel, got, wanted, (f"width {width}", "interpreter"))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--types", default=",".join((*table.INTEGERS, *table.FLOATS)))
+    parser.add_argument("--counts", default=",".join(map(str, table.COUNTS)))
+    parser.add_argument("--widths", default="1,4,8,16")
+    parser.add_argument("--modes", default=",".join(table.MODES))
+    parser.add_argument("--items", type=int, default=37)
+    options = parser.parse_args()
+    widths = [int(width) for width in options.widths.split(",")]
+    bad = total = 0
+    for mode in options.modes.split(","):
+        for scalar in options.types.split(","):
+            for count in map(int, options.counts.split(",")):
+                for kernel in table.kernels(scalar, count, options.items, mode):
+                    start = time.monotonic()
+                    try:
+                        lines = check(kernel, widths)
+                    except Exception as error:
+                        lines = [f"{kernel.name}: {type(error).__name__}: {error}"[:400]]
+                    bad, total = bad + len(lines), total + len(kernel.results)
+                    print(f"{kernel.name}: {len(kernel.results)} results, {time.monotonic() - start:.1f} s")
+                    for line in lines:
+                        print("   ", line, flush=True)
+    print(f"{total} results at widths {options.widths}, {bad} differ")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Every instruction of the table, compiled, against the interpreter. python -m tests.instructions.run has all
+types, component counts, widths and modes; here each type and mode meets some of them."""
+
+import pytest
+
+from tests.instructions import table
+from tests.instructions.run import check
+
+# Type: (components, mode, width) to run.
+PLAN = {
+    "i8": [(1, "affine", 16), (3, "varying", 1), (4, "masked", 4)],
+    "i16": [(1, "masked", 8), (2, "varying", 1), (2, "uniform", 4)],
+    "i32": [(1, "affine", 8), (1, "varying", 1), (4, "uniform", 1), (4, "masked", 4)],
+    "i64": [(1, "affine", 4), (1, "uniform", 8), (3, "varying", 1)],
+    "f32": [(1, "varying", 16), (1, "masked", 4), (3, "varying", 1), (2, "uniform", 8)],
+    "f64": [(1, "varying", 8), (2, "uniform", 1)],
+}
+CASES = [(scalar, *case) for scalar, cases in PLAN.items() for case in cases]
+
+
+@pytest.mark.parametrize("scalar, count, mode, width", CASES)
+def test_instructions_of(scalar, count, mode, width):
+    lines = []
+    for kernel in table.kernels(scalar, count, 37, mode):
+        lines += check(kernel, (width,))
+    assert not lines, "\n".join(lines)
