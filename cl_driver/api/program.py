@@ -14,11 +14,22 @@ SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 class DeviceBuild:
     """What a program has for one device.
 
-    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library; executable:
-    of a built program, or of a binary that waits for clBuildProgram; arg_info: -cl-kernel-arg-info was given.
+    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library;
+    code_options: those of its options that a link has to know; executable: of a built program, or of a binary
+    that waits for clBuildProgram; arg_info: -cl-kernel-arg-info was given.
     """
 
-    __slots__ = ("arg_info", "binary", "binary_type", "executable", "log", "options", "spirv", "status")
+    __slots__ = (
+        "arg_info",
+        "binary",
+        "binary_type",
+        "code_options",
+        "executable",
+        "log",
+        "options",
+        "spirv",
+        "status",
+    )
 
     def __init__(self):
         self.status = cl.CL_BUILD_NONE
@@ -26,6 +37,7 @@ class DeviceBuild:
         self.options = ""
         self.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE
         self.spirv: bytes | None = None
+        self.code_options: frozenset[str] = frozenset()
         self.executable = None
         self.arg_info = False
         self.binary = b""  # kept once asked for
@@ -129,7 +141,7 @@ def create_program_with_binary(context: Context, devices: list, binaries: list):
     for device, binary in zip(devices, binaries, strict=True):
         build = program.builds[device]
         try:
-            build.binary_type, build.options, build.spirv, build.executable = unpack(binary)
+            unpack(binary, build)
             build.arg_info = "-cl-kernel-arg-info" in build.options.split()
             build.binary = binary
             statuses.append(cl.CL_SUCCESS)

@@ -132,7 +132,12 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
             # "The values are used by a subsequent clBuildProgram call".
             spirv, log = client.link([il], text)
         return _finish_object(
-            builds, cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, spirv, log, cl.CL_COMPILE_PROGRAM_FAILURE
+            builds,
+            cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
+            spirv,
+            log,
+            cl.CL_COMPILE_PROGRAM_FAILURE,
+            parsed.code_options(),
         )
 
     _start(program, builds, text, job, parsed.kernel_arg_info)
@@ -165,29 +170,36 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
     for keys in groups.values():
         parts = [program.builds[keys[0]] for program in inputs]
         modules = [part.spirv for part in parts]
-        options_of_all = _with_common_options(text, [part.options for part in parts])
-        links.append(([result.builds[key] for key in keys], modules, options_of_all))
+        code_options = _common_code_options(parsed, parts)
+        links.append(([result.builds[key] for key in keys], modules, code_options))
+
+    arg_info = any(program.builds[key].arg_info for program in inputs for key in linked)
 
     def job():
-        done = [_link(builds, modules, words, parsed.create_library) for builds, modules, words in links]
+        done = [_link(*what, parsed.create_library, arg_info) for what in links]
         return next((status for status in done if status), cl.CL_SUCCESS)
 
     builds = [result.builds[key] for key in linked]
-    arg_info = any(program.builds[key].arg_info for program in inputs for key in linked)
     _start(result, builds, text, job, arg_info)
     return adopt(result), list(result.builds)
 
 
-def _link(builds: list[DeviceBuild], modules: list[bytes], options: str, create_library: bool) -> int:
+def _link(builds, modules: list[bytes], code_options: frozenset[str], create_library: bool, arg_info) -> int:
     """Links modules to a library or an executable for some devices. The status."""
     from cl_driver.jit import client
 
     if create_library:
-        spirv, log = client.link(modules, options)
+        spirv, log = client.link(modules, "")
         return _finish_object(
-            builds, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY, spirv, log, cl.CL_LINK_PROGRAM_FAILURE
+            builds,
+            cl.CL_PROGRAM_BINARY_TYPE_LIBRARY,
+            spirv,
+            log,
+            cl.CL_LINK_PROGRAM_FAILURE,
+            code_options,
         )
-    executable, log = client.build(modules, options)
+    words = sorted(code_options) + ["-cl-kernel-arg-info"] * arg_info
+    executable, log = client.build(modules, " ".join(words))
     return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
 
 
@@ -204,26 +216,23 @@ def _is_object(build: DeviceBuild) -> bool:
     return build.binary_type in kinds and build.spirv is not None
 
 
-def _with_common_options(link: str, compiled: list[str]) -> str:
-    """The link options, and what every input was compiled with of what matters to code generation."""
-    words = [compiler_options.tokens(text) for text in compiled]
-    flags = [word for word in words[0] if word in CODE_OPTIONS and all(word in other for other in words)]
-    return " ".join([link, *dict.fromkeys(flags)]).strip()
+def _common_code_options(link: compiler_options.BuildOptions, parts: list[DeviceBuild]) -> frozenset[str]:
+    """The options for the code of a link: link options, and what inputs were compiled with.
 
-
-# Compile options that also concern what is made of the SPIR-V later, and are link options as well.
-CODE_OPTIONS = frozenset(
-    (
-        "-cl-denorms-are-zero",
-        "-cl-fast-relaxed-math",
-        "-cl-finite-math-only",
-        "-cl-kernel-arg-info",
-        "-cl-mad-enable",
-        "-cl-no-signed-zeros",
-        "-cl-opt-disable",
-        "-cl-unsafe-math-optimizations",
+    All are permissions, and functions are inlined across inputs, so each must hold for every input.
+    """
+    return frozenset.intersection(
+        *(part.code_options | (link.code_options() if _takes_link_options(part) else set()) for part in parts)
     )
-)
+
+
+def _takes_link_options(part: DeviceBuild) -> bool:
+    """ "The linker may apply these options to all compiled program objects specified to clLinkProgram. The
+    linker may apply these options only to libraries which were created with the option -enable-link-options."
+    """
+    if part.binary_type == cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT:
+        return True
+    return compiler_options.parse(part.options, compiler_options.LINK).enable_link_options
 
 
 def _finish_executable(builds, executable, log: str, failure: int) -> int:
@@ -236,10 +245,11 @@ def _finish_executable(builds, executable, log: str, failure: int) -> int:
     return _finish(builds, executable is not None, log, failure)
 
 
-def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: int) -> int:
+def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: int, code_options) -> int:
     for build in builds:
         build.executable = None
         build.spirv = spirv
+        build.code_options = code_options
         build.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE if spirv is None else kind
         build.binary = b""
     return _finish(builds, spirv is not None, log, failure)

@@ -70,7 +70,7 @@ def binary_of(build: DeviceBuild) -> bytes:
         if build.is_built:
             build.binary = build.executable.to_bytes()
         elif build.spirv is not None and build.status == cl.CL_BUILD_SUCCESS:
-            build.binary = pack_object(build.binary_type, build.options, build.spirv)
+            build.binary = pack_object(build)
     return build.binary
 
 

@@ -90,7 +90,12 @@ _STANDARDS = {
     "CLC++1.0": (2, 0),
     "CLC++2021": (3, 0),
 }
-_MATH_FIELDS = sorted({name for names in _MATH.values() for name in names})
+_CODE = {
+    **_MATH,
+    "-cl-mad-enable": ("mad_enable",),
+    "-cl-opt-disable": ("opt_disable",),
+    "-cl-uniform-work-group-size": ("uniform_work_group_size",),
+}
 
 
 # What C compilers of OpenCL's first years warned of, and programs of then still do.
@@ -130,9 +135,9 @@ class BuildOptions:
         """A copy with changes."""
         return BuildOptions(**{**dict(zip(FIELDS, self.values(), strict=True)), **changes})
 
-    def with_link_options(self, link: BuildOptions) -> BuildOptions:
-        """For a program linked with -enable-link-options: its math options as link options set them."""
-        return self.replace(**{name: True for name in _MATH_FIELDS if getattr(link, name)})
+    def code_options(self) -> frozenset[str]:
+        """The options that also concern what is made of the SPIR-V later, each with all that it includes."""
+        return frozenset(option for option, names in _CODE.items() if all(getattr(self, n) for n in names))
 
     def clang_arguments(self, fma: bool = True) -> list[str]:
         """Arguments for clang, all but those of the device (clang.py).

@@ -25,13 +25,15 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
     if any(module.types is not modules[0].types for module in modules):
         raise ValueError("modules of different type tables")
     errors: list[str] = []
+    if len({module.address_bits for module in modules}) > 1:
+        errors.append("modules of different addressing models, Physical32 and Physical64")
     exports = _exports(modules, errors)
-    kernels: set[str] = set()
+    kernels: dict[str, Function] = {}
     for module in modules:
         for entry in module.entry_points:
             if entry.name in kernels:
                 errors.append(f"kernel '{entry.name}' is defined more than once")
-            kernels.add(entry.name)
+            kernels[entry.name] = entry.function
     replacements: dict[int, object] = {}  # id(declaration or superseded definition): the one that stays
     for module in modules:
         for symbol in [*module.functions, *module.variables]:
@@ -39,6 +41,8 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                 continue
             name, kind = symbol.linkage
             kept = exports.get(name)
+            if kind == LinkageType.Import and kept is None and isinstance(symbol, Function):
+                kept = _kernel_body(name, exports, kernels)
             if kept is symbol or (
                 kind == LinkageType.Import and getattr(symbol, "builtin", None) is not None
             ):
@@ -50,7 +54,7 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                     replacements[id(symbol)] = ConstantExpr(symbol.type, Op.Bitcast, (kept,))
             elif provided is not None and not (isinstance(symbol, Function) and provided(name)):
                 what = "function" if isinstance(symbol, Function) else "variable"
-                errors.append(f"undefined {what} '{name}'")
+                errors.append(f"undefined {what} '{name.removeprefix(BODY)}'")
     if errors:
         raise LinkError(list(dict.fromkeys(errors)))
     if replacements:
@@ -70,12 +74,23 @@ def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | V
             if before is None or (_is_shared(before) and not _is_shared(symbol)):
                 exports[name] = symbol
             elif not _is_shared(before) and not _is_shared(symbol):
-                shown = name.removeprefix("__clang_ocl_kern_imp_")
+                shown = name.removeprefix(BODY)
                 errors.append(
                     f"{'function' if isinstance(symbol, Function) else 'variable'} '{shown}' is "
                     "defined more than once"
                 )
     return exports
+
+
+# What clang puts before a kernel's name for the function that other kernels call. Khronos' translator uses
+# the kernel's own name.
+BODY = "__clang_ocl_kern_imp_"
+
+
+def _kernel_body(name: str, exports: dict, kernels: dict[str, Function]) -> Function | None:
+    """The function to call for a kernel of another module, whichever compiler made either."""
+    plain = name.removeprefix(BODY)
+    return exports.get(plain) or exports.get(BODY + plain) or kernels.get(plain)
 
 
 def _is_shared(symbol: Function | Variable) -> bool:

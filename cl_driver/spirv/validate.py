@@ -72,6 +72,9 @@ def _refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
 
 
 def _module(module: Module, capabilities, extensions) -> None:
+    if capabilities is not None and module.address_bits != 64:
+        # OpenCL SPIR-V environment specification, chapter 4: as CL_DEVICE_ADDRESS_BITS says.
+        raise _refuse("OpMemoryModel", "addressing model Physical32 on a device with addresses of 64 bits")
     if Capability.Kernel not in module.capabilities:
         raise _refuse("OpCapability", "the module does not declare Kernel")
     for capability in module.capabilities:

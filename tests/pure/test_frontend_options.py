@@ -96,8 +96,16 @@ def test_link_options():
     for text in ("-D A", "-I x", "-cl-std=CL1.2", "-Werror"):
         with pytest.raises(OptionError):
             parse(text, LINK)
-    both = parse("-DA").with_link_options(parse("-cl-no-signed-zeros", LINK))
-    assert both.no_signed_zeros and both.definitions == (("A", "1"),)
+
+
+def test_options_that_a_link_has_to_know():
+    assert parse("-DA -g -cl-std=CL1.2").code_options() == frozenset()
+    assert parse("-cl-no-signed-zeros", LINK).code_options() == {"-cl-no-signed-zeros"}
+    assert parse("-cl-unsafe-math-optimizations").code_options() == {
+        "-cl-unsafe-math-optimizations",
+        "-cl-no-signed-zeros",
+        "-cl-mad-enable",
+    }
 
 
 def test_options_are_values():
