@@ -28,7 +28,7 @@ from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
 from cl_driver.spirv import link, reader, reflect, validate
-from cl_driver.spirv.enums import SourceLanguage
+from cl_driver.spirv.enums import Capability, FunctionControl, SourceLanguage
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
@@ -152,10 +152,19 @@ class Prepared:
 
     def width(self, name: str) -> int:
         """Work-items per vector that a kernel gets."""
+        if self.is_unoptimised(name):
+            return 1
         if self.context.target.width:
             return self.context.target.width
         functions = reflect.called(self.entry_points[name].function)
         return width.choose(functions, self.reflections[name].required_local_size, self.context.target)
+
+    def is_unoptimised(self, name: str) -> bool:
+        """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
+        if Capability.OptNoneEXT not in self.module.capabilities:
+            return False
+        functions = reflect.called(self.entry_points[name].function)
+        return any(function.control & FunctionControl.OptNoneEXT for function in functions)
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions."""
@@ -219,11 +228,15 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
 def _lower(program: Prepared, name: str, lanes: int) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
+    unoptimised = program.is_unoptimised(name)
+    skip = passes.OPTIONAL if unoptimised else ()
     while True:
+        options = passes.PlanOptions(width=lanes, skip=skip)
         try:
-            plan = passes.plan(program.module, entry, passes.PlanOptions(width=lanes), library())
+            plan = passes.plan(program.module, entry, options, library())
             code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
             code.remark = code.remark or refusal
+            code.is_unoptimised = unoptimised
             return code
         except (passes.PlanError, CodegenError) as error:
             if lanes == 1:
@@ -236,13 +249,17 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
     from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context.dump(f"{code.name}{variant}.ll", code.text)
-    data = emit.compile_ir(code.text, context.target, "short" if variant else llvm_passes(context, code))
+    level = 0 if code.is_unoptimised else 2
+    names = "short" if variant else llvm_passes(context, code)
+    data = emit.compile_ir(code.text, context.target, names, level)
     context.dump(f"{code.name}{variant}.o", data)
     return data
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
     """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
+    if code.is_unoptimised:
+        return "O0"
     if context.options.opt_disable:
         return "O1"
     if code.width > 1 or len(code.text) > _LARGE_TEXT:

@@ -33,7 +33,18 @@ def fp_atomics(width: int) -> Row:
     return ulong(get)
 
 
+# cl_khr_kernel_clock
+CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR = 0x1076
+_CLOCK_SCOPES = {"device": 1 << 0, "work_group": 1 << 1, "sub_group": 1 << 2}
+
+
+def _clock_scopes(device: Device) -> int:
+    features, prefix = capabilities.features(device.limits.cpu), "__opencl_c_kernel_clock_scope_"
+    return sum(bit for name, bit in _CLOCK_SCOPES.items() if prefix + name in features)
+
+
 EXTENSION_INFO = {
+    CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR: ulong(_clock_scopes),
     CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(32),
     CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(64),
     CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(16),

@@ -7,7 +7,7 @@ phis are completed when all blocks are.
 from __future__ import annotations
 
 from ..passes.ir import reverse_postorder
-from ..spirv.enums import Decoration, Op, OpenCLStd
+from ..spirv.enums import Op, OpenCLStd
 from ..spirv.module import (
     Argument,
     Block,
@@ -22,15 +22,10 @@ from ..spirv.module import (
 )
 from .debug import is_located
 from .errors import CodegenError
+from .fast_math import FastMath
 from .lanes import MANGLED, Form, form
 from .registry import EXTENDED, LOWERINGS
 from .types import component_count, constant_text, element_type, ir_type
-
-# FPFastMathMode bits: LLVM's flags.
-_FAST_MATH_BITS = (
-    (0x1, "nnan"), (0x2, "ninf"), (0x4, "nsz"), (0x8, "arcp"), (0x10, "fast"), (0x10000, "contract"),
-    (0x20000, "reassoc"), (0x40000, "contract reassoc"),
-)  # fmt: skip
 
 
 class Components(tuple):
@@ -52,10 +47,10 @@ class FunctionEmitter:
 
     width = 1
 
-    def __init__(self, module, default_flags: str = ""):
+    def __init__(self, module, fast_math: FastMath | None = None):
         self.module = module
         self.options = module.options
-        self.default_flags = default_flags
+        self.fast_math = fast_math or FastMath()
         self.allocas: list[str] = []
         self.prologue: list[str] = []
         self.head = self.prologue  # instructions that come before all blocks of the body
@@ -242,20 +237,9 @@ class FunctionEmitter:
         """An operand that is no poison. At width 1 none is, but for what a program must not do."""
         return operand
 
-    # Floating-point flags.
-
     def flags(self, instruction: Instruction) -> str:
         """LLVM's fast-math flags of an instruction, each followed by a space."""
-        mode = instruction.decorations.get(Decoration.FPFastMathMode)
-        if not mode:
-            return self.default_flags
-        bits = int(mode[0] if isinstance(mode, tuple) else mode)
-        if not bits:  # the builtin library says so: builtins/strict.py
-            return ""
-        text = "".join(f"{flag} " for bit, flag in _FAST_MATH_BITS if bits & bit)
-        return self.default_flags + "".join(
-            f"{flag} " for flag in dict.fromkeys(text.split()) if flag not in self.default_flags.split()
-        )
+        return self.fast_math.of(instruction)
 
     # Library calls.
 

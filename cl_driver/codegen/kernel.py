@@ -36,6 +36,7 @@ class KernelCode:
     uses_printf: bool
     assumes_small_ids: bool  # holds only where every global id and size fits 31 bits
     remark: str = ""
+    is_unoptimised: bool = False  # LLVM is to leave it as it is, too
 
 
 def emit(

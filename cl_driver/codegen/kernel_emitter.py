@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from ..passes.ops import REGION_END, PassOp
 from ..passes.plan import KernelPlan
-from ..spirv.enums import BuiltIn, ExecutionMode, Op, StorageClass
+from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Variable
 from . import abi, builtin_variables, debug
 from .address_spaces import asks_address_space, in_range
 from .arguments import LOCAL, STRUCT, argument_block
 from .emitter import Components, FunctionEmitter
 from .errors import CodegenError
+from .fast_math import FastMath
 from .library import ModuleEmitter
 from .memory import BuiltinAddress, load_value, store_operand
 from .program_globals import variable_alignment
@@ -35,10 +36,7 @@ class KernelEmitter(FunctionEmitter):
     """
 
     def __init__(self, module: ModuleEmitter, plan: KernelPlan):
-        flags = module.options.fast_math_flags
-        if ExecutionMode.ContractionOff not in plan.entry_point.modes and "fast" not in flags:
-            flags = flags if "contract" in flags else flags + "contract "
-        super().__init__(module, flags)
+        super().__init__(module, FastMath.of_kernel(module.options, plan.entry_point, plan.module))
         self.plan = plan
         self.symbol = f"cld_kernel_{plan.name}"
         self.block, self.block_size = argument_block(plan.arguments)

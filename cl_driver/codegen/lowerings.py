@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     composite,
     control,
     conversion,
+    extensions,
     extinst_geometric,
     extinst_integer,
     extinst_math,

@@ -129,6 +129,9 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_integer_dot_product",
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
+    "SPV_INTEL_optnone",
+    "SPV_INTEL_bfloat16_conversion",
+    "SPV_KHR_shader_clock",
     "SPV_EXT_relaxed_printf_string_address_space",
 )
 
@@ -153,8 +156,7 @@ def marked_source(source: bytes, headers: dict[str, bytes], options: BuildOption
     """The text for clang: prelude, then the program under its own name and from line 1."""
     texts = [source, *headers.values()]
     before = prelude.needed(texts)
-    if options.standard < (3, 0):
-        before += extension_functions.needed(texts)
+    before += extension_functions.needed(texts, options.standard)
     if options.standard < (1, 2):
         # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
         before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"

@@ -1,6 +1,7 @@
-"""Declarations of the functions of cl_khr_extended_bit_ops and cl_khr_integer_dot_product for OpenCL C before
-3.0: clang declares them by itself for 3.0 alone, the extensions are for every version. The SPIR-V back end
-knows the functions by their names, whoever declared them.
+"""Declarations of functions of extensions that clang does not declare by itself: those of
+cl_intel_bfloat16_conversions, and for OpenCL C before 3.0 those of cl_khr_extended_bit_ops and
+cl_khr_integer_dot_product, which are for every version. The SPIR-V back end knows the functions by their
+names, whoever declared them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ BIT_NAMES = (b"bit_reverse", b"bitfield_insert", b"bitfield_extract_")
 DOT_NAMES = (b"dot_acc_sat", b"dot_4x8packed", b"cl_khr_integer_dot_product", b"_integer_dot_product_input_")
 
 
-def needed(texts: list[bytes]) -> bytes:
-    """What to put before a program of these texts, of OpenCL C before 3.0."""
+def needed(texts: list[bytes], standard: tuple[int, int]) -> bytes:
+    """What to put before a program of these texts, in a version of OpenCL C."""
     out = b""
+    if any(b"intel_convert_" in text for text in texts):
+        out += _bfloat16_functions()
+    if standard >= (3, 0):
+        return out
     if any(name in text for text in texts for name in BIT_NAMES):
         out += _bit_functions()
     if any(name in text for text in texts for name in DOT_NAMES):
@@ -27,6 +32,16 @@ def needed(texts: list[bytes]) -> bytes:
 
 def _declare(result: str, name: str, *parameters: str) -> str:
     return f"{result} __attribute__((overloadable, const)) {name}({', '.join(parameters)});\n"
+
+
+@cache
+def _bfloat16_functions() -> bytes:
+    """cl_intel_bfloat16_conversions."""
+    lines = []
+    for n in SIZES:
+        lines.append(_declare(f"ushort{n}", f"intel_convert_bfloat16{n}_as_ushort{n}", f"float{n}"))
+        lines.append(_declare(f"float{n}", f"intel_convert_as_bfloat16{n}_float{n}", f"ushort{n}"))
+    return "".join(lines).encode()
 
 
 @cache

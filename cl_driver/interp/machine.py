@@ -21,7 +21,7 @@ from ..spirv.module import (
     Value,
     Variable,
 )  # fmt: skip
-from . import core, opencl_memory
+from . import core, extensions, opencl_memory  # noqa: F401  extensions registers its rules
 from . import numbers as n
 from .core import from_bits, scalar_of
 from .memory import InterpreterError, Memory, zero
@@ -57,6 +57,7 @@ class Machine:
         self.library = library  # anything with function(link name) -> Function or None
         self.shapes = None  # of the region that runs in lanes
         self.steps = 0
+        self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
 
     # Operands

@@ -16,7 +16,8 @@ PURE = frozenset(
     [op for op in Op if 77 <= op <= 84 or 109 <= op <= 205]
     + [Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain, Op.PtrEqual]
     + [Op.PtrNotEqual, Op.PtrDiff, Op.SizeOf, Op.GenericPtrMemSemantics, Op.Phi, Op.Undef]
-    + [op for op in Op if op.name.endswith("KHR") and "Dot" in op.name]
+    + [Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat]
+    + [Op.ExpectKHR, Op.ConvertFToBF16INTEL, Op.ConvertBF16ToFINTEL]
     + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane]
 )
 

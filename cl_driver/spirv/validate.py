@@ -15,6 +15,7 @@ from .layout import size_of
 from .module import EntryPoint, Function, Instruction, Kind, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
+from .rules_extensions import EXTENSION_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
 from .tables import ROWS, enumerant
 
@@ -25,7 +26,7 @@ VARIABLE_CLASSES = (
     StorageClass.UniformConstant,
     StorageClass.Input,
 )
-_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES}
+_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **EXTENSION_RULES}
 
 
 def validate(

@@ -92,6 +92,23 @@ RUNS = {
         "out[i] = dot(a, a) * 1000 + dot(b, b) + dot_4x8packed_uu_uint(p, (uint)i) * 100000;",
         [(i * i + 14) * 1000 + 14 + i * i + 4 * i * 100000 for i in range(8)],
     ),
+    "kernel_clock": (
+        CL3,
+        "ulong a = clock_read_device(); uint2 b = clock_read_hilo_device();"
+        "ulong c = clock_read_work_group(); uint2 d = clock_read_hilo_work_group();"
+        "ulong e = clock_read_sub_group();"
+        "uint2 f = clock_read_hilo_sub_group(); ulong g = clock_read_device();"
+        "out[i] = a <= as_ulong(b) && as_ulong(b) <= c && c <= as_ulong(d) && as_ulong(d) <= e"
+        "&& e <= as_ulong(f) && as_ulong(f) <= g && a < g;",
+        [1] * 8,
+    ),
+    "bfloat16_conversions": (
+        "",
+        "ushort4 b = intel_convert_bfloat164_as_ushort4((float4)(i, 1.00390625f, 1.01171875f, -0.0f));"
+        "out[i] = (b.y << 16 | b.z) * (b.w == 0x8000)"
+        "+ ((long)intel_convert_as_bfloat16_float(intel_convert_bfloat16_as_ushort(i + 256.0f)) << 32);",
+        [(0x3F80 << 16 | 0x3F82) + ((256 + (i // 4 * 4 + (0, 0, 2, 4)[i % 4])) << 32) for i in range(8)],
+    ),
     "expect_assume": (
         "",
         "__builtin_assume(i < 100); out[i] = __builtin_expect(i > 3, 1) ? 2 : 1;",
@@ -109,6 +126,10 @@ ELSEWHERE = {
     "suggested_local_work_size": "test_errors_kernel.py",
     "spirv_queries": "test_errors_device.py",
     "device_uuid": "test_errors_device.py",
+    "float_controls": "test_codegen_extensions.py",
+    "float_controls2": "test_codegen_extensions.py",
+    "non_semantic_info": "test_codegen_extensions.py",
+    "optnone": "test_codegen_extensions.py",
 }
 CLAIMED = [row.name for row in capabilities.present(host_cpu())]
 

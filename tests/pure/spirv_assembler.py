@@ -119,7 +119,7 @@ class _Assembler:
             elif kind == "LiteralString":
                 words += _string(token[1:-1].replace('\\"', '"').replace("\\n", "\n"))
             elif kind == "LiteralExtInstInteger":
-                words.append(OpenCLStd[token])
+                words.append(int(token) if token.isdigit() else OpenCLStd[token])
             elif kind == "LiteralSpecConstantOpInteger":
                 words.append(Op[token])
                 kinds = [(o.kind, o.quantifier) for o in ROWS[Op[token]].operands if "IdResult" not in o.kind]

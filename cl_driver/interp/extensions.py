@@ -1,0 +1,44 @@
+"""What the instructions of extensions mean; see core.py."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from ..spirv.enums import Op
+from ..spirv.module import Kind
+from . import numbers as n
+from .core import each, rule
+
+_BFLOAT_BITS = 8  # of the significand, the hidden one among them
+
+
+def _to_bfloat16(value: float) -> int:
+    """The bits of the nearest bfloat16, ties to even."""
+    bits = n.float_to_bits(value, 32)
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    if math.isinf(value) or value == 0:
+        return bits >> 16
+    exponent = max(math.frexp(value)[1], -125)
+    unit = Fraction(2) ** (exponent - _BFLOAT_BITS)
+    rounded = float(round(Fraction(value) / unit) * unit)
+    if abs(rounded) >= 2.0**128:
+        rounded = math.inf
+    return n.float_to_bits(math.copysign(rounded, value), 32) >> 16
+
+
+@rule(Op.ConvertFToBF16INTEL)
+def _(machine, instruction, operands):
+    return each(_to_bfloat16, instruction.type, *operands)
+
+
+@rule(Op.ConvertBF16ToFINTEL)
+def _(machine, instruction, operands):
+    return each(lambda bits: n.float_from_bits(bits << 16, 32), instruction.type, *operands)
+
+
+@rule(Op.ReadClockKHR)
+def _(machine, instruction, operands):
+    machine.clock += 1
+    return machine.clock if instruction.type.kind is Kind.INT else (machine.clock, 0)
