@@ -87,6 +87,14 @@ def test_fork(run_client):
     run_client("guest", "fork", 20, timeout=120)
 
 
+def test_parent_and_child_go_on_at_the_same_time(run_client):
+    run_client("guest", "fork_both", 20, timeout=120)
+
+
+def test_a_child_outlives_its_parent(run_client):
+    run_client("guest", "fork_orphan", os.getpid())
+
+
 def test_fork_before_the_first_use(run_client):
     run_client("guest", "fork_first")
 

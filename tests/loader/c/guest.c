@@ -175,6 +175,66 @@ static void scene_fork(int times) {
     tear_down();
 }
 
+static void wait_for(pid_t child) {
+    int status;
+    EXPECT(waitpid(child, &status, 0), child);
+    EXPECT(status, 0);
+}
+
+/* Parent and child go on at the same time, with the same objects and with new ones, while the parent's kernels
+ * run; the child releases what both have and ends by exit(). Both see their own results only. */
+static void scene_fork_both(int times) {
+    set_up();
+    for (int i = 0; i < times; i++) {
+        size_t global = COUNT;
+        OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+        OK(clSetKernelArg(kernel, 1, sizeof i, &i));
+        for (int k = 0; k < 100; k++)
+            OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL, NULL));
+        OK(clFlush(queue));
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            alarm(60);
+            use_all(1000 + i);
+            tear_down();
+            exit(0);
+        }
+        use(2000 + i);
+        run(kernel, 0);
+        wait_for(child);
+    }
+    use(1);
+    tear_down();
+}
+
+/* The parent ends at once; its child does all of the work, and of a build that was never seen before. */
+static void scene_fork_orphan(int number) {
+    int ends[2];
+    char byte = 0;
+    CHECK(!pipe(ends));
+    pid_t parent = fork(); /* so that the test can wait for the orphan */
+    CHECK(parent >= 0);
+    if (!parent) {
+        set_up();
+        use(1);
+        pid_t before = getpid(), child = fork();
+        CHECK(child >= 0);
+        if (child)
+            exit(0);
+        alarm(60);
+        while (getppid() == before)
+            usleep(1000);
+        use_all(number);
+        tear_down();
+        CHECK(write(ends[1], "d", 1) == 1);
+        _exit(0);
+    }
+    close(ends[1]);
+    wait_for(parent);
+    CHECK(read(ends[0], &byte, 1) == 1 && byte == 'd');
+}
+
 static void set_up_and_use(int number) {
     set_up();
     use(number);
@@ -205,12 +265,18 @@ static void *keep_calling(void *unused) {
     return NULL;
 }
 
-/* Other threads are in the control plane while this one forks. */
+static void *keep_building(void *unused) {
+    for (int i = 0; !stop; i++)
+        OK(clReleaseKernel(build(5000 + i)));
+    return unused;
+}
+
+/* Other threads are in the control plane, and compilers at work for them, while this one forks. */
 static void scene_fork_busy(int times) {
     pthread_t threads[3];
     set_up();
     for (int i = 0; i < 3; i++)
-        CHECK(!pthread_create(&threads[i], NULL, keep_calling, NULL));
+        CHECK(!pthread_create(&threads[i], NULL, i ? keep_calling : keep_building, NULL));
     for (int i = 0; i < times; i++)
         in_child(use_all, i);
     stop = 1;
@@ -357,6 +423,10 @@ int main(int argc, char **argv) {
         scene_fork(number);
     else if (!strcmp(scene, "fork_first"))
         scene_fork_first();
+    else if (!strcmp(scene, "fork_both"))
+        scene_fork_both(number);
+    else if (!strcmp(scene, "fork_orphan"))
+        scene_fork_orphan(number);
     else if (!strcmp(scene, "fork_busy"))
         scene_fork_busy(number);
     else if (!strcmp(scene, "small_stack"))
