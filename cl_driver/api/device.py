@@ -108,13 +108,13 @@ def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
     _ended(values, 1)
     # "The value n is passed as the value accompanying this property."
     require(count > 0, cl.CL_INVALID_VALUE, "sub-devices of no compute units")
+    # "CL_INVALID_DEVICE_PARTITION_COUNT if [...] the total number of compute units requested exceeds
+    # CL_DEVICE_MAX_COMPUTE_UNITS for in_device".
+    units = len(device.cpus)
+    require(count <= units, cl.CL_INVALID_DEVICE_PARTITION_COUNT, f"the device has {units} compute units")
     # "CL_DEVICE_PARTITION_FAILED if the partition name is supported by the implementation but in_device could
-    # not be further partitioned."
-    require(
-        count <= len(device.cpus) and len(device.cpus) > 1,
-        cl.CL_DEVICE_PARTITION_FAILED,
-        "too few compute units",
-    )
+    # not be further partitioned." One sub-device that is all of the device is no partition.
+    require(count < units, cl.CL_DEVICE_PARTITION_FAILED, "too few compute units")
     # "If n does not divide evenly into CL_DEVICE_MAX_COMPUTE_UNITS, then the remaining compute units are not
     # used."
     return [device.cpus[at : at + count] for at in range(0, len(device.cpus) - count + 1, count)]

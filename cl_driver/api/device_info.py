@@ -211,7 +211,9 @@ DEVICE_INFO = {
     cl.CL_DEVICE_GLOBAL_MEM_CACHE_SIZE: ulong(lambda device: device.limits.cache_size),
     cl.CL_DEVICE_GLOBAL_MEM_SIZE: ulong(lambda device: device.limits.global_memory),
     # Constant memory is ordinary memory.
-    cl.CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE: ulong(lambda device: device.limits.global_memory),
+    cl.CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE: ulong(
+        lambda device: min(device.limits.global_memory, limits.MAX_CONSTANT_BUFFER_SIZE)
+    ),
     cl.CL_DEVICE_MAX_CONSTANT_ARGS: uint(255),
     cl.CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE: size(limits.MAX_GLOBAL_VARIABLE_SIZE),
     cl.CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE: size(limits.MAX_GLOBAL_VARIABLE_SIZE),

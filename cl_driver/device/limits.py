@@ -15,6 +15,8 @@ MEM_BASE_ADDR_ALIGN = 128  # bytes: the largest built-in type is long16
 LOCAL_MEMORY_MINIMUM = 64 << 10
 LOCAL_MEMORY_MAXIMUM = 512 << 10
 PRINTF_BUFFER_SIZE = 8 << 20
+# No limit of ours: buffers of any size may be constant. But programs keep this one in 32 bits (the CTS does).
+MAX_CONSTANT_BUFFER_SIZE = 1 << 30
 MAX_GLOBAL_VARIABLE_SIZE = 256 << 20
 
 

@@ -185,7 +185,8 @@ def test_sub_device_errors(opencl, device, units, context):
     assert fails(EQUALLY, 0) == cl.CL_INVALID_VALUE
     assert fails(EQUALLY, 1, BY_COUNTS, 1) == cl.CL_INVALID_VALUE
     assert fails(EQUALLY, 1, room=1) == cl.CL_INVALID_VALUE
-    assert fails(EQUALLY, units + 1) == cl.CL_DEVICE_PARTITION_FAILED
+    assert fails(EQUALLY, units) == cl.CL_DEVICE_PARTITION_FAILED
+    assert fails(EQUALLY, units + 1) == cl.CL_INVALID_DEVICE_PARTITION_COUNT
     assert fails(BY_COUNTS, units + 1, 0) == cl.CL_INVALID_DEVICE_PARTITION_COUNT
     assert fails(BY_COUNTS, *[1] * (units + 1), 0) == cl.CL_INVALID_DEVICE_PARTITION_COUNT
     assert fails(BY_COUNTS, -1, 0) == cl.CL_INVALID_DEVICE_PARTITION_COUNT
