@@ -39,6 +39,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
 
     make_reducible(function, types)
     merge_latches(function)
+    open_endless_loops(function, types)
     close_loops(function, types)
     live: dict[Block, Instruction] = {}  # head of a rewritten loop: its mask
     exit_tests: list[Instruction] = []
@@ -123,6 +124,31 @@ def merge_latches(function: Function) -> None:
             terminator = block.terminator
             terminator.operands = [latch if o is header else o for o in terminator.operands]
         function.blocks.append(latch)
+
+
+def open_endless_loops(function: Function, types) -> None:
+    """Every loop gets an exit, if need be one that is never taken, so that lines have an end."""
+    while True:
+        before = predecessors(function)
+        work = [b for b in function.blocks if not b.successors()]
+        ending = set(work)
+        while work:
+            for block in before[work.pop()]:
+                if block not in ending:
+                    ending.add(block)
+                    work.append(block)
+        if len(ending) == len(function.blocks):
+            return
+        nest = LoopNest(function, dominators(function, before), before)
+        loop = next(loop for loop in nest.loops if loop.header not in ending)
+        header, latch = loop.header, loop.latches[0]
+        again, end = Block(function, "again"), Block(function, "endless")
+        latch.terminator.operands = [again if o is header else o for o in latch.terminator.operands]
+        append(again, Op.BranchConditional, None, [types.constant(types.bool(), False), end, header])
+        append(end, Op.Unreachable)
+        for phi in header.phis():
+            phi.operands = [again if o is latch else o for o in phi.operands]
+        function.blocks += [again, end]
 
 
 class _Linearizer:

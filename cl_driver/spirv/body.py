@@ -200,6 +200,7 @@ class Body:
                 raise self.error(phi.offset, self.not_a_value(id_)) from None
         if self.has_late:
             self.resolve()
+        self.unique_ids(end)
         if len(function._arguments) != len(function.type.members):
             raise self.error(
                 end,
@@ -207,6 +208,14 @@ class Body:
                 f"{len(function.type.members)}",
             )
         function._blocks = self.blocks
+
+    def unique_ids(self, end: int) -> None:
+        """An id is defined once in a module, not in two of its functions."""
+        reader = self.reader
+        mine = (self.values.keys() - reader.values.keys()) | self.placed
+        if not reader.local_ids.isdisjoint(mine):
+            raise self.error(end, f"id {min(reader.local_ids & mine)} is defined in two functions")
+        reader.local_ids |= mine
 
     def resolve(self) -> None:
         """Puts the definitions in place of Late operands, and the blocks in an order of dominance."""

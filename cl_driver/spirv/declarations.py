@@ -8,7 +8,6 @@ from __future__ import annotations
 from .constants import CONSTANT_HANDLERS
 from .debug_info import SETS as DEBUG_SETS
 from .enums import (
-    AccessQualifier,
     AddressingModel,
     Decoration,
     ExecutionModel,
@@ -37,11 +36,11 @@ def _capability(reader, p, n, op):
 
 
 def _extension(reader, p, n, op):
-    reader.module.extensions.add(reader.string(p + 1, p + n)[0])
+    reader.module.extensions.add(reader.whole_string(p + 1, p + n))
 
 
 def _ext_inst_import(reader, p, n, op):
-    name = reader.string(p + 2, p + n)[0]
+    name = reader.whole_string(p + 2, p + n)
     if name != "OpenCL.std" and not name.startswith(IGNORED_SETS):
         raise reader.error(p, f"unknown extended instruction set {name!r}")
     reader.sets[reader.new_id(p, reader.words[p + 1])] = name
@@ -60,6 +59,8 @@ def _ext_inst(reader, p, n, op):
 
 
 def _memory_model(reader, p, n, op):
+    if reader.module.memory_model is not None:
+        raise reader.error(p, "a second one")
     addressing = reader.enumerant(p, "AddressingModel", reader.words[p + 1])
     reader.module.memory_model = reader.enumerant(p, "MemoryModel", reader.words[p + 2])
     if addressing not in (AddressingModel.Physical32, AddressingModel.Physical64):
@@ -94,8 +95,8 @@ def _source(reader, p, n, op):
 
 
 def _name(reader, p, n, op):
-    if reader.words[p + n - 1] >> 24:
-        raise reader.error(p, "a string without an end")
+    if reader.bytes.find(b"\0", 4 * (p + 2), 4 * (p + n)) < 4 * (p + n - 1):
+        raise reader.error(p, "a string that does not end in the last word")
     reader.names[reader.words[p + 1]] = p
 
 
@@ -184,8 +185,9 @@ def _type_int(reader, p, n, op):
     id_, width, signed = reader.words[p + 1 : p + 4]
     if width not in (8, 16, 32, 64):
         raise reader.error(p, f"width {width} is not 8, 16, 32 or 64")
-    if signed > 1:
-        raise reader.error(p, f"signedness {signed} is neither 0 nor 1")
+    if signed:
+        raise reader.error(p, f"signedness {signed}; integers of kernels have none (0)")
+    reader.module.uses.setdefault(("TypeInt", width), p)
     _define_type(reader, p, id_, reader.table.int(width))
 
 
@@ -196,6 +198,7 @@ def _type_float(reader, p, n, op):
         raise reader.error(p, f"encoding {encoding.name} of width {width} is not supported")
     if width not in (16, 32, 64):
         raise reader.error(p, f"width {width} is not 16, 32 or 64")
+    reader.module.uses.setdefault(("TypeFloat", width), p)
     _define_type(reader, p, id_, reader.table.float(width, encoding))
 
 
@@ -211,6 +214,7 @@ def _type_vector(reader, p, n, op):
         return
     if not 2 <= count <= 16:
         raise reader.error(p, f"{count} components; a vector has 2 to 16")
+    reader.module.uses.setdefault(("TypeVector", count), p)
     _define_type(reader, p, id_, reader.table.vector(element, count))
 
 
@@ -294,11 +298,12 @@ def _type_image(reader, p, n, op):
         reader.enumerant(p, "Dim", words[p + 3]),
         reader.enumerant(p, "ImageFormat", words[p + 8]),
     )
-    access = AccessQualifier.ReadOnly
-    if n > 9:
-        access = reader.enumerant(p, "AccessQualifier", words[p + 9])
-    operands = (sampled_type, dim, *words[p + 4 : p + 8], format_, access)
-    _define_type(reader, p, words[p + 1], reader.table.opaque(op, operands))
+    if n == 9:
+        raise reader.error(p, "no access qualifier")
+    access = reader.enumerant(p, "AccessQualifier", words[p + 9])
+    type_ = reader.table.opaque(op, (sampled_type, dim, *words[p + 4 : p + 8], format_, access))
+    reader.module.images.append(type_)
+    _define_type(reader, p, words[p + 1], type_)
 
 
 def _type_sampled_image(reader, p, n, op):
@@ -329,9 +334,30 @@ def _variable(reader, p, n, op):
     if initializer is not None and type_.element is not None and initializer.type is not type_.element:
         raise reader.error(p, f"initializer of type {initializer.type!r} for {type_.element!r}")
     variable = Variable(type_, initializer)
+    variable.offset = p
     reader.values[reader.new_id(p, id_)] = variable
     reader.describe(variable, id_)
     reader.module.variables.append(variable)
+
+
+def _layout() -> dict[int, int]:
+    """{opcode: section} of SPIR-V 2.4, of the instructions that are in one section only."""
+    sections: list[list[Op]] = [
+        [Op.Capability],
+        [Op.Extension],
+        [Op.ExtInstImport],
+        [Op.MemoryModel],
+        [Op.EntryPoint],
+        [Op.ExecutionMode, Op.ExecutionModeId],
+        [Op.String, Op.SourceExtension, Op.Source, Op.SourceContinued],
+        [Op.Name, Op.MemberName],
+        [Op.ModuleProcessed],
+        [op for op in HANDLERS if "Decorat" in op.name],
+        [op for op in HANDLERS if "Constant" in op.name or op.name.startswith("Type")]
+        + [Op.Variable, Op.Undef],
+        [Op.Function],
+    ]
+    return {int(op): number for number, ops in enumerate(sections) for op in ops}
 
 
 HANDLERS = {
@@ -387,3 +413,4 @@ HANDLERS = {
     Op.TypeSampledImage: _type_sampled_image,
     Op.Variable: _variable,
 }
+LAYOUT = _layout()

@@ -11,11 +11,13 @@ from itertools import zip_longest
 from .debug_info import SETS as DEBUG_SETS
 from .enums import Op, OpenCLStd
 from .module import Argument, Kind, MemoryAccess
-from .tables import ENUMS, ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
+from .tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
 # Bits of MemoryAccess that one word follows: Aligned, the two of the Vulkan memory model, the alias scopes.
 MEMORY_WITH_WORD = 0x2 | 0x8 | 0x10 | 0x10000 | 0x20000
+# Those that need a capability.
+MEMORY_DECLARED = (0x8, 0x10, 0x20, 0x10000, 0x20000)
 MEMORY_KNOWN = MEMORY_WITH_WORD | 0x1 | 0x4 | 0x20
 
 # Operands that are types.
@@ -76,8 +78,16 @@ def _undef(body, p, n, op):
     body.define(p, words[p + 2], body.reader.table.undef(body.type(p, words[p + 1])))
 
 
+def _selection_merge(body, p, n, op):
+    body.label(body.words[p + 1])
+
+
 def _loop_merge(body, p, n, op):
-    first = p + (3 if op == Op.LoopMerge else 1)
+    first = p + 1
+    if op == Op.LoopMerge:
+        body.label(body.words[p + 1])
+        body.label(body.words[p + 2])
+        first = p + 3
     control = body.words[first]
     if control or op == Op.LoopControlINTEL:
         body.block.loop_control = (control, tuple(body.words[first + 1 : p + n]))
@@ -140,6 +150,9 @@ def memory_access(body, p, q, end):
     mask = words[q]
     if mask & ~MEMORY_KNOWN:
         raise body.error(p, f"unknown memory operands {mask:#x}")
+    for bit in MEMORY_DECLARED if mask & ~0x7 else ():
+        if mask & bit:
+            body.reader.enumerant(p, "MemoryAccess", bit)
     last = q + 1 + (mask & MEMORY_WITH_WORD).bit_count()
     if last > end:
         raise body.error(p, "memory operands are cut short")
@@ -262,10 +275,7 @@ def _vector_shuffle(body, p, n, op):
 
 
 def enumerant(body, p, kind, value):
-    try:
-        return ENUMS[kind](value)
-    except ValueError:
-        raise body.error(p, f"{value} is no {kind}") from None
+    return body.reader.enumerant(p, kind, value)
 
 
 RESULT_IDS, IDS, IN_BLOCK, ANYWHERE = 1, 0, 2, 3
@@ -279,7 +289,7 @@ DECODERS = {
     Op.Undef: (ANYWHERE, _undef),
     Op.LoopMerge: (IN_BLOCK, _loop_merge),
     Op.LoopControlINTEL: (IN_BLOCK, _loop_merge),
-    Op.SelectionMerge: (IN_BLOCK, _nothing),
+    Op.SelectionMerge: (IN_BLOCK, _selection_merge),
     Op.Branch: (IN_BLOCK, _branch),
     Op.BranchConditional: (IN_BLOCK, _branch_conditional),
     Op.Switch: (IN_BLOCK, _switch),

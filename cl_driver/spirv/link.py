@@ -187,6 +187,9 @@ def _merge(modules: list[Module], replacements: dict[int, object]) -> Module:
         out.variables += (v for v in module.variables if id(v) not in replacements)
         out.strings += module.strings
         out.readers += module.readers
+        out.images += module.images
+        out.uses = module.uses | out.uses
+        out.misplaced = out.misplaced or module.misplaced
         for spec_id, constant in module.spec_constants.items():
             out.spec_constants.setdefault(spec_id, constant)
     return out

@@ -156,7 +156,7 @@ class ConstantExpr(Value):
 class Variable(Value):
     """A module-scope OpVariable; type is a pointer. Function variables are Instructions (Op.Variable)."""
 
-    __slots__ = ("builtin", "decorations", "initializer", "linkage")
+    __slots__ = ("builtin", "decorations", "initializer", "linkage", "offset")
 
     def __init__(self, type_, initializer=None, name=""):
         super().__init__(type_, name)
@@ -164,6 +164,7 @@ class Variable(Value):
         self.builtin = None  # BuiltIn for Input variables
         self.linkage = None  # (name, LinkageType) or None
         self.decorations = NO_DECORATIONS
+        self.offset = 0  # word offset in the binary, for messages
 
 
 class Argument(Value):
@@ -327,6 +328,10 @@ class Module:
     memory_model: int = 2  # MemoryModel; 2 is OpenCL
     types: object = None  # the TypeTable that interns types and constants
     readers: list = field(default_factory=list)  # what decodes the bodies not looked at yet; link.py's
+    # What the validator asks of declarations: enumerants and types by what first used them.
+    uses: dict = field(default_factory=dict)  # (kind of the grammar, or TypeInt..., value): word offset
+    images: list = field(default_factory=list)  # types
+    misplaced: object = None  # SpirvError of the first declaration that breaks the logical layout
 
 
 def is_pointer_to(type_: Type, *storage: StorageClass) -> bool:

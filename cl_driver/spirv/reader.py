@@ -13,7 +13,7 @@ from array import array
 
 from .body import Body
 from .debug_info import DebugInfo
-from .declarations import HANDLERS
+from .declarations import HANDLERS, LAYOUT
 from .enums import Decoration, ExecutionMode, Op
 from .errors import SpirvError
 from .module import NO_DECORATIONS, Constant, EntryPoint, Function, Kind, Module, Type, Value, Variable
@@ -65,7 +65,8 @@ class Reader:
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
         self.modes: list[tuple[int, int, ExecutionMode, tuple[int, ...], bool]] = []
         self.forward: dict[int, Type] = {}  # pointers declared ahead
-        self.module = Module(types=table, readers=[self])
+        self.local_ids: set[int] = set()  # those that the bodies decoded so far define
+        self.module = Module(types=table, readers=[self], memory_model=None)
         self.header(data)
         self.declarations()
         self.finish()
@@ -83,6 +84,13 @@ class Reader:
         if stop < 0:
             raise self.error(q, "a string without an end")
         return self.bytes[4 * q : stop].decode("utf-8", "replace"), stop // 4 + 1
+
+    def whole_string(self, q: int, end: int) -> str:
+        """The literal string that is the rest of an instruction."""
+        text, after = self.string(q, end)
+        if after != end:
+            raise self.error(q - 1, "words behind the string")
+        return text
 
     def string_of(self, p: int, id_: int) -> str:
         text = self.strings.get(id_)
@@ -106,9 +114,11 @@ class Reader:
     def enumerant(self, p: int, kind: str, value: int):
         """The member of an enumeration of the grammar."""
         try:
-            return ENUMS[kind](value)
+            found = ENUMS[kind](value)
         except ValueError:
             raise self.error(p, f"{value} is no {kind}") from None
+        self.module.uses.setdefault((kind, found), p)
+        return found
 
     def value(self, p: int, id_: int) -> Value:
         value = self.values.get(id_)
@@ -169,7 +179,7 @@ class Reader:
 
     def declarations(self) -> None:
         words, end, p = self.words, len(self.words), HEADER_WORDS
-        handlers, rows = HANDLERS, ROWS
+        handlers, rows, layout, section = HANDLERS, ROWS, LAYOUT, 0
         while p < end:
             n = words[p] >> 16
             op = words[p] & 0xFFFF
@@ -183,6 +193,10 @@ class Reader:
             clang_null = op == Op.ConstantNull and n > 3 and set(words[p + 3 : p + n]) == {words[p + 1]}
             if not (row.min_words <= n <= row.max_words or clang_null):
                 raise self.error(p, f"{n} words, where {row.min_words} to {row.max_words} are right")
+            place = layout.get(op, section)
+            if place < section and self.module.misplaced is None:
+                self.module.misplaced = self.error(p, "comes too late in the logical layout of a module")
+            section = place
             if op == 54:
                 p = self.function(p, n)
                 continue
@@ -235,6 +249,8 @@ class Reader:
 
     def finish(self) -> None:
         module = self.module
+        if module.memory_model is None:
+            raise self.error(len(self.words), "no OpMemoryModel")
         if self.forward:
             raise self.error(
                 len(self.words), f"pointer type {min(self.forward)} is declared ahead but never defined"

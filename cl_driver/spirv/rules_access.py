@@ -116,6 +116,7 @@ def _literal_walk(type_: Type, path: list[int]) -> Type:
 
 
 def _extract(i):
+    need(len(i.operands) > 1, "no index")
     part = _literal_walk(i.operands[0].type, i.operands[1:])
     need(part is i.type, "the part has type {!r}, the result {!r}", part, i.type)
 
@@ -123,6 +124,7 @@ def _extract(i):
 def _insert(i):
     part, composite = i.operands[:2]
     need(composite.type is i.type, "the composite has type {!r}, the result {!r}", composite.type, i.type)
+    need(len(i.operands) > 2, "no index")
     there = _literal_walk(i.type, i.operands[2:])
     need(there is part.type, "an object of type {!r} for a part of {!r}", part.type, there)
 

@@ -5,8 +5,10 @@ MORE_RULES: as RULES of rules.py.
 
 from __future__ import annotations
 
-from .enums import Op, StorageClass
-from .module import Kind, Type
+from functools import cache
+
+from .enums import Op, Scope, StorageClass
+from .module import Constant, Kind, Type
 from .rules import BOOL, FLOAT, INT, POINTER, RuleError, count, need, pointer, scalar, types
 from .rules_std import ext_inst
 from .tables import ROWS
@@ -14,20 +16,51 @@ from .tables import ROWS
 VECTOR = Kind.VECTOR
 
 
-def _scope(value) -> None:
+def _scope(value) -> int | None:
+    """A scope or semantics operand; its value, if it is a constant."""
+    type_ = value.type
     need(
-        value.type is not None and value.type.kind is INT and value.type.width == 32,
+        type_ is not None and type_.kind is INT and type_.width == 32,
         "a scope or semantics of type {!r}",
-        value.type,
+        type_,
+    )
+    return (value.value or 0) if value.__class__ is Constant else None
+
+
+# CrossDevice to Invocation; the others belong to other memory models.
+_SCOPES = range(5)
+_TOGETHER = (Scope.Workgroup, Scope.Subgroup)
+_ORDERS = (0, 0x2, 0x4, 0x8, 0x10)  # of MemorySemantics: at most one
+
+
+@cache
+def _places(op: Op) -> tuple[tuple[int, bool], ...]:
+    """Where an instruction has its scopes and semantics: (index, whether it is a scope)."""
+    operands = [o.kind for o in ROWS[op].operands if o.kind not in ("IdResultType", "IdResult")]
+    return tuple(
+        (k, kind == "IdScope") for k, kind in enumerate(operands) if kind in ("IdScope", "IdMemorySemantics")
     )
 
 
 def _scopes(i) -> None:
     """Checks the scope and semantics operands by their places in the grammar."""
-    operands = [o for o in ROWS[i.op].operands if o.kind not in ("IdResultType", "IdResult")]
-    for operand, (kind, _) in zip(i.operands, operands, strict=False):
-        if kind in ("IdScope", "IdMemorySemantics"):
-            _scope(operand)
+    operands = i.operands
+    for place, is_scope in _places(i.op):
+        if place >= len(operands):
+            break
+        value = _scope(operands[place])
+        if value is None:
+            continue
+        if is_scope:
+            need(value in _SCOPES, "scope {}", value)
+        else:
+            need(value & 0x1E in _ORDERS, "memory semantics {:#x} with several orders", value)
+
+
+def _execution_scope(i, *allowed: Scope) -> None:
+    """Environment 4: the work-group or the sub-group executes together."""
+    value = _scope(i.operands[0])
+    need(value is None or value in allowed, "scope {} for execution", value)
 
 
 _ATOMIC_STORAGE = (
@@ -66,6 +99,8 @@ def _flag(i):
 
 
 def _barrier(i):
+    if i.op != Op.MemoryBarrier:
+        _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
@@ -75,6 +110,7 @@ def _group(kind: Kind):
     def rule(i):
         value = i.operands[2]
         need(value.type is i.type and scalar(i.type).kind is kind, "{!r} of {!r}", i.type, value.type)
+        _execution_scope(i, *_TOGETHER)
         _scopes(i)
 
     return rule
@@ -82,6 +118,7 @@ def _group(kind: Kind):
 
 def _group_vote(i):
     need(i.type.kind is BOOL and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
@@ -90,11 +127,13 @@ def _group_move(i):
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
     for value in i.operands[2:]:
         need(scalar(value.type).kind is INT, "an id of type {!r}", value.type)
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
 def _group_broadcast_first(i):
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
@@ -105,11 +144,13 @@ def _all_equal(i):
         i.type,
         i.operands[1].type,
     )
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
 def _elect(i):
     need(i.type.kind is BOOL, "a result of type {!r}", i.type)
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
@@ -121,6 +162,7 @@ def _is_ballot(type_: Type) -> bool:
 
 def _ballot(i):
     need(_is_ballot(i.type) and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
+    _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
@@ -148,11 +190,13 @@ def _async_copy(i):
     )
     for value in i.operands[3:5]:
         need(value.type.kind is INT, "elements or stride of type {!r}", value.type)
+    _execution_scope(i, Scope.Workgroup)
     need(i.type.op == Op.TypeEvent and i.operands[5].type.op == Op.TypeEvent, "an event of type {!r}", i.type)
     _scopes(i)
 
 
 def _wait_events(i):
+    _execution_scope(i, Scope.Workgroup)
     need(i.operands[1].type.kind is INT, "a number of events of type {!r}", i.operands[1].type)
     type_ = pointer(i.operands[2], "the list of events")
     need(

@@ -9,23 +9,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from .body import reverse_postorder
-from .enums import Capability, Decoration, FunctionParameterAttribute, LinkageType, Op, StorageClass
+from .enums import Capability, LinkageType, Op
 from .errors import SpirvError
-from .layout import size_of
-from .module import EntryPoint, Function, Instruction, Kind, Module
+from .module import Function, Instruction, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_extensions import EXTENSION_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
-from .tables import ROWS, enumerant
+from .rules_module import Requirements, check_entry_points, check_module, implied, refuse
+from .tables import ROWS
 
-MAX_BYTES = 1 << 40  # of one variable
-VARIABLE_CLASSES = (
-    StorageClass.CrossWorkgroup,
-    StorageClass.Workgroup,
-    StorageClass.UniformConstant,
-    StorageClass.Input,
-)
 _RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **EXTENSION_RULES}
 
 
@@ -37,93 +30,28 @@ def validate(
 ) -> None:
     """Checks a module. capabilities, extensions: those of the device, None for all; everything: functions
     that no kernel calls, too."""
-    _module(module, capabilities, extensions)
-    for entry in module.entry_points:
-        _entry_point(entry)
+    requirements = check_module(module, capabilities, extensions)
+    check_entry_points(module.entry_points)
+    rules = _Rules(requirements)
     roots = [entry.function for entry in module.entry_points]
     if everything or not roots:
         roots += module.functions
     done: set[int] = set()
     for root in roots:
-        _calls(root, done)
-
-
-# Extensions that change nothing for the stages after the reader; clang declares the second by itself.
-HARMLESS_EXTENSIONS = frozenset({"SPV_KHR_non_semantic_info", "SPV_EXT_relaxed_printf_string_address_space"})
+        _calls(root, done, rules)
 
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
     """What modules may declare for a device that reports these capabilities: also what they imply; Float16
     with Float16Buffer, since clang declares it for vload_half and its kin; and ImageBasic, which clang
     declares for a kernel's sampler_t. What reads an image is refused by its instruction."""
-    found: set[int] = {Capability.ImageBasic}
-    pending = [Capability[name] for name in names]
-    if Capability.Float16Buffer in pending:
-        pending.append(Capability.Float16)
-    while pending:
-        capability = pending.pop()
-        if capability not in found:
-            found.add(capability)
-            pending += map(Capability, enumerant("Capability", capability).capabilities)
-    return frozenset(found)
+    found = {Capability.ImageBasic, *(Capability[name] for name in names)}
+    if Capability.Float16Buffer in found:
+        found.add(Capability.Float16)
+    return implied(found)
 
 
-def _refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
-    return SpirvError(offset, what, rule)
-
-
-def _module(module: Module, capabilities, extensions) -> None:
-    if capabilities is not None and module.address_bits != 64:
-        # OpenCL SPIR-V environment specification, chapter 4: as CL_DEVICE_ADDRESS_BITS says.
-        raise _refuse("OpMemoryModel", "addressing model Physical32 on a device with addresses of 64 bits")
-    if Capability.Kernel not in module.capabilities:
-        raise _refuse("OpCapability", "the module does not declare Kernel")
-    for capability in module.capabilities:
-        if capabilities is not None and capability not in capabilities:
-            raise _refuse("OpCapability", f"{capability.name} is not supported")
-    for extension in module.extensions:
-        if extensions is not None and extension not in extensions and extension not in HARMLESS_EXTENSIONS:
-            raise _refuse("OpExtension", f"{extension} is not supported")
-    for variable in module.variables:
-        storage, pointee = variable.type.storage, variable.type.element
-        name = f"OpVariable '{variable.name}'"
-        if storage not in VARIABLE_CLASSES:
-            raise _refuse(name, f"storage class {storage.name} is not one of kernels")
-        if storage == StorageClass.Workgroup and variable.initializer is not None:
-            raise _refuse(name, "a Workgroup variable with an initializer")
-        if storage == StorageClass.Input and variable.builtin is None:
-            raise _refuse(name, "an Input variable that is no BuiltIn")
-        if pointee is not None and size_of(pointee) > MAX_BYTES:
-            raise _refuse(name, f"{size_of(pointee)} bytes")
-
-
-def _entry_point(entry: EntryPoint) -> None:
-    name = f"OpEntryPoint '{entry.name}'"
-    type_ = entry.function.type
-    if type_.element.kind is not Kind.VOID:
-        raise _refuse(name, "the result of a kernel is void")
-    if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
-        raise _refuse(name, "a kernel without a body")
-    for argument in entry.function.arguments:
-        kind = argument.type.kind
-        if kind is Kind.POINTER and argument.type.storage == StorageClass.Function:
-            attributes = argument.decorations.get(Decoration.FuncParamAttr, ())
-            if FunctionParameterAttribute.ByVal not in attributes or argument.type.element is None:
-                raise _refuse(name, f"argument {argument.index} points to private memory, not ByVal")
-        elif kind is Kind.POINTER and argument.type.storage not in (
-            StorageClass.CrossWorkgroup,
-            StorageClass.Workgroup,
-            StorageClass.UniformConstant,
-        ):
-            raise _refuse(name, f"argument {argument.index} points to {argument.type.storage.name}")
-        elif kind is Kind.BOOL or (
-            kind is Kind.OPAQUE
-            and argument.type.op in (Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)
-        ):
-            raise _refuse(name, f"argument {argument.index} of type {argument.type!r}")
-
-
-def _calls(root: Function, done: set[int]) -> None:
+def _calls(root: Function, done: set[int], rules: _Rules) -> None:
     """Checks a function and what it calls; recursion is not allowed in kernels."""
     if id(root) in done:
         return
@@ -133,7 +61,7 @@ def _calls(root: Function, done: set[int]) -> None:
     def enter(function):
         done.add(id(function))
         active.add(id(function))
-        path.append((function, _function(function)))
+        path.append((function, _function(function, rules)))
 
     enter(root)
     while path:
@@ -144,39 +72,36 @@ def _calls(root: Function, done: set[int]) -> None:
             continue
         callee = callees.pop()
         if id(callee) in active:
-            raise _refuse(f"OpFunction '{callee.name}'", "recursion", callee.offset)
+            raise refuse(f"OpFunction '{callee.name}'", "recursion", callee.offset)
         if id(callee) not in done:
             enter(callee)
 
 
-def _function(function: Function) -> list[Function]:
+def _function(function: Function, rules: _Rules) -> list[Function]:
     """Checks one function. Returns what it calls."""
     blocks = function.blocks
     imported = function.linkage is not None and function.linkage[1] == LinkageType.Import
     if not blocks:
         if not imported:
-            raise _refuse(f"OpFunction '{function.name}'", "no body, and no Import linkage", function.offset)
+            raise refuse(f"OpFunction '{function.name}'", "no body, and no Import linkage", function.offset)
         return []
     if imported:
-        raise _refuse(f"OpFunction '{function.name}'", "Import linkage, and a body", function.offset)
+        raise refuse(f"OpFunction '{function.name}'", "Import linkage, and a body", function.offset)
     predecessors: dict[int, list] = {id(block): [] for block in blocks}
     for block in blocks:
         for successor in block.successors():
             predecessors[id(successor)].append(block)
     if predecessors[id(blocks[0])]:
-        raise _refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
+        raise refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
     callees: dict[int, Function] = {}
     dominates = _dominance(blocks, predecessors) if len(blocks) > 1 else None
-    rules = _RULES
     instruction = None
     try:
         for block in blocks:
             for instruction in block.instructions:
-                rule = rules.get(instruction.op)
+                rule = rules[instruction.op]
                 if rule is not None:
                     rule(instruction)
-                elif instruction.op not in WITHOUT_RULE:
-                    _opaque(instruction)
                 if dominates is not None:
                     _defined(instruction, block, predecessors, dominates)
                 if instruction.op == Op.FunctionCall:
@@ -189,12 +114,25 @@ def _function(function: Function) -> list[Function]:
     return list(callees.values())
 
 
-def _opaque(instruction: Instruction) -> None:
-    """Instructions of images, pipes and device queues; any other without a rule is refused."""
-    row = ROWS[instruction.op]
-    if row.class_ not in OPAQUE_CLASSES or row.version is None:
-        raise RuleError("not an instruction of kernels that this driver knows")
-    opaque_rule(instruction)
+class _Rules(dict):
+    """{Op: its rule or None}, for one module: what an instruction needs is asked when it is first met."""
+
+    def __init__(self, requirements: Requirements):
+        super().__init__()
+        self.requirements = requirements
+
+    def __missing__(self, op: Op):
+        row = ROWS[op]
+        lacking = self.requirements.missing(row)
+        if lacking:
+            raise RuleError(lacking)
+        rule = _RULES.get(op)
+        if rule is None and op not in WITHOUT_RULE:
+            if row.class_ not in OPAQUE_CLASSES or row.version is None:
+                raise RuleError("not an instruction of kernels that this driver knows")
+            rule = opaque_rule
+        self[op] = rule
+        return rule
 
 
 def _at(instruction: Instruction, rule: str) -> SpirvError:

@@ -19,6 +19,8 @@ OpCapability Int64
 OpCapability Float64
 OpCapability Vector16
 OpCapability GenericPointer
+OpCapability Groups
+OpCapability Float16
 %std = OpExtInstImport "OpenCL.std"
 OpMemoryModel Physical64 OpenCL
 """

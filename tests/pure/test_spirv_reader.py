@@ -88,7 +88,7 @@ def test_both_endiannesses_are_one_module():
         OpFunctionEnd"""
     )
     for big in (False, True):
-        data = assemble('OpExtension "SPV_KHR_linkonce_odr"\n' + text, big_endian=big)
+        data = assemble(text.replace("%std", 'OpExtension "SPV_KHR_linkonce_odr"\n%std', 1), big_endian=big)
         module = reader.read(data)
         assert module.extensions == {"SPV_KHR_linkonce_odr"}
         add, result = module.functions[0].blocks[0].instructions

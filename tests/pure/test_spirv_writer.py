@@ -17,8 +17,14 @@ from .spirv_assembler import PREAMBLE, TYPES, assemble
 from .test_spirv_fuzz import CORPUS
 from .test_spirv_link import CALLER, definition
 
+DECLARED = """OpCapability DenormPreserve
+OpCapability FloatControls2
+OpExtension "SPV_KHR_linkonce_odr"
+OpExtension "SPV_KHR_float_controls"
+OpExtension "SPV_KHR_float_controls2"
+%std"""
 RECURSIVE = assemble(
-    PREAMBLE.replace("%std", 'OpExtension "SPV_KHR_linkonce_odr"\n%std')
+    PREAMBLE.replace("%std", DECLARED)
     + """
 OpEntryPoint Kernel %k "k"
 OpExecutionMode %k DenormPreserve 32
