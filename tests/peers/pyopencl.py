@@ -30,7 +30,8 @@ def prepare(python: str) -> tuple[Path, Path]:
     if not (venv / "ready").exists():
         subprocess.run([python, "-m", "venv", venv], check=True)
         pip = [interpreter, "-m", "pip", "install", "-q"]
-        subprocess.run([*pip, "pyopencl", "mako", "pytest", "numpy"], check=True)
+        # Later platformdirs ignore a relative XDG_CACHE_HOME, which test_xdg_cache_home sets.
+        subprocess.run([*pip, "pyopencl", "mako", "pytest", "numpy", "platformdirs<4.6"], check=True)
         # The source archive's metadata needs PyOpenCL's build tools.
         subprocess.run([*pip, "scikit_build_core", "nanobind", "typing_extensions"], check=True)
         (venv / "ready").touch()
