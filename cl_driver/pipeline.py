@@ -9,6 +9,7 @@ log. Runs in compiler processes (jit/jobs.py); nothing of it is imported by the 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 from cl_driver.builtins.strict import forbid_fast_math
 from cl_driver.codegen import kernel as codegen
@@ -20,13 +21,14 @@ from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
-from cl_driver.device.limits import MAX_WORK_GROUP_SIZE
+from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
 from cl_driver.jit import bundle, width
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
+from cl_driver.passes.subgroups import uses_subgroups
 from cl_driver.spirv import link, reader, reflect, validate
 from cl_driver.spirv.enums import Capability, FunctionControl, SourceLanguage
 from cl_driver.spirv.errors import SpirvError
@@ -132,6 +134,7 @@ class Prepared:
         self.context = context
         self.il = il
         self.log = ""
+        self._sub_groups: dict[str, bool] = {}  # see uses_sub_groups
         try:
             self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module, *_accepted())
@@ -152,6 +155,8 @@ class Prepared:
 
     def width(self, name: str) -> int:
         """Work-items per vector that a kernel gets."""
+        if self.uses_sub_groups(name):
+            return self.sub_group_size(name)
         if self.is_unoptimised(name):
             return 1
         if self.context.target.width:
@@ -165,6 +170,21 @@ class Prepared:
             return False
         functions = reflect.called(self.entry_points[name].function)
         return any(function.control & FunctionControl.OptNoneEXT for function in functions)
+
+    def uses_sub_groups(self, name: str) -> bool:
+        """Whether a kernel can tell its sub-groups apart."""
+        found = self._sub_groups.get(name)
+        if found is None:
+            functions = reflect.called(self.entry_points[name].function)
+            found = self._sub_groups[name] = uses_subgroups(functions)
+        return found
+
+    def sub_group_size(self, name: str) -> int:
+        """Work-items per sub-group: what the kernel requires, or the target's."""
+        required = self.reflections[name].sub_group_size
+        if required and required not in SUB_GROUP_SIZES:
+            raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")
+        return required or self.context.target.sub_group_size
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions."""
@@ -209,11 +229,10 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """
     context = program.context
     try:
-        code = _lower(program, name, program.width(name))
+        code, narrow = _entries(program, name)
         objects = [_object(context, code)]
         info = kernel_info(program, code)
-        if info.is_wide:
-            narrow = _lower(program, name, 1)
+        if narrow is not None:
             objects.append(_object(context, narrow, ".narrow"))
             info.narrow_symbol = narrow.symbol
             info.local_static = max(code.local_static, narrow.local_static)
@@ -225,13 +244,29 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     return info, objects
 
 
-def _lower(program: Prepared, name: str, lanes: int) -> codegen.KernelCode:
+def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
+    """A kernel as LLVM IR and, if that takes several work-items at a time, what takes any launch.
+
+    The latter is code for one work-item at a time. For kernels with sub-groups it is code of the same width
+    whose lanes follow the linear local id.
+    """
+    if not program.uses_sub_groups(name):
+        code = _lower(program, name, passes.PlanOptions(width=program.width(name)))
+        return code, _lower(program, name, passes.PlanOptions(width=1)) if code.width > 1 else None
+    options = passes.PlanOptions(width=program.width(name), sub_groups=True)
+    flat = _lower(program, name, replace(options, flat_lanes=True, small_ids=False))
+    if flat.width == 1:
+        return flat, None
+    code = _lower(program, name, options)
+    return (code, flat) if code.width > 1 else (code, None)
+
+
+def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
-    skip = passes.OPTIONAL if unoptimised else ()
+    options = replace(options, skip=passes.OPTIONAL if unoptimised else ())
     while True:
-        options = passes.PlanOptions(width=lanes, skip=skip)
         try:
             plan = passes.plan(program.module, entry, options, library())
             code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
@@ -239,9 +274,10 @@ def _lower(program: Prepared, name: str, lanes: int) -> codegen.KernelCode:
             code.is_unoptimised = unoptimised
             return code
         except (passes.PlanError, CodegenError) as error:
-            if lanes == 1:
+            if options.width == 1:
                 raise
-            lanes, refusal = 1, f"not vectorised: {error}"
+            refusal = f"not vectorised: {error}"
+            options = replace(options, width=1, flat_lanes=False, small_ids=True)
 
 
 def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
@@ -270,6 +306,7 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
 def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
+    uses_sub_groups = program.uses_sub_groups(code.name)
     return KernelInfo(
         name=code.name,
         symbol=code.symbol,
@@ -291,6 +328,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,
         sub_groups_per_group=reflection.sub_groups_per_group,
+        sub_group_width=code.width if uses_sub_groups else program.sub_group_size(code.name),
+        uses_sub_groups=uses_sub_groups,
         remark=code.remark,
     )
 

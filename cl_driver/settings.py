@@ -80,8 +80,9 @@ _ROWS = (
     Setting(
         "CL_DRIVER_WIDTH",
         "integer",
-        "1",
-        "Work-items per SIMD vector of kernels; 1 leaves vectorisation to LLVM, 0 chooses for each kernel.",
+        "",
+        "Work-items per SIMD vector, and per sub-group, of all kernels; 0 chooses for each kernel. Unset: 1, "
+        "which leaves vectorisation to LLVM, and what the CPU's vectors hold for kernels with sub-groups.",
         in_key=True,
     ),
     Setting(

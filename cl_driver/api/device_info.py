@@ -43,6 +43,14 @@ def _capable(name: str):
     return lambda device: int(any(row.name == name for row in capabilities.present(device.limits.cpu)))
 
 
+def _most_sub_groups() -> int:
+    """Of the largest work-group."""
+    from cl_driver.jit.target import host_target
+
+    target = host_target(settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH"))
+    return -(-limits.MAX_WORK_GROUP_SIZE // target.sub_group_size)
+
+
 def _single_fp_config(device: Device) -> int:
     # "CL_FP_FMA - IEEE754-2008 fused multiply-add is supported": only where the CPU has the instruction.
     return (
@@ -270,8 +278,11 @@ DEVICE_INFO = {
     cl.CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT: uint(0),
     cl.CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT: uint(0),
     cl.CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT: uint(0),
-    # "must be 0 for devices that do not support sub-groups."
-    cl.CL_DEVICE_MAX_NUM_SUB_GROUPS: uint(0),
+    cl.CL_DEVICE_MAX_NUM_SUB_GROUPS: uint(lambda _: _most_sub_groups()),
+    # cl_intel_required_subgroup_size
+    cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL: sizes(lambda _: limits.SUB_GROUP_SIZES),
+    # "This query must return CL_TRUE for devices that support the cl_khr_subgroups extension", which this one
+    # does not: the sub-groups of a group take turns on one thread.
     cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS: uint(FALSE),
     cl.CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES: ulong(ATOMIC_CAPABILITIES),
     cl.CL_DEVICE_ATOMIC_FENCE_CAPABILITIES: ulong(ATOMIC_CAPABILITIES | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM),

@@ -32,6 +32,9 @@ KERNEL_INFO = {
 # Others are answered by the C side, which has them for its own use.
 WORK_GROUP_INFO = {
     cl.CL_KERNEL_PRIVATE_MEM_SIZE: ulong(lambda kernel: kernel.private_size),
+    # cl_intel_required_subgroup_size: "the amount of spill memory used by a kernel". The stack takes what
+    # registers do not hold, as in any program.
+    cl.CL_KERNEL_SPILL_MEM_SIZE_INTEL: ulong(0),
 }
 
 ARG_INFO = {

@@ -47,7 +47,25 @@ def _item_component(e, builtin, k: int) -> str:
         return e.item_index()
     if builtin == BuiltIn.GlobalLinearId:
         return _global_linear_id(e)
+    if builtin == BuiltIn.SubgroupLocalInvocationId:
+        return "0"  # of lane 0
+    if builtin == BuiltIn.SubgroupId:
+        return _sub_groups(e, component(e, BuiltIn.LocalInvocationIndex, 0), 0)
+    if builtin == BuiltIn.NumSubgroups:
+        return _sub_groups(e, e.group_items(), e.width - 1)
+    if builtin == BuiltIn.NumEnqueuedSubgroups:
+        return _sub_groups(e, e.enqueued_items(), e.width - 1)
+    if builtin == BuiltIn.SubgroupSize:
+        left = e.emit(f"sub i64 {e.group_items()}, {component(e, BuiltIn.LocalInvocationIndex, 0)}")
+        return e.emit(f"call i64 @llvm.umin.i64(i64 {left}, i64 {e.width})")
     raise CodegenError(f"the built-in variable {builtin.name} is not supported")
+
+
+def _sub_groups(e, items: str, rounding: int) -> str:
+    """Whole sub-groups of so many work-items."""
+    if rounding:
+        items = e.emit(f"add i64 {items}, {rounding}")
+    return e.emit(f"lshr i64 {items}, {e.width.bit_length() - 1}")
 
 
 def _global_linear_id(e) -> str:

@@ -12,7 +12,7 @@ from .kernel_emitter import KernelEmitter
 from .library import ModuleEmitter
 from .options import CodegenOptions
 from .program_globals import GlobalsLayout, layout_globals
-from .wide import WideKernelEmitter
+from .wide_kernel import WideKernelEmitter
 
 
 @dataclass(slots=True)

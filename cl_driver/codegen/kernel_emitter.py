@@ -104,11 +104,18 @@ class KernelEmitter(FunctionEmitter):
         """Work-items of a full group, rounded up: for how many the context arrays have room."""
         found = self._fields.get("items")
         if found is None:
+            items = self.emit_prologue(f"add i64 {self.enqueued_items()}, {ITEMS_ROUNDING - 1}")
+            found = self._fields["items"] = self.emit_prologue(f"and i64 {items}, {-ITEMS_ROUNDING}")
+        return found
+
+    def enqueued_items(self) -> str:
+        """Work-items of a full group, an i64."""
+        found = self._fields.get("enqueued items")
+        if found is None:
             sizes = [self.launch_field(abi.LAUNCH_LOCAL_SIZE + 8 * k, "i64") for k in range(3)]
             items = self.emit_prologue(f"mul i64 {sizes[0]}, {sizes[1]}")
-            items = self.emit_prologue(f"mul i64 {items}, {sizes[2]}")
-            items = self.emit_prologue(f"add i64 {items}, {ITEMS_ROUNDING - 1}")
-            found = self._fields["items"] = self.emit_prologue(f"and i64 {items}, {-ITEMS_ROUNDING}")
+            found = self.emit_prologue(f"mul i64 {items}, {sizes[2]}")
+            self._fields["enqueued items"] = found
         return found
 
     def context_array(self, key) -> str:

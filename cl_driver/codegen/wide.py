@@ -21,14 +21,9 @@ from ..spirv.module import Constant, Instruction, Kind, Undef
 from .debug import is_located
 from .emitter import Components, instruction_name
 from .errors import CodegenError
-from .kernel_emitter import KernelEmitter
 from .lanes import form
-from .memory import load_value, store_operand
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
-from .types import alignment_of, constant_text, ir_type, leaf_types, size_of
-
-# Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
-TAIL_LIMIT = 1500
+from .types import constant_text, ir_type, leaf_types
 
 # Effects that a group of lanes has once, not once per lane.
 _ONCE_FOR_ALL = frozenset((
@@ -405,110 +400,11 @@ class WideEmitter:
         self._late = {}
 
 
-class WideKernelEmitter(WideEmitter, KernelEmitter):
-    """Emits a kernel at a width above 1."""
-
-    def __init__(self, module, plan, width: int):
-        super().__init__(width, module, plan)
-        self.private_stride = self.scratch.private_stride
-        self._tail = False  # whether there may be fewer work-items than lanes
-
-    def entry_mask(self) -> str:
-        """`<W x i1>`: the lanes that hold a work-item."""
-        if not self._tail:
-            return self.form.splat("i1", "true")
-        key = "entry mask"
-        found = self.builtin_cache.get(key)
-        if found is None:
-            outer, self.lines = self.lines, self.head
-            count = self.emit(f"sub i64 {self.group_sizes[0]}, {self.local_ids[0]}")
-            indices = ", ".join(f"i64 {k}" for k in range(self.width))
-            limit = self.splat(count, "i64", self.form)
-            found = self.emit(f"icmp ult {self.form('i64')} <{indices}>, {limit}")
-            self.lines = outer
-            self.builtin_cache[key] = found
-        return found
-
-    def _emit_region(self, region) -> None:
-        self.shapes = None if region.once else region.shapes
-        super()._emit_region(region)
-        self.shapes = None
-
-    def _emit_items(self, region, r: str, metadata: str) -> None:
-        """Each row of work-items: full vectors, then what is left under a mask.
-
-        A large body is emitted once, always under the mask.
-        """
-        count = sum(len(block.instructions) for block in region.function.blocks)
-        if count > TAIL_LIMIT:
-            self._tail = True
-            super()._emit_items(region, r, metadata)
-            return
-        self._rows_head(r)
-        self.emit_void(f"%{r}.full = and i64 %lx, {-self.width}")
-        self.emit_void(f"%{r}.any = icmp ne i64 %{r}.full, 0")
-        self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{r}.rest")
-        self.begin_block(f"{r}.x")
-        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.exit ]")
-        self._tail = False
-        self._emit_body(region, f"{r}.b", f"{r}.exit")
-        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
-        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %{r}.full")
-        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.rest")
-        self.begin_block(f"{r}.rest")
-        self.emit_void(f"%{r}.left = icmp ult i64 %{r}.full, %lx")
-        self.emit_void(f"br i1 %{r}.left, label %{r}.tail, label %{r}.y.end")
-        self.begin_block(f"{r}.tail")
-        self.local_ids = [f"%{r}.full", *self.local_ids[1:]]
-        self.builtin_cache = {}
-        self.forget(region.function)
-        self._tail = True
-        self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
-        self.emit_void(f"br label %{r}.y.end")
-        self._rows_end(r)
-
-    # Context slots: one array per leaf.
-
-    def slot_leaf_address(self, slot, leaf: int, item) -> str:
-        """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
-        array, types = self.context_array(slot), leaf_types(slot.type)
-        before = sum(size_of(t) for t in types[:leaf])
-        if before:
-            key = (slot, leaf)
-            found = self._fields.get(key)
-            if found is None:
-                distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
-                found = self.emit_prologue(f"getelementptr inbounds i8, ptr {array}, i64 {distance}")
-                self._fields[key] = found
-            array = found
-        index = self._item() if item is None else self.to_width(self.typed(item), "i64")
-        return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
-
-    def context_load(self, slot, item) -> str:
-        """The value of a slot for lane 0 or for one work-item."""
-        if slot.uniform:
-            return super().context_load(slot, item)
-        parts = [
-            load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
-            for k, t in enumerate(leaf_types(slot.type))
-        ]
-        return self.assemble(slot.type, iter(parts))
-
-    def context_store(self, slot, item, value) -> None:
-        """Sets a slot for one work-item."""
-        if slot.uniform:
-            super().context_store(slot, item, value)
-            return
-        parts = self.explode(slot.type, self.operand(value))
-        for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):
-            store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))
-
-
 # Instructions without a result that happen in each lane.
 LANE_EFFECTS = frozenset((
     Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
 ))  # fmt: skip
 
-from . import wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
+from . import subgroups, wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
 
-__all__ = ["WideKernelEmitter", "leaf_types"]
+__all__ = ["WideEmitter", "leaf_types"]

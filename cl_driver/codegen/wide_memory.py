@@ -143,8 +143,12 @@ def load(e, i):
     if isinstance(pointer, Variable) and pointer.builtin is not None:
         single_load(e, i)
         return
-    if isinstance(e.operands.get(pointer), BuiltinAddress):
-        single_load(e, i)
+    component = e.operands.get(pointer)
+    if isinstance(component, BuiltinAddress):
+        if e.is_varying(i):
+            e.define_leaves(i, e.id_leaves(i.type, component.variable, component.index))
+        else:
+            single_load(e, i)
         return
     if i.memory is not None and i.memory.volatile:
         e.lane_by_lane(i, single_load)

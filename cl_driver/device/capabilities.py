@@ -92,6 +92,52 @@ CAPABILITIES = (
         features=("__opencl_c_work_group_collective_functions",),
         spirv=("Groups",),
     ),
+    # Without cl_khr_subgroups, which promises that the sub-groups of a group make progress independently.
+    Capability("subgroups", features=("__opencl_c_subgroups",), spirv=("SubgroupDispatch",)),
+    Capability("subgroup_extended_types", extensions=("cl_khr_subgroup_extended_types",)),
+    Capability(
+        "subgroup_non_uniform_vote",
+        extensions=("cl_khr_subgroup_non_uniform_vote",),
+        spirv=("GroupNonUniform", "GroupNonUniformVote"),
+    ),
+    Capability("subgroup_ballot", extensions=("cl_khr_subgroup_ballot",), spirv=("GroupNonUniformBallot",)),
+    Capability(
+        "subgroup_non_uniform_arithmetic",
+        extensions=("cl_khr_subgroup_non_uniform_arithmetic",),
+        spirv=("GroupNonUniformArithmetic",),
+    ),
+    Capability(
+        "subgroup_shuffle", extensions=("cl_khr_subgroup_shuffle",), spirv=("GroupNonUniformShuffle",)
+    ),
+    Capability(
+        "subgroup_shuffle_relative",
+        extensions=("cl_khr_subgroup_shuffle_relative",),
+        spirv=("GroupNonUniformShuffleRelative",),
+    ),
+    Capability(
+        "subgroup_clustered_reduce",
+        extensions=("cl_khr_subgroup_clustered_reduce",),
+        spirv=("GroupNonUniformClustered",),
+    ),
+    Capability(
+        "subgroup_rotate",
+        extensions=("cl_khr_subgroup_rotate",),
+        spirv=("GroupNonUniformRotateKHR",),
+        spirv_extensions=("SPV_KHR_subgroup_rotate",),
+    ),
+    Capability(
+        "work_group_uniform_arithmetic",
+        extensions=("cl_khr_work_group_uniform_arithmetic",),
+        spirv=("GroupUniformArithmeticKHR",),
+        spirv_extensions=("SPV_KHR_uniform_group_instructions",),
+    ),
+    # cl_intel_subgroups has block reads of images, too: its name can be told when there are images.
+    Capability(
+        "intel_subgroups",
+        spirv=("SubgroupBufferBlockIOINTEL", "SubgroupShuffleINTEL"),
+        spirv_extensions=("SPV_INTEL_subgroups",),
+    ),
+    Capability("required_subgroup_size", extensions=("cl_intel_required_subgroup_size",)),
     Capability("il_program", extensions=("cl_khr_il_program",)),
     Capability(
         "spirv_no_integer_wrap_decoration",
@@ -207,6 +253,15 @@ SPIRV_NUMBERS = {
     "Float64": 10,
     "FloatControls2": 6029,
     "GenericPointer": 38,
+    "GroupNonUniform": 61,
+    "GroupNonUniformArithmetic": 63,
+    "GroupNonUniformBallot": 64,
+    "GroupNonUniformClustered": 67,
+    "GroupNonUniformRotateKHR": 6026,
+    "GroupNonUniformShuffle": 65,
+    "GroupNonUniformShuffleRelative": 66,
+    "GroupNonUniformVote": 62,
+    "GroupUniformArithmeticKHR": 6400,
     "Groups": 18,
     "Int16": 22,
     "Int64": 11,
@@ -219,6 +274,9 @@ SPIRV_NUMBERS = {
     "RoundingModeRTE": 4467,
     "ShaderClockKHR": 5055,
     "SignedZeroInfNanPreserve": 4466,
+    "SubgroupBufferBlockIOINTEL": 5569,
+    "SubgroupDispatch": 58,
+    "SubgroupShuffleINTEL": 5568,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)

@@ -9,7 +9,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import extension_functions, prelude
+from . import extension_functions, group_functions, prelude
 from .options import BuildOptions
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
@@ -132,6 +132,9 @@ SPIRV_EXTENSIONS = (
     "SPV_INTEL_optnone",
     "SPV_INTEL_bfloat16_conversion",
     "SPV_KHR_shader_clock",
+    "SPV_KHR_subgroup_rotate",
+    "SPV_KHR_uniform_group_instructions",
+    "SPV_INTEL_subgroups",
     "SPV_EXT_relaxed_printf_string_address_space",
 )
 
@@ -157,6 +160,7 @@ def marked_source(source: bytes, headers: dict[str, bytes], options: BuildOption
     texts = [source, *headers.values()]
     before = prelude.needed(texts)
     before += extension_functions.needed(texts, options.standard)
+    before += group_functions.needed(texts, options.standard)
     if options.standard < (1, 2):
         # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
         before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"

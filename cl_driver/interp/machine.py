@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from math import prod
 
 from ..passes.collectives import identity  # the specification's table of neutral elements
+from ..passes.ir import ACROSS_LANES
 from ..passes.layout import size_of
 from ..passes.ops import PassOp
+from ..passes.subgroups import WORK_GROUP_OP, is_subgroup_operation
 from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import (
     Argument,
@@ -25,11 +28,11 @@ from . import core, extensions, opencl_memory  # noqa: F401  extensions register
 from . import numbers as n
 from .core import from_bits, scalar_of
 from .memory import InterpreterError, Memory, zero
+from .subgroups import Frame, subgroup_builtins
 
 COLLECTIVE = frozenset(
     op for op in Op if (259 <= op <= 271 or 6401 <= op <= 6408) and op is not Op.GroupWaitEvents
 )
-ALONE = (Scope.Subgroup, Scope.Invocation)  # a sub-group has one work-item
 
 # Functions that only order memory: everything here happens in order.
 NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
@@ -45,6 +48,7 @@ class Item:
     context: object = None  # Context of the group, for regions of a plan
     private: dict = field(default_factory=dict)  # PrivateVariable: address
     trace: list | None = None  # (instruction, value) of all that was computed, if somebody wants to compare
+    frames: list = field(default_factory=list)  # Frame of each function that it is in, if Machine.tracks
 
 
 class Machine:
@@ -56,6 +60,8 @@ class Machine:
         self.variables: dict[Variable, int] = {}  # addresses
         self.library = library  # anything with function(link name) -> Function or None
         self.shapes = None  # of the region that runs in lanes
+        self.tracks = False  # whether sub-groups have to know where their work-items are
+        self.nests: dict = {}  # what Frame knows of functions
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
@@ -118,7 +124,12 @@ class Machine:
         block = function.blocks[0]
         previous: Block | None = None
         allocated: list[int] = []
+        frame = Frame(function, self.nests) if self.tracks else None
+        if frame is not None:
+            item.frames.append(frame)
         while True:
+            if frame is not None:
+                frame.enter(block, previous)
             phis = list(block.phis())
             if phis:
                 incoming = [p.operands[2 * p.operands[1::2].index(previous)] for p in phis]
@@ -132,6 +143,10 @@ class Machine:
             following = None
             for instruction in block.instructions[len(phis) :]:
                 op = instruction.op
+                if frame is not None:
+                    frame.instruction = instruction
+                    if op is Op.Return or op is Op.ReturnValue:
+                        item.frames.pop()
                 if op is Op.Branch:
                     following = instruction.operands[0]
                 elif op is Op.BranchConditional:
@@ -173,6 +188,10 @@ class Machine:
 
     def step(self, instruction: Instruction, values: dict, item: Item):
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
+        if instruction.op in ACROSS_LANES:
+            operands = [self.evaluate(o, values, item) for o in instruction.operands]
+            active = instruction.mask is None or self.evaluate(instruction.mask, values, item)
+            return (yield instruction, [active, *operands])
         if instruction.mask is not None:
             return (yield from self.masked_step(instruction, values, item))
         return (yield from self.plain_step(instruction, values, item))
@@ -207,12 +226,8 @@ class Machine:
         if op is Op.FunctionCall:
             return (yield from self.call_function(instruction, operands, item))
         if op is Op.ControlBarrier:
-            return None if operands[0] in ALONE else (yield instruction, operands)
-        if op in COLLECTIVE:
-            if operands[0] in ALONE:
-                return (
-                    operands[1] if op is Op.GroupBroadcast else combine_collective(instruction, [operands])[0]
-                )
+            return None if operands[0] == Scope.Invocation else (yield instruction, operands)
+        if op in COLLECTIVE or is_subgroup_operation(instruction):
             return (yield instruction, operands)
         if op is PassOp.AnyLane:
             return (yield instruction, operands)
@@ -402,6 +417,11 @@ def _(machine, instruction, operands, item):
     return item.exists
 
 
+def collective_name(op) -> str:
+    """IAdd of GroupIAdd and GroupNonUniformIAdd."""
+    return op.name.removeprefix("Group").removeprefix("NonUniform").removesuffix("KHR")
+
+
 def combine_collective(instruction: Instruction, all_operands: list[list]) -> list:
     """The results of a work-group collective for every work-item, in order of linear ids."""
     op = instruction.op
@@ -409,28 +429,28 @@ def combine_collective(instruction: Instruction, all_operands: list[list]) -> li
         return [all(o[1] for o in all_operands)] * len(all_operands)
     if op is Op.GroupAny:
         return [any(o[1] for o in all_operands)] * len(all_operands)
-    operation = all_operands[0][1]
+    operation = int(all_operands[0][1])
     type_ = scalar_of(instruction.type)
-    combine = _COMBINE[op.name.removeprefix("Group").removesuffix("KHR")]
+    combine = _COMBINE[collective_name(op)]
 
     def both(a, b):
         if type_.kind is Kind.FLOAT:
             return n.to_width(combine(a, b), type_.width)
         if type_.kind is Kind.BOOL:
             return combine(a, b)
-        if op in (Op.GroupSMin, Op.GroupSMax):
+        if collective_name(op) in ("SMin", "SMax"):
             a, b = n.signed(a, type_.width), n.signed(b, type_.width)
         return n.mask(combine(a, b), type_.width)
 
     values = [o[2] for o in all_operands]
-    neutral = identity(op, type_, _NoTypes())
+    neutral = identity(WORK_GROUP_OP[collective_name(op)], type_, _NoTypes())
     running = from_bits(neutral, type_) if type_.kind is not Kind.BOOL else neutral
     results = []
     for value in values:
         before = running
         running = both(running, value)
         results.append(before if operation == 2 else running)
-    return [running] * len(values) if operation == 0 else results
+    return results if operation in (1, 2) else [running] * len(values)
 
 
 class _NoTypes:
@@ -453,7 +473,9 @@ def local_index(position, size) -> int:
     return position[0] + size[0] * (position[1] + size[1] * position[2])
 
 
-def builtin_values(group, local, size, full_size, global_size, offset, groups, work_dim) -> dict:
+def builtin_values(
+    group, local, size, full_size, global_size, offset, groups, work_dim, sub_group_size
+) -> dict:
     """What each built-in variable holds for one work-item."""
     position = [offset[i] + group[i] * full_size[i] + local[i] for i in range(3)]
     relative = [position[i] - offset[i] for i in range(3)]
@@ -470,10 +492,5 @@ def builtin_values(group, local, size, full_size, global_size, offset, groups, w
         BuiltIn.WorkDim: work_dim,
         BuiltIn.LocalInvocationIndex: index,
         BuiltIn.GlobalLinearId: local_index(relative, global_size),
-        BuiltIn.SubgroupSize: 1,
-        BuiltIn.SubgroupMaxSize: 1,
-        BuiltIn.NumSubgroups: size[0] * size[1] * size[2],
-        BuiltIn.NumEnqueuedSubgroups: full_size[0] * full_size[1] * full_size[2],
-        BuiltIn.SubgroupId: index,
-        BuiltIn.SubgroupLocalInvocationId: 0,
+        **subgroup_builtins(index, prod(size), prod(full_size), sub_group_size),
     }

@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from ..passes.inline import is_by_value
+from ..passes.ir import ACROSS_LANES
 from ..passes.layout import size_of
 from ..passes.ops import REGION_END, PassOp
 from ..passes.plan import KernelPlan
+from ..passes.subgroups import uses_subgroups
 from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Kind, Module, Type, Undef
+from ..spirv.reflect import called
 from . import numbers as n
 from .machine import Item, Machine, builtin_values, combine_collective, local_index
 from .memory import InterpreterError, zero
+from .subgroups import across_lanes, active_items, answer_subgroup
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,22 @@ def run(
     local_size,
     global_offset=(0, 0, 0),
     library=None,
+    sub_group_size: int = 1,
 ) -> Result:
     """Runs an entry point of a module, instruction by instruction as the reader made it.
 
     args: for pointers anything with a writable buffer (numpy arrays), which is changed in place; Local(bytes)
     for local pointers; numbers; tuples for vectors; bytes for structures by value; None is a null pointer.
+    sub_group_size: work-items per sub-group. Those that stand at one instruction, in the same iterations of
+    the loops around it, while all others are further on, are the active ones of a sub-group's operation.
     Sizes are tuples of one to three numbers. Raises InterpreterError for undefined behaviour that it meets.
     """
     entry_point = next(e for e in module.entry_points if e.name == kernel_name)
-    return _Launch(
-        Machine(library), entry_point.function.arguments, args, global_size, local_size, global_offset
-    ).run(_DirectGroup(entry_point.function))
+    machine = Machine(library)
+    machine.tracks = uses_subgroups(called(entry_point.function))
+    arguments = entry_point.function.arguments
+    launch = _Launch(machine, arguments, args, global_size, local_size, global_offset, sub_group_size)
+    return launch.run(_DirectGroup(entry_point.function, sub_group_size))
 
 
 def run_plan(
@@ -64,13 +73,16 @@ def run_plan(
 
     check_shapes: compares all values of all lanes with the shapes that the plan claims (slow).
     """
-    return _Launch(Machine(library), plan.arguments, args, global_size, local_size, global_offset).run(
-        _PlanGroup(plan, check_shapes)
-    )
+    width = plan.options.width
+    launch = _Launch(Machine(library), plan.arguments, args, global_size, local_size, global_offset, width)
+    return launch.run(_PlanGroup(plan, check_shapes))
 
 
 class _Launch:
-    def __init__(self, machine: Machine, parameters, args, global_size, local_size, global_offset):
+    def __init__(
+        self, machine: Machine, parameters, args, global_size, local_size, global_offset, sub_group_size
+    ):
+        self.sub_group_size = sub_group_size
         self.machine = machine
         self.parameters = parameters
         self.args = args
@@ -104,7 +116,15 @@ class _Launch:
         items = []
         for z, y, x in product(*(range(s) for s in reversed(size))):
             builtins = builtin_values(
-                group, (x, y, z), size, full, self.global_size, self.offset, groups, self.work_dim
+                group,
+                (x, y, z),
+                size,
+                full,
+                self.global_size,
+                self.offset,
+                groups,
+                self.work_dim,
+                self.sub_group_size,
             )
             items.append(Item(builtins, local_index((x, y, z), size)))
         group_runner.run(self.machine, items, arguments, size)
@@ -147,22 +167,32 @@ def _three(size, fill: int) -> tuple:
 class _DirectGroup:
     """Work-items as coroutines that meet at barriers and collectives."""
 
-    def __init__(self, function):
+    def __init__(self, function, sub_group_size: int):
         self.function = function
+        self.sub_group_size = sub_group_size
 
     def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
         waiting = [machine.call(self.function, self.own(machine, arguments), item) for item in items]
         answers: list = [None] * len(items)
+        requests: list = [None] * len(items)
+        moving = range(len(items))
         while True:
-            requests = []
-            for generator, answer in zip(waiting, answers, strict=True):
+            for k in moving:
                 try:
-                    requests.append(generator.send(answer))
+                    requests[k] = waiting[k].send(answers[k])
                 except StopIteration:
-                    requests.append(None)
+                    requests[k] = None
             going = [k for k, r in enumerate(requests) if r is not None]
             if not going:
                 return
+            moving = active_items(items, requests, self.sub_group_size)
+            if moving:
+                instruction = requests[moving[0]][0]
+                asked = [(items[k].builtins, requests[k][1]) for k in moving]
+                for k, answer in zip(moving, answer_subgroup(machine, instruction, asked), strict=True):
+                    answers[k] = answer
+                continue
+            moving = going
             if len({requests[k][0] for k in going}) != 1:
                 raise InterpreterError("the work-items of a group wait at different barriers")
             instruction = requests[going[0]][0]
@@ -172,9 +202,6 @@ class _DirectGroup:
             operands = [requests[k][1] for k in going]
             for k, answer in zip(going, _answer(machine, instruction, operands, size), strict=True):
                 answers[k] = answer
-            for k, request in enumerate(requests):
-                if request is None:
-                    waiting[k], answers[k] = _finished(), None
 
     def own(self, machine: Machine, arguments) -> list:
         """By-value structures are each work-item's own."""
@@ -212,12 +239,6 @@ def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
             )
         return [0] * len(operands)
     return combine_collective(instruction, operands)
-
-
-def _finished():
-    """A work-item that has returned."""
-    return
-    yield
 
 
 class Context:
@@ -326,7 +347,10 @@ class _PlanGroup:
                 return {e for e, item in zip(exits, vector, strict=True) if item.exists}
             if exits or len({r[0] for r in requests}) != 1:
                 raise InterpreterError("the lanes of a vector are not in lockstep")
-            answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
+            if requests[0][0].op in ACROSS_LANES:
+                answers = across_lanes(requests[0][0], [r[1] for r in requests])
+            else:
+                answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
 
     def answer(self, instruction, values: list):
         """What all lanes get: whether a mask has a lane, or the result of the lanes that acted."""

@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x06"
+MAGIC = b"CLDEXE\x00\x07"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -142,6 +142,9 @@ class KernelInfo(_Record):
     work-items of dimension 0 at a time and every global id and size to be below 2^30, and narrow_symbol in
     objects[narrow_object] is for launches that it does not suit; private_size: bytes per work-item;
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0;
+    sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes must be
+    consecutive in the linear local id: the entry takes only launches whose rows are, the narrow one is wide,
+    too, and takes all;
     remark: how it was vectorised, or why not.
     """
 
@@ -166,6 +169,8 @@ class KernelInfo(_Record):
         attributes=_text,
         sub_group_size=_small,
         sub_groups_per_group=_small,
+        sub_group_width=_small,
+        uses_sub_groups=_flag,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)

@@ -41,15 +41,24 @@ WIDTHS = (0, 1, 2, 4, 8, 16, 32, 64)
 
 class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
-    work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py)."""
+    work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py);
+    sub_group_size: work-items per sub-group."""
 
-    __slots__ = ("features", "triple", "vector_bits", "width")
+    __slots__ = ("features", "sub_group_size", "triple", "vector_bits", "width")
 
-    def __init__(self, triple: str, features: tuple[str, ...], vector_bits: int, width: int = 1):
+    def __init__(
+        self,
+        triple: str,
+        features: tuple[str, ...],
+        vector_bits: int,
+        width: int = 1,
+        sub_group_size: int = 0,
+    ):
         self.triple = triple
         self.features = features
         self.vector_bits = vector_bits
         self.width = width
+        self.sub_group_size = sub_group_size or vector_bits // 32
 
     @property
     def architecture(self) -> str:
@@ -68,7 +77,7 @@ class Target:
     @property
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
-        return f"{self.triple} {self.vector_bits} {self.width} {self.feature_string}"
+        return f"{self.triple} {self.vector_bits} {self.width} {self.sub_group_size} {self.feature_string}"
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Target) and self.key == other.key
@@ -81,12 +90,12 @@ class Target:
 
     def to_values(self) -> list:
         """For the wire."""
-        return [self.triple, list(self.features), self.vector_bits, self.width]
+        return [self.triple, list(self.features), self.vector_bits, self.width, self.sub_group_size]
 
     @classmethod
     def from_values(cls, values: list) -> Target:
-        triple, features, vector_bits, width = values
-        return cls(triple, tuple(features), vector_bits, width)
+        triple, features, vector_bits, width, sub_group_size = values
+        return cls(triple, tuple(features), vector_bits, width, sub_group_size)
 
 
 def _triple(architecture: str) -> str:
@@ -144,15 +153,16 @@ def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
     return features, complaints
 
 
-def make_target(cpu: Cpu, setting: str = "", width: int = 1) -> Target:
+def make_target(cpu: Cpu, setting: str = "", width: int | None = None) -> Target:
     """The target for a CPU under the settings CL_DRIVER_CPU and CL_DRIVER_WIDTH."""
     features, _ = parse_cpu(setting, cpu)
     if width not in WIDTHS:
-        width = 1
+        width = None
     bits = _vector_bits(cpu.architecture, features)
-    return Target(_triple(cpu.architecture), tuple(sorted(features)), bits, width)
+    names = tuple(sorted(features))
+    return Target(_triple(cpu.architecture), names, bits, 1 if width is None else width, width or 0)
 
 
-def host_target(setting: str = "", width: int = 1) -> Target:
+def host_target(setting: str = "", width: int | None = None) -> Target:
     """The target for the CPU that this process runs on."""
     return make_target(host_cpu(), setting, width)

@@ -43,7 +43,14 @@ _COMBINE = {
     Op.GroupAny: Op.LogicalOr,
 }
 
-COLLECTIVES = frozenset(_COMBINE) | {Op.GroupBroadcast, Op.GroupAsyncCopy}
+COMBINING = frozenset(_COMBINE)
+COLLECTIVES = COMBINING | {Op.GroupBroadcast, Op.GroupAsyncCopy}
+
+
+def combination(op, a: Value, b: Value) -> tuple:
+    """What combines two values: the Op and its operands."""
+    how = _COMBINE[op]
+    return (Op.ExtInst, [_EXT, how, a, b]) if type(how) is OpenCLStd else (how, [a, b])
 
 
 def identity(op, type_, types) -> Constant:
@@ -107,9 +114,6 @@ class _Lowering:
         results: set[Value] = set()
         for instruction in block.instructions:
             op = instruction.op
-            if op in COLLECTIVES and op is not Op.GroupAsyncCopy and _is_alone(instruction):
-                self.alone(instruction)
-                continue
             is_collective = op in COLLECTIVES
             if self.once is not None:
                 depends = not results.isdisjoint(o for o in instruction.operands if isinstance(o, Value))
@@ -179,19 +183,6 @@ class _Lowering:
             return pointer
         return append(once.end, Op.Bitcast, self.types.pointer(pointer.type.storage, element), [pointer])
 
-    def alone(self, instruction: Instruction) -> None:
-        """A collective among one work-item: the sub-groups of this device have one."""
-        operands = instruction.operands
-        if instruction.op in (Op.GroupAll, Op.GroupAny, Op.GroupBroadcast):
-            value = operands[1]
-        elif operands[1] is GroupOperation.ExclusiveScan:
-            value = identity(instruction.op, instruction.type, self.types)
-        else:
-            value = operands[2]
-        instruction.op = Op.CopyObject
-        instruction.operands = [value]
-        self.out.append(instruction)
-
     def collective(self, instruction: Instruction) -> None:
         once = self.start()
         op = instruction.op
@@ -242,10 +233,8 @@ class _Lowering:
             append(after, PassOp.ContextStore, None, [out, accumulator])
 
     def combine(self, block: Block, op, a: Value, b: Value) -> Instruction:
-        how = _COMBINE[op]
-        if type(how) is OpenCLStd:
-            return append(block, Op.ExtInst, a.type, [_EXT, how, a, b])
-        return append(block, how, a.type, [a, b])
+        how, operands = combination(op, a, b)
+        return append(block, how, a.type, operands)
 
     def group_items(self, once: Once) -> Instruction:
         """The number of work-items, computed in the entry block."""
@@ -326,9 +315,3 @@ class _Lowering:
 
 def _aligned(type_):
     return MemoryAccess(alignment_of(type_))
-
-
-def _is_alone(instruction: Instruction) -> bool:
-    """True for the scopes of a sub-group and of a single work-item."""
-    scope = instruction.operands[0]
-    return isinstance(scope, Constant) and scope.value in (Scope.Subgroup, Scope.Invocation)

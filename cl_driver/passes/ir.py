@@ -33,8 +33,11 @@ EXTINST_WITH_EFFECT = frozenset((
 ))  # fmt: skip
 EXTINST_LOADS = frozenset((171, 173, 174, 179))  # vload...
 
+# Operations on the lanes of a sub-group: they must stay where they are, but do nothing else.
+ACROSS_LANES = frozenset((PassOp.Active, PassOp.Ballot, PassOp.ReadLane, PassOp.Permute, PassOp.LaneShuffle))
+
 # Reads that may be left out when nobody uses the result.
-REMOVABLE = PURE | {Op.Load, Op.Variable, PassOp.ContextLoad, PassOp.ContextLoadItem}
+REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.ContextLoad, PassOp.ContextLoadItem}
 
 
 def is_removable(instruction: Instruction) -> bool:

@@ -15,6 +15,13 @@ ContextLoadItem slot, item       the value of a slot for the work-item with that
 ContextStoreItem slot, item, value
 GroupItems                       how many work-items this group has (an integer of the address width)
 
+Operations on the lanes of a sub-group, at widths above 1 (subgroups.py makes them):
+Active                           bool, varying: the lane takes part, that is its mask is true
+Ballot predicate                 an integer with a bit for each lane that takes part and has a true predicate
+ReadLane value, lane             uniform: the value of one lane; modulo the width
+Permute value, lane              the value of the lane that each lane names; modulo the width
+LaneShuffle a, b, k...           lane l gets lane k[l] of a, or of b for numbers from the width on
+
 Only after linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
 AnyLane mask                     bool, uniform: true if any lane's mask is true
@@ -28,5 +35,6 @@ REGION_END = -1
 
 PassOp = enumeration(__name__, "PassOp", """
 ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
-ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544
+ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
+Permute 65548 LaneShuffle 65549
 """)  # fmt: skip

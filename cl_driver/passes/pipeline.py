@@ -23,6 +23,7 @@ from .promote import promote
 from .reducible import make_reducible
 from .shape import ShapeInfo
 from .simplify import remove_dead_code, simplify
+from .subgroups import lower_subgroups
 from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan"]
@@ -48,6 +49,9 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         # As early as possible, so that the library's code is simplified with the program's.
         if run_pass("expand", expand_builtins, options, function, types, library):
             function = run_pass("inline", inline, options, None, module, function)
+
+    # Before anything is simplified: what sub-groups do becomes arithmetic.
+    run_pass("subgroups", lower_subgroups, options, function, types, options.width)
 
     # Before promotion: dead blocks would only make phis.
     run_pass("simplify", simplify, options, function, types)
@@ -75,6 +79,8 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
 
 def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
     """The width that was asked for, or less for kernels that say that their groups are narrower."""
+    if options.sub_groups:
+        return options.width
     size = entry_point.modes.get(ExecutionMode.LocalSize) or entry_point.modes.get(
         ExecutionMode.LocalSizeHint
     )

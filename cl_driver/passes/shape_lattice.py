@@ -17,12 +17,14 @@ ID_STRIDES = {
     BuiltIn.LocalInvocationId: (1, 0, 0),
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: 1,
+    BuiltIn.SubgroupLocalInvocationId: 1,
 }
 FLAT_STRIDES = {
     BuiltIn.GlobalInvocationId: VARYING,
     BuiltIn.LocalInvocationId: VARYING,
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: VARYING,
+    BuiltIn.SubgroupLocalInvocationId: 1,
 }
 # Between all work-items of a group instead of neighbours: what differs, and what is the same.
 GROUP_STRIDES = {
@@ -30,6 +32,9 @@ GROUP_STRIDES = {
     BuiltIn.LocalInvocationId: VARYING,
     BuiltIn.LocalInvocationIndex: VARYING,
     BuiltIn.GlobalLinearId: VARYING,
+    BuiltIn.SubgroupLocalInvocationId: VARYING,
+    BuiltIn.SubgroupId: VARYING,
+    BuiltIn.SubgroupSize: VARYING,
 }
 # Inputs whose every component is an id or a size, so small_ids bounds it.
 SMALL_INPUTS = frozenset((
@@ -37,10 +42,7 @@ SMALL_INPUTS = frozenset((
     BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
     BuiltIn.GlobalOffset, BuiltIn.WorkDim,
 ))  # fmt: skip
-SUBGROUP = frozenset((
-    BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
-    BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
-))  # fmt: skip
+LARGEST_LANE = 63
 
 
 @dataclass(frozen=True, slots=True)

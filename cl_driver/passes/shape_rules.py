@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import Decoration, GroupOperation, Op, Scope, StorageClass
+from ..spirv.enums import BuiltIn, Decoration, GroupOperation, Op, Scope, StorageClass
 from ..spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Variable
 from .ir import ADDRESS, EXTINST_WITH_EFFECT
 from .layout import size_of, step_into
 from .ops import PassOp
-from .shape_lattice import SMALL_ID, SMALL_INPUTS, SUBGROUP, UNIFORM, UNKNOWN, VARYING, Range
+from .shape_lattice import (
+    GROUP_STRIDES,
+    LARGEST_LANE,
+    SMALL_ID,
+    SMALL_INPUTS,
+    UNIFORM,
+    UNKNOWN,
+    VARYING,
+    Range,
+)
 
 
 class ValueRules:
@@ -377,8 +386,6 @@ class ValueRules:
         return self.all_or_nothing((pointer,))
 
     def input(self, instruction, builtin, component):
-        if builtin in SUBGROUP:
-            return VARYING
         stride = self.id_strides.get(builtin, UNIFORM)
         if component is not None and type(stride) is tuple:
             stride = stride[component]
@@ -388,7 +395,9 @@ class ValueRules:
 
     def small(self, instruction, builtin) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
-        if builtin in SMALL_INPUTS and self.small_ids:
+        if builtin == BuiltIn.SubgroupLocalInvocationId:
+            self.ranges[instruction] = Range(0, LARGEST_LANE)
+        elif builtin in SMALL_INPUTS and self.small_ids:
             self.ranges[instruction] = Range(0, SMALL_ID, assumed=True)
 
     def extract(self, instruction):
@@ -418,6 +427,10 @@ class ValueRules:
             return VARYING
         scans = (GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
         return VARYING if operation in scans and instruction.op is not Op.GroupBroadcast else UNIFORM
+
+    def of_subgroup(self, instruction):
+        """What the active lanes share, but not the whole group."""
+        return VARYING if self.id_strides is GROUP_STRIDES else UNIFORM
 
     def variable(self, instruction):
         self.private.add(instruction)
@@ -477,6 +490,8 @@ RULES = {
     PassOp.ContextVariable: ValueRules.variable,
     PassOp.GroupItems: lambda self, instruction: UNIFORM,
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
+    PassOp.Ballot: ValueRules.of_subgroup,
+    PassOp.ReadLane: ValueRules.of_subgroup,
     PassOp.EntryMask: lambda self, instruction: VARYING,
 }
 RULES |= dict.fromkeys(_COLLECTIVES, ValueRules.collective)

@@ -140,6 +140,9 @@ enum cld_kernel_flags {
     /* `entry` takes `width` work-items of dimension 0 at a time, and every global id and size to be below 2^30;
      * other launches use entry_narrow, which takes them one by one. */
     CLD_KERNEL_WIDE = 2,
+    /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist of
+     * whole sub-groups, entry_narrow must be taken. */
+    CLD_KERNEL_SUB_GROUPS = 4,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -158,6 +161,9 @@ struct cld_kernel_info {
     uint64_t scratch_per_item;
     uint64_t reqd_local_size[3]; /* zeros when the kernel has no reqd_work_group_size */
     uint64_t max_group_size;     /* CL_KERNEL_WORK_GROUP_SIZE */
+    uint64_t sub_group_size;      /* work-items per sub-group */
+    uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
+    uint64_t reqd_sub_groups;     /* per work-group, likewise */
     uint32_t width;              /* work-items per vector, the preferred multiple */
     uint32_t uses_printf;
     uint64_t flags;             /* enum cld_kernel_flags */

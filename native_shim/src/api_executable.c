@@ -152,6 +152,9 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->width = (uint32_t)cld_get_int(reply);
     info->uses_printf = (uint32_t)cld_get_int(reply);
     info->flags = (uint64_t)cld_get_int(reply);
+    info->sub_group_size = (uint64_t)cld_get_int(reply);
+    info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
+    info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
     uint32_t narrow_object = (uint32_t)cld_get_int(reply);
     char *narrow_symbol = get_string(reply);
     bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol;

@@ -314,14 +314,63 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_dev
                                                         size_t input_value_size, const void *input_value,
                                                         size_t param_value_size, void *param_value,
                                                         size_t *param_value_size_ret) {
-    (void)param_name, (void)input_value_size, (void)input_value;
-    (void)param_value_size, (void)param_value, (void)param_value_size_ret;
     const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
-    CLD_REQUIRE(kernel_device(kernel, device_handle), CL_INVALID_DEVICE,
-                "not a device of the kernel, or one of several must be named");
-    /* "CL_INVALID_OPERATION if device does not support sub-groups." */
-    CLD_REQUIRE(false, CL_INVALID_OPERATION, "the device has no sub-groups");
+    const struct cld_device *device = kernel_device(kernel, device_handle);
+    CLD_REQUIRE(device, CL_INVALID_DEVICE, "not a device of the kernel, or one of several must be named");
+    const struct cld_kernel_info *info = cld_kernel_info_for(kernel, device);
+    if (!info)
+        info = kernel->info; /* what a build for this device would give: the devices are alike */
+    size_t most = info->max_group_size < device->max_group_size ? info->max_group_size : device->max_group_size;
+    size_t input[3] = {1, 1, 1}, output[3] = {1, 1, 1}, size = info->sub_group_size;
+    size_t dimensions = input_value_size / sizeof *input;
+    switch (param_name) {
+    case CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE:
+    case CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE:
+    case CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT:
+        /* "CL_INVALID_VALUE if [...] the size in bytes specified by input_value_size is not valid or if
+         * input_value is NULL." */
+        CLD_REQUIRE(input_value, CL_INVALID_VALUE, "input_value is NULL");
+        CLD_REQUIRE(input_value_size % sizeof *input == 0 && dimensions >= 1 &&
+                        dimensions <= (param_name == CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT ? 1 : 3),
+                    CL_INVALID_VALUE, "input_value_size is not that of a local size or count");
+        memcpy(input, input_value, input_value_size);
+    }
+    switch (param_name) {
+    case CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE:
+        break;
+    case CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE:
+        if (__builtin_mul_overflow(input[0], input[1], &input[0]) ||
+            __builtin_mul_overflow(input[0], input[2], &input[0]))
+            input[0] = SIZE_MAX;
+        size = input[0] / size + (input[0] % size != 0);
+        break;
+    case CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT:
+        /* "If no work-group size can accommodate the requested number of sub-groups, 0 will be returned in
+         * each element of the return array." */
+        if (!input[0] || input[0] > most / size)
+            memset(output, 0, sizeof output);
+        else
+            output[0] = input[0] * size;
+        CLD_REQUIRE(!param_value || (param_value_size >= sizeof *output &&
+                                     param_value_size % sizeof *output == 0 &&
+                                     param_value_size <= sizeof output),
+                    CL_INVALID_VALUE, "param_value_size is not that of a local size");
+        return cld_info(output, param_value ? param_value_size : sizeof output, param_value_size, param_value,
+                        param_value_size_ret);
+    case CL_KERNEL_MAX_NUM_SUB_GROUPS:
+        size = most / size + (most % size != 0);
+        break;
+    case CL_KERNEL_COMPILE_NUM_SUB_GROUPS:
+        size = info->reqd_sub_groups;
+        break;
+    case CL_KERNEL_COMPILE_SUB_GROUP_SIZE_INTEL:
+        size = info->reqd_sub_group_size;
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "no such query");
+    }
+    return cld_info(&size, sizeof size, param_value_size, param_value, param_value_size_ret);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel handle, cl_uint arg_index,

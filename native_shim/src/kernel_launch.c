@@ -31,11 +31,14 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
 enum { SHORTEST_ROW = 4 };
 
 /* Whether the entry that takes several work-items at a time may take these, and is worth it. */
-static bool suits_wide(const struct cld_launch *launch) {
+static bool suits_wide(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
         if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
             return false;
-    return launch->local_size[0] >= SHORTEST_ROW;
+    if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
+        return launch->local_size[0] >= SHORTEST_ROW;
+    bool one_row = launch->local_size[1] == 1 && launch->local_size[2] == 1;
+    return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
@@ -44,7 +47,7 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
-    bool narrow = (info->flags & CLD_KERNEL_WIDE) && !suits_wide(launch);
+    bool narrow = (info->flags & CLD_KERNEL_WIDE) && !suits_wide(info, launch);
     cld_kernel_fn entry = narrow ? info->entry_narrow : info->entry;
     uint64_t saved = cld_float_enter();
     entry(launch, command->kernel.args, &self->kernel, first, last);

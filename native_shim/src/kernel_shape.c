@@ -54,6 +54,11 @@ static void choose_local_size(const struct cld_queue *queue, const struct cld_ke
     }
 }
 
+/* Whether a group of so many work-items has as many sub-groups as the kernel requires. */
+static bool suits_sub_groups(const struct cld_kernel_info *info, uint64_t items) {
+    return items / info->sub_group_size + (items % info->sub_group_size != 0) == info->reqd_sub_groups;
+}
+
 cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
                         const size_t *global_offset, const size_t *global_size, const size_t *local_size,
                         struct cld_launch *launch, bool *empty) {
@@ -93,9 +98,15 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     /* "[...] is greater than the value specified by CL_KERNEL_WORK_GROUP_SIZE." */
     CLD_REQUIRE(!info->max_group_size || items <= info->max_group_size, CL_INVALID_WORK_GROUP_SIZE,
                 "more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
+    CLD_REQUIRE(!local_size || !info->reqd_sub_groups || suits_sub_groups(info, items),
+                CL_INVALID_WORK_GROUP_SIZE, "not the number of sub-groups that the kernel requires");
     if (*empty)
         return CL_SUCCESS;
-    if (!local_size && required)
+    if (!local_size && info->reqd_sub_groups && !required) {
+        launch->local_size[0] = info->reqd_sub_groups * info->sub_group_size;
+        CLD_REQUIRE(!info->max_group_size || launch->local_size[0] <= info->max_group_size,
+                    CL_INVALID_WORK_GROUP_SIZE, "the kernel requires more sub-groups than a group may have");
+    } else if (!local_size && required)
         for (int i = 0; i < 3; i++)
             launch->local_size[i] = info->reqd_local_size[i];
     else if (!local_size)

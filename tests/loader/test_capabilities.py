@@ -109,6 +109,100 @@ RUNS = {
         "+ ((long)intel_convert_as_bfloat16_float(intel_convert_bfloat16_as_ushort(i + 256.0f)) << 32);",
         [(0x3F80 << 16 | 0x3F82) + ((256 + (i // 4 * 4 + (0, 0, 2, 4)[i % 4])) << 32) for i in range(8)],
     ),
+    # Sub-groups are consecutive work-items, of a size that the kernel asks for; groups here have 4.
+    "subgroups": (
+        CL3,
+        "__attribute__((intel_reqd_sub_group_size(4))) //kernel\n"
+        "local int next[4]; next[get_local_id(0)] = i; sub_group_barrier(CLK_LOCAL_MEM_FENCE);"
+        "out[i] = sub_group_reduce_add(i) + 100 * next[(get_local_id(0) + 1) % 4]"
+        "+ 1000 * sub_group_broadcast(i, 2) + 10000 * sub_group_any(i == 5)"
+        "+ 100000 * get_sub_group_local_id() + 1000000 * get_sub_group_size();",
+        [
+            (22 if i > 3 else 6)
+            + 100 * (i // 4 * 4 + (i + 1) % 4)
+            + 1000 * (i // 4 * 4 + 2)
+            + 10000 * (i > 3)
+            + 100000 * (i % 4)
+            + 4000000
+            for i in range(8)
+        ],
+    ),
+    "subgroup_extended_types": (
+        "",
+        "uchar c = 200 + i; short2 s = sub_group_broadcast((short2)(i, -i), 1);"
+        "out[i] = sub_group_reduce_max(c) + 1000 * sub_group_scan_inclusive_add((long)1) + 10000 * s.x"
+        "+ 100000 * -s.y;",
+        [203 + 4 * (i > 3) + 1000 * (i % 4 + 1) + 110000 * (i // 4 * 4 + 1) for i in range(8)],
+    ),
+    "subgroup_non_uniform_vote": (
+        "",
+        "if (i % 4 > 1) out[i] = sub_group_elect() + 2 * sub_group_non_uniform_all(i > 1)"
+        "+ 4 * sub_group_non_uniform_any(i == 6) + 8 * sub_group_non_uniform_all_equal(i / 4);",
+        [0, 0, 11, 10, 0, 0, 15, 14],
+    ),
+    "subgroup_ballot": (
+        "",
+        "if (i % 4) { uint4 b = sub_group_ballot(i & 1); out[i] = b.x + 16 * sub_group_inverse_ballot(b)"
+        "+ 32 * sub_group_ballot_bit_count(b) + 128 * sub_group_ballot_exclusive_scan(b)"
+        "+ 512 * sub_group_ballot_find_msb(b) + 2048 * sub_group_ballot_find_lsb(b)"
+        "+ 8192 * sub_group_broadcast_first(i) + 65536 * get_sub_group_lt_mask().x; }",
+        [
+            (i % 4 > 0)
+            * (
+                0xA
+                + 16 * (i & 1)
+                + 64
+                + 128 * (i % 4 // 2)
+                + 512 * 3
+                + 2048
+                + 8192 * (i // 4 * 4 + 1)
+                + 65536 * ((1 << i % 4) - 1)
+            )
+            for i in range(8)
+        ],
+    ),
+    "subgroup_non_uniform_arithmetic": (
+        "",
+        "if (i % 4 != 1) out[i] = sub_group_non_uniform_reduce_mul(i + 1)"
+        "+ 1000 * sub_group_non_uniform_scan_exclusive_add(i)"
+        "+ 100000 * sub_group_non_uniform_scan_inclusive_logical_xor(1);",
+        [100012, 0, 12, 102012, 100280, 0, 4280, 110280],
+    ),
+    "subgroup_shuffle": (
+        "",
+        "out[i] = sub_group_shuffle(i, 3 - i % 4) + 10 * sub_group_shuffle_xor((double)i, 2);",
+        [i // 4 * 4 + 3 - i % 4 + 10 * (i ^ 2) for i in range(8)],
+    ),
+    "subgroup_shuffle_relative": (
+        "",
+        "long up = sub_group_shuffle_up((long)i, 1), down = sub_group_shuffle_down((uchar)i, 1);"
+        "out[i] = (i % 4 ? up : 0) + 10 * (i % 4 < 3 ? down : 0);",
+        [(i % 4 > 0) * (i - 1) + 10 * (i % 4 < 3) * (i + 1) for i in range(8)],
+    ),
+    "subgroup_clustered_reduce": (
+        "",
+        "out[i] = sub_group_clustered_reduce_add(i, 2) + 100 * sub_group_clustered_reduce_max(-i, 4);",
+        [4 * (i // 2) + 1 - 100 * (i // 4 * 4) for i in range(8)],
+    ),
+    "subgroup_rotate": (
+        "",
+        "out[i] = sub_group_clustered_rotate(i, 1, 4) + 10 * sub_group_clustered_rotate((float)i, 1, 2);",
+        [i // 4 * 4 + (i + 1) % 4 + 10 * (i ^ 1) for i in range(8)],
+    ),
+    "required_subgroup_size": (
+        "",
+        "__attribute__((intel_reqd_sub_group_size(8))) //kernel\n out[i] = get_max_sub_group_size();",
+        [8] * 8,
+    ),
+    "work_group_uniform_arithmetic": (
+        "",
+        "out[i] = work_group_reduce_mul(i + 1) + 10000L * work_group_scan_inclusive_or(1u << i)"
+        "+ 10000000L * work_group_scan_exclusive_logical_and(i % 4 < 2);",
+        [
+            (24 if i < 4 else 1680) + 10000 * ((2 << i) - (1 if i < 4 else 16)) + 10**7 * (i % 4 < 3)
+            for i in range(8)
+        ],
+    ),
     "expect_assume": (
         "",
         "__builtin_assume(i < 100); out[i] = __builtin_expect(i > 3, 1) ? 2 : 1;",
@@ -124,6 +218,7 @@ ELSEWHERE = {
     "extended_versioning": "test_errors_device.py",
     "create_command_queue": "test_errors_device.py",
     "suggested_local_work_size": "test_errors_kernel.py",
+    "intel_subgroups": "test_subgroups.py",
     "spirv_queries": "test_errors_device.py",
     "device_uuid": "test_errors_device.py",
     "float_controls": "test_codegen_extensions.py",

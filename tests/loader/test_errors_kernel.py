@@ -144,14 +144,6 @@ def test_one_of_several_devices_must_be_named(opencl):
         opencl.ok("clReleaseDevice", part)
 
 
-def test_there_are_no_sub_groups(opencl, context, kernel):
-    name, device, query = "clGetKernelSubGroupInfo", opencl.device(), cl.CL_KERNEL_MAX_NUM_SUB_GROUPS
-    assert opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0
-    assert opencl.fails(name, kernel, device, query, 0, None, 0, None, None) == cl.CL_INVALID_OPERATION
-    assert opencl.fails(name, context, device, query, 0, None, 0, None, None) == cl.CL_INVALID_KERNEL
-    assert opencl.fails(name, kernel, context, query, 0, None, 0, None, None) == cl.CL_INVALID_DEVICE
-
-
 def arg(opencl, kernel, index, name):
     query = opencl.text if "NAME" in name else opencl.integer
     return query("clGetKernelArgInfo", kernel, index, getattr(cl, f"CL_KERNEL_ARG_{name}"))

@@ -25,7 +25,7 @@ def compile_cl(source: str, level: str = "-O2"):
     key = source, level
     if key not in _modules:
         command = [*CLANG, level, "-mllvm", "-disable-lsr"]
-        command += ["-mllvm", "-spirv-ext=+SPV_KHR_no_integer_wrap_decoration"]
+        command += ["-mllvm", "-spirv-ext=+SPV_KHR_no_integer_wrap_decoration,+SPV_KHR_subgroup_rotate"]
         done = subprocess.run(command, input=source.encode(), capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr.decode()
         _modules[key] = read(done.stdout)

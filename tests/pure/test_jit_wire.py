@@ -106,6 +106,8 @@ def make_kernel(**changes) -> KernelInfo:
         "attributes": "",
         "sub_group_size": 0,
         "sub_groups_per_group": 0,
+        "sub_group_width": 16,
+        "uses_sub_groups": False,
         "remark": "",
     }
     return KernelInfo(**(values | changes))

@@ -83,7 +83,11 @@ class Local:
 class Program:
     """A module whose kernels can be run."""
 
-    def __init__(self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH):
+    def __init__(
+        self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH, **plan_options
+    ):
+        """plan_options: fields of PlanOptions besides the width."""
+        self.plan_options = PlanOptions(width=width, verify=True, **plan_options)
         self.module = read(data, None, TypeTable(builtin_library().types))
         self.options = options or CodegenOptions()
         self.width = width
@@ -102,7 +106,7 @@ class Program:
     def code(self, name: str):
         """The KernelCode of a kernel."""
         entry = next(p for p in self.module.entry_points if p.name == name)
-        planned = plan(self.module, entry, PlanOptions(width=self.width, verify=True), builtin_library())
+        planned = plan(self.module, entry, self.plan_options, builtin_library())
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):

@@ -21,6 +21,7 @@ WITH_POINTER = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "T
 TO_INTEGER = {"ilogb"}
 NAMES = [name for name in accuracy.ROWS if name != "fma"]
 
+
 def call(name: str, size: str) -> str:
     """The call, with arguments of `size` components."""
     arrays = ["a"] + ["b"] * (name in accuracy.BINARY) + ["n"] * (name in accuracy.WITH_INTEGER)

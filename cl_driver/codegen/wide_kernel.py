@@ -1,0 +1,174 @@
+"""Kernels at W work-items per vector: loops over rows of work-items or over the group, ids, context slots."""
+
+from __future__ import annotations
+
+from ..spirv.enums import BuiltIn
+from .emitter import instruction_name
+from .errors import CodegenError
+from .flat_lanes import FLAT_IDS, id_components, reciprocals
+from .kernel_emitter import KernelEmitter
+from .memory import BuiltinAddress, load_value, store_operand
+from .types import alignment_of, leaf_types, size_of
+from .wide import WideEmitter
+
+# Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
+TAIL_LIMIT = 1500
+
+
+class WideKernelEmitter(WideEmitter, KernelEmitter):
+    """Emits a kernel at a width above 1."""
+
+    def __init__(self, module, plan, width: int):
+        super().__init__(width, module, plan)
+        self.private_stride = self.scratch.private_stride
+        self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
+        self._tail = False  # whether there may be fewer work-items than lanes
+        self._flat = plan.options.flat_lanes
+        self.reciprocals: list[str] = []  # flat_lanes.py
+
+    def entry_mask(self) -> str:
+        """`<W x i1>`: the lanes that hold a work-item."""
+        if not self._tail:
+            return self.form.splat("i1", "true")
+        key = "entry mask"
+        found = self.builtin_cache.get(key)
+        if found is None:
+            outer, self.lines = self.lines, self.head
+            count = self.emit(f"sub i64 {self._row_size}, {self.local_ids[0]}")
+            indices = ", ".join(f"i64 {k}" for k in range(self.width))
+            limit = self.splat(count, "i64", self.form)
+            found = self.emit(f"icmp ult {self.form('i64')} <{indices}>, {limit}")
+            self.lines = outer
+            self.builtin_cache[key] = found
+        return found
+
+    def _emit_region(self, region) -> None:
+        self.shapes = None if region.once else region.shapes
+        super()._emit_region(region)
+        self.shapes = None
+
+    def _emit_items(self, region, r: str, metadata: str) -> None:
+        """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
+
+        A large body is emitted once, always under the mask.
+        """
+        before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")
+        if self._flat:
+            self._group_head(r)
+        else:
+            self._rows_head(r)
+            self._row_size = "%lx"
+        self._tail = sum(len(block.instructions) for block in region.function.blocks) > TAIL_LIMIT
+        if self._tail:
+            self.emit_void(f"br label %{r}.x")
+            full, rest = self._row_size, end
+        else:
+            full, rest = f"%{r}.full", f"{r}.rest"
+            self.emit_void(f"{full} = and i64 {self._row_size}, {-self.width}")
+            self.emit_void(f"%{r}.any = icmp ne i64 {full}, 0")
+            self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{rest}")
+        self.begin_block(f"{r}.x")
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{before} ], [ %{r}.lx.next, %{r}.exit ]")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
+        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, {full}")
+        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")
+        if not self._tail:
+            self._emit_rest(region, r, full, end)
+        if self._flat:
+            self.begin_block(end)
+        else:
+            self._rows_end(r)
+
+    def _emit_rest(self, region, r: str, full: str, end: str) -> None:
+        """The last vector, if it is not full."""
+        self.begin_block(f"{r}.rest")
+        self.emit_void(f"%{r}.left = icmp ult i64 {full}, {self._row_size}")
+        self.emit_void(f"br i1 %{r}.left, label %{r}.tail, label %{end}")
+        self.begin_block(f"{r}.tail")
+        self.local_ids = [full, *self.local_ids[1:]]
+        self.builtin_cache = {}
+        self.forget(region.function)
+        self._tail = True
+        self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
+        self.emit_void(f"br label %{end}")
+
+    def _group_head(self, r: str) -> None:
+        """Before the loop over the linear local id."""
+        self.emit_void(f"br label %{r}.group")
+        self.begin_block(f"{r}.group")
+        self._row_size = self.group_items()
+        self.reciprocals = reciprocals(self)
+        self.local_ids, self._row = [f"%{r}.lx", "0", "0"], "0"
+
+    # Ids where lanes follow the linear local id.
+
+    def define_builtin(self, instruction, variable) -> None:
+        """OpLoad of an Input variable."""
+        if self.is_varying(instruction):
+            self.define_leaves(instruction, self.id_leaves(instruction.type, variable, None))
+        else:
+            super().define_builtin(instruction, variable)
+
+    def define_builtin_component(self, instruction, variable, indices) -> None:
+        """An access chain into an Input variable."""
+        super().define_builtin_component(instruction, variable, indices)
+        address = self.operands[instruction]
+        if self._flat and variable.builtin in FLAT_IDS and not isinstance(address, BuiltinAddress):
+            raise CodegenError(f"{instruction_name(instruction)} of {variable.name} with a dynamic index")
+
+    def id_leaves(self, type_, variable, index: int | None) -> list[str]:
+        """The leaves of an id, or of one component, in the width of its type."""
+        builtin = BuiltIn(variable.builtin)
+        if builtin not in FLAT_IDS:
+            raise CodegenError(f"{builtin.name} varies between lanes")
+        key = ("lanes", builtin)
+        outer, self.lines = self.lines, self.head
+        found = self.builtin_cache.get(key)
+        if found is None:
+            found = self.builtin_cache[key] = id_components(self, builtin)
+        if index is not None:
+            found = found[index : index + 1]
+        width = leaf_types(type_)[0].width
+        if width < 64:
+            found = [
+                self.emit(f"trunc {self.form('i64')} {part} to {self.form(f'i{width}')}") for part in found
+            ]
+        self.lines = outer
+        return found
+
+    # Context slots: one array per leaf.
+
+    def slot_leaf_address(self, slot, leaf: int, item) -> str:
+        """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
+        array, types = self.context_array(slot), leaf_types(slot.type)
+        before = sum(size_of(t) for t in types[:leaf])
+        if before:
+            key = (slot, leaf)
+            found = self._fields.get(key)
+            if found is None:
+                distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
+                found = self.emit_prologue(f"getelementptr inbounds i8, ptr {array}, i64 {distance}")
+                self._fields[key] = found
+            array = found
+        index = self._item() if item is None else self.to_width(self.typed(item), "i64")
+        return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
+
+    def context_load(self, slot, item) -> str:
+        """The value of a slot for lane 0 or for one work-item."""
+        if slot.uniform:
+            return super().context_load(slot, item)
+        parts = [
+            load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
+            for k, t in enumerate(leaf_types(slot.type))
+        ]
+        return self.assemble(slot.type, iter(parts))
+
+    def context_store(self, slot, item, value) -> None:
+        """Sets a slot for one work-item."""
+        if slot.uniform:
+            super().context_store(slot, item, value)
+            return
+        parts = self.explode(slot.type, self.operand(value))
+        for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):
+            store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))
