@@ -6,8 +6,9 @@ from __future__ import annotations
 from cl_driver.api.entrypoint import entrypoint
 from cl_driver.api.errors import CLError, require
 from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import answer, string, uint, ulong
+from cl_driver.api.info import answer, size, string, uint, ulong
 from cl_driver.api.program import LINKED, SOURCE, Program
+from cl_driver.device.limits import host_limits
 
 
 def _kernel(program: Program, name: bytes):
@@ -31,6 +32,10 @@ KERNEL_INFO = {
 
 # Others are answered by the C side, which has them for its own use.
 WORK_GROUP_INFO = {
+    # What is compiled for one work-item at a time is vectorised by LLVM, as widely as the CPU allows.
+    cl.CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(
+        lambda kernel: kernel.width if kernel.width > 1 else host_limits().vector_width(4, True)
+    ),
     cl.CL_KERNEL_PRIVATE_MEM_SIZE: ulong(lambda kernel: kernel.private_size),
     # cl_intel_required_subgroup_size: "the amount of spill memory used by a kernel". The stack takes what
     # registers do not hold, as in any program.

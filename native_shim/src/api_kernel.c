@@ -301,9 +301,6 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel handle, cl_de
     case CL_KERNEL_LOCAL_MEM_SIZE:
         bytes = local_memory_size(kernel);
         return cld_info(&bytes, sizeof bytes, param_value_size, param_value, param_value_size_ret);
-    case CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
-        sizes[0] = info->width;
-        return cld_info(sizes, sizeof *sizes, param_value_size, param_value, param_value_size_ret);
     }
     return query_peer("clGetKernelWorkGroupInfo", kernel, NULL, param_name, param_value_size, param_value,
                       param_value_size_ret);

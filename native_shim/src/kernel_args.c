@@ -107,10 +107,12 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
                                                     size_t param_value_size, const void *param_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
-    CLD_REQUIRE(param_value, CL_INVALID_VALUE, "param_value is NULL");
+    /* No pointers at all take back those of an earlier call. */
+    bool none = param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && !param_value_size;
+    CLD_REQUIRE(param_value || none, CL_INVALID_VALUE, "param_value is NULL");
     switch (param_name) {
     case CL_KERNEL_EXEC_INFO_SVM_PTRS: /* every kernel may use every pointer: nothing to be kept */
-        CLD_REQUIRE(param_value_size && param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
+        CLD_REQUIRE(param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
                     "param_value_size is no multiple of a pointer's size");
         return CL_SUCCESS;
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM: {

@@ -248,6 +248,7 @@ static void arguments(void) {
     CHECK_IS(clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 7, pointers), CL_INVALID_VALUE);
     CHECK_IS(clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 8, NULL), CL_INVALID_VALUE);
     CHECK_IS(clSetKernelExecInfo(kernel, 1, 8, pointers), CL_INVALID_VALUE);
+    OK(clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 0, NULL));
     OK(clReleaseKernel(kernel));
 
     /* More arguments than fit inside a command, each buffer used until the command has ended. */
