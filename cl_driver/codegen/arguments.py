@@ -41,8 +41,9 @@ def argument_block(arguments: list[Argument]) -> tuple[list[BlockEntry], int]:
     for argument in arguments:
         type_ = argument.type
         if is_by_value(argument):
-            kind, size, alignment = STRUCT, size_of(type_.element), alignment_of(type_.element)
-            place = alignment
+            kind, size = STRUCT, size_of(type_.element)
+            declared = argument.decorations.get(Decoration.Alignment, (1,))[0]
+            place = alignment = max(alignment_of(type_.element), declared)
         elif type_.kind is Kind.POINTER:
             kind = {StorageClass.Workgroup: LOCAL, StorageClass.UniformConstant: CONSTANT}.get(
                 type_.storage, GLOBAL

@@ -23,20 +23,24 @@ _INTEGER = {Op.IAdd: "add", Op.ISub: "sub", Op.IMul: "mul"}
 @componentwise(*_INTEGER)
 def integer_arithmetic(e, f, i, a, b):
     """OpIAdd, OpISub, OpIMul."""
-    decorations = i.decorations
-    wrap = ""
+    return e.emit(f"{_INTEGER[i.op]}{_no_wrap(i)} {f(_element(i))} {a}, {b}")
+
+
+def _no_wrap(i) -> str:
+    """LLVM's flags of what an instruction's decorations promise, each after a space."""
+    decorations, flags = i.decorations, ""
     if decorations:
         if Decoration.NoUnsignedWrap in decorations:
-            wrap = " nuw"
+            flags = " nuw"
         if Decoration.NoSignedWrap in decorations:
-            wrap += " nsw"
-    return e.emit(f"{_INTEGER[i.op]}{wrap} {f(_element(i))} {a}, {b}")
+            flags += " nsw"
+    return flags
 
 
 @componentwise(Op.SNegate)
 def negate(e, f, i, a):
     """OpSNegate."""
-    return e.emit(f"sub {f(_element(i))} {'zeroinitializer' if f.count else 0}, {a}")
+    return e.emit(f"sub{_no_wrap(i)} {f(_element(i))} {'zeroinitializer' if f.count else 0}, {a}")
 
 
 _DIVISIONS = {Op.UDiv: "udiv", Op.SDiv: "sdiv", Op.UMod: "urem", Op.SRem: "srem", Op.SMod: "srem"}
@@ -237,7 +241,8 @@ def shift(e, f, i, a, b):
     known = e.integer(amount)
     if known is None or known >= width:
         b = e.emit(f"and {f(element)} {b}, {f.splat(element, str(width - 1))}")
-    return e.emit(f"{_SHIFTS[i.op]} {f(element)} {a}, {b}")
+    wrap = _no_wrap(i) if i.op is Op.ShiftLeftLogical else ""
+    return e.emit(f"{_SHIFTS[i.op]}{wrap} {f(element)} {a}, {b}")
 
 
 _BITWISE = {

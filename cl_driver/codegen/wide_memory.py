@@ -154,10 +154,15 @@ def load(e, i):
         e.lane_by_lane(i, single_load)
         return
     alignment = access_alignment(i.memory, i.type)
-    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment)
+    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment, hint_of(i.memory))
 
 
-def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None:
+def hint_of(access) -> str:
+    """The metadata of an access that streams, as whole vectors do best."""
+    return ", !nontemporal !0" if access is not None and access.nontemporal else ""
+
+
+def load_from(e, i, address: Address, type_, place: int, alignment: int, hint: str = "") -> None:
     """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind."""
     mask = e.mask_of(i)
     types = leaf_types(type_)
@@ -176,7 +181,8 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
         return
     element = types[0]
     if address.single is not None and address.stride == place and _is_regular(type_):
-        e.define_leaves(i, load_contiguous(e, address.single, element, len(types), place, alignment, mask))
+        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, hint)
+        e.define_leaves(i, leaves)
         return
     leaf = all_lanes(e, address)
     leaves = []
@@ -209,14 +215,14 @@ def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str
 
 
 def load_contiguous(
-    e, address: str, element, count: int, place: int, alignment: int, mask: str | None
+    e, address: str, element, count: int, place: int, alignment: int, mask: str | None, hint: str = ""
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     width, t = e.width, memory_type(element)
     stride = place // size_of(element)
     whole = form(width * stride)
     if mask is None:
-        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}")
+        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{hint}")
     else:
         wide_mask = repeat_mask(e, mask, stride, stride)
         data = e.emit(
@@ -276,11 +282,12 @@ def store(e, i):
         alignment,
         e.mask_of(i),
         None if e.is_varying(value) or e.stride_is_mixed(value) else value,
+        hint_of(i.memory),
     )
 
 
 def store_to(
-    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None
+    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None, hint=""
 ) -> None:
     """Stores leaves. uniform: the Value, if it is the same in all lanes."""
     types = leaf_types(type_)
@@ -289,7 +296,7 @@ def store_to(
         return
     leaves = [_to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
-        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask)
+        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint)
         return
     leaf = all_lanes(e, address)
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
@@ -332,7 +339,7 @@ def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | 
 
 
 def store_contiguous(
-    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None
+    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = ""
 ) -> None:
     """Stores W values that follow one another in memory, each of len(leaves) elements."""
     t, count = memory_type(element), len(leaves)
@@ -340,7 +347,7 @@ def store_contiguous(
     whole = form(e.width * stride)
     data = interleave(e, t, leaves, stride)
     if mask is None and count == stride:
-        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}")
+        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}")
         return
     wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
     e.emit_void(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..passes.collectives import identity  # the specification's table of neutral elements
+from ..passes.inline import is_by_value
 from ..passes.ir import ACROSS_LANES
 from ..passes.layout import size_of
 from ..passes.ops import PassOp
@@ -255,7 +256,18 @@ class Machine:
             callee = self.library.function(name) if self.library else None
             if callee is None or not callee.blocks:
                 raise InterpreterError(f"call of {name}, which has no body")
-        return (yield from self.call(callee, operands[1:], item))
+        arguments, copies = operands[1:], []
+        for k, parameter in enumerate(callee.arguments):
+            if is_by_value(parameter):
+                size = size_of(parameter.type.element)
+                copy = self.memory.allocate(size, StorageClass.Function)
+                self.memory.copy(copy, arguments[k], size)
+                arguments[k] = copy
+                copies.append(copy)
+        result = yield from self.call(callee, arguments, item)
+        for copy in copies:
+            self.memory.free(copy)
+        return result
 
 
 _ADDRESS_OPS = (Op.AccessChain, Op.InBoundsAccessChain)

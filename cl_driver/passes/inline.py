@@ -7,6 +7,8 @@ instructions are dropped: later passes find loops and joins themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
 from ..spirv.module import Argument, Block, Function, Instruction, Kind, MemoryAccess, Module, Value
 from .ir import ADDRESS, append, clone_instruction
@@ -19,6 +21,10 @@ MAX_INSTRUCTIONS = 2_000_000  # of one kernel after inlining
 _DROPPED = frozenset((Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine, Op.GroupWaitEvents))
 
 
+_ACCESSES = frozenset((Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized))
+_SAME_OBJECT = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr}
+
+
 def inline(module: Module, entry: Function) -> Function:
     """A new function: the entry point with all calls expanded. Its Arguments are the entry's own."""
     return _Inliner(module).run(entry)
@@ -27,11 +33,21 @@ def inline(module: Module, entry: Function) -> Function:
 class _Inliner:
     def __init__(self, module: Module):
         self.types = module.types
+        self.module_variables = module.variables
         self.function = None
         self.variables: list[Instruction] = []
         self.stack: list[Function] = []
         self.count = 0
         self.written: dict[Argument, bool] = {}
+
+    def volatile_pointers(self, function: Function) -> set[Value]:
+        """Pointers to objects with the Volatile decoration: variables, parameters, parts of them."""
+        found = {v for v in (*function.arguments, *self.module_variables) if _is_volatile(v)}
+        found.update(i for i in function.blocks[0].instructions if i.op is Op.Variable and _is_volatile(i))
+        if found:
+            for block in function.blocks:
+                found.update(i for i in block.instructions if i.op in _SAME_OBJECT and i.operands[0] in found)
+        return found
 
     def run(self, entry: Function) -> Function:
         new = self.function = Function(entry.type, entry.name, entry.control)
@@ -67,6 +83,7 @@ class _Inliner:
         phis: list[tuple[Instruction, Instruction]] = []
         returns = []
         get = values.get
+        volatile = self.volatile_pointers(callee)
         for block in callee.blocks:
             current = firsts[block]
             current.loop_control = block.loop_control
@@ -101,6 +118,8 @@ class _Inliner:
                     copy = clone_instruction(instruction, [truths], current)
                 else:
                     copy = clone_instruction(instruction, [get(o, o) for o in instruction.operands], current)
+                    if volatile and op in _ACCESSES and not volatile.isdisjoint(instruction.operands[:2]):
+                        copy.memory = replace(copy.memory or MemoryAccess(), volatile=True)
                 if site is not None and copy.line is not None:
                     copy.line = copy.line.inlined(site)
                 instructions.append(copy)
@@ -188,6 +207,10 @@ class _Inliner:
         if found is None:
             found = self.written[parameter] = writes_through(function, parameter)
         return found
+
+
+def _is_volatile(value) -> bool:
+    return Decoration.Volatile in value.decorations
 
 
 def is_by_value(parameter: Argument) -> bool:

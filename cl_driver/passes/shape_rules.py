@@ -470,7 +470,6 @@ RULES = {
     Op.ConvertUToPtr: ValueRules.same,
     Op.PtrCastToGeneric: ValueRules.same,
     Op.GenericCastToPtr: ValueRules.same,
-    Op.GenericCastToPtrExplicit: ValueRules.same,
     Op.AccessChain: ValueRules.address,
     Op.InBoundsAccessChain: ValueRules.address,
     Op.PtrAccessChain: ValueRules.address,

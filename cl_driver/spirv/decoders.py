@@ -176,7 +176,8 @@ def _memory(body, p, n, op):
         access, q = memory_access(body, p, q, end)
         if q < end and op in (Op.CopyMemory, Op.CopyMemorySized):
             source, q = memory_access(body, p, q, end)  # the second set is the source's
-            alignment = min(access.alignment, source.alignment)
+            # One alone does not tell how the other is aligned.
+            alignment = min(access.alignment, source.alignment) or int(access.alignment != source.alignment)
             access = MemoryAccess(
                 alignment, access.volatile or source.volatile, access.nontemporal and source.nontemporal
             )

@@ -13,6 +13,7 @@ from .enums import (
     Capability,
     Decoration,
     Dim,
+    ExecutionMode,
     FunctionParameterAttribute,
     ImageFormat,
     LinkageType,
@@ -233,6 +234,9 @@ def _entry_point(entry: EntryPoint) -> None:
     offset = entry.function.offset
     if entry.function.type.element.kind is not Kind.VOID:
         raise refuse(name, "the result of a kernel is void", offset)
+    for mode in (ExecutionMode.Initializer, ExecutionMode.Finalizer):
+        if mode in entry.modes:  # the API of 3.0 deprecates the queries for what they do
+            raise refuse(name, f"{mode.name}: a kernel of OpenCL 2.2 that no program enqueues", offset)
     if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
         raise refuse(name, "a kernel without a body", offset)
     for argument in entry.function.arguments:

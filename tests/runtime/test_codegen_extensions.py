@@ -1,102 +1,13 @@
 """Instructions and modes of SPIR-V extensions: results at every width, flags in the LLVM IR."""
 
-import re
-
 import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
+from spirv_kernels import GROUP, ITEMS, WIDTHS, buffer, check, flags, module
 
 from cl_driver import pipeline
 from cl_driver.codegen.options import CodegenOptions
-from cl_driver.interp.run import run as interpret
 from cl_driver.jit import bundle, target
-from tests.pure.spirv_assembler import assemble
-
-WIDTHS = (1, 4, 8, 16)
-ITEMS, GROUP = 26, 13
-
-HEAD = """
-OpCapability Kernel
-OpCapability Addresses
-OpCapability Linkage
-OpCapability Int8
-OpCapability Int16
-OpCapability Int64
-OpCapability Float64
-OpCapability Vector16
-CAPABILITIES
-OpMemoryModel Physical64 OpenCL
-OpEntryPoint Kernel %main "main" %gid
-MODES
-OpDecorate %gid BuiltIn GlobalInvocationId
-DECORATIONS
-%void = OpTypeVoid
-%bool = OpTypeBool
-%i8 = OpTypeInt 8 0
-%i16 = OpTypeInt 16 0
-%i32 = OpTypeInt 32 0
-%i64 = OpTypeInt 64 0
-%f32 = OpTypeFloat 32
-%f64 = OpTypeFloat 64
-%i64v3 = OpTypeVector %i64 3
-%ptr_in = OpTypePointer Input %i64v3
-TYPES
-%pa = OpTypePointer CrossWorkgroup %A
-%pr = OpTypePointer CrossWorkgroup %R
-%fn = OpTypeFunction %void %pa %pa %pr
-%gid = OpVariable %ptr_in Input
-%main = OpFunction %void CONTROL %fn
-%a = OpFunctionParameter %pa
-%b = OpFunctionParameter %pa
-%out = OpFunctionParameter %pr
-%entry = OpLabel
-%id3 = OpLoad %i64v3 %gid
-%id = OpCompositeExtract %i64 %id3 0
-%ax = OpInBoundsPtrAccessChain %pa %a %id
-%bx = OpInBoundsPtrAccessChain %pa %b %id
-%rx = OpInBoundsPtrAccessChain %pr %out %id
-%x = OpLoad %A %ax
-%y = OpLoad %A %bx
-BODY
-OpStore %rx %r
-OpReturn
-OpFunctionEnd
-"""
-
-
-def module(body, operand, result, capabilities="", modes="", decorations="", types="", control="None"):
-    """A kernel out[i] = r, of x = a[i] and y = b[i]; operand, result: names of types."""
-    text = HEAD
-    for word, value in {
-        "CAPABILITIES": capabilities,
-        "MODES": modes,
-        "DECORATIONS": decorations,
-        "TYPES": types,
-        "BODY": body,
-        "CONTROL": control,
-    }.items():
-        text = text.replace(word, value)
-    return assemble(text.replace("%A", f"%{operand}").replace("%R", f"%{result}"), (1, 6))
-
-
-def buffer(shape, dtype) -> np.ndarray:
-    """Zeros at an address that suits every vector type."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 128, np.uint8)
-    start = -memory.ctypes.data % 128
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def check(spirv, a, b, out, widths=WIDTHS):
-    """The results of all widths are those of the interpreter, which are given back."""
-    want = buffer(out.shape, out.dtype)
-    interpret(Program(spirv).module, "main", [a, b, want], (ITEMS,), (GROUP,))
-    for width in widths:
-        out[:] = 0
-        Program(spirv, width=width).run("main", ITEMS, GROUP, a, b, out)
-        np.testing.assert_array_equal(out, want, f"width {width}")
-    return want
-
 
 # SPV_INTEL_bfloat16_conversion
 
@@ -211,28 +122,26 @@ CONTROLS = (
 FAST = CodegenOptions(fast_relaxed_math=True)
 
 
-def flags(spirv: bytes, instruction: str, options=None) -> list[str]:
-    """The flags of the first such instruction of LLVM."""
-    text = Program(spirv, options, width=1).code("main").text
-    line = next(line for line in text.splitlines() if f" {instruction} " in line)
-    return sorted(re.split(r"\b(?:float|double) ", line.split(f" {instruction} ")[1])[0].split())
-
-
 def test_signed_zero_inf_nan_preserve():
     """The mode holds for its width alone, and against options and decorations."""
     body = "%r = OpFAdd %{0} %x %y"
     mode = "OpExecutionMode %main SignedZeroInfNanPreserve 32"
     for type_, mentioned in (("f32", False), ("f64", True)):
-        spirv = module(body.format(type_), type_, type_, CONTROLS, mode)
+        spirv = module(body.format(type_), type_, type_, CONTROLS, modes=mode)
         assert ("nnan" in flags(spirv, "fadd", CodegenOptions(finite_math_only=True))) is mentioned
         assert ("nsz" in flags(spirv, "fadd", CodegenOptions(no_signed_zeros=True))) is mentioned
         assert ("reassoc" in flags(spirv, "fadd", FAST)) or mentioned
         spirv = module(
-            body.format(type_), type_, type_, CONTROLS, mode, "OpDecorate %r FPFastMathMode NotNaN|NotInf|NSZ"
+            body.format(type_),
+            type_,
+            type_,
+            CONTROLS,
+            modes=mode,
+            decorations="OpDecorate %r FPFastMathMode NotNaN|NotInf|NSZ",
         )
         assert ({"nnan", "ninf", "nsz"} <= set(flags(spirv, "fadd"))) is mentioned
     x = np.array([-0.0, 0.0, np.inf, np.nan] * 6 + [1.0, 2.0], np.float32)
-    spirv = module("%r = OpFAdd %f32 %x %y", "f32", "f32", CONTROLS, mode)
+    spirv = module("%r = OpFAdd %f32 %x %y", "f32", "f32", CONTROLS, modes=mode)
     for options in (None, FAST):
         out = np.zeros(ITEMS, np.float32)
         Program(spirv, options, width=8).run("main", ITEMS, GROUP, x, -x, out)
@@ -246,7 +155,7 @@ def test_denorm_preserve_and_rounding_to_nearest(type_, dtype):
     y = np.full(ITEMS, 0.5, dtype)
     width = 32 if type_ == "f32" else 64
     modes = f"OpExecutionMode %main DenormPreserve {width}\nOpExecutionMode %main RoundingModeRTE {width}"
-    spirv = module(f"%r = OpFMul %{type_} %x %y", type_, type_, CONTROLS, modes)
+    spirv = module(f"%r = OpFMul %{type_} %x %y", type_, type_, CONTROLS, modes=modes)
     want = check(spirv, x, y, np.zeros(ITEMS, dtype))
     assert want.tolist() == [tiny * round(k / 2) for k in range(1, ITEMS + 1)]
 
@@ -266,7 +175,7 @@ def test_fast_math_default():
     decorated = "OpDecorate %r FPFastMathMode "
 
     def of(body, type_, decorations="", options=None):
-        spirv = module(body, type_, type_, CONTROLS2, modes, decorations, types)
+        spirv = module(body, type_, type_, CONTROLS2, modes=modes, decorations=decorations, types=types)
         return flags(spirv, "fmul" if "FMul" in body else "fadd", options)
 
     add = "%r = OpFAdd %f32 %x %y"
@@ -276,7 +185,7 @@ def test_fast_math_default():
     assert of(add, "f32", decorated + "None") == []
     assert of(add, "f32", decorated + "AllowRecip|NotInf") == ["arcp", "ninf"]
     assert of(add, "f32", decorated + "AllowContract|AllowReassoc|AllowTransform") == ["contract", "reassoc"]
-    spirv = module(add, "f32", "f32", CONTROLS2, "", decorated + "NotNaN")
+    spirv = module(add, "f32", "f32", CONTROLS2, decorations=decorated + "NotNaN")
     assert flags(spirv, "fadd", FAST) == ["nnan"]
 
 
@@ -287,7 +196,7 @@ def test_contraction():
     body = "%p = OpFMul %f32 %x %y\n%r = OpFSub %f32 %p %c"
     x = np.full(ITEMS, 1 + 2**-12, np.float32)
     for mode, expected in ((0, 0.0), (0x10000, 2.0**-24)):
-        spirv = module(body, "f32", "f32", CONTROLS2, modes, types=types.format(mode))
+        spirv = module(body, "f32", "f32", CONTROLS2, modes=modes, types=types.format(mode))
         for width in (1, 8):
             out = np.zeros(ITEMS, np.float32)
             Program(spirv, width=width).run("main", ITEMS, GROUP, x, x, out)
