@@ -76,20 +76,22 @@ _READ_MODIFY_WRITE = {
 @lowers(*_READ_MODIFY_WRITE)
 def read_modify_write(e, i):
     """Atomics that give the old value back. Increment and decrement have no value operand."""
-    pointer, _, semantics = i.operands[:3]
-    operation = _READ_MODIFY_WRITE[i.op]
-    t, alignment = ir_type(i.type), alignment_of(i.type)
     value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
-    address = e.operand(pointer)
+    e.define(i, update(e, _READ_MODIFY_WRITE[i.op], i, e.operand(i.operands[0]), value))
+
+
+def update(e, operation: str, i, address: str, value: str) -> str:
+    """The old value of what the atomic changes at an address."""
+    pointer, _, semantics = i.operands[:3]
+    t, alignment = ir_type(i.type), alignment_of(i.type)
     if is_plain(pointer):
         old = e.emit(f"load {t}, ptr {address}, align {alignment}")
         new = _plain_result(e, operation, t, old, value)
         e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
-        e.define(i, old)
-    elif t == "half" and operation != "xchg":
-        e.define(i, _exchange_loop(e, operation, t, address, value, ordering(e, semantics)))
-    else:
-        e.define(i, e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}"))
+        return old
+    if t == "half" and operation != "xchg":
+        return _exchange_loop(e, operation, t, address, value, ordering(e, semantics))
+    return e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}")
 
 
 def _exchange_loop(e, operation: str, t: str, address: str, value: str, order: str) -> str:

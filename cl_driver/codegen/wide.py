@@ -5,7 +5,7 @@ of lane 0 is held, the others being that plus lane · stride. Both are lowered b
 varying value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector has
 one per component). Instructions with leaves are lowered, in this order of choice, by
 
-- the wide lowering (wide_memory.py, wide_values.py), if there is one;
+- the wide lowering (wide_memory.py, wide_values.py, ...), if there is one;
 - the component-wise builder of width 1, applied to the leaves;
 - each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
 
@@ -48,6 +48,8 @@ class WideEmitter:
         self.shapes = None
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # single value: where what is made of it can be put
+        self._used: set | None = None  # operands of the region's instructions
+        self.function = None  # that of the region
         super().__init__(*arguments)
 
     # Shapes.
@@ -73,6 +75,13 @@ class WideEmitter:
         if not isinstance(value, Instruction):
             return False
         return self.shapes.strides.get(value, 0) != 0 or value in self.shapes.private
+
+    def is_used(self, value) -> bool:
+        """True if any instruction of the region has the value for an operand or a mask."""
+        if self._used is None:
+            instructions = [i for block in self.function.blocks for i in block.instructions]
+            self._used = {o for i in instructions for o in (*i.operands, i.mask)}
+        return value in self._used
 
     # Operands.
 
@@ -405,6 +414,6 @@ LANE_EFFECTS = frozenset((
     Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
 ))  # fmt: skip
 
-from . import subgroups, wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
+from . import subgroups, wide_atomics, wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
 
 __all__ = ["WideEmitter", "leaf_types"]

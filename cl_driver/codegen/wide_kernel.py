@@ -44,6 +44,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
+        self.function, self._used = region.function, None
         super()._emit_region(region)
         self.shapes = None
 

@@ -55,7 +55,12 @@ class _Expansion:
         callee = self.library.function(declared.linkage[0])
         if callee is None or not self.affordable(callee, call.operands[1:], 1):
             return False
-        call.operands[0] = callee
+        # Declarations that clang makes of builtin functions have pointers to char.
+        arguments = [
+            argument if argument.type is wanted else append(call.block, Op.Bitcast, wanted, [argument])
+            for argument, wanted in zip(call.operands[1:], callee.type.members, strict=True)
+        ]
+        call.operands = [callee, *arguments]
         call.block.instructions.append(call)
         return True
 
@@ -64,7 +69,7 @@ class _Expansion:
         parameters = callee.type.members
         if len(parameters) != len(arguments):
             return False
-        if any(p is not a.type for p, a in zip(parameters, arguments, strict=True)):
+        if not all(_fits(p, a.type) for p, a in zip(parameters, arguments, strict=True)):
             return False
         size = self.size(callee) * copies
         if self.sizes[callee] > MAX_CALLEE or self.grown + size > MAX_TOTAL:
@@ -154,3 +159,10 @@ class _Expansion:
             wanted = self.types.pointer(pointer.type.storage, value.type)
             pointer = append(block, Op.Bitcast, wanted, [pointer])
         append(block, Op.Store, None, [pointer, value], MemoryAccess(size_of(value.type)))
+
+
+def _fits(parameter, argument) -> bool:
+    """True for the same type, and for pointers into one storage class."""
+    if parameter is argument:
+        return True
+    return parameter.kind is Kind.POINTER is argument.kind and parameter.storage is argument.storage

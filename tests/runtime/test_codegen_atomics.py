@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from kernel_harness import Local, Program, assemble
+from kernel_harness import Local, Program, assemble, compile_c
 
 from cl_driver.interp.run import Local as InterpretedLocal
 from cl_driver.interp.run import run as interpret
@@ -336,3 +336,18 @@ def test_local_memory_takes_no_lock():
     """A work-group runs on one thread."""
     text = Program(module("int", "Workgroup"), width=1).code("main").text
     assert "atomicrmw" not in text and "cmpxchg" not in text
+
+
+def test_one_atomic_for_all_lanes():
+    """On one address the lanes are added up first, whether the old values are used or not."""
+    source = """
+    kernel void k(global int *counter, global int *out) {
+      atomic_add(counter, (int)get_global_id(0));
+      out[get_global_id(0)] = atomic_inc(counter + 1);
+    }"""
+    program = Program(compile_c(source), width=8)
+    lines = [line for line in program.code("k").text.splitlines() if "atomicrmw" in line]
+    assert len(lines) == 4, lines  # two in full vectors, two in the rest
+    counter, out = np.zeros(2, np.int32), np.zeros(ITEMS, np.int32)
+    program.run("k", ITEMS, GROUP, counter, out)
+    assert counter.tolist() == [sum(range(ITEMS)), ITEMS] and out.tolist() == list(range(ITEMS))

@@ -8,6 +8,7 @@ from spirv_kernels import GROUP, ITEMS, WIDTHS, buffer, check, flags, module
 from cl_driver import pipeline
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.jit import bundle, target
+from cl_driver.passes.plan import PlanOptions
 
 # SPV_INTEL_bfloat16_conversion
 
@@ -220,7 +221,7 @@ def test_optnone():
         spirv = compile_c(LOOP.replace("ATTRIBUTE", attribute))
         program = pipeline.prepare(bundle.pack([(spirv, {})]), context)
         width = program.width("k")
-        code = pipeline._lower(program, "k", width)
+        code = pipeline._lower(program, "k", PlanOptions(width=width))
         found[attribute] = width, pipeline.llvm_passes(context, code), code.text.count("alloca") > 0
         assert len(pipeline.kernel(program, "k")[1]) == (1 if attribute else 2)
         out = np.arange(ITEMS, dtype=np.int32)

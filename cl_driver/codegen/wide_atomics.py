@@ -1,0 +1,87 @@
+"""Atomics of several lanes on one address: one operation on memory stands for those of all lanes.
+
+The lanes take their turns in the order of their numbers, as if no other thread came between. A lane's old
+value is then what was in memory, combined with the values of the lanes before it.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op
+from .atomics import read_modify_write as one_by_one
+from .atomics import update
+from .lanes import MANGLED
+from .registry import lowers_wide
+from .types import ir_type
+
+# Operation: LLVM's name for vector.reduce and atomicrmw, and the neutral element in so many bits.
+_COMBINED = {
+    Op.AtomicIAdd: ("add", lambda bits: 0),
+    Op.AtomicISub: ("add", lambda bits: 0),
+    Op.AtomicIIncrement: ("add", lambda bits: 0),
+    Op.AtomicIDecrement: ("add", lambda bits: 0),
+    Op.AtomicAnd: ("and", lambda bits: -1),
+    Op.AtomicOr: ("or", lambda bits: 0),
+    Op.AtomicXor: ("xor", lambda bits: 0),
+    Op.AtomicSMin: ("smin", lambda bits: (1 << bits - 1) - 1),
+    Op.AtomicSMax: ("smax", lambda bits: -1 << bits - 1),
+    Op.AtomicUMin: ("umin", lambda bits: -1),
+    Op.AtomicUMax: ("umax", lambda bits: 0),
+}
+_SUBTRACTS = (Op.AtomicISub, Op.AtomicIDecrement)
+_ATOMICRMW = {"smin": "min", "smax": "max"}
+
+
+@lowers_wide(*_COMBINED)
+def read_modify_write(e, i):
+    """Where the address is one: a reduction, one atomic, and a scan if the old values are used."""
+    pointer = i.operands[0]
+    if e.is_varying(pointer) or e.stride(pointer):
+        e.lane_by_lane(i, one_by_one)
+        return
+    name, neutral = _COMBINED[i.op]
+    t, f = ir_type(i.type), e.form
+    identity = f.splat(t, str(neutral(i.type.width)))
+    values = e.leaf(i.operands[3]) if len(i.operands) > 3 else f.splat(t, "1")
+    if i.op in _SUBTRACTS:
+        values = e.emit(f"sub {f(t)} zeroinitializer, {values}")
+    mask = e.mask_of(i)
+    if mask is not None:
+        values = e.emit(f"select {f('i1')} {mask}, {f(t)} {values}, {f(t)} {identity}")
+    total = e.emit(f"call {t} @llvm.vector.reduce.{name}.{f.suffix(MANGLED[t])}({f(t)} {values})")
+    address = e.operand(pointer)
+    before, after = e.label, None
+    if mask is not None:
+        body, after = e.new_label("atomic"), e.new_label("done")
+        e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
+        e.begin_block(body)
+    old = update(e, _ATOMICRMW.get(name, name), i, address, total)
+    if after is not None:
+        done = e.label
+        e.emit_void(f"br label %{after}")
+        e.begin_block(after)
+        old = e.emit(f"phi {t} [ {old}, %{done} ], [ 0, %{before} ]")
+    leaf = e.splat(old, t, f)
+    if e.is_used(i):
+        leaf = _combine(e, name, t, leaf, _exclusive_scan(e, name, t, values, identity))
+    e.define_leaves(i, [leaf])
+
+
+def _exclusive_scan(e, name: str, t: str, values: str, identity: str) -> str:
+    """In each lane the combination of the values of the lanes before it."""
+    result, distance = _moved_up(e, t, values, identity, 1), 1
+    while distance < e.width:
+        result = _combine(e, name, t, result, _moved_up(e, t, result, identity, distance))
+        distance *= 2
+    return result
+
+
+def _moved_up(e, t: str, values: str, identity: str, distance: int) -> str:
+    """The value of the lane so many places before; the identity where there is none."""
+    lanes = ", ".join(f"i32 {lane - distance if lane >= distance else e.width}" for lane in range(e.width))
+    return e.emit(f"shufflevector {e.form(t)} {values}, {e.form(t)} {identity}, <{e.width} x i32> <{lanes}>")
+
+
+def _combine(e, name: str, t: str, a: str, b: str) -> str:
+    if name in ("add", "and", "or", "xor"):
+        return e.emit(f"{name} {e.form(t)} {a}, {b}")
+    return e.intrinsic(name, e.form, t, a, b)
