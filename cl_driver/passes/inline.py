@@ -27,7 +27,36 @@ _SAME_OBJECT = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.Gen
 
 def inline(module: Module, entry: Function) -> Function:
     """A new function: the entry point with all calls expanded. Its Arguments are the entry's own."""
+    if inlined_size(entry) > MAX_INSTRUCTIONS:
+        raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
     return _Inliner(module).run(entry)
+
+
+def inlined_size(entry: Function) -> int:
+    """Instructions of a function with all its calls expanded. PlanError if it calls itself."""
+    sizes: dict[Function, int] = {}
+    path: dict[Function, list[Function]] = {entry: _callees(entry)}  # those begun, with what is left of each
+    while path:
+        function, rest = next(reversed(path.items()))
+        if rest:
+            callee = rest.pop()
+            if callee in path:
+                cycle = [f.name or "?" for f in path]
+                cycle = [*cycle[list(path).index(callee) :], callee.name or "?"]
+                raise PlanError("recursion is not allowed in OpenCL C: " + " calls ".join(cycle))
+            if callee not in sizes:
+                path[callee] = _callees(callee)
+            continue
+        del path[function]
+        own = sum(len(block.instructions) for block in function.blocks)
+        sizes[function] = own + sum(sizes[callee] for callee in _callees(function))
+    return sizes[entry]
+
+
+def _callees(function: Function) -> list[Function]:
+    """The functions with bodies that a function calls, once for each call."""
+    called = (i.operands[0] for b in function.blocks for i in b.instructions if i.op is Op.FunctionCall)
+    return [callee for callee in called if callee.blocks]
 
 
 class _Inliner:
@@ -36,8 +65,6 @@ class _Inliner:
         self.module_variables = module.variables
         self.function = None
         self.variables: list[Instruction] = []
-        self.stack: list[Function] = []
-        self.count = 0
         self.written: dict[Argument, bool] = {}
 
     def volatile_pointers(self, function: Function) -> set[Value]:
@@ -59,7 +86,7 @@ class _Inliner:
         for argument in entry.arguments:
             if is_by_value(argument) and self.may_write(entry, argument):
                 values[argument] = self.private_copy(argument, argument, first)
-        body, returns = self.clone_body(entry, values)
+        body, returns = self.clone(entry, values)
         append(first, Op.Branch, None, [body])
         for block, _ in returns:
             append(block, Op.Return)
@@ -68,14 +95,29 @@ class _Inliner:
         first.instructions[:0] = self.variables
         return new
 
-    def clone_body(self, callee: Function, values: dict, site=None) -> tuple[Block, list]:
+    def clone(self, function: Function, values: dict) -> tuple[Block, list]:
         """Clones all blocks of a function; returns its entry and [(block without terminator, value)].
 
-        site: the Location of the call, if there is debug information."""
-        if callee in self.stack:
-            cycle = [f.name or "?" for f in self.stack[self.stack.index(callee) :]] + [callee.name or "?"]
-            raise PlanError("recursion is not allowed in OpenCL C: " + " calls ".join(cycle))
-        self.stack.append(callee)
+        The bodies of callees are asked for by generators: calls may nest deeper than Python's own.
+        """
+        stack = [self.clone_body(function, values)]
+        answer = None
+        while stack:
+            try:
+                request = stack[-1].send(answer)
+            except StopIteration as end:
+                stack.pop()
+                answer = end.value
+            else:
+                stack.append(self.clone_body(*request))
+                answer = None
+        return answer
+
+    def clone_body(self, callee: Function, values: dict, site=None):
+        """One function of `clone`: yields (callee, values, site) for what it calls, and is sent its clone.
+
+        site: the Location of the call, if there is debug information.
+        """
         new_blocks = self.function.blocks
         firsts = {block: Block(self.function, block.name) for block in callee.blocks}
         values.update(firsts)
@@ -89,7 +131,6 @@ class _Inliner:
             current.loop_control = block.loop_control
             new_blocks.append(current)
             instructions = current.instructions
-            self.count += len(block.instructions)
             for instruction in block.instructions:
                 op = instruction.op
                 if op in _DROPPED:
@@ -102,7 +143,7 @@ class _Inliner:
                     values[instruction] = copy
                     continue
                 elif op is Op.FunctionCall and instruction.operands[0].blocks:
-                    current, result = self.expand(instruction, values, current, site)
+                    current, result = yield from self.expand(instruction, values, current, site)
                     instructions = current.instructions
                     values[instruction] = result
                     continue
@@ -125,15 +166,12 @@ class _Inliner:
                 instructions.append(copy)
                 values[instruction] = copy
             lasts[block] = current
-        if self.count > MAX_INSTRUCTIONS:
-            raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
         for copy, original in phis:
             operands = original.operands
             for i in range(0, len(operands), 2):
                 # A predecessor that the reader dropped has no clone, and its edge does not exist.
                 if operands[i + 1] in lasts:
                     copy.operands += [get(operands[i], operands[i]), lasts[operands[i + 1]]]
-        self.stack.pop()
         return firsts[callee.blocks[0]], returns
 
     def truths(self, value: Value, block: Block) -> Value:
@@ -147,7 +185,8 @@ class _Inliner:
         return append(block, Op.SLessThan, wanted, [value, self.types.null(type_)])
 
     def expand(self, call: Instruction, values: dict, current: Block, site):
-        """Puts the callee's body behind `current`; returns the block to go on in, and the result."""
+        """Puts the callee's body behind `current`; returns the block to go on in, and the result. A generator
+        as clone_body is."""
         callee = call.operands[0]
         inner = {}
         for parameter, argument in zip(callee.arguments, call.operands[1:], strict=True):
@@ -160,7 +199,7 @@ class _Inliner:
             inner[parameter] = value
         if call.line is not None:
             site = call.line if site is None else call.line.inlined(site)
-        body, returns = self.clone_body(callee, inner, site)
+        body, returns = yield callee, inner, site
         append(current, Op.Branch, None, [body])
         after = Block(self.function, current.name)
         self.function.blocks.append(after)

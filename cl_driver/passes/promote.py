@@ -1,8 +1,8 @@
 """Function variables become SSA values where their addresses are known.
 
 A variable is cut into pieces, one per range of bytes that is always accessed as a whole (scalar replacement);
-each piece is then a variable of its own for ssa.py. Addresses are followed in bytes through bitcasts, access
-chains with constant indices and casts to Generic, which is how clang -O2 leaves them. A variable with any
+each piece is then a variable of its own for renaming.py. Addresses are followed in bytes through bitcasts,
+access chains with constant indices and casts to Generic, which is how clang -O2 leaves them. A variable with any
 other use of its address, or with accesses that overlap in other ways than a vector and its components, stays
 memory as a whole.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Type, Value
-from .ir import ADDRESS, append, int_value, is_constant_int, predecessors, substitute, users
+from .ir import ADDRESS, append, int_value, is_constant_int, substitute, users
 from .layout import size_of, step_into
-from .ssa import SsaUpdater
+from .renaming import Renamed, rename
 
 MAX_PIECES = 64  # of one variable; larger ones are arrays that memory serves better
 
@@ -326,34 +326,28 @@ class _Promotion:
         self.function = function
         self.types = types
         self.replaced: dict[Value, Value] = {}
-        before = predecessors(function)
-        self.updaters: dict[tuple, SsaUpdater] = {}
+        self.pieces: dict[tuple, Renamed] = {}
         self.accesses: dict[Instruction, tuple[Instruction, _Access]] = {}
         self.dropped: set[Instruction] = set(promoted)
         for variable, (uses, pieces) in promoted.items():
             self.dropped.update(uses.addresses)
             for offset, type_ in pieces.items():
-                self.updaters[variable, offset] = SsaUpdater(
-                    type_, before, types.undef(type_), variable.name, self.replaced
-                )
+                self.pieces[variable, offset] = Renamed(type_, types.undef(type_), variable.name)
             for access in uses.accesses:
                 self.accesses[access.instruction] = variable, access
 
     def run(self) -> None:
-        questions: list[tuple[Instruction, Block, SsaUpdater]] = []
         for block in self.function.blocks:
-            self._sweep(block, questions)
-        for placeholder, block, updater in questions:
-            self.replaced[placeholder] = updater.value_at_start(block)
-        for updater in self.updaters.values():
-            updater.finish()
+            self._sweep(block)
+        rename(self.function, list(self.pieces.values()), self.replaced)
         substitute(self.function, self.replaced)
 
-    def _sweep(self, block: Block, questions) -> None:
+    def _sweep(self, block: Block) -> None:
         accesses = self.accesses
         if not any(i in accesses or i in self.dropped for i in block.instructions):
             return
         current: dict[tuple, Value] = {}
+        asked: dict[tuple, Value] = {}
         old = block.instructions
         block.instructions = []
         for instruction in old:
@@ -372,31 +366,32 @@ class _Promotion:
                 for key in keys:
                     value = current.get(key)
                     if value is None:
-                        updater = self.updaters[key]
-                        value = Instruction(Op.Undef, updater.type, (), block)
-                        questions.append((value, block, updater))
-                        current[key] = value
+                        piece = self.pieces[key]
+                        value = Instruction(Op.Undef, piece.type, (), block)
+                        piece.questions.append((block, value))
+                        current[key] = asked[key] = value
                     values.append(value)
                 self.replaced[instruction] = self._join(block, values, instruction.type)
         for key, value in current.items():
-            self.updaters[key].define(block, value)
+            if value is not asked.get(key):
+                self.pieces[key].definitions[block] = value
 
     def _keys(self, variable: Instruction, access: _Access) -> list[tuple]:
         keys = []
         offset, end = access.offset, access.offset + access.size
         while offset < end:
             keys.append((variable, offset))
-            offset += stored_size(self.updaters[variable, offset].type)
+            offset += stored_size(self.pieces[variable, offset].type)
         return keys
 
     def _split(self, block: Block, value: Value, keys) -> list[Value]:
         """The pieces of a stored value."""
         if len(keys) == 1:
-            return [self._convert(block, value, self.updaters[keys[0]].type)]
+            return [self._convert(block, value, self.pieces[keys[0]].type)]
         element = value.type.element
         return [
             self._convert(
-                block, append(block, Op.CompositeExtract, element, [value, i]), self.updaters[key].type
+                block, append(block, Op.CompositeExtract, element, [value, i]), self.pieces[key].type
             )
             for i, key in enumerate(keys)
         ]
