@@ -2,9 +2,9 @@
 
 A variable is cut into pieces, one per range of bytes that is always accessed as a whole (scalar replacement);
 each piece is then a variable of its own for renaming.py. Addresses are followed in bytes through bitcasts,
-access chains with constant indices and casts to Generic, which is how clang -O2 leaves them. A variable with any
-other use of its address, or with accesses that overlap in other ways than a vector and its components, stays
-memory as a whole.
+access chains with constant indices and casts to Generic, which is how clang -O2 leaves them. A variable with
+any other use of its address, or with accesses that overlap in other ways than a vector and its components,
+stays memory as a whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Throughput of the Python stages, reader to LLVM text at W = 1, on large modules of several shapes.
 
-    python -m tests.bench.spirv [--sizes 20000,50000,100000,200000] [--shapes straight,...] [--width 1] [--stages]
+    python -m tests.bench.spirv [--sizes 20000,...] [--shapes straight,...] [--width W] [--stages]
 
 prints thousands of SPIR-V instructions per second of processor time for each shape and size. The bars: at
 least 25 at 20,000 instructions, and no worse than n log n growth.
