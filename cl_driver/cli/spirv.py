@@ -1,6 +1,8 @@
-"""Show, check or count a SPIR-V module, or compile OpenCL C to one.
+"""Show, check or count a SPIR-V module, run passes on it, or compile OpenCL C to one.
 
-dis: the module as text; val: what is wrong with it, if anything; stats: instructions and functions;
+dis: the module as text. val: what is wrong with it for this machine's device, if anything, as word offset,
+instruction and rule. stats: instructions and functions. run-pass: each kernel with its calls inlined, after
+the passes that --pass names, in that order and no others (`cl-driver passes` shows what a build runs).
 compile: OpenCL C source to SPIR-V with the options of clBuildProgram.
 """
 
@@ -11,42 +13,109 @@ import time
 from collections import Counter
 from pathlib import Path
 
+# The passes on whole functions, by name: where they are. inline, which makes the function, has always run.
+PASSES = {
+    "simplify": ("simplify", "simplify"),
+    "promote": ("promote", "promote"),
+    "reducible": ("reducible", "make_reducible"),
+    "lcssa": ("lcssa", "close_loops"),
+}
+
 
 def arguments(parser) -> None:
-    parser.add_argument("action", choices=("dis", "val", "stats", "compile"))
+    parser.add_argument("action", choices=("dis", "val", "run-pass", "stats", "compile"))
     parser.add_argument("file", help="a .spv file, or a .cl file for compile")
     parser.add_argument("-o", "--output", help="where compile writes the module")
     parser.add_argument("--options", default="", help="build options for compile")
+    parser.add_argument(
+        "--any-device", action="store_true", help="val: devices may have all that is declared"
+    )
+    parser.add_argument(
+        "--pass", dest="passes", action="append", default=[], metavar="PASS", help=f"of {', '.join(PASSES)}"
+    )
+    parser.add_argument("--kernel", help="run-pass: only this kernel")
 
 
 def run(args) -> int:
     data = Path(args.file).read_bytes()
     if args.action == "compile":
         return _compile(data, args)
+    from cl_driver.passes.plan import PlanError
     from cl_driver.spirv.errors import SpirvError
 
+    actions = {"dis": _dis, "val": _val, "run-pass": _run_pass, "stats": _stats}
     try:
-        return {"dis": _dis, "val": _val, "stats": _stats}[args.action](data)
-    except SpirvError as error:
-        print(error, file=sys.stderr)
+        return actions[args.action](data, args)
+    except (SpirvError, PlanError) as error:
+        print(f"{args.file}: {error}{_guess(data)}", file=sys.stderr)
         return 1
 
 
-def _dis(data: bytes) -> int:
+def _guess(data: bytes) -> str:
+    """What a file that is no module may be."""
+    if data[:4] in (b"\x03\x02#\x07", b"\x07#\x02\x03"):
+        return ""
+    if data[:4] == b"BC\xc0\xde":
+        return " (this is LLVM bitcode; clang writes SPIR-V with -target spirv64)"
+    if data[:4] == b"\x7fELF":
+        return " (this is an ELF file)"
+    if data and data.isascii():
+        return " (this is text: assembly is for spirv-as, OpenCL C for `cl-driver spirv compile`)"
+    return " (this is not SPIR-V)"
+
+
+def _dis(data: bytes, args) -> int:
     from cl_driver.spirv.dis import disassemble
 
     sys.stdout.write(disassemble(data))
     return 0
 
 
-def _val(data: bytes) -> int:
+def _val(data: bytes, args) -> int:
+    from cl_driver.device import capabilities
+    from cl_driver.device.cpu import host_cpu
     from cl_driver.spirv import link, reader, validate
 
-    validate.validate(link.link([reader.read(data)]), everything=True)
+    allowed = (None, None)
+    if not args.any_device:
+        cpu = host_cpu()
+        allowed = (
+            validate.accepted_capabilities(capabilities.spirv_capabilities(cpu)),
+            capabilities.spirv_extensions(cpu),
+        )
+    validate.validate(link.link([reader.read(data)]), *allowed, everything=True)
     return 0
 
 
-def _stats(data: bytes) -> int:
+def _run_pass(data: bytes, args) -> int:
+    from importlib import import_module
+
+    from cl_driver.passes.dump import function_text
+    from cl_driver.passes.inline import inline
+    from cl_driver.passes.verify import verify
+    from cl_driver.spirv import link, reader, validate
+
+    unknown = [name for name in args.passes if name not in PASSES]
+    if unknown:
+        print(f"no pass {unknown[0]}; there are {', '.join(PASSES)}", file=sys.stderr)
+        return 1
+    module = link.link([reader.read(data)])
+    validate.validate(module)
+    entries = [e for e in module.entry_points if args.kernel in (None, e.name)]
+    if not entries:
+        print(f"no kernel {args.kernel or 'in the module'}", file=sys.stderr)
+        return 1
+    for entry in entries:
+        function = inline(module, entry.function)
+        for name in args.passes:
+            file, function_name = PASSES[name]
+            getattr(import_module(f"cl_driver.passes.{file}"), function_name)(function, module.types)
+            verify(function, name)
+        print(f"; kernel {entry.name}\n{function_text(function)}")
+    return 0
+
+
+def _stats(data: bytes, args) -> int:
     from cl_driver.spirv import reader, validate
 
     start = time.perf_counter()

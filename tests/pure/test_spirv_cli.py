@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cl_driver.cli import main
 
-from .spirv_assembler import kernel
+from .spirv_assembler import PREAMBLE, TYPES, assemble, kernel
 
 
 @pytest.fixture
@@ -46,3 +48,49 @@ def test_compile(tmp_path, capsys):
     assert main(["spirv", "compile", str(source)]) == 1
     assert "undeclared identifier 'N'" in capsys.readouterr().err
     assert main(["spirv", "compile", str(source), "--options=-nonsense"]) == 1
+
+
+def test_val_knows_the_device(tmp_path, capsys):
+    path = tmp_path / "pipes.spv"
+    path.write_bytes(assemble("OpCapability Pipes" + PREAMBLE + TYPES))
+    assert main(["spirv", "val", str(path)]) == 1
+    assert "OpCapability: Pipes is not supported" in capsys.readouterr().err
+    assert main(["spirv", "val", "--any-device", str(path)]) == 0
+
+
+def test_run_pass(tmp_path, capsys):
+    path = tmp_path / "module.spv"
+    text = "%v = OpVariable %pi32 Function\nOpStore %v %c7\n%x = OpLoad %i32 %v\n%y = OpIAdd %i32 %x %c1"
+    path.write_bytes(kernel(f"{text}\nOpStore %p %y Aligned 4"))
+    assert main(["spirv", "run-pass", str(path)]) == 0
+    assert "Variable" in capsys.readouterr().out
+    assert main(["spirv", "run-pass", str(path), "--pass=promote", "--pass=simplify", "--kernel=k"]) == 0
+    out = capsys.readouterr().out
+    assert "; kernel k" in out and "Variable" not in out and "Store %v.0, i32 8" in out
+    assert main(["spirv", "run-pass", str(path), "--pass=polish"]) == 1
+    assert "no pass polish; there are simplify, promote" in capsys.readouterr().err
+    assert main(["spirv", "run-pass", str(path), "--kernel=other"]) == 1
+    assert "no kernel other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"BC\xc0\xde" + bytes(40), "LLVM bitcode"),
+        (b"\x7fELF" + bytes(40), "an ELF file"),
+        (b"OpCapability Kernel\nOpCapability", "spirv-as"),
+        (b"", "0 bytes are not a whole number of words"),
+        (b"\x03\x02#\x07" + bytes(18), "22 bytes are not a whole number of words"),
+        (kernel("")[:-4], "no OpFunctionEnd|reach past the end"),
+    ],
+)
+@pytest.mark.parametrize("action", ["dis", "val", "run-pass", "stats"])
+def test_bad_files(tmp_path, capsys, action, data, message):
+    path = tmp_path / "bad.spv"
+    path.write_bytes(data)
+    status = main(["spirv", action, str(path)])
+    if action == "dis" and "no OpFunctionEnd" in message:
+        assert status == 0  # a module without its end can still be shown
+        return
+    error = capsys.readouterr().err
+    assert status == 1 and re.search(message, error) and str(path) in error
