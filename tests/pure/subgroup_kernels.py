@@ -50,6 +50,7 @@ def moves(_type: str) -> list[str]:
         ("sub_group_clustered_rotate(x, 1, 2)", "lane ^ 1"),
         ("sub_group_clustered_rotate(x, 3, 4)", "(lane & ~3) | ((lane + 3) & 3)"),
         ("sub_group_non_uniform_broadcast(x, first)", "first"),
+        ("sub_group_non_uniform_broadcast(x, leader)", "leader"),
         ("sub_group_broadcast_first(x)", "first"),
     ]
     return [f"if_there({place}, {expression})" for expression, place in pairs]
@@ -105,6 +106,10 @@ kernel void {name}(global {type_} *out, global const {type_} *in, global const u
     uint r = random[i] % get_sub_group_size(), lane = get_sub_group_local_id();
     uint most = get_max_sub_group_size();
     int b = random[i] & 2;
+    // The same for all that take one branch, which the compiler cannot see.
+    uint ones = sub_group_ballot_find_lsb(sub_group_ballot(r & 1));
+    uint leader = r & 1 ? ones : sub_group_ballot_find_lsb(sub_group_ballot(!(r & 1)));
+    leader = {"sub_group_shuffle(leader, lane)" if divergent else "sub_group_broadcast_first(leader)"};
     uint4 odd = (uint4)(0x5A5A5A5B, 0x12345678, ~0u, 3);
     {body}
 }}
