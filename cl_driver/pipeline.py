@@ -58,6 +58,11 @@ def codegen_options(context: Context) -> CodegenOptions:
     )
 
 
+def _library_name(name: str) -> str:
+    """Names of OpenCL C have no dots: llvm.usub.sat.i32 is __llvm_usub_sat_i32 in builtins/cl/llvm.cl."""
+    return "__" + name.replace(".", "_") if name.startswith("llvm.") else name
+
+
 class Library:
     """The builtin library: read once per process, its functions decoded when they are called."""
 
@@ -69,6 +74,7 @@ class Library:
 
     def function(self, name: str) -> Function | None:
         """The function of that link name."""
+        name = _library_name(name)
         found = self._functions.get(name)
         if found is None or not found.blocks:
             return None
@@ -78,7 +84,7 @@ class Library:
         return found
 
     def has(self, name: str) -> bool:
-        return name in self._functions
+        return _library_name(name) in self._functions
 
     def instruction(self, number: int, type_) -> Function | None:
         """The function for an OpenCL.std instruction on a floating type."""

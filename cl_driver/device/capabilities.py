@@ -197,6 +197,16 @@ CAPABILITIES = (
     Capability("float_controls2", spirv=("FloatControls2",), spirv_extensions=("SPV_KHR_float_controls2",)),
     Capability("optnone", spirv=("OptNoneEXT",), spirv_extensions=("SPV_EXT_optnone", "SPV_INTEL_optnone")),
     Capability("non_semantic_info", spirv_extensions=("SPV_KHR_non_semantic_info",)),
+    Capability(
+        "spirv_memory_access_aliasing",
+        spirv=("MemoryAccessAliasingINTEL",),
+        spirv_extensions=("SPV_INTEL_memory_access_aliasing",),
+    ),
+    Capability(
+        "spirv_fp_fast_math_mode",
+        spirv=("FPFastMathModeINTEL",),
+        spirv_extensions=("SPV_INTEL_fp_fast_math_mode",),
+    ),
     Capability("spirv_queries", extensions=("cl_khr_spirv_queries",)),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
@@ -249,6 +259,7 @@ SPIRV_NUMBERS = {
     "DotProductInput4x8BitPacked": 6018,
     "DotProductInputAll": 6016,
     "ExpectAssumeKHR": 5629,
+    "FPFastMathModeINTEL": 5837,
     "Float16Buffer": 8,
     "Float64": 10,
     "FloatControls2": 6029,
@@ -277,6 +288,7 @@ SPIRV_NUMBERS = {
     "SubgroupBufferBlockIOINTEL": 5569,
     "SubgroupDispatch": 58,
     "SubgroupShuffleINTEL": 5568,
+    "MemoryAccessAliasingINTEL": 5910,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)

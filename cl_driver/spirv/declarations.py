@@ -106,6 +106,12 @@ def _string(reader, p, n, op):
     reader.module.strings.append(text)
 
 
+def _alias_declaration(reader, p, n, op):
+    """What memory operands and decorations say of aliasing (SPV_INTEL_memory_access_aliasing) is permission
+    to move accesses; it is not made use of."""
+    reader.new_id(p, reader.words[p + 1])
+
+
 # Decorations.
 
 
@@ -113,6 +119,8 @@ def _decorate(reader, p, n, op):
     words = reader.words
     decoration = reader.enumerant(p, "Decoration", words[p + 2])
     literals = words[p + 3 : p + n]
+    if decoration in (Decoration.AliasScopeINTEL, Decoration.NoAliasINTEL):
+        return
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
         if q != p + n - 1:
@@ -389,6 +397,9 @@ HANDLERS = {
     Op.DecorationGroup: _decoration_group,
     Op.GroupDecorate: _group_decorate,
     Op.GroupMemberDecorate: _group_member_decorate,
+    Op.AliasDomainDeclINTEL: _alias_declaration,
+    Op.AliasScopeDeclINTEL: _alias_declaration,
+    Op.AliasScopeListDeclINTEL: _alias_declaration,
     Op.TypeVoid: _type_void,
     Op.TypeBool: _type_bool,
     Op.TypeInt: _type_int,

@@ -215,6 +215,8 @@ ELSEWHERE = {
     "il_program": "test_il.py",
     "spirv_no_integer_wrap_decoration": "test_il.py",
     "spirv_linkonce_odr": "test_il.py",
+    "spirv_memory_access_aliasing": "test_il_of_other_compilers.py",
+    "spirv_fp_fast_math_mode": "test_il_of_other_compilers.py",
     "extended_versioning": "test_errors_device.py",
     "create_command_queue": "test_errors_device.py",
     "suggested_local_work_size": "test_errors_kernel.py",

@@ -57,14 +57,17 @@ class Child:
         self.context = self.cl.context()
         self.device = self.cl.device()
         self.queue = self.cl.make("clCreateCommandQueue", self.context, self.device, 0)
+        # Kernels may print.
+        self.answers = os.fdopen(os.dup(1), "w")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
     def serve(self) -> None:
         for line in sys.stdin:
-            print(json.dumps(self.program(**json.loads(line))), flush=True)
+            print(json.dumps(self.program(**json.loads(line))), file=self.answers, flush=True)
 
     def at(self, *where: str) -> None:
         """Says what is about to be done, for the parent to know what a crash was of."""
-        print(json.dumps({"at": where}), flush=True)
+        print(json.dumps({"at": where}), file=self.answers, flush=True)
 
     def program(self, path: str, ways: dict[str, str]) -> dict:
         """{"ways": {way: log, "" if built}, "kernels": {kernel: {way: verdict}}, ...}."""

@@ -50,4 +50,5 @@
 #endif
 #ifdef CLD_DEVICE
 #include "atomics.cl"
+#include "llvm.cl"
 #endif
