@@ -281,6 +281,7 @@ SPIRV_NUMBERS = {
     "Kernel": 6,
     "Linkage": 5,
     "Matrix": 0,
+    "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,
     "ShaderClockKHR": 5055,
@@ -288,7 +289,6 @@ SPIRV_NUMBERS = {
     "SubgroupBufferBlockIOINTEL": 5569,
     "SubgroupDispatch": 58,
     "SubgroupShuffleINTEL": 5568,
-    "MemoryAccessAliasingINTEL": 5910,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)

@@ -84,6 +84,8 @@ def _atomic(kinds: tuple, values: int):
             of,
             type_,
         )
+        # Environment 4: integers of 32 bits, or of 64 with Int64Atomics.
+        need(of.kind is not INT or of.width >= 32, "an atomic of {} bits", of.width)
         for value in i.operands[len(i.operands) - values :] if values else ():
             need(value.type is of, "a value of type {!r} for {!r}", value.type, of)
         _scopes(i)
