@@ -207,6 +207,7 @@ CAPABILITIES = (
         spirv=("FPFastMathModeINTEL",),
         spirv_extensions=("SPV_INTEL_fp_fast_math_mode",),
     ),
+    Capability("uniform_decoration", spirv=("UniformDecoration",)),  # a hint
     Capability("spirv_queries", extensions=("cl_khr_spirv_queries",)),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
@@ -289,6 +290,7 @@ SPIRV_NUMBERS = {
     "SubgroupBufferBlockIOINTEL": 5569,
     "SubgroupDispatch": 58,
     "SubgroupShuffleINTEL": 5568,
+    "UniformDecoration": 71,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)

@@ -18,7 +18,7 @@ from .enums import (
 )
 from .module import NO_DECORATIONS, Constant, Kind, Type, Variable
 from .tables import parameters
-from .types import MAX_DEPTH
+from .types import MAX_DEPTH, MAX_PARAMETERS
 
 # Sets that may be left out without a change of meaning.
 IGNORED_SETS = ("NonSemantic.", "OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug")
@@ -282,8 +282,8 @@ def _type_function(reader, p, n, op):
     if result.kind is Kind.FUNCTION:
         raise reader.error(p, "a function that returns a function")
     parameters_ = tuple(reader.data_type(p, w) for w in words[p + 3 : p + n])
-    if len(parameters_) > MAX_DEPTH:
-        raise reader.error(p, f"more than {MAX_DEPTH} parameters")
+    if len(parameters_) > MAX_PARAMETERS:
+        raise reader.error(p, f"more than {MAX_PARAMETERS} parameters")
     _define_type(reader, p, words[p + 1], reader.table.function(result, parameters_))
 
 

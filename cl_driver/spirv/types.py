@@ -10,6 +10,8 @@ from .enums import StorageClass
 from .module import Constant, Kind, Type, Undef
 
 MAX_DEPTH = 255  # nesting of types; the universal limit for structures
+# Of a function. Universal limits are what any consumer must take; CL_DEVICE_MAX_PARAMETER_SIZE allows more.
+MAX_PARAMETERS = 4096
 
 
 class TypeTable:

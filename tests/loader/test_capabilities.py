@@ -227,6 +227,7 @@ ELSEWHERE = {
     "float_controls2": "test_codegen_extensions.py",
     "non_semantic_info": "test_codegen_extensions.py",
     "optnone": "test_codegen_extensions.py",
+    "uniform_decoration": "test_codegen_extensions.py",
 }
 CLAIMED = [row.name for row in capabilities.present(host_cpu())]
 
@@ -280,3 +281,23 @@ def test_extensions_and_features_are_macros(opencl):
     context = opencl.context()
     opencl.ok("clReleaseKernel", opencl.kernel(context, f"{checks}{absent}kernel void k() {{}}", options=CL3))
     opencl.ok("clReleaseContext", context)
+
+
+def test_the_largest_parameters(opencl):
+    """CL_DEVICE_MAX_PARAMETER_SIZE bytes of arguments: more than 255 of them."""
+    context, device = opencl.context(), opencl.device()
+    count = opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_PARAMETER_SIZE) // 8 - 1
+    names = [f"a{n}" for n in range(count)]
+    kernel = opencl.kernel(
+        context,
+        f"kernel void k(global long *out, long {', long '.join(names)}) {{ *out = {'+'.join(names)}; }}",
+    )
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, 8, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    for n in range(count):
+        opencl.ok("clSetKernelArg", kernel, n + 1, 8, ctypes.c_int64(n))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
+    result = ctypes.c_int64()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 8, ctypes.byref(result), 0, None, None)
+    assert result.value == count * (count - 1) // 2

@@ -241,3 +241,17 @@ def test_non_semantic_sets_change_nothing():
     x = np.arange(ITEMS, dtype=np.int32)
     spirv = module(body, "i32", "i32", capabilities)
     assert check(spirv, x, x, np.zeros(ITEMS, np.int32), (1, 8)).tolist() == (2 * x).tolist()
+
+
+# UniformDecoration
+
+
+def test_uniform_values():
+    """A promise that changes no result."""
+    decorations = "OpDecorate %r Uniform\nOpDecorateId %s UniformId %scope"
+    body = "%s = OpIMul %i32 %x %y\n%r = OpIAdd %i32 %s %x"
+    a, b = np.full(ITEMS, 7, np.int32), np.full(ITEMS, 5, np.int32)
+    spirv = module(
+        body, "i32", "i32", "OpCapability UniformDecoration", "", decorations, "%scope = OpConstant %i32 3"
+    )
+    assert check(spirv, a, b, np.zeros(ITEMS, np.int32), (1, 8)).tolist() == [42] * ITEMS
