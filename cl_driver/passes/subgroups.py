@@ -28,6 +28,7 @@ BUILTINS = frozenset((
     BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
     BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
 ))  # fmt: skip
+_ALL_OF_GROUP = (GroupOperation.Reduce, GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
 _MASKS = {
     BuiltIn.SubgroupEqMask: "eq", BuiltIn.SubgroupGeMask: "ge", BuiltIn.SubgroupGtMask: "gt",
     BuiltIn.SubgroupLeMask: "le", BuiltIn.SubgroupLtMask: "lt",
@@ -168,6 +169,8 @@ class _Lowering:
 
     def read(self, value: Value, lane: Value) -> Value:
         """The value of one lane, the same in all."""
+        if lane.type.kind is not Kind.INT:
+            raise PlanError("a sub-group's lane has a number with one component")
         return value if self.width == 1 else self.emit(PassOp.ReadLane, value.type, value, self.to_int(lane))
 
     def permute(self, value: Value, lane: Value) -> Value:
@@ -245,6 +248,8 @@ class _Lowering:
 
     def bit_count(self, result, operation, vector: Value) -> Value:
         bits, type_ = self.lane_bits(vector), self.bits_type
+        if operation not in _ALL_OF_GROUP:
+            raise PlanError(f"OpGroupNonUniformBallotBitCount with {operation!r}")
         if operation is not GroupOperation.Reduce:
             which = "le" if operation is GroupOperation.InclusiveScan else "lt"
             bits = self.emit(Op.BitwiseAnd, type_, bits, self.lane_bits(self.mask(which)))
@@ -286,6 +291,8 @@ class _Lowering:
 
     def arithmetic(self, op, operation, value: Value, cluster: Value | None = None) -> Value:
         neutral = self.neutral(op, value.type)
+        if operation not in (_ALL_OF_GROUP if cluster is None else (GroupOperation.ClusteredReduce,)):
+            raise PlanError(f"{op.name} with {operation!r}")
         if self.width == 1:
             return neutral if operation is GroupOperation.ExclusiveScan else value
         active = self.emit(PassOp.Active, self.types.bool())
@@ -300,8 +307,6 @@ class _Lowering:
                 value = self.combine(op, value, other)
                 distance *= 2
             return self.read(value, self.number(0)) if size == self.width else value
-        if operation not in (GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan):
-            raise PlanError(f"group operation {operation}")
         distance = 1
         while distance < self.width:
             value = self.combine(op, self.behind(value, neutral, distance), value)

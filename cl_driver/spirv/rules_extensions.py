@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .enums import Op
 from .module import Constant
-from .rules import FLOAT, INT, VECTOR, count, need, scalar, types
+from .rules import FLOAT, INT, VECTOR, count, need, pointer, scalar, types
 
 
 def _read_clock(i):
@@ -40,7 +40,29 @@ def _bfloat16(i):
     )
 
 
+def _intel_shuffle(i):
+    """SPV_INTEL_subgroups: one value, or two to move through, and a number."""
+    *values, number = types(i)
+    need(all(value is i.type for value in values), "{!r} of {!r}", i.type, values[0])
+    need(scalar(i.type).kind in (INT, FLOAT), "a shuffle of {!r}", i.type)
+    need(number.kind is INT and number.width == 32, "a lane number or distance of type {!r}", number)
+
+
+def _intel_block(i):
+    """The pointee is the component of what is read or written."""
+    pointee = pointer(i.operands[0]).element
+    data = i.type if i.op is Op.SubgroupBlockReadINTEL else i.operands[1].type
+    element = scalar(data)
+    need(element.kind is INT and pointee in (None, element), "{!r} behind {!r}", data, pointee)
+
+
 EXTENSION_RULES = {
+    Op.SubgroupShuffleINTEL: _intel_shuffle,
+    Op.SubgroupShuffleDownINTEL: _intel_shuffle,
+    Op.SubgroupShuffleUpINTEL: _intel_shuffle,
+    Op.SubgroupShuffleXorINTEL: _intel_shuffle,
+    Op.SubgroupBlockReadINTEL: _intel_block,
+    Op.SubgroupBlockWriteINTEL: _intel_block,
     Op.ReadClockKHR: _read_clock,
     Op.ConvertFToBF16INTEL: _bfloat16,
     Op.ConvertBF16ToFINTEL: _bfloat16,

@@ -128,7 +128,9 @@ def _group_move(i):
     """Broadcasts, shuffles, rotations: value and result have one type."""
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
     for value in i.operands[2:]:
-        need(scalar(value.type).kind is INT, "an id of type {!r}", value.type)
+        # Only a work-item of a work-group has an id of several components.
+        kind = scalar(value.type).kind if i.op is Op.GroupBroadcast else value.type.kind
+        need(kind is INT, "an id of type {!r}", value.type)
     _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
@@ -327,12 +329,6 @@ MORE_RULES = {
             Op.MemoryNamedBarrier,
             Op.ConvertFToBF16INTEL,
             Op.ConvertBF16ToFINTEL,
-            Op.SubgroupShuffleINTEL,
-            Op.SubgroupShuffleDownINTEL,
-            Op.SubgroupShuffleUpINTEL,
-            Op.SubgroupShuffleXorINTEL,
-            Op.SubgroupBlockReadINTEL,
-            Op.SubgroupBlockWriteINTEL,
             Op.SubgroupImageBlockReadINTEL,
             Op.SubgroupImageBlockWriteINTEL,
         ),
