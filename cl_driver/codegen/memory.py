@@ -159,13 +159,14 @@ class BuiltinAddress:
         self.index = index
 
 
-def access_metadata(e, pointer, access) -> str:
+def access_metadata(e, pointer, access, is_store: bool = False) -> str:
     """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
 
     Between barriers no order is defined for accesses of several work-items to memory that they share, so the
-    loop over work-items may be vectorised. Private memory is used again by the next item.
+    loop over work-items may be vectorised. Private memory is used again by the next item. Loads get no hint:
+    it gains nothing, and LLVM's x86 back end dies of it where they are of 1 or 2 bytes.
     """
-    hint = ", !nontemporal !0" if access is not None and access.nontemporal else ""
+    hint = ", !nontemporal !0" if is_store and access is not None and access.nontemporal else ""
     return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
 
 
@@ -228,7 +229,7 @@ def store(e, i):
         value,
         access_alignment(access, value.type),
         access is not None and access.volatile,
-        access_metadata(e, pointer, access),
+        access_metadata(e, pointer, access, is_store=True),
     )
 
 

@@ -1,7 +1,8 @@
 """How two devices' results of one instruction are compared.
 
 A rule is "exact" (bit for bit, but that one NaN is as good as another), "zero" (the same, and so are zeros of
-either sign), a number (ulps that they may differ by), or None (whatever they are).
+either sign), a number (ulps that they may differ by), a function of both that says where they differ, or None
+(whatever they are).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def differences(got: np.ndarray, wanted: np.ndarray, rule) -> np.ndarray:
     """Indices (item, component) where results differ by more than the rule allows."""
     if rule is None:
         return np.empty((0, 2), int)
+    if callable(rule):
+        return np.argwhere(rule(got, wanted))
     if got.dtype.kind != "f":
         return np.argwhere(got != wanted)
     width = got.dtype.itemsize * 8

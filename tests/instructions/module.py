@@ -66,6 +66,7 @@ class Kernel:
 
     def __init__(self, name: str, items: int, mode: str = "varying", version=(1, 0)):
         self.name, self.items, self.mode, self.version = name, items, mode, version
+        self.local = items  # work-items of a group
         self.capabilities = {"Addresses", "Kernel", "Int8", "Int64"}
         self.extensions: set[str] = set()
         self.modes: list[str] = []  # execution modes and other lines after the entry point

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
@@ -21,7 +22,7 @@ from cl_driver.interp.run import run as interpret
 from cl_driver.spirv.reader import read
 from cl_driver.spirv.types import TypeTable
 from cl_driver.spirv.validate import validate
-from tests.instructions import table
+from tests.instructions import spec_constants, special_more, table
 from tests.instructions.compare import report
 from tests.instructions.module import Kernel
 
@@ -31,14 +32,14 @@ def interpreted(kernel: Kernel, data: bytes):
     out = kernel.output()
     module = read(data, None, TypeTable(builtin_library().types))
     validate(module)
-    interpret(module, "k", [out, kernel.input()], (kernel.items,), (kernel.items,), library=builtin_library())
+    interpret(module, "k", [out, kernel.input()], (kernel.items,), (kernel.local,), library=builtin_library())
     return out
 
 
 def compiled(kernel: Kernel, data: bytes, width: int):
     """`out` as compiled code leaves it."""
     out = kernel.output()
-    Program(data, width=width).run("k", kernel.items, kernel.items, out, kernel.input())
+    Program(data, width=width).run("k", kernel.items, kernel.local, out, kernel.input())
     return out
 
 
@@ -46,11 +47,22 @@ def check(kernel: Kernel, widths) -> list[str]:
     """What differs between the interpreter and compiled code at those widths."""
     data = kernel.module()
     wanted = interpreted(kernel, data)
-    lines = []
+    lines = spec_constants.unequal(kernel, wanted)
     for width in widths:
         got = compiled(kernel, data, width)
         lines += report(kernel, got, wanted, (f"width {width}", "interpreter"))
     return lines
+
+
+def chosen(options) -> Iterator[Kernel]:
+    """The kernels that the command line asks for."""
+    if options.special is not None:
+        yield from (kernel for kernel in special_more.kernels() if options.special in kernel.name)
+        return
+    for mode in options.modes.split(","):
+        for scalar in options.types.split(","):
+            for count in map(int, options.counts.split(",")):
+                yield from table.kernels(scalar, count, options.items, mode)
 
 
 def main() -> None:
@@ -62,22 +74,20 @@ def main() -> None:
     parser.add_argument("--widths", default="1,4,8,16")
     parser.add_argument("--modes", default=",".join(table.MODES))
     parser.add_argument("--items", type=int, default=37)
+    parser.add_argument("--special", nargs="?", const="", help="instead: the modules of special*.py (of that name)")
     options = parser.parse_args()
     widths = [int(width) for width in options.widths.split(",")]
     bad = total = 0
-    for mode in options.modes.split(","):
-        for scalar in options.types.split(","):
-            for count in map(int, options.counts.split(",")):
-                for kernel in table.kernels(scalar, count, options.items, mode):
-                    start = time.monotonic()
-                    try:
-                        lines = check(kernel, widths)
-                    except Exception as error:
-                        lines = [f"{kernel.name}: {type(error).__name__}: {error}"[:400]]
-                    bad, total = bad + len(lines), total + len(kernel.results)
-                    print(f"{kernel.name}: {len(kernel.results)} results, {time.monotonic() - start:.1f} s")
-                    for line in lines:
-                        print("   ", line, flush=True)
+    for kernel in chosen(options):
+        start = time.monotonic()
+        try:
+            lines = check(kernel, widths)
+        except Exception as error:
+            lines = [f"{kernel.name}: {type(error).__name__}: {error}"[:400]]
+        bad, total = bad + len(lines), total + len(kernel.results)
+        print(f"{kernel.name}: {len(kernel.results)} results, {time.monotonic() - start:.1f} s", flush=True)
+        for line in lines:
+            print("   ", line, flush=True)
     print(f"{total} results at widths {options.widths}, {bad} differ")
     sys.exit(1 if bad else 0)
 

@@ -31,7 +31,7 @@ BIT_INSTRUCTIONS = """
 BitReverse a; BitFieldInsert a b o:i q:i; BitFieldSExtract a o:i q:i; BitFieldUExtract a o:i q:i
 """
 CORE_FLOAT = """
-FNegate a; FAdd a b; FSub a b; FMul a b; FDiv a b 3; FRem a b; FMod a b; CopyObject a
+FNegate a; FAdd a b; FSub a b; FMul a b; FDiv a b 3; FRem a b zero; FMod a b zero; CopyObject a
 IsNan a >bool; IsInf a >bool; IsFinite a >bool; IsNormal a >bool; SignBitSet a >bool
 LessOrGreater a b >bool; Ordered a b >bool; Unordered a b >bool
 FOrdEqual a b >bool; FUnordEqual a b >bool; FOrdNotEqual a b >bool; FUnordNotEqual a b >bool
@@ -64,9 +64,9 @@ native_divide g g; native_exp g; native_exp2 g; native_exp10 g; native_log g; na
 native_powr g g; native_recip g; native_rsqrt g; native_sin g; native_sqrt g; native_tan g
 """
 STD_GEOMETRIC = """
-distance l h >S 40; length l >S 40; normalize l 40; fast_distance g g >S 8192; fast_length g >S 8192
-fast_normalize g 8192
+distance l h >S 40; length l >S 40; normalize l 40
 """
+STD_FAST = "fast_distance g g >S 8192; fast_length g >S 8192; fast_normalize g 8192"
 STD_POINTER = "fract a; frexp a >I; lgamma_r 3..30 16 >I; modf a; remquo a b >I; sincos a"
 HALF_BOUND = 8192  # ulp, which is what the specification says of half_ functions
 # Section 6.6 gives half functions of 2 to 8 ulp; here they may all be as far off as the least exact.
@@ -284,15 +284,24 @@ class Table:
             choice = [(i * 5 + 3) % (2 * count) for i in range(other)]
             target = vector(scalar, other)
             k.store(f"VectorShuffle {other}", target, k.emit("VectorShuffle", target, a, b, *choice))
-        if count in (4, 8, 16):
-            half = vector(scalar, count // 2)
-            low = k.emit("VectorShuffle", half, a, b, *range(count // 2))
-            whole = k.emit("CompositeConstruct", type_, low, *parts[: count // 2])
-            k.store("CompositeConstruct of vectors", type_, whole)
         if count != 3:
             mask = self.operand("a", vector("i" + scalar[1:], count))
             k.store("shuffle", type_, k.extended("shuffle", type_, a, mask))
             k.store("shuffle2", type_, k.extended("shuffle2", type_, a, b, mask))
+
+    def halves(self) -> None:
+        """OpCompositeConstruct of vectors and scalars."""
+        k, type_, scalar, count = self.k, self.type, self.scalar, self.count
+        a, b = self.operand("a"), self.operand("b", position=1)
+        parts = [k.emit("CompositeExtract", scalar, b, i) for i in range(count)]
+        if count % 2:
+            pair = k.emit("VectorShuffle", vector(scalar, 2), a, b, 1, count)
+            whole = k.emit("CompositeConstruct", type_, pair, parts[0])
+        else:
+            half = vector(scalar, count // 2)
+            low = k.emit("VectorShuffle", half, a, b, *range(count // 2))
+            whole = k.emit("CompositeConstruct", type_, low, *parts[: count // 2])
+        k.store("CompositeConstruct of vectors", type_, whole)
 
     def bitcasts(self) -> None:
         """OpBitcast to every type of the same size, also with other component counts."""
@@ -341,7 +350,9 @@ def integer_kernels(scalar: str, count: int, items: int, mode: str) -> Iterator[
     k.extensions.add("SPV_KHR_bit_instructions")
     t.core(BIT_INSTRUCTIONS)
     t.booleans()
-    t.carries()
+    yield k
+    k = Kernel(f"{name} extended", items, mode)
+    Table(k, scalar, count).carries()
     yield k
     k = Kernel(f"{name} std", items, mode)
     t = Table(k, scalar, count)
@@ -381,6 +392,10 @@ def float_kernels(scalar: str, count: int, items: int, mode: str) -> Iterator[Ke
         t.std("cross z z")
     t.pointer_results()
     yield k
+    if count <= 4:
+        k = Kernel(f"{name} fast", items, mode)
+        Table(k, scalar, count).std(STD_FAST)
+        yield k
 
 
 def kernels(
@@ -388,14 +403,8 @@ def kernels(
 ) -> list[Kernel]:
     """Every kernel of the table for one type, with items of each operand."""
     made = list((integer_kernels if scalar[0] == "i" else float_kernels)(scalar, count, items, mode))
-    for part in ("conversions", "shapes"):
-        k = Kernel(f"{vector(scalar, count)} {mode} {part}", items, mode)
-        t = Table(k, scalar, count)
-        if part == "conversions":
-            t.conversions(all_types)
-        else:
-            t.bitcasts()
-            if count > 1:
-                t.composites()
-        made.append(k)
+    for part in ("conversions", "bitcasts", "composites", "halves")[: 2 if count == 1 else 3 if count == 2 else 4]:
+        made.append(Kernel(f"{vector(scalar, count)} {mode} {part}", items, mode))
+        t = Table(made[-1], scalar, count)
+        t.conversions(all_types) if part == "conversions" else getattr(t, part)()
     return made
