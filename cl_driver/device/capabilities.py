@@ -33,7 +33,16 @@ class Capability:
 CAPABILITIES = (
     Capability(
         "kernels",
-        spirv=("Addresses", "Float16Buffer", "Int16", "Int8", "Kernel", "Linkage", "Matrix", "Vector16"),
+        spirv=(
+            "Addresses",
+            "Float16Buffer",
+            "Int16",
+            "Int8",
+            "Kernel",
+            "Linkage",
+            "UniformDecoration",
+            "Vector16",
+        ),
     ),
     Capability("byte_addressable_store", extensions=("cl_khr_byte_addressable_store",)),
     Capability(
@@ -281,7 +290,6 @@ SPIRV_NUMBERS = {
     "Int8": 39,
     "Kernel": 6,
     "Linkage": 5,
-    "Matrix": 0,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,

@@ -334,9 +334,20 @@ def _(machine, instruction, operands):
     return n.mask(operands[0], type_.width) if type_.kind is Kind.INT else operands[0]
 
 
-@rule(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.CopyLogical)
+@rule(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)
 def _(machine, instruction, operands):
     return operands[0]
+
+
+@rule(Op.AssumeTrueKHR)
+def _(machine, instruction, operands):
+    if not operands[0]:
+        raise InterpreterError("OpAssumeTrueKHR of what is false")
+
+
+@rule(Op.SizeOf)
+def _(machine, instruction, operands):
+    return size_of(instruction.operands[0].type.element)
 
 
 @rule(Op.GenericCastToPtrExplicit)

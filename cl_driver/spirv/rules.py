@@ -179,6 +179,22 @@ def _copy(i):
     need(i.operands[0].type is i.type, "{!r} of {!r}", i.type, i.operands[0].type)
 
 
+def _copy_logical(i) -> None:
+    need(i.type.kind in (Kind.ARRAY, Kind.STRUCT), "its result is an array or structure")
+    need(_match(i.type, i.operands[0].type), "the types do not match logically")
+
+
+def _match(a: Type, b: Type) -> bool:
+    """Arrays of one length and structures of one number of members match if what they hold does."""
+    if a is b or a.kind is not b.kind:
+        return a is b
+    if a.kind is Kind.ARRAY:
+        return a.count == b.count and _match(a.element, b.element)
+    if a.kind is not Kind.STRUCT or len(a.members) != len(b.members):
+        return False
+    return all(map(_match, a.members, b.members))
+
+
 def _to_generic(i):
     source = pointer(i.operands[0])
     need(
@@ -314,6 +330,7 @@ RULES = {
     Op.FreezeKHR: _copy,
     Op.ExpectKHR: _expect,
     Op.CopyObject: _copy,
+    Op.CopyLogical: _copy_logical,
     Op.PtrCastToGeneric: _to_generic,
     Op.GenericCastToPtr: _from_generic,
     Op.GenericCastToPtrExplicit: _from_generic,

@@ -74,7 +74,9 @@ def main() -> None:
     parser.add_argument("--widths", default="1,4,8,16")
     parser.add_argument("--modes", default=",".join(table.MODES))
     parser.add_argument("--items", type=int, default=37)
-    parser.add_argument("--special", nargs="?", const="", help="instead: the modules of special*.py (of that name)")
+    parser.add_argument(
+        "--special", nargs="?", const="", help="instead: the modules of special*.py (of that name)"
+    )
     options = parser.parse_args()
     widths = [int(width) for width in options.widths.split(",")]
     bad = total = 0

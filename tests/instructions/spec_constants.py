@@ -74,7 +74,9 @@ class Folding:
             ("CompositeInsert", type_, [b[0], a[1]], [b[2], a[3]], "3"),
         ]
         for op, target, constants, values, literals in cases:
-            folded = k.declare(k.fresh("spec"), f"OpSpecConstantOp {k.type(target)} {op} {' '.join(constants)} {literals}")
+            folded = k.declare(
+                k.fresh("spec"), f"OpSpecConstantOp {k.type(target)} {op} {' '.join(constants)} {literals}"
+            )
             k.store(f"{op} {scalar} folded", target, k.emit("CopyObject", target, folded))
             k.store(f"{op} {scalar}", target, k.emit(op, target, *values, literals))
 
@@ -135,13 +137,18 @@ def booleans_and_sizes() -> Iterator[Kernel]:
             for b in "tf":
                 folded = k.declare(k.fresh("spec"), f"OpSpecConstantOp {bool_} {op} {names[a]} {names[b]}")
                 k.store(f"{op} {a}{b} folded", "bool", k.emit("CopyObject", "bool", folded))
-                k.store(f"{op} {a}{b}", "bool", k.emit(op, "bool", k.constant("bool", a == "t"),
-                                                       k.constant("bool", b == "t")))
+                k.store(
+                    f"{op} {a}{b}",
+                    "bool",
+                    k.emit(op, "bool", k.constant("bool", a == "t"), k.constant("bool", b == "t")),
+                )
     for a in "tf":
         folded = k.declare(k.fresh("spec"), f"OpSpecConstantOp {bool_} LogicalNot {names[a]}")
         k.store(f"LogicalNot {a} folded", "bool", k.emit("CopyObject", "bool", folded))
         k.store(f"LogicalNot {a}", "bool", k.constant("bool", a == "f"))
-        folded = k.declare(k.fresh("spec"), f"OpSpecConstantOp {k.type('i32')} Select {names[a]} {two} {three}")
+        folded = k.declare(
+            k.fresh("spec"), f"OpSpecConstantOp {k.type('i32')} Select {names[a]} {two} {three}"
+        )
         k.store(f"Select {a} folded", "i32", k.emit("CopyObject", "i32", folded))
         k.store(f"Select {a}", "i32", k.constant("i32", 2 if a == "t" else 3))
     i32 = k.type("i32")

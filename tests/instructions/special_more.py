@@ -160,14 +160,22 @@ def constants() -> Iterator[Kernel]:
     local = k.emit("Undef", outer)
     defined = k.emit("CompositeInsert", outer, operand(k, "i16"), local, 1, 0)
     for label, composite in (("constant", copies[0]), ("null", copies[1]), ("mixed", mixed)):
-        for type_, path in (("i8", "0 0"), ("i64", "0 1"), ("f32x3", "0 2"), ("f32", "0 2 2"), ("i16", "1 2")):
+        for type_, path in (
+            ("i8", "0 0"),
+            ("i64", "0 1"),
+            ("f32x3", "0 2"),
+            ("f32", "0 2 2"),
+            ("i16", "1 2"),
+        ):
             k.store(f"{label} {path}", type_, k.emit("CompositeExtract", type_, composite, path))
     k.store("undefined but for a part", "i16", k.emit("CompositeExtract", "i16", defined, 1, 0))
     k.emit("CompositeExtract", "i16", undef, 1, 0)
     for storage in ("UniformConstant", "CrossWorkgroup"):
         pointer = k._once((storage, outer), f"OpTypePointer {storage} {outer}")
         variable = k.declare(k.fresh("global"), f"OpVariable {pointer} {storage} {whole}")
-        member = k.emit("InBoundsAccessChain", f"{storage}*i64", variable, *(k.constant("i32", n) for n in (0, 1)))
+        member = k.emit(
+            "InBoundsAccessChain", f"{storage}*i64", variable, *(k.constant("i32", n) for n in (0, 1))
+        )
         k.store(f"initialiser {storage}", "i64", k.emit("Load", "i64", member))
     pointer = k._once(("Function", outer), f"OpTypePointer Function {outer}")
     k.variables.append(f"%initialised = OpVariable {pointer} Function {whole}")
@@ -187,26 +195,30 @@ def newer() -> Iterator[Kernel]:
     """What SPIR-V 1.1 to 1.6 added, and declarations that say nothing about values."""
     k = kernel("1.6", (1, 6))
     k.extensions |= {"SPV_KHR_expect_assume"}
-    k.capabilities |= {"ExpectAssumeKHR"}
+    k.capabilities |= {"ExpectAssumeKHR", "UniformDecoration"}
     k.modes += [
         'OpExecutionMode %k ContractionOff', f"OpExecutionModeId %k LocalSizeHintId {k.constant('i32', 37)} "
         f"{k.constant('i32', 1)} {k.constant('i32', 1)}",
-        '%file = OpString "a file"', 'OpSourceExtension "an extension"', "OpSource OpenCL_C 300000 %file",
+        '%file = OpString "a file"', 'OpSourceExtension "an extension"',
+        'OpSource OpenCL_C 300000 %file "kernel"', 'OpSourceContinued " void"',
         'OpName %k "the kernel"', 'OpModuleProcessed "by a test"',
     ]  # fmt: skip
     a, b = operand(k, "i32"), operand(k, "i32", "b")
     k.emit("Line", None, "%file", 3, 4)
     k.emit("Nop", None)
     pair, other = k.struct("i32", "i64"), k.declare("%twin", f"OpTypeStruct {k.type('i32')} {k.type('i64')}")
-    k.modes += [f'OpMemberName {pair} 0 "first"']
+    k.modes.insert(-1, f'OpMemberName {pair} 0 "first"')
     k.decorations += [
         "%decorations = OpDecorationGroup", f"OpGroupDecorate %decorations {pair}",
         f"OpGroupMemberDecorate %decorations {pair} 0", f"OpMemberDecorate {pair} 0 Constant",
-        f'OpDecorateString {pair} UserSemantic "text"', f'OpMemberDecorateString {pair} 1 UserSemantic "text"',
+        f'OpDecorateString {pair} UserSemantic "text"',
+        f'OpMemberDecorateString {pair} 1 UserSemantic "text"',
     ]  # fmt: skip
     made = k.emit("CompositeConstruct", pair, a, k.emit("SConvert", "i64", b))
-    k.decorations.append(f"OpDecorateId {a} UniformId {k.constant('i32', 2)}")
-    k.decorations.pop()  # %a is not uniform
+    uniform = k.emit("CopyObject", "i32", k.constant("i32", 5))
+    k.decorations.append(f"OpDecorateId {uniform} UniformId {k.constant('i32', 2)}")
+    k.decorations.append(f"OpDecorate {uniform} Uniform")
+    k.store("UniformId", "i32", uniform)
     same = k.emit("CopyLogical", other, made)
     k.store("CopyLogical", "i64", k.emit("CompositeExtract", "i64", same, 1))
     truth = k.emit("SLessThan", "bool", a, b)
@@ -264,7 +276,7 @@ def newer() -> Iterator[Kernel]:
 
 def kernels() -> list[Kernel]:
     """All modules of special.py and special_more.py."""
-    from . import special, spec_constants
+    from . import spec_constants, special
 
     makers = [
         special.loads_and_stores, special.pointers, special.vector_memory, special.atomics, collectives,

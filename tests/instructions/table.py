@@ -403,7 +403,9 @@ def kernels(
 ) -> list[Kernel]:
     """Every kernel of the table for one type, with items of each operand."""
     made = list((integer_kernels if scalar[0] == "i" else float_kernels)(scalar, count, items, mode))
-    for part in ("conversions", "bitcasts", "composites", "halves")[: 2 if count == 1 else 3 if count == 2 else 4]:
+    for part in ("conversions", "bitcasts", "composites", "halves")[
+        : 2 if count == 1 else 3 if count == 2 else 4
+    ]:
         made.append(Kernel(f"{vector(scalar, count)} {mode} {part}", items, mode))
         t = Table(made[-1], scalar, count)
         t.conversions(all_types) if part == "conversions" else getattr(t, part)()

@@ -3,8 +3,8 @@
     PEER_VENDORS=/path/to/vendors/ PEER_LIBRARIES=/path/to/lib python tests/peers/il.py
         [--types i32,f32] [--counts 1,4] [--modes varying] [--items 128] [--width 8] [--special]
 
-PEER_VENDORS is the other platform's OCL_ICD_VENDORS, PEER_LIBRARIES its LD_LIBRARY_PATH. Prints each instruction
-whose results differ, with what the interpreter says, and exits with 1 if there is one.
+PEER_VENDORS is the other platform's OCL_ICD_VENDORS, PEER_LIBRARIES its LD_LIBRARY_PATH. Prints each
+instruction whose results differ, with what the interpreter says, and exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from peers import WORK, environment
 
-from tests.instructions import table
+from tests.instructions import special_more, table
 from tests.instructions.compare import differences
 
 CLIENT = Path(__file__).with_name("il_client.py")
@@ -89,29 +89,39 @@ def compare(kernel, ours, theirs) -> int:
             wanted = interpreter(kernel) if wanted is None else wanted
             item = where[0][0]
             third = "-" if wanted is None else entry.of(wanted, kernel.items)[item]
-            print(f"{kernel.name} {entry.label}: {len(where)} differ, item {item}: ours {a[item]}, "
-                  f"peer {b[item]}, interpreter {third}")
+            print(
+                f"{kernel.name} {entry.label}: {len(where)} differ, item {item}: ours {a[item]}, "
+                f"peer {b[item]}, interpreter {third}"
+            )
             found += 1
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--types", default=",".join((*table.INTEGERS, *table.FLOATS)))
     parser.add_argument("--counts", default=",".join(map(str, table.COUNTS)))
     parser.add_argument("--modes", default="varying")
     parser.add_argument("--items", type=int, default=128)
     parser.add_argument("--width", type=int, default=1)
+    parser.add_argument(
+        "--special", nargs="?", const="", help="instead: the modules of special*.py (of that name)"
+    )
     options = parser.parse_args()
-    kernels = [
-        kernel
-        for mode in options.modes.split(",")
-        for scalar in filter(None, options.types.split(","))
-        for count in map(int, options.counts.split(","))
-        for kernel in table.kernels(scalar, count, options.items, mode)
-    ]
+    kernels = [kernel for kernel in special_more.kernels() if (options.special or "") in kernel.name]
+    if options.special is None:
+        kernels = [
+            kernel
+            for mode in options.modes.split(",")
+            for scalar in filter(None, options.types.split(","))
+            for count in map(int, options.counts.split(","))
+            for kernel in table.kernels(scalar, count, options.items, mode)
+        ]
     for kernel in kernels:
-        kernel.version = min(kernel.version, (1, 5))  # what peers take
+        if "UniformDecoration" not in kernel.capabilities:
+            kernel.version = min(kernel.version, (1, 5))  # what peers take
     WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         folder = Path(folder)

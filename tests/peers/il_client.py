@@ -1,8 +1,8 @@
 """Runs modules of il.py on the platform that the loader finds first: il_client.py FOLDER NAME [first].
 
-Reads FOLDER/jobs.json, a list of [number, work-items, local size]; for each, builds FOLDER/number.spv, runs its
-kernel k(out, in) and writes FOLDER/number.NAME: `out` as it is then, or the error as text in number.NAME.error.
-Prints each number before it starts, so that a crash costs one module.
+Reads FOLDER/jobs.json, a list of [number, work-items, local size]; for each, builds FOLDER/number.spv, runs
+its kernel k(out, in) and writes FOLDER/number.NAME: `out` as it is then, or the error as text in
+number.NAME.error. Prints each number before it starts, so that a crash costs one module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ class Platform:
 
     def __init__(self):
         self.cl = ctypes.CDLL("libOpenCL.so.1")
-        for name in ("CreateContext", "CreateCommandQueue", "CreateProgramWithIL", "CreateKernel", "CreateBuffer"):
+        for name in (
+            "CreateContext",
+            "CreateCommandQueue",
+            "CreateProgramWithIL",
+            "CreateKernel",
+            "CreateBuffer",
+        ):
             getattr(self.cl, f"cl{name}").restype = ctypes.c_void_p
         platform, self.device = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("GetPlatformIDs", 1, ctypes.byref(platform), None)

@@ -3,7 +3,7 @@ types, component counts, widths and modes; here each type and mode meets some of
 
 import pytest
 
-from tests.instructions import table
+from tests.instructions import special_more, table
 from tests.instructions.run import check
 
 # Type: (components, mode, width) to run.
@@ -23,4 +23,15 @@ def test_instructions_of(scalar, count, mode, width):
     lines = []
     for kernel in table.kernels(scalar, count, 37, mode):
         lines += check(kernel, (width,))
+    assert not lines, "\n".join(lines)
+
+
+SPECIAL = {kernel.name: kernel for kernel in special_more.kernels()}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_module(name):
+    """Memory, pointers, atomics, groups, control flow, constants: at width 1 and one other."""
+    width = (4, 8, 16)[sum(name.encode()) % 3]
+    lines = check(SPECIAL[name], (1, width))
     assert not lines, "\n".join(lines)
