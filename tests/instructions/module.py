@@ -57,6 +57,13 @@ class Result:
         return out[self.offset : self.offset + size].view(dtype).reshape(items, slots(count))[:, :count]
 
 
+def _aligned(size: int, fill: int) -> np.ndarray:
+    """Bytes that begin where a buffer may begin."""
+    whole = np.full(size + ALIGNMENT, fill, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + size]
+
+
 class Kernel:
     """One module in the making.
 
@@ -287,11 +294,11 @@ class Kernel:
 
     def input(self) -> np.ndarray:
         """The bytes of `in`."""
-        data = np.zeros(self.in_size + ALIGNMENT, np.uint8)
+        data = _aligned(self.in_size + ALIGNMENT, 0)
         for offset, values in self._inputs:
             data[offset : offset + values.nbytes] = values.reshape(-1).view(np.uint8)
         return data
 
     def output(self) -> np.ndarray:
         """`out` as it is before the kernel."""
-        return np.full(self.out_size + ALIGNMENT, 0xA5, np.uint8)
+        return _aligned(self.out_size + ALIGNMENT, 0xA5)

@@ -23,17 +23,20 @@ def grouped(name: str, version=(1, 0), groups: int = 3) -> Kernel:
 
 def collectives() -> Iterator[Kernel]:
     """Work-group collectives on every type."""
-    k = grouped("collectives")
-    scope = k.constant("i32", WORKGROUP)
     for scalar in ("i32", "i64", "f32", "f64"):
+        k = grouped(f"collectives {scalar}")
+        scope = k.constant("i32", WORKGROUP)
         # Sums of small whole numbers do not depend on the order.
         value = operand(k, scalar, "z" if scalar[0] == "f" else "a")
         for name in COLLECTIVES[scalar[0]]:
             for operation in ("Reduce", "InclusiveScan", "ExclusiveScan"):
                 result = k.emit(f"Group{name}", scalar, scope, operation, value)
-                k.store(f"Group{name} {scalar} {operation}", scalar, result)
+                k.store(f"Group{name} {operation}", scalar, result)
         index = k.constant("i64", 5)
-        k.store(f"GroupBroadcast {scalar}", scalar, k.emit("GroupBroadcast", scalar, scope, value, index))
+        k.store("GroupBroadcast", scalar, k.emit("GroupBroadcast", scalar, scope, value, index))
+        yield k
+    k = grouped("collectives bool")
+    scope = k.constant("i32", WORKGROUP)
     for label, limit in (("none", 100), ("some", 30), ("all", 0)):
         truth = k.emit("UGreaterThanEqual", "bool", operand(k, "i64", "0..99"), k.constant("i64", limit))
         for name in ("GroupAll", "GroupAny"):
