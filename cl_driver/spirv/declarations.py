@@ -36,11 +36,11 @@ def _capability(reader, p, n, op):
 
 
 def _extension(reader, p, n, op):
-    reader.module.extensions.add(reader.whole_string(p + 1, p + n))
+    reader.module.extensions.add(reader.whole_string(p, p + 1, p + n))
 
 
 def _ext_inst_import(reader, p, n, op):
-    name = reader.whole_string(p + 2, p + n)
+    name = reader.whole_string(p, p + 2, p + n)
     if name != "OpenCL.std" and not name.startswith(IGNORED_SETS):
         raise reader.error(p, f"unknown extended instruction set {name!r}")
     reader.sets[reader.new_id(p, reader.words[p + 1])] = name

@@ -152,7 +152,7 @@ def memory_access(body, p, q, end):
         raise body.error(p, f"unknown memory operands {mask:#x}")
     for bit in MEMORY_DECLARED if mask & ~0x7 else ():
         if mask & bit:
-            body.reader.enumerant(p, "MemoryAccess", bit)
+            body.reader.module.uses.setdefault(("MemoryAccess", bit), p)
     last = q + 1 + (mask & MEMORY_WITH_WORD).bit_count()
     if last > end:
         raise body.error(p, "memory operands are cut short")

@@ -85,11 +85,11 @@ class Reader:
             raise self.error(q, "a string without an end")
         return self.bytes[4 * q : stop].decode("utf-8", "replace"), stop // 4 + 1
 
-    def whole_string(self, q: int, end: int) -> str:
-        """The literal string that is the rest of an instruction."""
+    def whole_string(self, p: int, q: int, end: int) -> str:
+        """The literal string that is the rest of the instruction at p."""
         text, after = self.string(q, end)
         if after != end:
-            raise self.error(q - 1, "words behind the string")
+            raise self.error(p, "words behind the string")
         return text
 
     def string_of(self, p: int, id_: int) -> str:

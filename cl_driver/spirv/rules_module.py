@@ -110,13 +110,18 @@ def check_module(
         if extensions is not None and extension not in extensions and extension not in HARMLESS_EXTENSIONS:
             raise refuse("OpExtension", f"{extension} is not supported")
     requirements = Requirements(module)
-    for (kind, value), offset in module.uses.items():
-        _check_use(requirements, kind, value, offset)
+    check_uses(module, requirements)
     for variable in module.variables:
         _variable(variable)
     for type_ in module.images:
         _image(type_)
     return requirements
+
+
+def check_uses(module: Module, requirements: Requirements) -> None:
+    """What has been used so far: bodies add to it when they are decoded."""
+    for (kind, value), offset in module.uses.items():
+        _check_use(requirements, kind, value, offset)
 
 
 def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -> None:

@@ -16,7 +16,7 @@ from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_extensions import EXTENSION_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
-from .rules_module import Requirements, check_entry_points, check_module, implied, refuse
+from .rules_module import Requirements, check_entry_points, check_module, check_uses, implied, refuse
 from .tables import ROWS
 
 _RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **EXTENSION_RULES}
@@ -39,6 +39,7 @@ def validate(
     done: set[int] = set()
     for root in roots:
         _calls(root, done, rules)
+    check_uses(module, requirements)
 
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
