@@ -175,3 +175,27 @@ def _shuffle(e, element: str, count: int, x: str, y: str, mask) -> str:
 def transpose(e, i):
     """Matrices are for shaders."""
     raise CodegenError("OpTranspose needs matrices, which kernels do not have")
+
+
+@lowers(Op.CopyLogical)
+def copy_logical(e, i):
+    """OpCopyLogical: the same parts in another structure or array, which may be packed otherwise."""
+    source = i.operands[0]
+    e.define(i, _copy_parts(e, e.operand(source), source.type, i.type))
+
+
+def _copy_parts(e, operand: str, source, result) -> str:
+    if ir_type(source) == ir_type(result):
+        return operand
+    is_struct = source.kind is Kind.STRUCT
+    pairs = (
+        list(zip(source.members, result.members, strict=True))
+        if is_struct
+        else [(source.element, result.element)] * source.count
+    )
+    copy = "poison"
+    for k, (old, new) in enumerate(pairs):
+        part = e.emit(f"extractvalue {ir_type(source)} {operand}, {k}")
+        part = _copy_parts(e, part, old, new)
+        copy = e.emit(f"insertvalue {ir_type(result)} {copy}, {ir_type(new)} {part}, {k}")
+    return copy

@@ -106,7 +106,7 @@ def pointer_difference(e, i):
     e.define(i, difference)
 
 
-@lowers(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)
+@lowers(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.ExpectKHR)
 def same_value(e, i):
     """Casts that change nothing where all storage classes share one address space; copies."""
     source = i.operands[0]

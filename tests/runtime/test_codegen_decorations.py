@@ -406,6 +406,36 @@ def test_packed_structures():
              decorations=decorations)  # fmt: skip
 
 
+@pytest.mark.parametrize("packed", ["", "OpDecorate %s2 CPacked"])
+def test_copy_logical(packed):
+    """Structures of equal members are two types all the same; here one of them may also lie otherwise."""
+    types = """
+    %n = OpConstant %i32 2
+    %ten = OpConstant %i32 10
+    %inner1 = OpTypeStruct %i8 %i32
+    %inner2 = OpTypeStruct %i8 %i32
+    %a1 = OpTypeArray %inner1 %n
+    %a2 = OpTypeArray %inner2 %n
+    %s1 = OpTypeStruct %i32 %a1
+    %s2 = OpTypeStruct %i32 %a2
+    """
+    body = """
+    %small = OpUConvert %i8 %y
+    %i = OpCompositeConstruct %inner1 %small %x
+    %j = OpCompositeConstruct %inner1 %small %y
+    %array = OpCompositeConstruct %a1 %i %j
+    %whole = OpCompositeConstruct %s1 %x %array
+    %copy = OpCopyLogical %s2 %whole
+    %first = OpCompositeExtract %i32 %copy 0
+    %second = OpCompositeExtract %i32 %copy 1 1 1
+    %tens = OpIMul %i32 %second %ten
+    %r = OpIAdd %i32 %first %tens
+    """
+    spirv = module(body, "i32", "i32", types=types, decorations=packed)
+    validate(reader.read(spirv))
+    same(body, X + 10 * Y, types=types, decorations=packed)
+
+
 def test_promises_that_ask_for_nothing():
     """What a program promises of its memory and values: taken, and the results are right."""
     decorations = """

@@ -58,13 +58,15 @@ FLOAT_EXCHANGE(__local)
         (void)scope;                                                                                         \
         return __opencl_atomic_fetch_##operation(p, value, __ATOMIC_SEQ_CST, memory_scope_device);           \
     }
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define FETCH_TYPES(SPACE, operation)                                                                        \
     FETCH(SPACE, int, atomic_int, operation)                                                                 \
     FETCH(SPACE, uint, atomic_uint, operation)                                                               \
     FETCH(SPACE, long, atomic_long, operation)                                                               \
     FETCH(SPACE, ulong, atomic_ulong, operation)                                                             \
     FETCH(SPACE, float, atomic_float, operation)                                                             \
-    FETCH(SPACE, double, atomic_double, operation)
+    FETCH(SPACE, double, atomic_double, operation)                                                           \
+    FETCH(SPACE, half, atomic_half, operation)
 
 FETCH_TYPES(__generic, min)
 FETCH_TYPES(__generic, max)
