@@ -271,11 +271,13 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
-    options = replace(options, skip=passes.OPTIONAL if unoptimised else ())
+    how = codegen_options(program.context)
+    skip = passes.OPTIONAL if unoptimised else ()
+    options = replace(options, native_half=how.has_native_half, skip=skip)
     while True:
         try:
             plan = passes.plan(program.module, entry, options, library())
-            code = codegen.emit(plan, codegen_options(program.context), library(), program.globals)
+            code = codegen.emit(plan, how, library(), program.globals)
             code.remark = code.remark or refusal
             code.is_unoptimised = unoptimised
             return code

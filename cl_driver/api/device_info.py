@@ -73,6 +73,9 @@ DOUBLE_FP_CONFIG = (
     | cl.CL_FP_DENORM
 )
 
+# The modes of a conversion are no modes of arithmetic. fma is correctly rounded without instructions, too.
+HALF_FP_CONFIG = cl.CL_FP_DENORM | cl.CL_FP_INF_NAN | cl.CL_FP_ROUND_TO_NEAREST | cl.CL_FP_FMA
+
 ATOMIC_CAPABILITIES = (
     cl.CL_DEVICE_ATOMIC_ORDER_RELAXED
     | cl.CL_DEVICE_ATOMIC_ORDER_ACQ_REL
@@ -171,17 +174,14 @@ DEVICE_INFO = {
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG: uint(1),
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT: uint(1),
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE: uint(1),
-    # "If the cl_khr_fp16 extension is not supported, CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF must return 0."
-    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF: uint(_capable("fp16")),
+    cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF: uint(1),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR: uint(lambda device: device.limits.vector_width(1)),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT: uint(lambda device: device.limits.vector_width(2)),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_INT: uint(lambda device: device.limits.vector_width(4)),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG: uint(lambda device: device.limits.vector_width(8)),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: uint(lambda device: device.limits.vector_width(4, True)),
     cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: uint(lambda device: device.limits.vector_width(8, True)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: uint(
-        lambda device: device.limits.vector_width(2, True) if _capable("fp16")(device) else 0
-    ),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: uint(lambda device: device.limits.vector_width(2, True)),
     cl.CL_DEVICE_MAX_CLOCK_FREQUENCY: uint(lambda device: device.limits.clock_mhz),
     cl.CL_DEVICE_ADDRESS_BITS: uint(64),
     cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE: ulong(lambda device: device.limits.global_memory),
@@ -212,6 +212,7 @@ DEVICE_INFO = {
     cl.CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE: uint(limits.MEM_BASE_ADDR_ALIGN),  # in bytes: long16
     cl.CL_DEVICE_SINGLE_FP_CONFIG: ulong(_single_fp_config),
     cl.CL_DEVICE_DOUBLE_FP_CONFIG: ulong(DOUBLE_FP_CONFIG),
+    cl.CL_DEVICE_HALF_FP_CONFIG: ulong(HALF_FP_CONFIG),
     cl.CL_DEVICE_GLOBAL_MEM_CACHE_TYPE: uint(
         lambda device: cl.CL_READ_WRITE_CACHE if device.limits.cache_size else cl.CL_NONE
     ),

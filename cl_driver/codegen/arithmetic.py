@@ -135,26 +135,18 @@ def float_remainder(e, i):
 
 
 def call_scalar(e, name: str, type_, operands: list[str]) -> str:
-    """Calls a library function of floating scalars; half goes through float (library_names.py)."""
+    """Calls a library function of floating scalars."""
     element = ir_type(type_)
-    if type_.width == 16:
-        wide = [half_to_float(e, operand) for operand in operands]
-        return float_to_half(e, e.library_call(name, [("float", w) for w in wide], "float"))
     return e.library_call(name, [(element, operand) for operand in operands], element)
 
 
-def half_to_float(e, operand: str) -> str:
-    """A scalar half as a float."""
-    from .conversion import extend_half
-
-    return extend_half(e, form(0), operand)
-
-
-def float_to_half(e, operand: str) -> str:
-    """A scalar float rounded to half."""
-    from .conversion import truncate_to_half
-
-    return truncate_to_half(e, form(0), operand)
+def larger_or_smaller(e, f, element: str, is_max: bool, a: str, b: str) -> str:
+    """fmax or fmin without LLVM's, which it narrows to half where both come from one, and calls fmaxf."""
+    t, bits = f(element), f("i1")
+    chosen = e.emit(f"fcmp {'ogt' if is_max else 'olt'} {t} {a}, {b}")
+    only = e.emit(f"fcmp uno {t} {b}, {b}")
+    chosen = e.emit(f"or {bits} {chosen}, {only}")
+    return e.emit(f"select {bits} {chosen}, {t} {a}, {t} {b}")
 
 
 @lowers(Op.Dot)
@@ -394,10 +386,21 @@ _FLOAT_CLASSES = {Op.IsNan: 0x003, Op.IsInf: 0x204, Op.IsFinite: 0x1F8, Op.IsNor
 def float_class(e, f, i, a):
     """OpIsNan, OpIsInf, OpIsFinite, OpIsNormal."""
     element = _element(i.operands[0])
+    if element == "half" and i.op == Op.IsNormal:
+        return _is_normal_half(e, f, a)
     return e.emit(
         f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}"
         f"({f(element)} {a}, i32 {_FLOAT_CLASSES[i.op]})"
     )
+
+
+def _is_normal_half(e, f, a):
+    """By the bits: LLVM may make a comparison of llvm.is.fpclass, which not all CPUs have for half."""
+    t = f("i16")
+    bits = e.emit(f"bitcast {f('half')} {a} to {t}")
+    magnitude = e.emit(f"and {t} {bits}, {f.splat('i16', '32767')}")
+    above = e.emit(f"sub {t} {magnitude}, {f.splat('i16', '1024')}")  # subnormal numbers wrap
+    return e.emit(f"icmp ult {t} {above}, {f.splat('i16', str(0x7C00 - 0x400))}")
 
 
 @componentwise(Op.SignBitSet)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ..spirv.enums import Op, Scope, StorageClass
 from ..spirv.module import Kind
-from .arithmetic import float_to_half, half_to_float
+from .arithmetic import larger_or_smaller
+from .conversion import extend_half, truncate_to_half
 from .lanes import SCALAR
 from .registry import lowers
 from .types import alignment_of, ir_type
@@ -127,8 +128,12 @@ def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
     if operation == "xchg":
         return value
     if t == "half":
-        result = _plain_result(e, operation, "float", half_to_float(e, old), half_to_float(e, value))
-        return float_to_half(e, result)
+        a, b = (extend_half(e, SCALAR, operand) for operand in (old, value))
+        if operation in ("fmin", "fmax"):
+            result = larger_or_smaller(e, SCALAR, "float", operation == "fmax", a, b)
+        else:
+            result = e.emit(f"{operation} float {a}, {b}")
+        return truncate_to_half(e, SCALAR, result)
     name = _PLAIN_INTRINSICS.get(operation)
     if name:
         return e.intrinsic(name, SCALAR, t, old, value)

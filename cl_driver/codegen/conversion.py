@@ -321,6 +321,34 @@ def _float_to_half_bits(e, f, a: str) -> str:
     return e.emit(f"bitcast {f('i16')} {result} to {f('half')}")
 
 
+def fused_multiply_add_half(e, f, a: str, b: str, c: str) -> str:
+    """fma of halves, rounded once.
+
+    The product is exact in float. The sum is rounded to odd there by what the addition lost (Knuth's TwoSum),
+    so that the rounding to half is that of the exact value (Boldo and Melquiond, 2008).
+    """
+    t, bits, i1 = f("float"), f("i32"), f("i1")
+    a, b, c = (extend_half(e, f, x) for x in (a, b, c))
+    product = e.emit(f"fmul {t} {a}, {b}")
+    total = e.emit(f"fadd {t} {product}, {c}")
+    added = e.emit(f"fsub {t} {total}, {product}")
+    kept = e.emit(f"fsub {t} {total}, {added}")
+    lost = e.emit(f"fsub {t} {product}, {kept}")
+    lost_of_c = e.emit(f"fsub {t} {c}, {added}")
+    lost = e.emit(f"fadd {t} {lost}, {lost_of_c}")
+    zero = f.splat("float", float_text(0, 32))
+    inexact = e.emit(f"fcmp one {t} {lost}, {zero}")
+    # The magnitude shrinks where the loss has the other sign; an odd pattern is right already.
+    pattern = e.emit(f"bitcast {t} {total} to {bits}")
+    lost_pattern = e.emit(f"bitcast {t} {lost} to {bits}")
+    signs = e.emit(f"xor {bits} {pattern}, {lost_pattern}")
+    shrink = e.emit(f"ashr {bits} {signs}, {f.splat('i32', '31')}")
+    cut = e.emit(f"add {bits} {pattern}, {shrink}")
+    odd = e.emit(f"or {bits} {cut}, {f.splat('i32', '1')}")
+    pattern = e.emit(f"select {i1} {inexact}, {bits} {odd}, {bits} {pattern}")
+    return truncate_to_half(e, f, e.emit(f"bitcast {bits} {pattern} to {t}"))
+
+
 @componentwise(Op.QuantizeToF16)
 def quantize(e, f, i, a):
     """OpQuantizeToF16: to half and back, with subnormal halves flushed to zero of the same sign."""

@@ -6,7 +6,8 @@ What is a few instructions is lowered here; the rest calls the builtin library (
 from __future__ import annotations
 
 from ..spirv.enums import OpenCLStd as Std
-from .arithmetic import call_scalar, float_to_half, half_to_float
+from .arithmetic import call_scalar, larger_or_smaller
+from .conversion import fused_multiply_add_half
 from .lanes import MANGLED
 from .library_names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
 from .registry import componentwise_extended, lowers_extended
@@ -45,17 +46,10 @@ def fma(e, f, i, a, b, c):
     """fma and mad. Without an fma instruction, fma is exact by the library and mad rounds twice."""
     type_ = element_type(i.type)
     element = ir_type(type_)
-    if e.options.has_fma and type_.width >= 32:
+    if e.options.has_native_half if type_.width == 16 else e.options.has_fma:
         return e.intrinsic("fma", f, element, a, b, c, flags=e.flags(i))
     if type_.width == 16:
-        # The product of two halves is exact in float, the sum not: double holds it.
-        wide = [e.emit(f"fpext {f('half')} {x} to {f('float')}") for x in (a, b, c)]
-        wide = [e.emit(f"fpext {f('float')} {x} to {f('double')}") for x in wide]
-        product = e.emit(f"fmul {f('double')} {wide[0]}, {wide[1]}")
-        total = e.emit(f"fadd {f('double')} {product}, {wide[2]}")
-        from .conversion import convert_float
-
-        return convert_float(e, f, total, 64, 16)
+        return fused_multiply_add_half(e, f, a, b, c)
     if i.operands[1] == Std.mad:
         return multiply_add(e, f, element, a, b, c, e.flags(i))
     return by_component(
@@ -121,8 +115,8 @@ def by_magnitude(e, f, i, a, b):
     t, bits = f(element), f("i1")
     x = e.intrinsic("fabs", f, element, a)
     y = e.intrinsic("fabs", f, element, b)
-    tie = e.intrinsic("maxnum" if is_max else "minnum", f, element, a, b)
     predicates = ("ogt", "olt") if is_max else ("olt", "ogt")
+    tie = larger_or_smaller(e, f, element, is_max, a, b)
     first = e.emit(f"fcmp {predicates[0]} {t} {x}, {y}")
     second = e.emit(f"fcmp {predicates[1]} {t} {x}, {y}")
     rest = e.emit(f"select {bits} {second}, {t} {b}, {t} {tie}")
@@ -145,7 +139,7 @@ def nan(e, f, i, code):
 
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name not in POINTER_RESULTS])
 def library_function(e, i):
-    """One call of the library per component. half goes through float."""
+    """One call of the library per component."""
     type_, arguments = i.type, i.operands[2:]
     floating = element_type(arguments[0].type)
     name = library_name(LIBRARY_INSTRUCTIONS[i.operands[1]], floating)
@@ -153,11 +147,8 @@ def library_function(e, i):
     results = []
     columns = [spread_components(e, argument, component_count(type_)) for argument in arguments]
     for parts in zip(*columns, strict=True):
-        typed = [_argument(e, element_type(a.type), part) for a, part in zip(arguments, parts, strict=True)]
-        if result.kind is floating.kind and result.width == 16:
-            results.append(float_to_half(e, e.library_call(name, typed, "float")))
-        else:
-            results.append(e.library_call(name, typed, ir_type(result)))
+        typed = [(ir_type(element_type(a.type)), part) for a, part in zip(arguments, parts, strict=True)]
+        results.append(e.library_call(name, typed, ir_type(result)))
     e.define_components(i, results)
 
 
@@ -167,12 +158,6 @@ def spread_components(e, value, count: int) -> list[str]:
     return parts * count if len(parts) == 1 else parts
 
 
-def _argument(e, type_, operand: str) -> tuple[str, str]:
-    if type_.kind.value == "float" and type_.width == 16:
-        return "float", half_to_float(e, operand)
-    return ir_type(type_), operand
-
-
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name in POINTER_RESULTS])
 def library_function_with_pointer(e, i):
     """frexp, lgamma_r, remquo, sincos: a second result goes through a pointer, component by component."""
@@ -180,22 +165,15 @@ def library_function_with_pointer(e, i):
     type_ = element_type(i.type)
     base = LIBRARY_INSTRUCTIONS[i.operands[1]]
     stored = pointer.type.element
-    stored_element = element_type(stored)
-    through_float = type_.width == 16 and POINTER_RESULTS[base] == "float"
-    memory_type = "float" if through_float else ir_type(stored_element)
+    memory_type = ir_type(element_type(stored))
     temporary = e.alloca(memory_type, 8)
     results, seconds = [], []
     columns = [e.components(argument) for argument in arguments]
     for parts in zip(*columns, strict=True):
-        typed = [_argument(e, element_type(a.type), part) for a, part in zip(arguments, parts, strict=True)]
-        result = e.library_call(
-            library_name(base, type_),
-            [*typed, ("ptr", temporary)],
-            "float" if type_.width == 16 else ir_type(type_),
-        )
-        results.append(float_to_half(e, result) if type_.width == 16 else result)
-        second = e.emit(f"load {memory_type}, ptr {temporary}, align 4")
-        seconds.append(float_to_half(e, second) if through_float else second)
+        typed = [(ir_type(element_type(a.type)), part) for a, part in zip(arguments, parts, strict=True)]
+        name = library_name(base, type_)
+        results.append(e.library_call(name, [*typed, ("ptr", temporary)], ir_type(type_)))
+        seconds.append(e.emit(f"load {memory_type}, ptr {temporary}, align 4"))
     e.define_components(i, results)
     store_components(e, pointer, stored, seconds)
 
@@ -291,7 +269,7 @@ def mix(e, f, i, x, y, a):
 def _multiply_add(e, f, type_, a: str, b: str, c: str, flags: str) -> str:
     """a * b + c, fused where the CPU can."""
     element = ir_type(type_)
-    if e.options.has_fma and type_.width >= 32:
+    if e.options.has_fma:
         return e.intrinsic("fma", f, element, a, b, c, flags=flags)
     return multiply_add(e, f, element, a, b, c, flags)
 

@@ -3,7 +3,7 @@ named.
 
 The library (cl_driver/builtins/) defines one scalar function per name and type:
 
-    __cld_<instruction>_<type>        type: f16 f32 f64, the floating type that the instruction is about
+    __cld_<instruction>_<type>        type: f32 f64, the floating type that the instruction is about
 
 with the parameters of the OpenCL C function, all scalar. OpenCL vectors are lowered component by component.
 Results through a pointer go to Function storage: `float __cld_fract_f32(float x, __private float *ip)`; the
@@ -19,7 +19,7 @@ generator stores them through the program's own pointer, whatever its storage cl
     float __cld_fmod_f32(float x, float y)                  OpFRem and OpFMod call it as well
     float __cld_fma_f32(float a, float b, float c)          only where the CPU has no fma instruction
 
-f16 calls the f32 function and rounds its result; the library has no f16 functions. native_NAME has functions
+There are none for half, which goes through float (../passes/half.py). native_NAME has functions
 of its own, unless a few instructions do; half_sin, half_cos and half_tan call those, other half_NAME call
 NAME. What clang leaves as calls of mangled names (Import linkage) is looked up in the library under just
 that mangled name.
@@ -49,14 +49,11 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
 # of the instruction).
 POINTER_RESULTS = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "float"}
 
-# The width of the function that is called for each width of the instruction's type.
-CALLED_WIDTH = {16: 32, 32: 32, 64: 64}
-
 
 def library_name(name: str, type_: Type) -> str:
     """The library function of instruction NAME for a FLOAT type, or a VECTOR of one."""
     element = type_.element if type_.kind is Kind.VECTOR else type_
-    return f"{PREFIX}{name}_f{CALLED_WIDTH[element.width]}"
+    return f"{PREFIX}{name}_f{element.width}"
 
 
 def all_library_names() -> list[str]:

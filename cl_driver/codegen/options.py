@@ -29,6 +29,11 @@ class CodegenOptions:
         return self.aarch64 or "f16c" in self.features
 
     @property
+    def has_native_half(self) -> bool:
+        """Arithmetic instructions for half."""
+        return ("fullfp16" if self.aarch64 else "avx512fp16") in self.features
+
+    @property
     def fast_math_flags(self) -> str:
         """LLVM's flags for every floating-point operation of the program, each followed by a space.
 

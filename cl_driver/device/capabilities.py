@@ -61,6 +61,7 @@ CAPABILITIES = (
     ),
     Capability("int64", features=("__opencl_c_int64",), spirv=("Int64",)),
     Capability("fp64", extensions=("cl_khr_fp64",), features=("__opencl_c_fp64",), spirv=("Float64",)),
+    Capability("fp16", extensions=("cl_khr_fp16",), spirv=("Float16",)),
     Capability(
         "atomic_orders_and_scopes",
         features=(
@@ -270,6 +271,7 @@ SPIRV_NUMBERS = {
     "DotProductInputAll": 6016,
     "ExpectAssumeKHR": 5629,
     "FPFastMathModeINTEL": 5837,
+    "Float16": 9,
     "Float16Buffer": 8,
     "Float64": 10,
     "FloatControls2": 6029,

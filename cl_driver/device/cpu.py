@@ -102,6 +102,11 @@ class Cpu:
     def has_fma(self) -> bool:
         return self.architecture == "aarch64" or bool(self.flags & {"fma", "fma4"})
 
+    @property
+    def has_native_half(self) -> bool:
+        """Arithmetic instructions for half."""
+        return bool({"avx512fp16", "fullfp16"} & set(self.features))
+
 
 _host: list[Cpu] = []
 

@@ -61,7 +61,7 @@ def ask(
                 "-",
             ),
         ]
-        text = clang_.marked_source(source, headers, options)
+        text = clang_.marked_source(source, headers, options, language)
         done = clang_.run(found, arguments, text, headers, folder)
     except (clang_.ClangError, OSError, ValueError):
         return {}

@@ -30,12 +30,12 @@ class Clang(namedtuple("Clang", "path major identity")):
     __slots__ = ()
 
 
-class Language(namedtuple("Language", "extensions features images fma version")):
+class Language(namedtuple("Language", "extensions features images fma half_fma version")):
     """What the device offers to programs; device/capabilities.py knows.
 
     extensions: cl_khr_... names, each a macro; features: __opencl_c_... macros, which only OpenCL C 3.0
-    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma: fused multiply-add is fast; version:
-    __OPENCL_VERSION__.
+    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma, half_fma: fused multiply-add is
+    fast; version: __OPENCL_VERSION__.
     """
 
     __slots__ = ()
@@ -46,9 +46,10 @@ class Language(namedtuple("Language", "extensions features images fma version"))
         features=("__opencl_c_fp64", "__opencl_c_int64"),
         images=False,
         fma=True,
+        half_fma=False,
         version=(3, 0),
     ):
-        return super().__new__(cls, tuple(extensions), tuple(features), images, fma, tuple(version))
+        return super().__new__(cls, tuple(extensions), tuple(features), images, fma, half_fma, tuple(version))
 
 
 class FrontendResult(namedtuple("FrontendResult", "spirv log dependencies")):
@@ -151,14 +152,21 @@ def device_language() -> Language:
         features=features,
         images="__opencl_c_images" in features,
         fma=host.has_fma,
+        half_fma=host.has_native_half,
         version=capabilities.OPENCL_VERSION,
     )
 
 
-def marked_source(source: bytes, headers: dict[str, bytes], options: BuildOptions) -> bytes:
+def marked_source(
+    source: bytes, headers: dict[str, bytes], options: BuildOptions, language: Language
+) -> bytes:
     """The text for clang: prelude, then the program under its own name and from line 1."""
     texts = [source, *headers.values()]
-    before = prelude.needed(texts)
+    # clang takes half only where a pragma enables it, which programs may forget.
+    before = (
+        b"#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" if "cl_khr_fp16" in language.extensions else b""
+    )
+    before += prelude.needed(texts)
     before += extension_functions.needed(texts, options.standard)
     before += group_functions.needed(texts, options.standard)
     if options.standard < (1, 2):
@@ -184,6 +192,8 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
         arguments.append("-U__IMAGE_SUPPORT__")
     if language.fma:
         arguments += ("-DFP_FAST_FMAF=1", "-DFP_FAST_FMA=1")
+    if language.half_fma:
+        arguments.append("-DFP_FAST_FMA_HALF=1")
     return arguments
 
 
@@ -380,7 +390,7 @@ def compile(
         *device_arguments(language, options),
         *options.clang_arguments(language.fma),
     ]
-    text = marked_source(source, headers, options)
+    text = marked_source(source, headers, options, language)
     done = None
     try:
         if options.debug:

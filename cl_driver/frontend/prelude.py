@@ -2,9 +2,9 @@
 
 Conversions: the back end of clang 20 to 22 turns convert_T(x) of an integer to an integer into an instruction
 that it chooses by the signedness of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats
-its operand as signed. The macros here make them casts, clamps, and those calls that come out right. For
-convert_double* and convert_half* it makes calls to functions; the ones to double that are exact, or round to
-nearest, become casts too.
+its operand as signed. The macros here make them casts, clamps, and those calls that come out right.
+convert_double and convert_half, which it leaves as calls, become casts where they round to nearest (the
+others get their bodies from spirv/conversion_functions.py).
 
 vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
 """
@@ -12,6 +12,7 @@ vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves i
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 SIZES = ("", "2", "3", "4", "8", "16")
 ROUNDINGS = ("", "_rte", "_rtz", "_rtp", "_rtn")
@@ -27,7 +28,7 @@ INTEGERS = {
 }
 
 # The class of an expression of any arithmetic type, without evaluating it: the size of what an overloaded
-# function would return. 1: floating point; 2, 8: unsigned; 4, 12: signed; 8, 12: 64 bits wide.
+# function would return. 1: floating point; 2: unsigned; 4: signed.
 CLASSES = {
     "float": "char",
     "double": "char",
@@ -35,11 +36,11 @@ CLASSES = {
     "uchar": "short",
     "ushort": "short",
     "uint": "short",
-    "ulong": "long",
+    "ulong": "short",
     "char": "int",
     "short": "int",
     "int": "int",
-    "long": "struct __cld_wide_signed",
+    "long": "int",
 }
 
 _COMMON = """\
@@ -50,8 +51,7 @@ _COMMON = """\
 #define __cld_choose __builtin_choose_expr
 #endif
 #define __cld_is_float(x) (sizeof(__cld_class(x)) == 1)
-#define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2 || sizeof(__cld_class(x)) == 8)
-#define __cld_is_wide(x) (sizeof(__cld_class(x)) >= 8)
+#define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2)
 """
 
 VLOADA_HALF3 = b"#define vloada_half3(offset, p) (vloada_half4(offset, p).xyz)\n"
@@ -85,18 +85,12 @@ def _everything() -> bytes:
 @cache
 def _declarations() -> bytes:
     """The classifier."""
-    lines = [
-        "#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n",
-        "struct __cld_wide_signed { char size[12]; };\n",
-    ]
+    lines = ["#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n"]
     for scalar, result in CLASSES.items():
+        declared = [f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES]
         if scalar in ("double", "half"):
-            lines.append(f"#ifdef cl_khr_fp{64 if scalar == 'double' else 16}\n")
-        lines += (
-            f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES if (scalar, size) != ("half", "")
-        )
-        if scalar in ("double", "half"):
-            lines.append("#endif\n")
+            declared = [f"#ifdef cl_khr_fp{64 if scalar == 'double' else 16}\n", *declared, "#endif\n"]
+        lines += declared
     lines.append(_COMMON)
     return "".join(lines).encode()
 
@@ -124,14 +118,9 @@ def _macros() -> dict[bytes, bytes]:
                 out[name.encode()] = (
                     f"#define {name}(x) {_saturated(name, type_, size, width, signed)}\n".encode()
                 )
-    for size in SIZES:
-        for rounding in ROUNDINGS:
-            name = f"convert_double{size}{rounding}"
-            plain = _cast("(x)", "double", size)
-            if rounding not in ("", "_rte"):
-                # Only 64-bit integers do not fit a double.
-                plain = f"__cld_choose(__cld_is_wide(x), {name}(x), {plain})"
-            out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
+    for type_, size, rounding in product(("double", "half"), SIZES, ("", "_rte")):
+        name = f"convert_{type_}{size}{rounding}"
+        out[name.encode()] = f"#define {name}(x) {_cast('(x)', type_, size)}\n".encode()
     return out
 
 

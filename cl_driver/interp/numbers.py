@@ -43,10 +43,15 @@ def to_width(value: float, width: int) -> float:
 
 
 def float_from_bits(bits: int, width: int) -> float:
+    if width == 16 and bits & 0x7FFF > 0x7C00:  # struct would drop the NaN's payload
+        return float_from_bits(bits >> 15 << 63 | 0x7FF << 52 | (bits & 0x3FF) << 42, 64)
     return struct.unpack(_FLOAT_FORMAT[width], struct.pack(_INT_FORMAT[width], bits))[0]
 
 
 def float_to_bits(value: float, width: int) -> int:
+    if width == 16 and math.isnan(value):
+        bits = float_to_bits(value, 64)
+        return bits >> 63 << 15 | 0x7C00 | (bits >> 42 & 0x3FF or 0x200)
     return struct.unpack(_INT_FORMAT[width], struct.pack(_FLOAT_FORMAT[width], value))[0]
 
 

@@ -55,7 +55,9 @@ def _parse(options: str):
 
 def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
     """OpenCL C to SPIR-V."""
-    language = clang.device_language()._replace(fma=context.target.has_fma)
+    language = clang.device_language()._replace(
+        fma=context.target.has_fma, half_fma=context.target.has_native_half
+    )
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
     result = clang.compile(
         source, context.options, headers, language, context.folder, chosen, source_copy=context.source_copy

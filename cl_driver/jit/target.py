@@ -75,6 +75,11 @@ class Target:
         return self.architecture == "aarch64" or "fma" in self.features
 
     @property
+    def has_native_half(self) -> bool:
+        """Arithmetic instructions for half."""
+        return ("fullfp16" if self.architecture == "aarch64" else "avx512fp16") in self.features
+
+    @property
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
         return f"{self.triple} {self.vector_bits} {self.width} {self.sub_group_size} {self.feature_string}"

@@ -9,12 +9,13 @@ import sys
 import time
 from dataclasses import replace
 
-from ..spirv.enums import ExecutionMode, Op
+from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
 from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
 from .expand import expand_builtins
+from .half import promote_halves
 from .inline import inline
 from .linearise import linearise
 from .ops import REGION_END, PassOp
@@ -44,6 +45,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
+
+    if Capability.Float16 in module.capabilities:
+        # Before expansion, which then finds functions of float.
+        run_pass("half", promote_halves, options, function, types, options.native_half)
 
     if options.width > 1 and library is not None:
         # As early as possible, so that the library's code is simplified with the program's.
@@ -97,6 +102,9 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
     """What is done to each region by itself, once the kernel is split."""
     options = plan.options
     drop_lifetimes(region.function)
+    if Capability.Float16 in plan.module.capabilities:
+        # What operations of groups and sub-groups have become meanwhile.
+        promote_halves(region.function, plan.module.types, options.native_half)
     region.shapes = ShapeInfo()  # one lane: everything is uniform
     if options.width > 1 and not region.once:
         arguments = plan.module.types, options.flat_lanes, options.small_ids

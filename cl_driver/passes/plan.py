@@ -28,6 +28,7 @@ class PlanOptions:
     flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
+    native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
     verify: bool = False  # run the IR verifier after every pass
     skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
     show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"

@@ -43,13 +43,10 @@ def validate(
 
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
-    """What modules may declare for a device that reports these capabilities: also what they imply; Float16
-    with Float16Buffer, since clang declares it for vload_half and its kin; and ImageBasic, which clang
-    declares for a kernel's sampler_t. What reads an image is refused by its instruction."""
-    found = {Capability.ImageBasic, *(Capability[name] for name in names)}
-    if Capability.Float16Buffer in found:
-        found.add(Capability.Float16)
-    return implied(found)
+    """What modules may declare for a device that reports these capabilities: also what they imply, and
+    ImageBasic, which clang declares for a kernel's sampler_t. What reads an image is refused by its
+    instruction."""
+    return implied({Capability.ImageBasic, *(Capability[name] for name in names)})
 
 
 def _calls(root: Function, done: set[int], rules: _Rules) -> None:

@@ -36,20 +36,20 @@ def interpreted(kernel: Kernel, data: bytes):
     return out
 
 
-def compiled(kernel: Kernel, data: bytes, width: int):
+def compiled(kernel: Kernel, data: bytes, width: int, options=None):
     """`out` as compiled code leaves it."""
     out = kernel.output()
-    Program(data, width=width).run("k", kernel.items, kernel.local, out, kernel.input())
+    Program(data, options, width).run("k", kernel.items, kernel.local, out, kernel.input())
     return out
 
 
-def check(kernel: Kernel, widths) -> list[str]:
-    """What differs between the interpreter and compiled code at those widths."""
+def check(kernel: Kernel, widths, options=None) -> list[str]:
+    """What differs between the interpreter and compiled code at those widths, with those CodegenOptions."""
     data = kernel.module()
     wanted = interpreted(kernel, data)
     lines = spec_constants.unequal(kernel, wanted)
     for width in widths:
-        got = compiled(kernel, data, width)
+        got = compiled(kernel, data, width, options)
         lines += report(kernel, got, wanted, (f"width {width}", "interpreter"))
     return lines
 

@@ -15,7 +15,7 @@ from . import streams
 from .module import Kernel, split, vector
 
 INTEGERS = ("i8", "i16", "i32", "i64")
-FLOATS = ("f32", "f64")
+FLOATS = ("f16", "f32", "f64")
 COUNTS = (1, 2, 3, 4, 8, 16)
 MODES = ("varying", "uniform", "affine", "masked")
 
@@ -69,8 +69,7 @@ distance l h >S 40; length l >S 40; normalize l 40
 STD_FAST = "fast_distance g g >S 8192; fast_length g >S 8192; fast_normalize g 8192"
 STD_POINTER = "fract a; frexp a >I; lgamma_r 3..30 16 >I; modf a; remquo a b >I; sincos a"
 HALF_BOUND = 8192  # ulp, which is what the specification says of half_ functions
-# Section 6.6 gives half functions of 2 to 8 ulp; here they may all be as far off as the least exact.
-F16_BOUND = 8
+F16_BOUND = 1  # ulp of functions that are not exact: float's error, rounded once
 
 
 class Row:
@@ -151,7 +150,7 @@ class Table:
     def rule(self, row: Row, default="exact"):
         """The row's rule; half floats have bounds of their own."""
         if isinstance(row.rule, int) and self.scalar == "f16":
-            return max(row.rule if row.rule < 8192 else 0, F16_BOUND)
+            return "exact" if row.name in ("FDiv", "sqrt") else row.rule if row.rule < 8192 else F16_BOUND
         return default if row.rule is None else row.rule
 
     def core(self, text: str) -> None:
@@ -308,7 +307,7 @@ class Table:
         k, bits = self.k, int(self.scalar[1:]) * self.count
         a = self.operand("a", type_of("B", self.scalar, self.count))
         a = k.emit("Bitcast", self.type, a) if self.scalar[0] == "f" else a
-        for target in (*INTEGERS, "f32", "f64"):
+        for target in (*INTEGERS, *FLOATS):
             width = int(target[1:])
             count = bits // width
             if bits % width == 0 and count in COUNTS and vector(target, count) != self.type:

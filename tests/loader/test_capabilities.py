@@ -34,6 +34,12 @@ RUNS = {
     ),
     "int64": (CL3, "out[i] = ((long)i << 40) * 3;", [(i << 40) * 3 for i in range(8)]),
     "fp64": ("", "out[i] = (long)(sqrt(4.0 * i * i) * 1e10);", [2 * i * 10**10 for i in range(8)]),
+    "fp16": (
+        "",
+        "half h = i + 1000.5h; half2 v = (half2)(h, sqrt((half)i)) * 3.0h; v.y = fma(v.y, v.y, 0.25h);"
+        "out[i] = convert_int(v.x) * 1000 + convert_int_rtp(v.y * 4.0h);",
+        [3002001, 3004037, 3008073, 3010109, 3014145, 3016182, 3020217, 3022253],
+    ),
     "atomic_orders_and_scopes": (
         CL3,
         "global atomic_int *a = (global atomic_int *)out;"

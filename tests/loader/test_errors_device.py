@@ -67,7 +67,7 @@ def test_device_info_errors(opencl, device, context):
     assert opencl.fails("clGetDeviceInfo", device, 0x1999, 0, None, None) == cl.CL_INVALID_VALUE
     # Of an extension that the device does not have.
     assert (
-        opencl.fails("clGetDeviceInfo", device, cl.CL_DEVICE_HALF_FP_CONFIG, 0, None, None)
+        opencl.fails("clGetDeviceInfo", device, cl.CL_DEVICE_SPIR_VERSIONS, 0, None, None)
         == cl.CL_INVALID_VALUE
     )
     assert opencl.fails("clGetDeviceInfo", context, cl.CL_DEVICE_NAME, 0, None, None) == cl.CL_INVALID_DEVICE

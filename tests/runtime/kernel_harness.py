@@ -27,6 +27,7 @@ from cl_driver.frontend.options import parse
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.pipeline import Library
+from cl_driver.spirv.link import link
 from cl_driver.spirv.reader import read
 from cl_driver.spirv.types import TypeTable
 
@@ -87,10 +88,12 @@ class Program:
         self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH, **plan_options
     ):
         """plan_options: fields of PlanOptions besides the width."""
-        self.plan_options = PlanOptions(width=width, verify=True, **plan_options)
-        self.module = read(data, None, TypeTable(builtin_library().types))
+        self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
         self.width = width
+        self.plan_options = PlanOptions(
+            width=width, native_half=self.options.has_native_half, verify=True, **plan_options
+        )
         self.globals_layout = layout_globals(self.module)
         memory = self.globals_layout
         self.globals = _aligned(max(memory.size, 1))

@@ -12,7 +12,7 @@ from cl_driver.codegen.options import CodegenOptions
 
 INTEGERS = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
             "uint": np.uint32, "long": np.int64, "ulong": np.uint64}  # fmt: skip
-FLOATS = {"float": np.float32, "double": np.float64}
+FLOATS = {"half": np.float16, "float": np.float32, "double": np.float64}
 MODES = ("", "_rte", "_rtz", "_rtp", "_rtn")
 
 # mantissa bits with the hidden one, least exponent of a normal number, largest exponent
@@ -65,9 +65,7 @@ def integers(type_: str) -> np.ndarray:
 
 def numbers(type_: str) -> np.ndarray:
     rng = np.random.default_rng(5)
-    width = {"float": 32, "double": 64}[type_]
-    patterns = rng.integers(0, 1 << width, 300, np.uint64)
-    values = list(patterns.astype(np.uint32).view(np.float32) if width == 32 else patterns.view(np.float64))
+    values = list(rng.integers(0, 256, 300 * FLOATS[type_]().itemsize, np.uint8).view(FLOATS[type_]))
     values += [
         0.0,
         -0.0,
@@ -187,18 +185,19 @@ def exact_float(value: float, target: str, mode: str) -> float:
     return round_to_format(Fraction(float(value)), target, mode)
 
 
-def test_double_to_float():
-    program = Program(
-        compile_c("".join(kernel(f"k{m}", "double", "float", f"convert_float{m}") for m in MODES))
-    )
-    data = numbers("double")
+@pytest.mark.parametrize("target", FLOATS)
+@pytest.mark.parametrize("source", FLOATS)
+def test_float_to_float(source, target):
+    text = "".join(kernel(f"k{m}", source, target, f"convert_{target}{m}") for m in MODES)
+    program = Program(compile_c(text))
+    data = numbers(source)
     for mode in MODES:
-        for out in run(program, f"k{mode}", data, np.float32):
-            same(out, [exact_float(v, "float", mode) for v in data])
+        for out in run(program, f"k{mode}", data, FLOATS[target]):
+            same(out, [exact_float(v, target, mode) for v in data])
 
 
 @pytest.mark.parametrize("features", [{"fma", "f16c", "avx", "sse4.1"}, {"sse4.1"}])
-@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("source", ["float", "double"])
 def test_half_storage(source, features):
     text = "".join(
         f"kernel void s{m}(global half *out, global const {source} *in) {{ size_t i = get_global_id(0); "

@@ -2,6 +2,8 @@
  * relaxed (OpenCL C 1.2, section 6.12.11); those with an order run as sequentially consistent, which implies
  * every other. */
 
+#define OVERLOAD __attribute__((overloadable))
+
 #define OLD_ATOMICS(SPACE, T, prefix, A)                                                                     \
     T OVERLOAD prefix##_xchg(volatile SPACE T *p, T value) {                                                 \
         return __opencl_atomic_exchange((volatile SPACE A *)p, value, __ATOMIC_RELAXED,                      \

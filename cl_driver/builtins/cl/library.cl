@@ -37,7 +37,6 @@
 #include "power_f64.cl"
 #include "erf_f64.cl"
 #include "gamma_f64.cl"
-#include "conversions.cl"
 #include "fma.cl"
 #include "native.cl"
 
