@@ -94,6 +94,19 @@ CAPABILITIES = (
         spirv=("AtomicFloat64AddEXT", "AtomicFloat64MinMaxEXT"),
     ),
     Capability(
+        "fp16_atomics",
+        features=(
+            "__opencl_c_ext_fp16_global_atomic_add",
+            "__opencl_c_ext_fp16_global_atomic_load_store",
+            "__opencl_c_ext_fp16_global_atomic_min_max",
+            "__opencl_c_ext_fp16_local_atomic_add",
+            "__opencl_c_ext_fp16_local_atomic_load_store",
+            "__opencl_c_ext_fp16_local_atomic_min_max",
+        ),
+        spirv=("AtomicFloat16AddEXT", "AtomicFloat16MinMaxEXT"),
+        spirv_extensions=("SPV_EXT_shader_atomic_float16_add",),
+    ),
+    Capability(
         "generic_address_space", features=("__opencl_c_generic_address_space",), spirv=("GenericPointer",)
     ),
     Capability("program_scope_global_variables", features=("__opencl_c_program_scope_global_variables",)),
@@ -258,6 +271,8 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 # with the grammar, which the host's process does not load.
 SPIRV_NUMBERS = {
     "Addresses": 4,
+    "AtomicFloat16AddEXT": 6095,
+    "AtomicFloat16MinMaxEXT": 5616,
     "AtomicFloat32AddEXT": 6033,
     "AtomicFloat32MinMaxEXT": 5612,
     "AtomicFloat64AddEXT": 6034,

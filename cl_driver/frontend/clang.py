@@ -128,6 +128,7 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_expect_assume",
     "SPV_KHR_bit_instructions",
     "SPV_KHR_integer_dot_product",
+    "SPV_EXT_shader_atomic_float16_add",
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
     "SPV_INTEL_optnone",

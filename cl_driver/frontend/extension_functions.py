@@ -1,7 +1,7 @@
 """Declarations of functions of extensions that clang does not declare by itself: those of
-cl_intel_bfloat16_conversions, and for OpenCL C before 3.0 those of cl_khr_extended_bit_ops and
-cl_khr_integer_dot_product, which are for every version. The SPIR-V back end knows the functions by their
-names, whoever declared them.
+cl_intel_bfloat16_conversions, atomic_init of half, and for OpenCL C before 3.0 those of
+cl_khr_extended_bit_ops and cl_khr_integer_dot_product, which are for every version. The SPIR-V back end knows
+the functions by their names, whoever declared them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ def needed(texts: list[bytes], standard: tuple[int, int]) -> bytes:
     out = b""
     if any(b"intel_convert_" in text for text in texts):
         out += _bfloat16_functions()
+    if standard >= (2, 0) and all(any(n in t for t in texts) for n in (b"atomic_init", b"atomic_half")):
+        out += _atomic_init()
     if standard >= (3, 0):
         return out
     if any(name in text for text in texts for name in BIT_NAMES):
@@ -42,6 +44,15 @@ def _bfloat16_functions() -> bytes:
         lines.append(_declare(f"ushort{n}", f"intel_convert_bfloat16{n}_as_ushort{n}", f"float{n}"))
         lines.append(_declare(f"float{n}", f"intel_convert_as_bfloat16{n}_float{n}", f"ushort{n}"))
     return "".join(lines).encode()
+
+
+@cache
+def _atomic_init() -> bytes:
+    """atomic_init of a half, which clang lacks, and of the other types, which a declaration of it hides."""
+    return b"".join(
+        b"void __attribute__((overloadable)) atomic_init(volatile __generic atomic_%s *, %s);\n" % (t, t)
+        for t in (b"half", b"float", b"double", b"int", b"uint", b"long", b"ulong")
+    )
 
 
 @cache

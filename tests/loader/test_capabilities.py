@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from cl_driver.api import device_info_extensions
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
@@ -66,6 +67,19 @@ RUNS = {
         "atomic_fetch_max(f, 1.0 / (1 + i)); atomic_fetch_add_explicit(f + 1, 0.125, memory_order_acq_rel);"
         "barrier(CLK_LOCAL_MEM_FENCE); if (i > 1) out[i] = (long)(atomic_load(&sum) * 2.0);",
         [_bits("d", 1), _bits("d", 1), -11, -11, -43, -43, -43, -43],
+    ),
+    "fp16_atomics": (
+        CL3,
+        "local atomic_half sum; local atomic_int n; if (get_local_id(0) == 0) {"
+        "atomic_init(&sum, (half)0.5f); atomic_init(&n, 1); }"
+        "barrier(CLK_LOCAL_MEM_FENCE); atomic_fetch_add(&sum, (half)i); atomic_fetch_add(&n, 1);"
+        "volatile global atomic_half *h = (volatile global atomic_half *)out;"
+        "atomic_fetch_max(h, (half)i);"
+        "atomic_fetch_min_explicit(h + 1, (half)(-i * 0.5f), memory_order_relaxed);"
+        "atomic_fetch_sub(h + 2, (half)0.25f); atomic_store(h + 3, (half)3.0f);"
+        "half was = atomic_exchange(h + 4, (half)1.0f); barrier(CLK_LOCAL_MEM_FENCE);"
+        "if (i > 1) out[i] = (long)((float)atomic_load(&sum) * 2.0f) * 10 + atomic_load(&n) + (was > 1);",
+        [_bits("4e", 7, -3.5, -2, 3), _bits("4e", 1, 0, 0, 0), 135, 135, 455, 455, 455, 455],
     ),
     "generic_address_space": (
         CL3,
@@ -270,6 +284,20 @@ def test_it_runs(opencl, name, newest):
         ("clReleaseContext", context),
     ):
         opencl.ok(release, handle)
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT", 0x70007),
+    ("CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT", 0x70007),
+    ("CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES_EXT", 0x70007),
+    ("CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR", 0x7),
+])  # fmt: skip
+def test_queries_of_extensions(opencl, name, expected):
+    """Load and store, addition, minimum and maximum, in global and local memory; all scopes of the clock."""
+    value, size = ctypes.c_uint64(), ctypes.c_size_t()
+    query = getattr(device_info_extensions, name)
+    opencl.ok("clGetDeviceInfo", opencl.device(), query, 8, ctypes.byref(value), ctypes.byref(size))
+    assert (value.value, size.value) == (expected, 8)
 
 
 def test_extensions_and_features_are_macros(opencl):
