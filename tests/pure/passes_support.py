@@ -48,11 +48,16 @@ def make_plan(module, name, **options):
 def compare(module, name, args, global_size, local_size, widths=(1,), global_offset=(0, 0, 0), **options):
     """Runs a kernel before the passes and after them; all buffers must agree. Returns the buffers.
 
+    options: of PlanOptions; with sub_groups, each width is the size of sub-groups in both runs.
+
     args: see interp.run.run; numpy arrays are buffers, and are copied for each run.
     """
-    first = copy.deepcopy(args)
-    printed = run(module, name, first, global_size, local_size, global_offset).printed
+    first = None
     for width in widths:
+        if first is None or options.get("sub_groups"):
+            first, size = copy.deepcopy(args), width if options.get("sub_groups") else 1
+            result = run(module, name, first, global_size, local_size, global_offset, sub_group_size=size)
+            printed = result.printed
         again = copy.deepcopy(args)
         made = make_plan(module, name, width=width, **options)
         result = run_plan(made, again, global_size, local_size, global_offset, check_shapes=width > 1)

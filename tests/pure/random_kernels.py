@@ -16,7 +16,9 @@ class Kernel:
     """One random program: `source` is its text, the kernel is `k(global int *out, global const int *in,
     int n)`."""
 
-    def __init__(self, seed: int, barriers: bool = True):
+    def __init__(self, seed: int, barriers: bool = True, sub_groups: bool = False):
+        """sub_groups: some statements exchange values within sub-groups, wherever they stand."""
+        self.sub_groups = sub_groups
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.depth = 0
@@ -126,8 +128,29 @@ class Kernel:
         for _ in range(count):
             self.statement(budget, together)
 
+    def sub_group(self) -> None:
+        """What the work-items of a sub-group that are here give one another."""
+        e, c = self.expression(False, 1), self.condition(False, 0)
+        scan = self.choose("reduce", "scan_inclusive", "scan_exclusive")
+        operation = self.choose("add", "mul", "min", "max", "and", "or", "xor")
+        self.say(
+            self.choose("x", "y", "z")
+            + " ^= "
+            + self.choose(
+                f"sub_group_non_uniform_{scan}_{operation}({e});",
+                f"sub_group_clustered_reduce_{operation}({e}, 4);",
+                f"sub_group_broadcast_first({e});",
+                f"(int)sub_group_ballot({c}).x;",
+                f"sub_group_elect() + sub_group_non_uniform_any({c}) + 4 * sub_group_non_uniform_all({c});",
+                f"sub_group_shuffle({e}, sub_group_ballot_find_msb(sub_group_ballot(1)));",
+                f"(int)(get_sub_group_local_id() + sub_group_ballot_exclusive_scan(sub_group_ballot({c})));",
+            )
+        )
+
     def assign(self, together: bool) -> None:
-        if self.random.random() < 0.25 and together:
+        if self.sub_groups and self.random.random() < 0.4:
+            self.sub_group()
+        elif self.random.random() < 0.25 and together:
             target = self.random.choice(["u", "w"])
             self.say(f"{target} = {self.expression(True)};")
         elif self.random.random() < 0.3:
@@ -258,18 +281,19 @@ class Kernel:
         self.loop_depth = saved
 
 
-def check(seed: int, level: str = "-O2", widths=(1, 4, 8)) -> None:
+def check(seed: int, level: str = "-O2", widths=(1, 4, 8), sub_groups: bool = False) -> None:
     """Compares one random kernel before and after the passes; every third in groups of the full size."""
     import numpy as np
 
     from .passes_support import compare, compile_cl, forget
 
-    kernel = Kernel(seed, barriers=bool(seed & 1))
+    kernel = Kernel(seed, bool(seed & 1), sub_groups)
     given = np.random.default_rng(3).integers(-50, 100, 32).astype(np.int32)
     local_size = LOCAL if seed % 3 == 0 else LOCAL // 2
     module = compile_cl(kernel.source, level)
     forget(kernel.source, level)
-    compare(module, "k", [np.zeros(20, np.int32), given, 5], (20,), (local_size,), widths)
+    options = {"sub_groups": True} if sub_groups else {}
+    compare(module, "k", [np.zeros(20, np.int32), given, 5], (20,), (local_size,), widths, **options)
 
 
 if __name__ == "__main__":

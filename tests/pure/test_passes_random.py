@@ -13,3 +13,8 @@ def test_optimised(seed):
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_as_clang_writes_it_without_optimisation(seed):
     check(seed, "-O0")
+
+
+@pytest.mark.parametrize("seed", range(300, 304))
+def test_sub_groups(seed):
+    check(seed, "-O2" if seed & 1 else "-O0", (4, 8), sub_groups=True)

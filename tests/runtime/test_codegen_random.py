@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
+from cl_driver.codegen.options import CodegenOptions
 from cl_driver.interp.run import run as interpret
+from cl_driver.jit.target import host_target
 from tests.pure.random_kernels import LOCAL, Kernel
 
 WIDTHS = (1, 4, 8, 16)
@@ -31,6 +33,26 @@ def check(seed: int, widths=WIDTHS) -> None:
         out = np.zeros(items * 4, np.int32)
         program.run("k", items, LOCAL, out, inputs, np.int32(7))
         assert np.array_equal(out, want), f"seed {seed} at width {width}\n{source}"
+
+
+def check_sub_groups(seed: int, widths=(4, 8, 16)) -> None:
+    """The same with sub-groups, of which the width is the size."""
+    source = Kernel(seed, bool(seed & 1), sub_groups=True).source
+    data = compile_c(source)
+    items = LOCAL * GROUPS
+    inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
+    options = CodegenOptions(features=frozenset(host_target().features))
+    for width in widths:
+        program = Program(data, options, width, sub_groups=True, flat_lanes=bool(seed & 2))
+        want, out = np.zeros(items, np.int32), np.zeros(items, np.int32)
+        interpret(program.module, "k", [want, inputs, 7], (items,), (LOCAL,), sub_group_size=width)
+        program.run("k", items, LOCAL, out, inputs, np.int32(7))
+        assert np.array_equal(out, want), f"seed {seed} at width {width}\n{source}"
+
+
+@pytest.mark.parametrize("seed", range(500, 506))
+def test_random_kernel_with_sub_groups(seed):
+    check_sub_groups(seed, (4, 16) if seed & 1 else (8,))
 
 
 @pytest.mark.parametrize("seed", range(24))
