@@ -151,6 +151,11 @@ def open_endless_loops(function: Function, types) -> None:
         function.blocks += [again, end]
 
 
+def is_stay(value: Value, source: Block) -> bool:
+    """Whether an operand of a phi `live` is the loop's own `stay`, from its latch."""
+    return type(value) is Instruction and value.op is Op.Phi and value.block is source
+
+
 class _Linearizer:
     def __init__(self, function: Function, types, shapes: ShapeInfo, live: dict[Block, Instruction]):
         self.function = function
@@ -165,11 +170,8 @@ class _Linearizer:
         # Blocks from which lanes go on to the next iteration: where `stay` is true.
         self.staying: dict[Block, list[Block]] = {}
         for head, phi in self.live.items():
-            (stay,) = (
-                v
-                for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True)
-                if type(v) is Instruction and v.op is Op.Phi and v.block is b
-            )
+            pairs = zip(phi.operands[::2], phi.operands[1::2], strict=True)
+            (stay,) = (v for v, b in pairs if is_stay(v, b))
             pairs = zip(stay.operands[::2], stay.operands[1::2], strict=True)
             self.staying[head] = [b for v, b in pairs if v is self.true]
         before = predecessors(function)
@@ -270,8 +272,10 @@ class _Linearizer:
         live = self.live.get(loop.header)
         filled = filled | {mask}
         if live is not None:
-            # Lanes outside of the region are never live, so `live` alone is the mask of the body.
-            live.operands = [mask if o is self.true else o for o in live.operands]
+            # Lanes outside of the region are never live, so `live` alone is the mask of the body. What comes
+            # from outside is not always a constant: a loop before that was left for this one carries it.
+            pairs = zip(live.operands[::2], live.operands[1::2], strict=True)
+            live.operands = [o for v, b in pairs for o in (v if is_stay(v, b) else mask, b)]
             filled = filled | {live}
         self.region(self.region_nodes(loop), mask, loop, filled)
 

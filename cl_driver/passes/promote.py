@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Type, Value
-from .ir import ADDRESS, append, int_value, is_constant_int, substitute, users
+from .ir import ADDRESS, append, int_value, is_constant_int, remove_unreachable_blocks, substitute, users
 from .layout import size_of, step_into
 from .renaming import Renamed, rename
 
@@ -175,6 +175,7 @@ def promote(function: Function, types) -> None:
     variables = [i for i in entry.instructions if i.op is Op.Variable]
     if not variables:
         return
+    remove_unreachable_blocks(function)  # if simplify was left out
     used_by = users(function)
     if expand_copies(function, types, variables, used_by):
         used_by = users(function)
