@@ -2,9 +2,9 @@
 
     python -m tests.loader.fuzz --count 20000 [--first 0]
 
-A defect is a build of more than 5 s (of an idle machine), an error that no specification names, an
-internal error or a death of a compiler process, or a refusal without a log. Each is printed with its seed, which
-`python -m tests.pure.spirv_mutations --only SEED` repeats in one process.
+A defect is a build of more than 5 s (of an idle machine), an error that no specification names, an internal
+error or a death of a compiler process, or a refusal without a log. Each is printed with its seed; `python -m
+tests.pure.spirv_mutations --only SEED` repeats it in one process.
 """
 
 from __future__ import annotations
