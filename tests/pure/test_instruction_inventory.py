@@ -21,13 +21,15 @@ DECLARATIONS = frozenset((
     "Debug", "Extension", "Mode-Setting", "Type-Declaration", "Constant-Creation", "Annotation", "Function",
 ))  # fmt: skip
 # What the reader, the passes or the interpreter's loop take care of, where others have a table entry.
-READ = {"Label", "Phi", "LoopMerge", "SelectionMerge"}
+ALIASES = {"AliasDomainDeclINTEL", "AliasScopeDeclINTEL", "AliasScopeListDeclINTEL"}
+READ = {"Label", "Phi", "LoopMerge", "SelectionMerge"} | ALIASES
 RUN = {"Branch", "BranchConditional", "Switch", "Return", "ReturnValue", "Unreachable", "Variable", "ExtInst"}
 # Collectives of work-groups and sub-groups: passes/ makes loops or lane operations of them.
 PASSES = {op.name for op in Op if op.name.startswith(("Group", "SubgroupShuffle"))}
 
 # Tested, but by other files than tests/runtime/test_instructions.py: beginnings of names.
 ELSEWHERE = {
+    "Alias": "tests/loader/test_il_of_other_compilers.py",
     "printf": "tests/loader/c/programs.c",
     "GroupNonUniform": "tests/runtime/test_codegen_subgroups.py",
     "Subgroup": "tests/runtime/test_codegen_subgroups.py",

@@ -12,7 +12,8 @@ PLAN = {
     "i16": [(1, "masked", 8), (2, "varying", 1), (2, "uniform", 4)],
     "i32": [(1, "affine", 8), (1, "varying", 1), (4, "uniform", 1), (4, "masked", 4)],
     "i64": [(1, "affine", 4), (1, "uniform", 8), (3, "varying", 1)],
-    "f32": [(1, "varying", 16), (1, "masked", 4), (3, "varying", 1), (2, "uniform", 8)],
+    "f16": [(1, "varying", 8), (3, "masked", 1)],
+    "f32": [(1, "varying", 16), (1, "masked", 4), (3, "varying", 1), (2, "uniform", 1)],
     "f64": [(1, "varying", 8), (2, "uniform", 1)],
 }
 CASES = [(scalar, *case) for scalar, cases in PLAN.items() for case in cases]
