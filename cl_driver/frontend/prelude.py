@@ -7,6 +7,8 @@ convert_double and convert_half, which it leaves as calls, become casts where th
 others get their bodies from spirv/conversion_functions.py).
 
 vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
+
+async_work_group_copy: a local array that only built-in functions use shrinks to one element.
 """
 
 from __future__ import annotations
@@ -54,7 +56,18 @@ _COMMON = """\
 #define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2)
 """
 
-VLOADA_HALF3 = b"#define vloada_half3(offset, p) (vloada_half4(offset, p).xyz)\n"
+# Macros for programs that have the name in their text. The offsets are 0, which the optimiser cannot know.
+REPLACED = {
+    b"vloada_half3": b"#define vloada_half3(offset, p) (vloada_half4(offset, p).xyz)\n",
+    b"async_work_group_copy": b"""\
+#define async_work_group_copy(to, from, n, event) \\
+async_work_group_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 2), n, event)
+""",
+    b"async_work_group_strided_copy": b"""\
+#define async_work_group_strided_copy(to, from, n, stride, event) \\
+async_work_group_strided_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 2), n, stride, event)
+""",
+}
 
 
 def needed(texts: list[bytes]) -> bytes:
@@ -64,17 +77,19 @@ def needed(texts: list[bytes]) -> bytes:
         # A name may also be pasted together, or come from a file that is included.
         if b"##" in text or b"include" in text:
             if b"convert_" in text or b"include" in text:
-                return VLOADA_HALF3 + _everything()
+                return b"".join(REPLACED.values()) + _everything()
         elif b"convert_" in text:
             import re  # clang need not wait for it where nothing is converted
 
             names.update(re.findall(rb"\bconvert_\w+", text))
-    aligned = VLOADA_HALF3 if any(b"vloada_half3" in text or b"include" in text for text in texts) else b""
+    replaced = b"".join(
+        macro for name, macro in REPLACED.items() if any(name in text or b"include" in text for text in texts)
+    )
     if not names:
-        return aligned
+        return replaced
     macros = _macros()
     used = b"".join(macros[name] for name in sorted(names) if name in macros)
-    return aligned + (_declarations() + used if used else b"")
+    return replaced + (_declarations() + used if used else b"")
 
 
 @cache

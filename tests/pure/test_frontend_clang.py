@@ -7,7 +7,8 @@ import pytest
 from cl_driver.frontend import arguments, clang, prelude
 from cl_driver.frontend.options import parse
 from cl_driver.spirv import reader, reflect, validate
-from cl_driver.spirv.enums import Decoration, Op, OpenCLStd
+from cl_driver.spirv.enums import Decoration, Op, OpenCLStd, StorageClass
+from cl_driver.spirv.layout import size_of
 
 LANGUAGE = clang.Language()
 
@@ -300,3 +301,19 @@ def test_attributes():
     assert k.required_local_size == (8, 2, 1)
     assert k.attributes == "reqd_work_group_size(8,2,1)"
     assert (k.args[0].size, k.args[0].align) == (16, 16)
+
+
+@pytest.mark.parametrize(
+    "name, more", [("async_work_group_copy", ""), ("async_work_group_strided_copy", "2, ")]
+)
+def test_local_arrays_that_only_builtins_use_keep_their_size(name, more):
+    source = f"""kernel void k(global const float *in, global ushort *out) {{
+      local ushort data[4096];
+      vstore_half(in[get_global_id(0)], get_local_id(0), (local half *)data);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      event_t event = {name}(out, data, get_local_size(0), {more}0);
+      wait_group_events(1, &event);
+    }}"""
+    module = module_of(source)
+    sizes = [size_of(v.type.element) for v in module.variables if v.type.storage is StorageClass.Workgroup]
+    assert sizes == [8192]
