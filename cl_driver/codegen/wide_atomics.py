@@ -41,13 +41,17 @@ def read_modify_write(e, i):
     name, neutral = _COMBINED[i.op]
     t, f = ir_type(i.type), e.form
     identity = f.splat(t, str(neutral(i.type.width)))
-    values = e.leaf(i.operands[3]) if len(i.operands) > 3 else f.splat(t, "1")
-    if i.op in _SUBTRACTS:
-        values = e.emit(f"sub {f(t)} zeroinitializer, {values}")
     mask = e.mask_of(i)
+    total = _sum_of_steps(e, i, t) if name == "add" and mask is None else None
+    values = ""
+    if total is None or e.is_used(i):
+        values = e.leaf(i.operands[3]) if len(i.operands) > 3 else f.splat(t, "1")
+        if i.op in _SUBTRACTS:
+            values = e.emit(f"sub {f(t)} zeroinitializer, {values}")
     if mask is not None:
         values = e.emit(f"select {f('i1')} {mask}, {f(t)} {values}, {f(t)} {identity}")
-    total = e.emit(f"call {t} @llvm.vector.reduce.{name}.{f.suffix(MANGLED[t])}({f(t)} {values})")
+    if total is None:
+        total = e.emit(f"call {t} @llvm.vector.reduce.{name}.{f.suffix(MANGLED[t])}({f(t)} {values})")
     address = e.operand(pointer)
     before, after = e.label, None
     if mask is not None:
@@ -64,6 +68,19 @@ def read_modify_write(e, i):
     if e.is_used(i):
         leaf = _combine(e, name, t, leaf, _exclusive_scan(e, name, t, values, identity))
     e.define_leaves(i, [leaf])
+
+
+def _sum_of_steps(e, i, t: str) -> str | None:
+    """The sum over all lanes where each adds the same, or a constant more than the lane before it."""
+    sign = -1 if i.op in _SUBTRACTS else 1
+    if len(i.operands) < 4:
+        return str(sign * e.width)
+    value = i.operands[3]
+    if e.is_varying(value):
+        return None
+    steps = sign * e.stride(value) * e.width * (e.width - 1) // 2
+    total = e.emit(f"mul {t} {e.operand(value)}, {sign * e.width}")
+    return e.emit(f"add {t} {total}, {steps}") if steps else total
 
 
 def _exclusive_scan(e, name: str, t: str, values: str, identity: str) -> str:
