@@ -1,10 +1,12 @@
-"""Instructions of extensions: SPV_KHR_shader_clock, SPV_INTEL_bfloat16_conversion."""
+"""Instructions of extensions: SPV_KHR_shader_clock, SPV_INTEL_bfloat16_conversion, SPV_KHR_float_controls."""
 
 from __future__ import annotations
 
+from ..passes.ops import PassOp
 from ..spirv.enums import Op
 from ..spirv.module import Kind
 from .registry import componentwise, lowers, lowers_wide
+from .types import element_type, ir_type
 
 
 def _read_clock(e) -> str:
@@ -30,6 +32,22 @@ def read_clock_wide(e, i):
     high = e.emit(f"lshr i64 {clock}, 32")
     halves = [e.emit(f"trunc i64 {half} to i32") for half in (clock, high)]
     e.define_leaves(i, [e.splat(half, "i32", e.form) for half in halves])
+
+
+_LEAST_NORMAL = {16: 1 << 10, 32: 1 << 23, 64: 1 << 52}  # bits of the smallest number that is not subnormal
+
+
+@componentwise(PassOp.FlushDenormals)
+def flush_denormals(e, f, i, a):
+    """Zero of the same sign for a subnormal number. By the bits, of which fast-math flags suppose nothing."""
+    type_ = element_type(i.type)
+    t, number, width = f(f"i{type_.width}"), f(ir_type(type_)), type_.width
+    bits = e.emit(f"bitcast {number} {a} to {t}")
+    magnitude = e.emit(f"and {t} {bits}, {f.splat(f'i{width}', str((1 << width - 1) - 1))}")
+    sign = e.emit(f"and {t} {bits}, {f.splat(f'i{width}', str(-1 << width - 1))}")
+    small = e.emit(f"icmp ult {t} {magnitude}, {f.splat(f'i{width}', str(_LEAST_NORMAL[width]))}")
+    result = e.emit(f"select {f('i1')} {small}, {t} {sign}, {t} {bits}")
+    return e.emit(f"bitcast {t} {result} to {number}")
 
 
 @componentwise(Op.ConvertFToBF16INTEL)

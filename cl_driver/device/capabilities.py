@@ -214,7 +214,7 @@ CAPABILITIES = (
     # Subnormal numbers are kept and results rounded to nearest even whatever the host's modes are (thread.c).
     Capability(
         "float_controls",
-        spirv=("DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"),
+        spirv=("DenormFlushToZero", "DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"),
         spirv_extensions=("SPV_KHR_float_controls",),
     ),
     Capability("float_controls2", spirv=("FloatControls2",), spirv_extensions=("SPV_KHR_float_controls2",)),
@@ -279,6 +279,7 @@ SPIRV_NUMBERS = {
     "AtomicFloat64MinMaxEXT": 5613,
     "BFloat16ConversionINTEL": 6115,
     "BitInstructions": 6025,
+    "DenormFlushToZero": 4465,
     "DenormPreserve": 4464,
     "DotProduct": 6019,
     "DotProductInput4x8Bit": 6017,

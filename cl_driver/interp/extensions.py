@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from ..passes.ops import PassOp
 from ..spirv.enums import Op
 from ..spirv.module import Kind
 from . import numbers as n
-from .core import each, rule
+from .core import each, rule, scalar_of
 
 _BFLOAT_BITS = 8  # of the significand, the hidden one among them
 
@@ -36,6 +37,15 @@ def _(machine, instruction, operands):
 @rule(Op.ConvertBF16ToFINTEL)
 def _(machine, instruction, operands):
     return each(lambda bits: n.float_from_bits(bits << 16, 32), instruction.type, *operands)
+
+
+_LEAST_NORMAL = {16: 2.0**-14, 32: 2.0**-126, 64: 2.0**-1022}
+
+
+@rule(PassOp.FlushDenormals)
+def _(machine, instruction, operands):
+    least = _LEAST_NORMAL[scalar_of(instruction.type).width]
+    return each(lambda v: math.copysign(0.0, v) if abs(v) < least else v, instruction.type, *operands)
 
 
 @rule(Op.ReadClockKHR)

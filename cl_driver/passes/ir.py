@@ -18,7 +18,7 @@ PURE = frozenset(
     + [Op.PtrNotEqual, Op.PtrDiff, Op.SizeOf, Op.GenericPtrMemSemantics, Op.Phi, Op.Undef]
     + [Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat]
     + [Op.ExpectKHR, Op.ConvertFToBF16INTEL, Op.ConvertBF16ToFINTEL]
-    + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane]
+    + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane, PassOp.FlushDenormals]
 )
 
 ADDRESS = frozenset((Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain))

@@ -22,6 +22,8 @@ ReadLane value, lane             uniform: the value of one lane; modulo the widt
 Permute value, lane              the value of the lane that each lane names; modulo the width
 LaneShuffle a, b, k...           lane l gets lane k[l] of a, or of b for numbers from the width on
 
+FlushDenormals value             the number, or zero of its sign if it is subnormal (flush.py)
+
 Only after linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
 AnyLane mask                     bool, uniform: true if any lane's mask is true
@@ -36,5 +38,5 @@ REGION_END = -1
 PassOp = enumeration(__name__, "PassOp", """
 ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
 ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
-Permute 65548 LaneShuffle 65549
+Permute 65548 LaneShuffle 65549 FlushDenormals 65550
 """)  # fmt: skip

@@ -15,6 +15,7 @@ from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
 from .expand import expand_builtins
+from .flush import flush_denormals
 from .half import promote_halves
 from .inline import inline
 from .linearise import linearise
@@ -45,6 +46,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
+
+    flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
+    if flushed:
+        run_pass("flush", flush_denormals, options, function, flushed)
 
     if Capability.Float16 in module.capabilities:
         # Before expansion, which then finds functions of float.

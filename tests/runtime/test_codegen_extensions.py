@@ -161,6 +161,45 @@ def test_denorm_preserve_and_rounding_to_nearest(type_, dtype):
     assert want.tolist() == [tiny * round(k / 2) for k in range(1, ITEMS + 1)]
 
 
+STD = '\n%std = OpExtInstImport "OpenCL.std"'
+FLUSH = 'OpCapability DenormFlushToZero\nOpExtension "SPV_KHR_float_controls"'
+OPERATIONS = {
+    "%r = OpFAdd %T %x %y": np.add,
+    "%r = OpFMul %T %x %y": np.multiply,
+    "%r = OpFDiv %T %x %y": np.divide,
+    "%r = OpExtInst %T %std fmax %x %y": np.fmax,
+    "%c = OpFOrdLessThan %bool %x %y\n%r = OpSelect %T %c %x %y": lambda a, b: None,
+}
+
+
+@pytest.mark.parametrize("body", OPERATIONS)
+@pytest.mark.parametrize("type_, dtype", [("f16", np.float16), ("f32", np.float32), ("f64", np.float64)])
+def test_denorm_flush_to_zero(type_, dtype, body):
+    """Subnormal operands count as zeros, subnormal results become zeros; numbers that only move stay."""
+    info = np.finfo(dtype)
+    small = [info.tiny, -info.tiny, info.smallest_subnormal * 3, -info.smallest_subnormal, 0.75, -0.5, 2.0]
+    x, y = np.zeros(ITEMS, dtype), np.zeros(ITEMS, dtype)
+    x[:] = [small[k % 7] for k in range(ITEMS)]
+    y[:] = [small[k // 4 % 7] for k in range(ITEMS)]
+
+    def flush(v):
+        return np.where(abs(v) < info.tiny, np.copysign(dtype(0), v), v)
+
+    with np.errstate(all="ignore"):
+        want = OPERATIONS[body](flush(x), flush(y))
+    want = np.where(flush(x) < flush(y), x, y) if want is None else flush(want)
+    width = info.bits
+    capabilities = FLUSH + ("\nOpCapability Float16" if width == 16 else "") + STD
+    types = "%f16 = OpTypeFloat 16" if width == 16 else ""
+    mode = f"OpExecutionMode %main DenormFlushToZero {width}"
+    spirv = module(body.replace("%T", f"%{type_}"), type_, type_, capabilities, modes=mode, types=types)
+    for lanes in (1, 8):
+        out = np.zeros(ITEMS, dtype)
+        Program(spirv, width=lanes).run("main", ITEMS, GROUP, x, y, out)
+        np.testing.assert_array_equal(out, want, f"width {lanes}")
+        assert np.array_equal(np.signbit(out), np.signbit(want)) or "fmax" in body
+
+
 # SPV_KHR_float_controls2
 
 CONTROLS2 = 'OpCapability FloatControls2\nOpExtension "SPV_KHR_float_controls2"'
