@@ -32,6 +32,9 @@ __all__ = ["PlanError", "PlanOptions", "plan"]
 
 DEFAULT = PlanOptions()
 
+# Modules that may calculate with halves: those of DPC++ do, and declare no more than the second.
+_HALF = {Capability.Float16, Capability.Float16Buffer}
+
 OPTIONAL = ("promote", "simplify")  # passes that may be left out by PlanOptions.skip
 
 timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
@@ -51,7 +54,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     if flushed:
         run_pass("flush", flush_denormals, options, function, flushed)
 
-    if Capability.Float16 in module.capabilities:
+    if _HALF & module.capabilities:
         # Before expansion, which then finds functions of float.
         run_pass("half", promote_halves, options, function, types, options.native_half)
 
@@ -107,7 +110,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
     """What is done to each region by itself, once the kernel is split."""
     options = plan.options
     drop_lifetimes(region.function)
-    if Capability.Float16 in plan.module.capabilities:
+    if _HALF & plan.module.capabilities:
         # What operations of groups and sub-groups have become meanwhile.
         promote_halves(region.function, plan.module.types, options.native_half)
     region.shapes = ShapeInfo()  # one lane: everything is uniform

@@ -25,7 +25,7 @@ END = "OpReturn\nOpFunctionEnd\n"
 
 
 def module(body: str, preamble: str = "", decorations: str = "", declarations: str = "", functions: str = ""):
-    lines = PREAMBLE.strip().splitlines()
+    lines = PREAMBLE.replace("OpCapability Float16\n", "").strip().splitlines()
     place = next(i for i, line in enumerate(lines) if "ExtInstImport" in line)
     head = "\n".join([*lines[:place], preamble, *lines[place:]])
     types = TYPES + declarations + functions
@@ -143,3 +143,20 @@ def test_an_intrinsic_that_is_unknown_is_named(opencl, context):
     assert opencl.fails("clBuildProgram", program, 0, None, None, None, None) == cl.CL_BUILD_PROGRAM_FAILURE
     assert "undefined function 'llvm.no.such.i32'" in opencl.build_log(program)
     opencl.ok("clReleaseProgram", program)
+
+
+def test_halves_of_modules_that_declare_buffers_of_them_only(run):
+    """DPC++ declares Float16Buffer where it means Float16."""
+    data = module(
+        """
+%hp = OpBitcast %gf16 %p
+%x = OpLoad %f16 %hp
+%e = OpExtInst %f16 %std exp2 %x
+%r = OpFAdd %f16 %e %e
+OpStore %hp %r
+""",
+        "OpCapability Float16Buffer",
+        declarations="%f16 = OpTypeFloat 16\n%gf16 = OpTypePointer CrossWorkgroup %f16\n",
+    )
+    bits = struct.unpack("<H", struct.pack("<e", 3.0))[0]
+    assert struct.unpack("<e", struct.pack("<H", run(data, [bits])[0]))[0] == 16.0
