@@ -19,24 +19,32 @@ from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.passes import pipeline
 from cl_driver.pipeline import library
 from cl_driver.spirv import link, reader, reflect, validate
-from cl_driver.spirv.enums import Op
+from cl_driver.spirv.enums import BuiltIn, Decoration, Op
 from cl_driver.spirv.types import TypeTable
 
-VOID, BOOL, I32, POINTER, PRIVATE, KERNEL_TYPE, FUNCTION_TYPE, KERNEL, ARGUMENT, ENTRY, CONSTANTS = range(
-    1, 12
-)
+VOID, BOOL, I32, POINTER, PRIVATE, KERNEL_TYPE, FUNCTION_TYPE, KERNEL = range(1, 9)
+ARGUMENT, ENTRY, I64, INPUT, ITEM, CONSTANTS = range(9, 15)
 CONSTANT_COUNT = 64
 
 
 class Writer:
     """A kernel k(global int *p) as words; ids are numbers."""
 
-    def __init__(self):
+    def __init__(self, divergent: bool = False):
+        self.divergent = divergent
         self.words: list[int] = []
         self.functions: list[int] = []  # words of other functions
         self.next = CONSTANTS + CONSTANT_COUNT
         self.count = 0  # instructions of bodies
         self.body = self.words
+
+    def first(self) -> int:
+        """The value that all others are computed from: the work-item's number, or what is in memory."""
+        if not self.divergent:
+            return self.value(Op.Load, ARGUMENT)
+        number = self.id()
+        self.add(Op.Load, I64, number, ITEM)
+        return self.value(Op.UConvert, number)
 
     def id(self) -> int:
         self.next += 1
@@ -71,11 +79,16 @@ class Writer:
 
         say(Op.Capability, 4)
         say(Op.Capability, 6)
+        say(Op.Capability, 11)
         say(Op.MemoryModel, 2, 2)
-        say(Op.EntryPoint, 6, KERNEL, ord("k"))
+        say(Op.EntryPoint, 6, KERNEL, ord("k"), ITEM)
+        say(Op.Decorate, ITEM, Decoration.BuiltIn, BuiltIn.LocalInvocationIndex)
         say(Op.TypeVoid, VOID)
         say(Op.TypeBool, BOOL)
         say(Op.TypeInt, I32, 32, 0)
+        say(Op.TypeInt, I64, 64, 0)
+        say(Op.TypePointer, INPUT, 1, I64)
+        say(Op.Variable, INPUT, ITEM, 1)
         say(Op.TypePointer, POINTER, 5, I32)
         say(Op.TypePointer, PRIVATE, 7, I32)
         say(Op.TypeFunction, KERNEL_TYPE, VOID, POINTER)
@@ -92,7 +105,7 @@ class Writer:
 
 def straight(w: Writer, size: int) -> None:
     """One block."""
-    a = b = w.value(Op.Load, ARGUMENT)
+    a = b = w.first()
     while w.count < size - 2:
         a, b = w.value((Op.IAdd, Op.IMul, Op.BitwiseXor)[w.count % 3], a, b), a
     w.add(Op.Store, ARGUMENT, a)
@@ -100,7 +113,7 @@ def straight(w: Writer, size: int) -> None:
 
 def blocks(w: Writer, size: int) -> None:
     """If-else after if-else, each with a phi."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     while w.count < size - 12:
         left, right, join = w.id(), w.id(), w.id()
         w.add(Op.BranchConditional, w.test(a), left, right)
@@ -118,7 +131,7 @@ def blocks(w: Writer, size: int) -> None:
 
 def nested(w: Writer, size: int) -> None:
     """Ifs within ifs, as deep as they go."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     ends = []
     for _ in range(size // 9):
         inside, behind = w.id(), w.id()
@@ -135,7 +148,7 @@ def nested(w: Writer, size: int) -> None:
 
 def loops(w: Writer, size: int) -> None:
     """Loops in loops, 40 deep, again and again."""
-    block, n = ENTRY, w.value(Op.Load, ARGUMENT)
+    block, n = ENTRY, w.first()
     while w.count < size - 600:
         heads = []
         for _ in range(40):
@@ -162,7 +175,7 @@ def loops(w: Writer, size: int) -> None:
 
 def functions(w: Writer, size: int) -> None:
     """Many small functions, each called once."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     while w.count < size - 12:
         function, parameter = w.id(), w.id()
         a = w.value(Op.FunctionCall, function, a)
@@ -185,7 +198,7 @@ def functions(w: Writer, size: int) -> None:
 def chain(w: Writer, size: int) -> None:
     """Functions that each call the next one."""
     callee = w.id()
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     w.add(Op.Store, ARGUMENT, w.value(Op.FunctionCall, callee, a))
     w.body = w.functions
     while True:
@@ -206,7 +219,7 @@ def chain(w: Writer, size: int) -> None:
 
 def switch(w: Writer, size: int) -> None:
     """One OpSwitch with very many cases."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     cases, join = [w.id() for _ in range(size // 5)], w.id()
     operands = [word for literal, label in enumerate(cases) for word in (literal, label)]
     # 65,535 words are the longest instruction: several switches, then.
@@ -225,7 +238,7 @@ def switch(w: Writer, size: int) -> None:
 
 def phis(w: Writer, size: int) -> None:
     """A loop of many blocks, all values of which are in phis at its head and at the joins."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     count, block = 100, ENTRY
     values = [w.constant(k) for k in range(count)]
     head, out = w.id(), w.id()
@@ -263,7 +276,7 @@ def variables(w: Writer, size: int) -> None:
     slots = [w.id() for _ in range(count)]
     for slot in slots:
         w.add(Op.Variable, PRIVATE, slot, 7)
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     for slot in slots:
         w.add(Op.Store, slot, a)
     k = 0
@@ -283,7 +296,7 @@ def variables(w: Writer, size: int) -> None:
 
 def barriers(w: Writer, size: int) -> None:
     """A barrier after every 40 instructions, with values that live across all of them."""
-    a = w.value(Op.Load, ARGUMENT)
+    a = w.first()
     kept = [w.value(Op.IAdd, a, w.constant(k)) for k in range(10)]
     while w.count < size - 50:
         for k in range(39):
@@ -298,9 +311,10 @@ SHAPES = {
 }
 
 
-def module(shape: str, size: int) -> tuple[bytes, int]:
-    """A module of that shape, and how many instructions its functions have."""
-    writer = Writer()
+def module(shape: str, size: int, divergent: bool = False) -> tuple[bytes, int]:
+    """A module of that shape, and how many instructions its functions have. divergent: its branches differ
+    between work-items."""
+    writer = Writer(divergent)
     SHAPES[shape](writer, size)
     return writer.data(), writer.count
 
@@ -336,6 +350,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="20000,50000,100000,200000")
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--width", type=int, default=1)
+    parser.add_argument("--divergent", action="store_true", help="work-items part at branches")
     parser.add_argument("--stages", action="store_true", help="seconds of each stage and pass")
     args = parser.parse_args()
     sizes = [int(size) for size in args.sizes.split(",")]
@@ -344,7 +359,7 @@ def main() -> None:
     for shape in args.shapes.split(","):
         rates, totals = [], []
         for size in sizes:
-            data, count = module(shape, size)
+            data, count = module(shape, size, args.divergent)
             stages = measure(data, args.width)
             totals.append((count, sum(stages.values())))
             rates.append(count / totals[-1][1] / 1000)
