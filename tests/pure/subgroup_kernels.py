@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
-FLOATS = ("float", "double")
+FLOATS = ("half", "float", "double")
 TYPES = INTEGERS + FLOATS
-NUMPY = dict(
-    zip(TYPES, "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split(), strict=True)
-)
+_NAMES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64"
+NUMPY = dict(zip(TYPES, _NAMES.split(), strict=True))
 SCANS = ("reduce", "scan_inclusive", "scan_exclusive")
 
 
@@ -157,7 +156,8 @@ def kernels() -> dict[str, tuple[str, str, int]]:
 
 def source() -> str:
     """All kernels as one program."""
-    return "".join(text for text, _, _ in kernels().values())
+    texts = "".join(text for text, _, _ in kernels().values())
+    return "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" + texts
 
 
 def arguments(type_: str, results: int, items: int, seed: int = 1) -> list[np.ndarray]:

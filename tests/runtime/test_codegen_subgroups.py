@@ -1,7 +1,7 @@
 """Every function of sub-groups, for every type, in full and partial sub-groups, where all work-items meet it
 and where some do: compiled code does what the plain interpreter does.
 
-CL_DRIVER_TEST_ALL=1 runs all of it; without, it is four types, and two launches of four for each kernel.
+CL_DRIVER_TEST_ALL=1 runs all of it; without, it is five types, and two launches of four for each kernel.
 """
 
 import copy
@@ -19,7 +19,8 @@ from tests.pure.subgroup_kernels import arguments, kernels, source
 
 KERNELS = kernels()
 ALL = bool(os.environ.get("CL_DRIVER_TEST_ALL"))
-NAMES = [name for name in sorted(KERNELS) if ALL or name.split("_")[1] in ("char", "int", "uint", "double")]
+TYPES = ("char", "int", "uint", "half", "double")
+NAMES = [name for name in sorted(KERNELS) if ALL or name.split("_")[1] in TYPES]
 # (width, global size, local size, lanes along the linear local id)
 LAUNCHES = [
     (1, 5, 5, False),
