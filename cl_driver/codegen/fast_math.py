@@ -63,7 +63,20 @@ class FastMath:
         given = modes.get(ExecutionMode.FPFastMathDefault, ())
         for width, bits in zip(given[::2], given[1::2], strict=True):
             found._modes[width] = flags_of(bits)
+        found._include_half()
         return found
+
+    def _include_half(self) -> None:
+        """Arithmetic on half is done in float (passes/half.py): what it forbids is forbidden there."""
+        if 16 in self._preserved:
+            self._preserved |= {32}
+        if 16 in self._modes:
+            flags = self._modes.get(32, self._spelled(self._default.split()))
+            self._modes[32] = tuple(flag for flag in flags if flag in self._modes[16])
+
+    @staticmethod
+    def _spelled(flags):
+        return _EVERYTHING.split() if "fast" in flags else flags
 
     def of(self, instruction) -> str:
         """The flags of an instruction."""
@@ -94,9 +107,7 @@ class FastMath:
     def _kept(self, flags, width: int):
         if width not in self._preserved:
             return flags
-        if "fast" in flags:
-            flags = _EVERYTHING.split()
-        return [flag for flag in flags if flag not in _SPECIAL_VALUES]
+        return [flag for flag in self._spelled(flags) if flag not in _SPECIAL_VALUES]
 
     @staticmethod
     def _width(instruction) -> int:

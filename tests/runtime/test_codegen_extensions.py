@@ -162,6 +162,20 @@ def test_denorm_preserve_and_rounding_to_nearest(type_, dtype):
 
 
 STD = '\n%std = OpExtInstImport "OpenCL.std"'
+def test_modes_of_half():
+    """Arithmetic on half is done in float, and no less exact for it."""
+    half, types = "\nOpCapability Float16", "%f16 = OpTypeFloat 16\n%mode = OpConstant %i32 1"
+    add = "%r = OpFAdd %f16 %x %y"
+    mode = "OpExecutionMode %main SignedZeroInfNanPreserve 16"
+    plain = module(add, "f16", "f16", CONTROLS + half, types=types)
+    assert "nnan" in flags(plain, "fadd", CodegenOptions(finite_math_only=True))
+    preserved = module(add, "f16", "f16", CONTROLS + half, modes=mode, types=types)
+    assert "nnan" not in flags(preserved, "fadd", CodegenOptions(finite_math_only=True))
+    default = "OpExecutionModeId %main FPFastMathDefault %f16 %mode"
+    spirv = module(add, "f16", "f16", CONTROLS2 + half, modes=default, types=types)
+    assert set(flags(spirv, "fadd", FAST)) <= {"nnan"}
+
+
 FLUSH = 'OpCapability DenormFlushToZero\nOpExtension "SPV_KHR_float_controls"'
 OPERATIONS = {
     "%r = OpFAdd %T %x %y": np.add,
