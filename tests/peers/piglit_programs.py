@@ -69,6 +69,8 @@ def read(path: Path, root: Path) -> Program:
     left_out = ""
     if config.get("expect_build_fail", [""])[0] == "true":
         left_out = "must not build"
+    elif path.stem.endswith("-should-skip"):
+        left_out = "of the test program itself: its work-groups are too large"
     elif config.get("need_image_support", [""])[0] == "true":
         left_out = "images"
     runs: dict[str, list[Run]] = {}
@@ -82,7 +84,7 @@ def read(path: Path, root: Path) -> Program:
 def _sections(text: str) -> list[dict[str, list[str]]]:
     """[config] first, then each [test]: {key: values}."""
     out: list[dict[str, list[str]]] = []
-    for line in text.splitlines():
+    for line in re.sub(r"\\\s*\n", " ", text).splitlines():
         line = re.sub(r"(^|\s)#.*", "", line).strip()
         if line.startswith("["):
             out.append({})

@@ -40,7 +40,7 @@ def compile(source: bytes, options: str, standard: tuple, way: str, target: Path
     common = ["-x", "cl", level, "-w", *device_arguments(standard), *words, *inline, "-c"]
     if compiler == "clang-22":
         # The prelude goes around defects of this back end: without, it makes wrong code.
-        text = clang.marked_source(source, {}, parsed)
+        text = clang.marked_source(source, {}, parsed, clang.device_language())
         extensions = ",".join("+" + name for name in clang.SPIRV_EXTENSIONS)
         command = ["-target", "spirv64", "-mllvm", f"-spirv-ext={extensions}", *common]
         _run([compiler, *command, "-o", str(target), "-"], text)
