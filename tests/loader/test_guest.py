@@ -88,7 +88,7 @@ def test_fork(run_client):
 
 
 def test_parent_and_child_go_on_at_the_same_time(run_client):
-    run_client("guest", "fork_both", 20, timeout=120)
+    run_client("guest", "fork_both", 5, timeout=120)
 
 
 def test_a_child_outlives_its_parent(run_client):
@@ -100,7 +100,7 @@ def test_fork_before_the_first_use(run_client):
 
 
 def test_fork_while_other_threads_are_in_the_control_plane(run_client):
-    run_client("guest", "fork_busy", 20, timeout=120)
+    run_client("guest", "fork_busy", 5, timeout=120)
 
 
 @pytest.mark.parametrize("kib", [16, 64, 256])
