@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import FPRoundingMode
+from ..spirv.enums import FPRoundingMode, StorageClass
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Constant, Kind
 from .composite import shuffle_vectors
@@ -44,6 +44,11 @@ def vstore(e, i):
     e.emit_void(f"store {e.typed(data)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}")
 
 
+def _alignment(pointer, size: int) -> int:
+    """Of vloada_half and vstorea_half. Programs use them on private arrays of short, which do not have it."""
+    return 2 if pointer.type.storage == StorageClass.Function else size
+
+
 @lowers_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
 def vload_half(e, i):
     """vload_half, vload_halfn: packed halves; vloada_halfn: aligned, a 3-vector taking the place of 4."""
@@ -53,7 +58,7 @@ def vload_half(e, i):
     aligned = i.operands[1] == Std.vloada_halfn
     place = 4 if aligned and count == 3 else count
     address = _address(e, pointer, offset, 2 * place)
-    alignment = 2 * place if aligned else 2
+    alignment = _alignment(pointer, 2 * place) if aligned else 2
     metadata = access_metadata(e, pointer, None)
     half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}{metadata}")
     e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
@@ -83,7 +88,7 @@ def vstore_half(e, i):
     place = 4 if aligned and count == 3 else count
     half = convert_float(e, f, e.operand(data), element_type(data.type).width, 16, mode)
     address = _address(e, pointer, offset, 2 * place)
-    alignment = 2 * place if aligned else 2
+    alignment = _alignment(pointer, 2 * place) if aligned else 2
     metadata = access_metadata(e, pointer, None)
     e.emit_void(f"store {f('half')} {half}, ptr {address}, align {alignment}{metadata}")
 
