@@ -148,9 +148,10 @@ CAPABILITIES = (
         spirv=("GroupNonUniformRotateKHR",),
         spirv_extensions=("SPV_KHR_subgroup_rotate",),
     ),
+    # The functions of cl_khr_work_group_uniform_arithmetic are there. Its name is not told as long as the
+    # Khronos CTS (compiler_defines_for_extensions) takes it for a name that Khronos did not approve.
     Capability(
         "work_group_uniform_arithmetic",
-        extensions=("cl_khr_work_group_uniform_arithmetic",),
         spirv=("GroupUniformArithmeticKHR",),
         spirv_extensions=("SPV_KHR_uniform_group_instructions",),
     ),
