@@ -304,7 +304,6 @@ def test_uniform_values():
     decorations = "OpDecorate %r Uniform\nOpDecorateId %s UniformId %scope"
     body = "%s = OpIMul %i32 %x %y\n%r = OpIAdd %i32 %s %x"
     a, b = np.full(ITEMS, 7, np.int32), np.full(ITEMS, 5, np.int32)
-    spirv = module(
-        body, "i32", "i32", "OpCapability UniformDecoration", "", decorations, "%scope = OpConstant %i32 3"
-    )
+    parts = {"decorations": decorations, "types": "%scope = OpConstant %i32 3"}
+    spirv = module(body, "i32", "i32", "OpCapability UniformDecoration", **parts)
     assert check(spirv, a, b, np.zeros(ITEMS, np.int32), (1, 8)).tolist() == [42] * ITEMS
