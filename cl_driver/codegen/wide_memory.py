@@ -154,7 +154,7 @@ def load(e, i):
         e.lane_by_lane(i, single_load)
         return
     alignment = access_alignment(i.memory, i.type)
-    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment, hint_of(i.memory))
+    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
 def hint_of(access) -> str:

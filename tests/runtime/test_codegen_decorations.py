@@ -150,7 +150,7 @@ def test_nontemporal(width):
     body = "%n = OpLoad %i32 %rx Nontemporal\nOpStore %bx %n Nontemporal\n%r = OpIAdd %i32 %n %n"
     lines = [line for line in text(module(body, "i32", "i32"), width).splitlines() if "!nontemporal" in line]
     full = [line for line in lines if "masked" not in line]
-    assert len([line for line in full if " load " in line]) == 1, lines
+    assert not [line for line in full if " load " in line], lines  # a hint on loads gains nothing
     assert len([line for line in full if " store " in line]) == 1, lines
 
 
