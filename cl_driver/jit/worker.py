@@ -7,6 +7,7 @@ bytes of address space, each 0 for no limit.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import select
@@ -18,6 +19,8 @@ import threading
 from cl_driver.jit import jobs, protocol
 from cl_driver.jit.errors import CompileError
 from cl_driver.spawn import CHILD_DESCRIPTOR
+
+_MANY_OBJECTS = 200_000
 
 
 def _end() -> None:
@@ -55,7 +58,13 @@ def _is_readable(sock, seconds: float | None) -> bool:
 
 
 def serve(sock, idle: float) -> None:
-    """Answers requests until the socket closes or nothing came for `idle` seconds."""
+    """Answers requests until the socket closes or nothing came for `idle` seconds.
+
+    Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
+    until it is compiled, and would take more than proportional time, as all of it is looked at again and again.
+    """
+    gc.disable()
+    gc.freeze()
     while _is_readable(sock, idle or None):
         try:
             request = protocol.receive(sock)
@@ -63,6 +72,8 @@ def serve(sock, idle: float) -> None:
             protocol.send(sock, _answer(request))
         except protocol.Disconnected:
             return
+        if gc.get_count()[0] > _MANY_OBJECTS or not _is_readable(sock, 0.1):
+            gc.collect()
 
 
 def _limit_memory(size: int) -> None:

@@ -9,6 +9,7 @@ least 25 at 20,000 instructions, and no worse than n log n growth.
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 import struct
 import time
@@ -320,7 +321,9 @@ def module(shape: str, size: int, divergent: bool = False) -> tuple[bytes, int]:
 
 
 def measure(data: bytes, width: int = 1) -> dict[str, float]:
-    """Seconds of processor time for each stage."""
+    """Seconds of processor time for each stage, without garbage collection, as in jit/worker.py."""
+    gc.collect()
+    gc.disable()
     pipeline.timings.clear()
     times = [time.process_time()]
     read = link.link([reader.read(data, None, TypeTable(library().types))])
@@ -334,6 +337,7 @@ def measure(data: bytes, width: int = 1) -> dict[str, float]:
     times.append(time.process_time())
     emit(plan, CodegenOptions(), library(), layout_globals(read))
     times.append(time.process_time())
+    gc.enable()
     return dict(
         zip(
             ("read", "validate", "passes", "codegen"),
