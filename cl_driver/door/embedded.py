@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+from _frozen_importlib import _module_locks
 from _socket import SOCK_STREAM
+from _thread import get_ident
 
 from cl_driver import spawn
 from cl_driver.door.dispatch import serve
 from cl_driver.log import log
 
 _callback = None
+
+
+def imports_elsewhere() -> bool:
+    """Whether another thread is importing a module. (Called with the GIL, before a fork.)"""
+    locks = [reference() for reference in list(_module_locks.values())]
+    return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
 
 
 def register(ffi, lib) -> None:

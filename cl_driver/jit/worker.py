@@ -61,7 +61,7 @@ def serve(sock, idle: float) -> None:
     """Answers requests until the socket closes or nothing came for `idle` seconds.
 
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
-    until it is compiled, and would take more than proportional time, as all of it is looked at again and again.
+    until it is compiled, and would take more than proportional time: all is looked at again and again.
     """
     gc.disable()
     gc.freeze()

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "embed.h"
 
@@ -163,13 +164,32 @@ VISIBLE void cld_embed_take(void *state) {
         PyEval_RestoreThread(state);
 }
 
-/* fork must not happen while another thread is inside Python: it takes the GIL, as os.fork would. */
+/* Whether another thread is in the middle of an import. */
+static bool others_import(void) {
+    PyObject *door = PyDict_GetItemString(PyImport_GetModuleDict(), "cl_driver.door.embedded");
+    PyObject *answer = door ? PyObject_CallMethod(door, "imports_elsewhere", NULL) : NULL;
+    bool is = answer && PyObject_IsTrue(answer) == 1;
+    PyErr_Clear();
+    Py_XDECREF(answer);
+    return is;
+}
+
+/* fork must not happen while another thread is inside Python: it takes the GIL, as os.fork would. Nor while
+ * one imports a module, which lets the GIL go: the module's lock would stay locked in the child. */
 VISIBLE void cld_embed_fork(int step) {
+    enum { LONGEST_IMPORT_MS = 10000 };
     static PyGILState_STATE gil;
     switch (step) {
     case 0:
         gil = PyGILState_Ensure();
         PyOS_BeforeFork();
+        for (int waited = 0; waited < LONGEST_IMPORT_MS && others_import(); waited++) {
+            PyOS_AfterFork_Parent();
+            PyThreadState *state = PyEval_SaveThread();
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            PyEval_RestoreThread(state);
+            PyOS_BeforeFork();
+        }
         break;
     case 1:
         PyOS_AfterFork_Parent();

@@ -137,11 +137,11 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* `entry` takes `width` work-items of dimension 0 at a time, and every global id and size to be below 2^30;
-     * other launches use entry_narrow, which takes them one by one. */
+    /* `entry` takes `width` work-items of dimension 0 at a time, and every global id and size to be below
+     * 2^30; other launches use entry_narrow, which takes them one by one. */
     CLD_KERNEL_WIDE = 2,
-    /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist of
-     * whole sub-groups, entry_narrow must be taken. */
+    /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist
+     * of whole sub-groups, entry_narrow must be taken. */
     CLD_KERNEL_SUB_GROUPS = 4,
 };
 
@@ -159,12 +159,12 @@ struct cld_kernel_info {
     uint64_t local_static;  /* bytes of kernel-scope local variables */
     uint64_t scratch_fixed; /* bytes, see struct cld_thread */
     uint64_t scratch_per_item;
-    uint64_t reqd_local_size[3]; /* zeros when the kernel has no reqd_work_group_size */
-    uint64_t max_group_size;     /* CL_KERNEL_WORK_GROUP_SIZE */
+    uint64_t reqd_local_size[3];  /* zeros when the kernel has no reqd_work_group_size */
+    uint64_t max_group_size;      /* CL_KERNEL_WORK_GROUP_SIZE */
     uint64_t sub_group_size;      /* work-items per sub-group */
     uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
     uint64_t reqd_sub_groups;     /* per work-group, likewise */
-    uint32_t width;              /* work-items per vector, the preferred multiple */
+    uint32_t width;               /* work-items per vector, the preferred multiple */
     uint32_t uses_printf;
     uint64_t flags;             /* enum cld_kernel_flags */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */

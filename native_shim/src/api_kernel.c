@@ -318,7 +318,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_dev
     const struct cld_kernel_info *info = cld_kernel_info_for(kernel, device);
     if (!info)
         info = kernel->info; /* what a build for this device would give: the devices are alike */
-    size_t most = info->max_group_size < device->max_group_size ? info->max_group_size : device->max_group_size;
+    size_t most =
+        info->max_group_size < device->max_group_size ? info->max_group_size : device->max_group_size;
     size_t input[3] = {1, 1, 1}, output[3] = {1, 1, 1}, size = info->sub_group_size;
     size_t dimensions = input_value_size / sizeof *input;
     switch (param_name) {
@@ -349,9 +350,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_dev
             memset(output, 0, sizeof output);
         else
             output[0] = input[0] * size;
-        CLD_REQUIRE(!param_value || (param_value_size >= sizeof *output &&
-                                     param_value_size % sizeof *output == 0 &&
-                                     param_value_size <= sizeof output),
+        CLD_REQUIRE(!param_value ||
+                        (param_value_size >= sizeof *output && param_value_size % sizeof *output == 0 &&
+                         param_value_size <= sizeof output),
                     CL_INVALID_VALUE, "param_value_size is not that of a local size");
         return cld_info(output, param_value ? param_value_size : sizeof output, param_value_size, param_value,
                         param_value_size_ret);
