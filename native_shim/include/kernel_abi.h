@@ -20,8 +20,7 @@ struct cld_launch {
 struct cld_thread {
     uint8_t *local_memory; /* 128-byte aligned; kernel-scope variables first, then local arguments */
     uint8_t *scratch;      /* 128-byte aligned; scratch_fixed + scratch_per_item * items of a full group */
-    uint64_t
-        local_memory_size; /* bytes at local_memory that this launch uses: tells generic pointers apart */
+    uint64_t local_memory_size; /* bytes of it that this launch uses: tells generic pointers apart */
 };
 
 /* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */
