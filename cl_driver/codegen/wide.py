@@ -414,6 +414,12 @@ LANE_EFFECTS = frozenset((
     Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
 ))  # fmt: skip
 
-from . import subgroups, wide_atomics, wide_memory, wide_values  # noqa: E402, F401  they register their lowerings
+from . import (  # noqa: E402, F401  they register their lowerings
+    subgroups,
+    wide_atomics,
+    wide_memory,
+    wide_values,
+    wide_vector_memory,
+)
 
 __all__ = ["WideEmitter", "leaf_types"]

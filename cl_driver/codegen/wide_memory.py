@@ -5,28 +5,15 @@ it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction'
 from __future__ import annotations
 
 from ..passes.ops import PassOp
-from ..spirv.enums import FPRoundingMode, Op
-from ..spirv.enums import OpenCLStd as Std
-from ..spirv.module import Constant, Kind, Type, Undef, Variable
-from .conversion import RTE, convert_float
-from .errors import CodegenError
+from ..spirv.enums import Op
+from ..spirv.module import Kind, Undef, Variable
 from .lanes import MANGLED, form
 from .memory import BuiltinAddress, access_alignment, load_value, offset_pointer, store_operand
 from .memory import access_chain as single_access_chain
 from .memory import load as single_load
 from .memory import store as single_store
-from .registry import lowers_wide, lowers_wide_extended
-from .types import (
-    alignment_of,
-    component_count,
-    element_type,
-    ir_type,
-    leaf_types,
-    member_offset,
-    size_of,
-)
-
-HALF = Type(Kind.FLOAT, width=16)
+from .registry import lowers_wide
+from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
 
 
 class Address:
@@ -162,7 +149,7 @@ def hint_of(access) -> str:
     return ", !nontemporal !0" if access is not None and access.nontemporal else ""
 
 
-def load_from(e, i, address: Address, type_, place: int, alignment: int, hint: str = "") -> None:
+def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None:
     """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind."""
     mask = e.mask_of(i)
     types = leaf_types(type_)
@@ -181,7 +168,7 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int, hint: s
         return
     element = types[0]
     if address.single is not None and address.stride == place and _is_regular(type_):
-        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, hint)
+        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask)
         e.define_leaves(i, leaves)
         return
     leaf = all_lanes(e, address)
@@ -215,14 +202,14 @@ def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str
 
 
 def load_contiguous(
-    e, address: str, element, count: int, place: int, alignment: int, mask: str | None, hint: str = ""
+    e, address: str, element, count: int, place: int, alignment: int, mask: str | None
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     width, t = e.width, memory_type(element)
     stride = place // size_of(element)
     whole = form(width * stride)
     if mask is None:
-        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{hint}")
+        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}")
     else:
         wide_mask = repeat_mask(e, mask, stride, stride)
         data = e.emit(
@@ -424,114 +411,3 @@ def context_store(e, i):
     for k, (t, leaf) in enumerate(zip(leaf_types(slot.type), e.leaves(value), strict=True)):
         data = _to_memory(e, t, leaf)
         store_contiguous(e, e.slot_leaf_address(slot, k, None), t, [data], size_of(t), size_of(t), mask)
-
-
-# OpenCL.std vector loads and stores.
-
-
-@lowers_wide_extended(Std.vloadn)
-def vload(e, i):
-    """vloadn."""
-    offset, pointer = i.operands[2:4]
-    size = size_of(element_type(i.type))
-    place = size * component_count(i.type)
-    load_from(e, i, advance(e, address_of(e, pointer), offset, place, unsigned=True), i.type, place, size)
-
-
-@lowers_wide_extended(Std.vstoren)
-def vstore(e, i):
-    """vstoren."""
-    data, offset, pointer = i.operands[2:5]
-    size = size_of(element_type(data.type))
-    place = size * component_count(data.type)
-    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    store_to(
-        e,
-        address,
-        data.type,
-        lambda: e.leaves(data),
-        place,
-        size,
-        e.mask_of(i),
-        None if e.is_varying(data) or e.stride_is_mixed(data) else data,
-    )
-
-
-@lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
-def vload_half(e, i):
-    """vload_half and its kin: halves as 16-bit integers, converted leaf by leaf."""
-    offset, pointer = i.operands[2:4]
-    count = component_count(i.type)
-    aligned = i.operands[1] == Std.vloada_halfn
-    place = 2 * (4 if aligned and count == 3 else count)
-    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    leaf = all_lanes(e, address)
-    mask = e.mask_of(i)
-    leaves = []
-    if address.single is not None and address.stride == place:
-        parts = load_contiguous(e, address.single, HALF, count, place, 2, mask)
-    else:
-        parts = []
-        for k in range(count):
-            where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
-            parts.append(
-                e.emit(
-                    f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
-                    f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-                    f"{e.form('half')} zeroinitializer)"
-                )
-            )
-    for part in parts:
-        leaves.append(convert_float(e, e.form, part, 16, element_type(i.type).width))
-    if e.is_varying(i):
-        e.define_leaves(i, leaves)
-    else:
-        e.define(
-            i,
-            e.assemble(
-                i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask) for x in leaves])
-            ),
-        )
-
-
-@lowers_wide_extended(
-    Std.vstore_half,
-    Std.vstore_half_r,
-    Std.vstore_halfn,
-    Std.vstore_halfn_r,
-    Std.vstorea_halfn,
-    Std.vstorea_halfn_r,
-)
-def vstore_half(e, i):
-    """vstore_half and its kin."""
-    number = i.operands[1]
-    data, offset, pointer = i.operands[2:5]
-    mode = RTE
-    if number in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
-        mode = i.operands[5]
-        mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
-        if mode not in FPRoundingMode:
-            raise CodegenError(f"vstore_half with rounding mode {mode}")
-    count = component_count(data.type)
-    aligned = number in (Std.vstorea_halfn, Std.vstorea_halfn_r)
-    place = 2 * (4 if aligned and count == 3 else count)
-    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    width = element_type(data.type).width
-    leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
-    mask = e.mask_of(i)
-    if address.single is not None and address.stride == place:
-        store_contiguous(e, address.single, HALF, leaves, place, 2, mask)
-        return
-    leaf = all_lanes(e, address)
-    for k, part in enumerate(leaves):
-        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
-        e.emit_void(
-            f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
-            f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
-            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
-        )
-
-
-@lowers_wide_extended(Std.prefetch)
-def prefetch(e, i):
-    """prefetch: a hint that is not worth a gather."""

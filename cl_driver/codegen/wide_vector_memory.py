@@ -1,0 +1,130 @@
+"""Wide lowerings of OpenCL.std's vector data loads and stores."""
+
+from __future__ import annotations
+
+from ..spirv.enums import FPRoundingMode
+from ..spirv.enums import OpenCLStd as Std
+from ..spirv.module import Constant, Kind, Type
+from .conversion import RTE, convert_float
+from .errors import CodegenError
+from .registry import lowers_wide_extended
+from .types import component_count, element_type, ir_type, size_of
+from .wide_memory import (
+    address_of,
+    advance,
+    all_lanes,
+    load_contiguous,
+    load_from,
+    store_contiguous,
+    store_to,
+)
+
+HALF = Type(Kind.FLOAT, width=16)
+
+
+@lowers_wide_extended(Std.vloadn)
+def vload(e, i):
+    """vloadn."""
+    offset, pointer = i.operands[2:4]
+    size = size_of(element_type(i.type))
+    place = size * component_count(i.type)
+    load_from(e, i, advance(e, address_of(e, pointer), offset, place, unsigned=True), i.type, place, size)
+
+
+@lowers_wide_extended(Std.vstoren)
+def vstore(e, i):
+    """vstoren."""
+    data, offset, pointer = i.operands[2:5]
+    size = size_of(element_type(data.type))
+    place = size * component_count(data.type)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    store_to(
+        e,
+        address,
+        data.type,
+        lambda: e.leaves(data),
+        place,
+        size,
+        e.mask_of(i),
+        None if e.is_varying(data) or e.stride_is_mixed(data) else data,
+    )
+
+
+@lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
+def vload_half(e, i):
+    """vload_half and its kin: halves as 16-bit integers, converted leaf by leaf."""
+    offset, pointer = i.operands[2:4]
+    count = component_count(i.type)
+    aligned = i.operands[1] == Std.vloada_halfn
+    place = 2 * (4 if aligned and count == 3 else count)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    leaf = all_lanes(e, address)
+    mask = e.mask_of(i)
+    leaves = []
+    if address.single is not None and address.stride == place:
+        parts = load_contiguous(e, address.single, HALF, count, place, 2, mask)
+    else:
+        parts = []
+        for k in range(count):
+            where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
+            parts.append(
+                e.emit(
+                    f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+                    f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
+                    f"{e.form('half')} zeroinitializer)"
+                )
+            )
+    for part in parts:
+        leaves.append(convert_float(e, e.form, part, 16, element_type(i.type).width))
+    if e.is_varying(i):
+        e.define_leaves(i, leaves)
+    else:
+        e.define(
+            i,
+            e.assemble(
+                i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask) for x in leaves])
+            ),
+        )
+
+
+@lowers_wide_extended(
+    Std.vstore_half,
+    Std.vstore_half_r,
+    Std.vstore_halfn,
+    Std.vstore_halfn_r,
+    Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+)
+def vstore_half(e, i):
+    """vstore_half and its kin."""
+    number = i.operands[1]
+    data, offset, pointer = i.operands[2:5]
+    mode = RTE
+    if number in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
+        mode = i.operands[5]
+        mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
+        if mode not in FPRoundingMode:
+            raise CodegenError(f"vstore_half with rounding mode {mode}")
+    count = component_count(data.type)
+    aligned = number in (Std.vstorea_halfn, Std.vstorea_halfn_r)
+    place = 2 * (4 if aligned and count == 3 else count)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    width = element_type(data.type).width
+    leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
+    mask = e.mask_of(i)
+    if address.single is not None and address.stride == place:
+        store_contiguous(e, address.single, HALF, leaves, place, 2, mask)
+        return
+    leaf = all_lanes(e, address)
+    for k, part in enumerate(leaves):
+        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
+        e.emit_void(
+            f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
+            f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
+            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
+        )
+
+
+@lowers_wide_extended(Std.prefetch)
+def prefetch(e, i):
+    """prefetch: a hint that is not worth a gather."""
