@@ -18,7 +18,7 @@ if [ "$prefix" = /usr ]; then
     wanted="$wanted python$version-venv libpython$version libpython$version-dev"
 fi
 if [ "${2:-}" = test ]; then
-    wanted="$wanted spirv-tools"
+    wanted="$wanted spirv-tools gdb"
 fi
 
 missing=
