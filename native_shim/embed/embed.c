@@ -174,22 +174,34 @@ static bool others_import(void) {
     return is;
 }
 
+/* Between PyOS_BeforeFork and the fork. */
+static void wait_for_imports(void) {
+    enum { LONGEST_IMPORT_S = 10 };
+    struct timespec now, start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (others_import()) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec - start.tv_sec > LONGEST_IMPORT_S) {
+            host.log("fork: another thread is still importing a module; the child may wait for it in vain");
+            return;
+        }
+        PyOS_AfterFork_Parent();
+        PyThreadState *state = PyEval_SaveThread();
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        PyEval_RestoreThread(state);
+        PyOS_BeforeFork();
+    }
+}
+
 /* fork must not happen while another thread is inside Python: it takes the GIL, as os.fork would. Nor while
  * one imports a module, which lets the GIL go: the module's lock would stay locked in the child. */
 VISIBLE void cld_embed_fork(int step) {
-    enum { LONGEST_IMPORT_MS = 10000 };
     static PyGILState_STATE gil;
     switch (step) {
     case 0:
         gil = PyGILState_Ensure();
         PyOS_BeforeFork();
-        for (int waited = 0; waited < LONGEST_IMPORT_MS && others_import(); waited++) {
-            PyOS_AfterFork_Parent();
-            PyThreadState *state = PyEval_SaveThread();
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-            PyEval_RestoreThread(state);
-            PyOS_BeforeFork();
-        }
+        wait_for_imports();
         break;
     case 1:
         PyOS_AfterFork_Parent();

@@ -106,6 +106,21 @@ def test_fork_while_other_threads_are_in_the_control_plane(run_client, tmp_path)
     run_client("guest", "fork_busy", 5, timeout=120, env=env)
 
 
+def test_a_fork_does_not_wait_for_ever_for_an_import(run_client, variables, tmp_path):
+    if variables.get("CL_DRIVER_RUNTIME") == "process":
+        pytest.skip("no Python to import anything in this process")
+    (tmp_path / "slow.py").write_text(f"""
+import os, time
+os.close(os.open({str(tmp_path / "begun")!r}, os.O_CREAT))
+while not os.path.exists({str(tmp_path / "end")!r}):
+    time.sleep(0.01)
+""")
+    log = tmp_path / "log"
+    env = {"CL_DRIVER_LOG": "errors", "CL_DRIVER_LOG_FILE": str(log)}
+    run_client("guest", "fork_import", tmp_path, env=env)
+    assert "fork: another thread is still importing a module" in log.read_text()
+
+
 @pytest.mark.parametrize("kib", [16, 64, 256])
 def test_small_stacks(run_client, kib):
     run_client("guest", "small_stack", max(kib, 64))

@@ -1,6 +1,7 @@
 /* The driver as a guest: what it may not do to the program that loads it. Usage: guest SCENE [arguments] */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -181,8 +182,8 @@ static void wait_for(pid_t child) {
     EXPECT(status, 0);
 }
 
-/* Parent and child go on at the same time, with the same objects and with new ones, while the parent's kernels
- * run; the child releases what both have and ends by exit(). Both see their own results only. */
+/* Parent and child go on at the same time, with the same objects and with new ones, while the parent's
+ * kernels run; the child releases what both have and ends by exit(). Both see their own results only. */
 static void scene_fork_both(int times) {
     set_up();
     for (int i = 0; i < times; i++) {
@@ -282,6 +283,36 @@ static void scene_fork_busy(int times) {
     stop = 1;
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
+    tear_down();
+}
+
+/* Runs code in the Python that the driver embeds. */
+static void *run_python(void *code) {
+    int (*ensure)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    void (*release)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    int (*run_string)(const char *, void *) =
+        (int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PyRun_SimpleStringFlags");
+    CHECK(ensure && release && run_string);
+    int gil = ensure();
+    CHECK(!run_string(code, NULL));
+    release(gil);
+    return NULL;
+}
+
+/* A fork while another thread imports a module, which makes the file "begun" and waits for the file "end". */
+static void scene_fork_import(const char *folder) {
+    char code[512], begun[512], end[512];
+    snprintf(code, sizeof code, "import sys; sys.path.insert(0, '%s'); import slow", folder);
+    snprintf(begun, sizeof begun, "%s/begun", folder);
+    snprintf(end, sizeof end, "%s/end", folder);
+    set_up();
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, run_python, code));
+    while (access(begun, F_OK))
+        usleep(1000);
+    in_child(use_all, 1);
+    close(creat(end, 0600));
+    pthread_join(thread, NULL);
     tear_down();
 }
 
@@ -429,6 +460,8 @@ int main(int argc, char **argv) {
         scene_fork_orphan(number);
     else if (!strcmp(scene, "fork_busy"))
         scene_fork_busy(number);
+    else if (!strcmp(scene, "fork_import"))
+        scene_fork_import(argv[2]);
     else if (!strcmp(scene, "small_stack"))
         scene_small_stack(number);
     else if (!strcmp(scene, "first_on_thread"))
