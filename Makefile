@@ -73,8 +73,9 @@ conformance: setup
 
 lint: setup
 	$(VENV) -m ruff check .
-	@if command -v clang-format >/dev/null; then \
-	  clang-format --dry-run -Werror native_shim/src/*.[ch] native_shim/include/*.h native_shim/embed/*.c icd/*.c; fi
+	$(VENV) -m ruff format --check .
+	@format=$$(command -v clang-format clang-format-22 | head -n 1); if [ -n "$$format" ]; then \
+	  $$format --dry-run -Werror native_shim/src/*.[ch] native_shim/include/*.h native_shim/embed/*.c icd/*.c; fi
 
 clean:
 	rm -rf build

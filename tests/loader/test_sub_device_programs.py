@@ -40,7 +40,11 @@ def test_what_is_built_for_the_parent_serves_its_sub_devices(opencl):
         opencl.ok("clEnqueueReadBuffer", queue, buffer, 1, 0, size, data, 0, None, None)
         assert list(data) == [7] * 16
         opencl.ok("clReleaseCommandQueue", queue)
-    for handle, release in ((buffer, "clReleaseMemObject"), (kernel, "clReleaseKernel"),
-                            (program, "clReleaseProgram"), (context, "clReleaseContext"),
-                            *((device, "clReleaseDevice") for device in parts)):
+    for handle, release in (
+        (buffer, "clReleaseMemObject"),
+        (kernel, "clReleaseKernel"),
+        (program, "clReleaseProgram"),
+        (context, "clReleaseContext"),
+        *((device, "clReleaseDevice") for device in parts),
+    ):
         opencl.ok(release, handle)

@@ -1,7 +1,7 @@
 """Measures the builtin library, compiled for this machine, against the C library's long double functions.
 
-    python -m tests.pure.builtins_accuracy            prints the table of functions and errors
-    python -m tests.pure.builtins_accuracy --write    puts it into the library's README.md, from more points
+python -m tests.pure.builtins_accuracy            prints the table of functions and errors
+python -m tests.pure.builtins_accuracy --write    puts it into the library's README.md, from more points
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def main() -> None:
         return
     readme = ROOT / "cl_driver" / "builtins" / "README.md"
     before, mark, rest = readme.read_text().partition("<!-- table -->\n")
-    after = rest[rest.index("<!-- end of table -->"):]
+    after = rest[rest.index("<!-- end of table -->") :]
     readme.write_text(before + mark + text + "\n" + after)
 
 

@@ -162,6 +162,8 @@ def test_denorm_preserve_and_rounding_to_nearest(type_, dtype):
 
 
 STD = '\n%std = OpExtInstImport "OpenCL.std"'
+
+
 def test_modes_of_half():
     """Arithmetic on half is done in float, and no less exact for it."""
     half, types = "\nOpCapability Float16", "%f16 = OpTypeFloat 16\n%mode = OpConstant %i32 1"
