@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BUILD_FLAGS ?=
+INTEL ?=
+BENCH_ARGS ?=
 VENV := build/venv/bin/python
 SHIM := build/lib/libcl_driver.so
 
@@ -48,8 +50,17 @@ test: test-packages setup
 	$(VENV) -m pytest -q $(PYTEST_ARGS) tests
 	CL_DRIVER_RUNTIME=process $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader
 
-bench: setup
-	$(VENV) tests/bench/latency.py
+# Beside Debian's PoCL if that is installed, and Intel's runtime: make bench INTEL=/path/to/environment/lib
+BENCH_PEERS := $(if $(INTEL),--intel $(INTEL)) $(if $(wildcard /etc/OpenCL/vendors/pocl.icd),--pocl)
+bench: setup build/venv/.bench
+	$(VENV) tests/bench/latency.py $(BENCH_PEERS)
+	$(VENV) -m tests.bench.throughput $(BENCH_PEERS) $(BENCH_ARGS)
+
+build/venv/.bench: build/venv/.made
+	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print("\n".join(p["optional-dependencies"]["bench"]))' > build/requirements-bench.txt
+	$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements-bench.txt
+	@touch $@
 
 # The shim with ThreadSanitizer and with AddressSanitizer: the data plane alone, then through the loader.
 sanitize: setup

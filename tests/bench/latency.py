@@ -16,27 +16,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.bench import platforms
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 BOUND = 1.3
 BOUNDED = ("enqueue_finish", "enqueue", "set_kernel_arg", "read_4_bytes")
-
-
-def platforms(arguments, work: Path):
-    """{name: environment additions} of the platforms that are there."""
-    found = {"cl_driver": {"OCL_ICD_VENDORS": f"{ROOT / 'build' / 'vendors'}/"}}
-    if arguments.intel:
-        library = next(Path(arguments.intel).glob("libintelocl.so.*"))
-        folder = work / "intel"
-        folder.mkdir()
-        (folder / "intel.icd").write_text(f"{library}\n")
-        found["intel"] = {"OCL_ICD_VENDORS": f"{folder}/", "LD_LIBRARY_PATH": str(arguments.intel)}
-    if arguments.pocl:
-        folder = work / "pocl"
-        folder.mkdir()
-        (folder / "pocl.icd").write_text(Path("/etc/OpenCL/vendors/pocl.icd").read_text())
-        found["pocl"] = {"OCL_ICD_VENDORS": f"{folder}/"}
-    return found
 
 
 def run(program: Path, additions: dict) -> dict:
@@ -51,15 +36,14 @@ def run(program: Path, additions: dict) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--intel", type=Path)
-    parser.add_argument("--pocl", action="store_true")
+    platforms.add_options(parser)
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         program = work / "latency"
         subprocess.run(["gcc", "-O2", "-Wall", HERE / "latency.c", "-o", program, "-lOpenCL"], check=True)
-        found = platforms(arguments, work)
+        found = platforms.find(arguments, work)
         best: dict = {name: {} for name in found}
         for _ in range(arguments.repeat):
             for name, additions in found.items():

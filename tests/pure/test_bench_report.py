@@ -1,0 +1,83 @@
+"""The benchmark's parent process: what it makes of crashes and hangs, and of figures."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.bench import report
+from tests.bench.throughput import Child, with_widths
+
+
+@pytest.fixture
+def child(tmp_path):
+    made = Child({}, tmp_path / "log")
+    yield made
+    made.close()
+
+
+def test_a_child_that_dies_answers_with_its_end(child):
+    assert "died: 1 KeyError" in child.ask("load no_such_benchmark", 60)["error"]
+    assert "died: 1 KeyError" in child.ask("time 1", 60)["error"]
+
+
+def test_a_child_that_is_killed_answers_with_the_signal(child):
+    os.kill(child.process.pid, signal.SIGKILL)
+    assert "died: -9" in child.ask("load copy", 60)["error"]
+
+
+def test_a_child_that_hangs_is_given_up(child):
+    os.kill(child.process.pid, signal.SIGSTOP)
+    assert child.ask("load copy", 0.2)["error"] == "no answer in 0 s"
+    assert child.process.poll() == -signal.SIGKILL
+
+
+def test_each_width_is_a_column():
+    found = with_widths({"cl_driver": {"A": "b"}, "pocl": {}}, ["", "16"])
+    assert found == {
+        "cl_driver": {"A": "b"},
+        "cl_driver W=16": {"A": "b", "CL_DRIVER_WIDTH": "16"},
+        "pocl": {},
+    }
+
+
+def _timed(ours, intel, pocl):
+    times = {"cl_driver": ours, "intel": intel, "pocl": pocl}
+    return {name: {"best": t} if t else {"error": "died: -11"} for name, t in times.items()}
+
+
+RESULTS = {
+    "platforms": ["cl_driver", "intel", "pocl"],
+    "built": {},
+    "timed": {
+        "copy": _timed(1.0, 4.0, 2.0),
+        "triad": _timed(2.0, 1.0, 8.0),
+        "md5": _timed(None, 1.0, 1.0),
+        "gcd": _timed(1.0, None, 8.0),
+        "blur_image": {"cl_driver": {"skipped": "no images"}, "intel": {"best": 1.0}, "pocl": {"best": 2.0}},
+    },
+}
+
+
+def test_ratios_are_to_the_faster_peer_that_is_right():
+    def ratio(name):
+        return report.ratio(RESULTS, name, "cl_driver", ["intel", "pocl"])
+
+    assert [ratio(name) for name in RESULTS["timed"]] == [2.0, 0.5, None, 8.0, None]
+
+
+def test_the_table_tells_means_worst_and_failures():
+    text = report.markdown(RESULTS)
+    for sentence in (
+        "- cl_driver: 3 right, 1 skipped, 1 failed",
+        "geometric mean against intel: 1.41 over 2 kernels",
+        "geometric mean against pocl: 4.00 over 3 kernels",
+        "against the faster peer: 2.00\n",
+        "worst: triad 0.50, copy 2.00, gcd 8.00",
+        "faster than every peer: 2 of 3 (67 %); below 0.9 of the faster: 1",
+        "- md5, cl_driver: died: -11",
+        "- gcd, intel: died: -11",
+    ):
+        assert sentence in text
