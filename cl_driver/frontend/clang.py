@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 from collections import namedtuple
@@ -139,6 +140,26 @@ SPIRV_EXTENSIONS = (
     "SPV_INTEL_subgroups",
     "SPV_EXT_relaxed_printf_string_address_space",
 )
+EXTENSIONS_OPTION = "-spirv-ext="
+_UNKNOWN_EXTENSION = re.compile(r"Unknown SPIR-V extension: \+?(\w+)")
+# By the clang's identity: names that it has said it does not know.
+_unknown_extensions: dict[str, set[str]] = {}
+
+
+def _extensions_option(clang: Clang) -> str:
+    """SPIRV_EXTENSIONS as an option, without those that this clang, an older one, has refused."""
+    unknown = _unknown_extensions.get(clang.identity, ())
+    return EXTENSIONS_OPTION + ",".join("+" + e for e in SPIRV_EXTENSIONS if e not in unknown)
+
+
+def _learn_unknown_extension(clang: Clang, errors: str) -> bool:
+    """Whether clang gave up because of a name in the option, now left out. It names one at a time."""
+    found = _UNKNOWN_EXTENSION.search(errors)
+    unknown = _unknown_extensions.setdefault(clang.identity, set())
+    if found is None or found[1] in unknown or found[1] not in SPIRV_EXTENSIONS:
+        return False
+    unknown.add(found[1])
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -250,7 +271,7 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
         "-mllvm",
         "-disable-lsr",
         "-mllvm",
-        "-spirv-ext=" + ",".join("+" + e for e in SPIRV_EXTENSIONS),
+        _extensions_option(clang),
         "-ferror-limit=100",
         "-fno-color-diagnostics",
     ]
@@ -284,6 +305,10 @@ def run(
             if follow:
                 arguments, fds = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"], (list_fd,)
             output, errors, status = _spawn(arguments, source, folder, fds, time_limit)
+            while status and _learn_unknown_extension(clang, errors):
+                option = _extensions_option(clang)
+                arguments = [option if a.startswith(EXTENSIONS_OPTION) else a for a in arguments]
+                output, errors, status = _spawn(arguments, source, folder, fds, time_limit)
             if follow:
                 from .includes import read_dependencies
 

@@ -161,6 +161,35 @@ def test_a_clang_that_hangs_or_dies(tmp_path):
     assert result.spirv is None and "signal 11" in result.log and "out of luck" in result.log
 
 
+def test_a_clang_that_does_not_know_all_extensions_of_spirv(tmp_path):
+    """As one of version 20: it is asked again without them, and next time at once."""
+    runs = tmp_path / "runs"
+    old = tmp_path / "clang-20"
+    old.write_text(f"""#!/bin/sh
+echo run >> {runs}
+for argument; do
+    case $argument in -spirv-ext=*) names=$argument ;; esac
+done
+for name in SPV_KHR_shader_clock SPV_INTEL_subgroups; do
+    case $names, in *+$name,*)
+        echo "clang (LLVM option parsing): for the --spirv-ext option: Unknown SPIR-V extension: +$name" >&2
+        exit 1 ;;
+    esac
+done
+exec {clang.find().path} "$@"
+""")
+    old.chmod(0o755)
+    source = "int f(int a) { return a; } kernel void k(global int *p) { *p = f(1); }"
+    for count in (3, 4):
+        result = compiled(source, clang=str(old))
+        assert result.spirv is not None and result.log == ""
+        assert len(runs.read_text().split()) == count
+    module = reader.read(result.spirv)
+    assert "SPV_KHR_no_integer_wrap_decoration" in clang._extensions_option(clang.find(str(old)))
+    assert [e.name for e in module.entry_points] == ["k"]
+    assert "undeclared" in compiled("kernel void k() { x; }", clang=str(old)).log
+
+
 def test_programs_that_clang_itself_makes_uncompilable():
     # The optimiser turns the loop into a product of 65 bits.
     loop = "for (long i = 0; i < n; i++) s += i * 3;"
