@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from math import prod
 
-from ..passes.collectives import identity  # the specification's table of neutral elements
 from ..passes.inline import is_by_value
 from ..passes.ir import ACROSS_LANES
 from ..passes.layout import size_of
 from ..passes.ops import PassOp
-from ..passes.subgroups import WORK_GROUP_OP, is_subgroup_operation
+from ..passes.subgroups import is_subgroup_operation
 from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import (
     Argument,
@@ -27,7 +25,8 @@ from ..spirv.module import (
 )  # fmt: skip
 from . import core, extensions, opencl_memory  # noqa: F401  extensions registers its rules
 from . import numbers as n
-from .core import from_bits, scalar_of
+from .core import from_bits
+from .effects import EFFECTS
 from .memory import InterpreterError, Memory, zero
 from .subgroups import Frame, subgroup_builtins
 
@@ -232,7 +231,7 @@ class Machine:
             return (yield instruction, operands)
         if op is PassOp.AnyLane:
             return (yield instruction, operands)
-        found = _EFFECTS.get(op)
+        found = EFFECTS.get(op)
         if found is None:
             raise InterpreterError(f"{op.name} is not known to the interpreter")
         return found(self, instruction, operands, item)
@@ -271,214 +270,6 @@ class Machine:
 
 
 _ADDRESS_OPS = (Op.AccessChain, Op.InBoundsAccessChain)
-_EFFECTS: dict = {}
-
-
-def _effect(*ops):
-    def register(function):
-        for op in ops:
-            _EFFECTS[op] = function
-        return function
-
-    return register
-
-
-@_effect(Op.LifetimeStart, Op.LifetimeStop, Op.MemoryBarrier, Op.Nop, Op.GroupWaitEvents)
-def _(machine, instruction, operands, item):
-    return None
-
-
-@_effect(Op.Undef)
-def _(machine, instruction, operands, item):
-    return zero(instruction.type)
-
-
-@_effect(Op.CopyMemory)
-def _(machine, instruction, operands, item):
-    machine.memory.copy(operands[0], operands[1], size_of(instruction.operands[0].type.element))
-
-
-@_effect(Op.CopyMemorySized)
-def _(machine, instruction, operands, item):
-    machine.memory.copy(*operands[:3])
-
-
-# Atomics: pointer, scope, semantics, ...
-
-_ATOMIC = {
-    Op.AtomicExchange: lambda old, value, w: value,
-    Op.AtomicIAdd: lambda old, value, w: old + value,
-    Op.AtomicISub: lambda old, value, w: old - value,
-    Op.AtomicSMin: lambda old, value, w: min(n.signed(old, w), n.signed(value, w)),
-    Op.AtomicUMin: lambda old, value, w: min(old, value),
-    Op.AtomicSMax: lambda old, value, w: max(n.signed(old, w), n.signed(value, w)),
-    Op.AtomicUMax: lambda old, value, w: max(old, value),
-    Op.AtomicAnd: lambda old, value, w: old & value,
-    Op.AtomicOr: lambda old, value, w: old | value,
-    Op.AtomicXor: lambda old, value, w: old ^ value,
-}
-
-
-@_effect(*_ATOMIC)
-def _(machine, instruction, operands, item):
-    type_ = instruction.type
-    old = machine.memory.load(type_, operands[0])
-    new = _ATOMIC[instruction.op](old, operands[3], type_.width)
-    machine.memory.store(type_, operands[0], n.mask(new, type_.width) if type_.kind is Kind.INT else new)
-    return old
-
-
-def _number(choose):
-    """min or max by the rule of fmin and fmax: a NaN gives way to a number."""
-    return lambda a, b: b if math.isnan(a) else a if math.isnan(b) else choose(a, b)
-
-
-_FLOAT_ATOMIC = {
-    Op.AtomicFAddEXT: lambda old, value: old + value,
-    Op.AtomicFMinEXT: _number(min),
-    Op.AtomicFMaxEXT: _number(max),
-}
-
-
-@_effect(*_FLOAT_ATOMIC)
-def _(machine, instruction, operands, item):
-    type_ = instruction.type
-    old = machine.memory.load(type_, operands[0])
-    new = n.to_width(_FLOAT_ATOMIC[instruction.op](old, operands[3]), type_.width)
-    machine.memory.store(type_, operands[0], new)
-    return old
-
-
-@_effect(Op.AtomicIIncrement, Op.AtomicIDecrement)
-def _(machine, instruction, operands, item):
-    type_ = instruction.type
-    old = machine.memory.load(type_, operands[0])
-    step = 1 if instruction.op is Op.AtomicIIncrement else -1
-    machine.memory.store(type_, operands[0], n.mask(old + step, type_.width))
-    return old
-
-
-@_effect(Op.AtomicLoad)
-def _(machine, instruction, operands, item):
-    return machine.memory.load(instruction.type, operands[0])
-
-
-@_effect(Op.AtomicStore)
-def _(machine, instruction, operands, item):
-    machine.memory.store(instruction.operands[3].type, operands[0], operands[3])
-
-
-@_effect(Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
-def _(machine, instruction, operands, item):
-    pointer, _, _, _, value, comparator = operands
-    old = machine.memory.load(instruction.type, pointer)
-    if old == comparator:
-        machine.memory.store(instruction.type, pointer, value)
-    return old
-
-
-@_effect(Op.AtomicFlagTestAndSet)
-def _(machine, instruction, operands, item):
-    flag = machine.memory.view(operands[0], 4)
-    old = any(flag)
-    flag[:] = (1).to_bytes(4, "little")
-    return old
-
-
-@_effect(Op.AtomicFlagClear)
-def _(machine, instruction, operands, item):
-    machine.memory.view(operands[0], 4)[:] = bytes(4)
-
-
-# What the passes add
-
-
-@_effect(PassOp.ContextLoad)
-def _(machine, instruction, operands, item):
-    return item.context.load(instruction.operands[0], item.linear_id)
-
-
-@_effect(PassOp.ContextStore)
-def _(machine, instruction, operands, item):
-    if item.exists:
-        item.context.store(instruction.operands[0], item.linear_id, operands[1])
-
-
-@_effect(PassOp.ContextLoadItem)
-def _(machine, instruction, operands, item):
-    return item.context.load(instruction.operands[0], operands[1])
-
-
-@_effect(PassOp.ContextStoreItem)
-def _(machine, instruction, operands, item):
-    item.context.store(instruction.operands[0], operands[1], operands[2])
-
-
-@_effect(PassOp.ContextVariable)
-def _(machine, instruction, operands, item):
-    return item.private[instruction.operands[0]]
-
-
-@_effect(PassOp.GroupItems)
-def _(machine, instruction, operands, item):
-    return item.context.items
-
-
-@_effect(PassOp.EntryMask)
-def _(machine, instruction, operands, item):
-    return item.exists
-
-
-def collective_name(op) -> str:
-    """IAdd of GroupIAdd and GroupNonUniformIAdd."""
-    return op.name.removeprefix("Group").removeprefix("NonUniform").removesuffix("KHR")
-
-
-def combine_collective(instruction: Instruction, all_operands: list[list]) -> list:
-    """The results of a work-group collective for every work-item, in order of linear ids."""
-    op = instruction.op
-    if op is Op.GroupAll:
-        return [all(o[1] for o in all_operands)] * len(all_operands)
-    if op is Op.GroupAny:
-        return [any(o[1] for o in all_operands)] * len(all_operands)
-    operation = int(all_operands[0][1])
-    type_ = scalar_of(instruction.type)
-    combine = _COMBINE[collective_name(op)]
-
-    def both(a, b):
-        if type_.kind is Kind.FLOAT:
-            return n.to_width(combine(a, b), type_.width)
-        if type_.kind is Kind.BOOL:
-            return combine(a, b)
-        if collective_name(op) in ("SMin", "SMax"):
-            a, b = n.signed(a, type_.width), n.signed(b, type_.width)
-        return n.mask(combine(a, b), type_.width)
-
-    values = [o[2] for o in all_operands]
-    neutral = identity(WORK_GROUP_OP[collective_name(op)], type_, _NoTypes())
-    running = from_bits(neutral, type_) if type_.kind is not Kind.BOOL else neutral
-    results = []
-    for value in values:
-        before = running
-        running = both(running, value)
-        results.append(before if operation == 2 else running)
-    return results if operation in (1, 2) else [running] * len(values)
-
-
-class _NoTypes:
-    """Stands for a type table where only the bits of a constant are wanted."""
-
-    @staticmethod
-    def constant(type_, value):
-        return value
-
-
-_COMBINE = {
-    "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min,
-    "FMax": max, "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
-    "BitwiseAnd": lambda a, b: a & b, "BitwiseOr": lambda a, b: a | b, "BitwiseXor": lambda a, b: a ^ b,
-    "LogicalAnd": lambda a, b: a and b, "LogicalOr": lambda a, b: a or b, "LogicalXor": lambda a, b: a != b,
-}  # fmt: skip
 
 
 def local_index(position, size) -> int:

@@ -15,7 +15,8 @@ from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Kind, Module, Type, Undef
 from ..spirv.reflect import called
 from . import numbers as n
-from .machine import Item, Machine, builtin_values, combine_collective, local_index
+from .collectives import combine_collective
+from .machine import Item, Machine, builtin_values, local_index
 from .memory import InterpreterError, zero
 from .subgroups import across_lanes, active_items, answer_subgroup
 

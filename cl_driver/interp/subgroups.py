@@ -10,6 +10,7 @@ from ..passes.ops import PassOp
 from ..passes.subgroups import is_subgroup_operation
 from ..spirv.enums import BuiltIn, GroupOperation, Op, Scope
 from ..spirv.module import Kind
+from .collectives import combine_collective
 
 
 class Frame:
@@ -122,8 +123,6 @@ def answer_subgroup(machine, instruction, asked: list) -> list:
 
 
 def _combined(instruction, lanes, operands) -> list:
-    from .machine import combine_collective
-
     if operands[0][1] != GroupOperation.ClusteredReduce:
         return combine_collective(instruction, operands)
     answers = {}

@@ -1,0 +1,62 @@
+"""Collectives of a work-group or sub-group, from the operands of all their work-items."""
+
+from __future__ import annotations
+
+from ..passes.collectives import identity  # the specification's table of neutral elements
+from ..passes.subgroups import WORK_GROUP_OP
+from ..spirv.enums import Op
+from ..spirv.module import Instruction, Kind
+from . import numbers as n
+from .core import from_bits, scalar_of
+
+
+def collective_name(op) -> str:
+    """IAdd of GroupIAdd and GroupNonUniformIAdd."""
+    return op.name.removeprefix("Group").removeprefix("NonUniform").removesuffix("KHR")
+
+
+def combine_collective(instruction: Instruction, all_operands: list[list]) -> list:
+    """The results of a work-group collective for every work-item, in order of linear ids."""
+    op = instruction.op
+    if op is Op.GroupAll:
+        return [all(o[1] for o in all_operands)] * len(all_operands)
+    if op is Op.GroupAny:
+        return [any(o[1] for o in all_operands)] * len(all_operands)
+    operation = int(all_operands[0][1])
+    type_ = scalar_of(instruction.type)
+    combine = _COMBINE[collective_name(op)]
+
+    def both(a, b):
+        if type_.kind is Kind.FLOAT:
+            return n.to_width(combine(a, b), type_.width)
+        if type_.kind is Kind.BOOL:
+            return combine(a, b)
+        if collective_name(op) in ("SMin", "SMax"):
+            a, b = n.signed(a, type_.width), n.signed(b, type_.width)
+        return n.mask(combine(a, b), type_.width)
+
+    values = [o[2] for o in all_operands]
+    neutral = identity(WORK_GROUP_OP[collective_name(op)], type_, _NoTypes())
+    running = from_bits(neutral, type_) if type_.kind is not Kind.BOOL else neutral
+    results = []
+    for value in values:
+        before = running
+        running = both(running, value)
+        results.append(before if operation == 2 else running)
+    return results if operation in (1, 2) else [running] * len(values)
+
+
+class _NoTypes:
+    """Stands for a type table where only the bits of a constant are wanted."""
+
+    @staticmethod
+    def constant(type_, value):
+        return value
+
+
+_COMBINE = {
+    "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min,
+    "FMax": max, "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
+    "BitwiseAnd": lambda a, b: a & b, "BitwiseOr": lambda a, b: a | b, "BitwiseXor": lambda a, b: a ^ b,
+    "LogicalAnd": lambda a, b: a and b, "LogicalOr": lambda a, b: a or b, "LogicalXor": lambda a, b: a != b,
+}  # fmt: skip
