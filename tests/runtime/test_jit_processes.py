@@ -1,0 +1,233 @@
+"""The compile service works, whatever happens to compiler processes; and the protocol between them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from service_harness import EXPECTED, SOURCE, scaled
+
+from cl_driver.jit import client, protocol
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def blocked(tmp_path):
+    """A source that clang cannot finish reading: its include file is a pipe that nobody writes to."""
+    os.mkfifo(tmp_path / "pipe.h")
+    return b'#include "pipe.h"\n' + SOURCE, f"-I {tmp_path}"
+
+
+def in_thread(function, *args):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)))
+    thread.start()
+    return thread, results
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def clang_is_running(folder) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if b"clang" in words.split(b"\0")[0] and str(folder).encode() in words:
+            return True
+    return False
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_killed_compiler_is_a_failed_build_and_the_next_one_works(make_service, blocked, tmp_path):
+    service = make_service()
+    thread, results = in_thread(service.build_source, *blocked, {})
+    wait_until(lambda: service._pools and service._pool().processes() and clang_is_running(tmp_path))
+    os.kill(service._pool().processes()[0], signal.SIGKILL)
+    thread.join(60)
+    executable, log = results[0]
+    assert executable is None and "ended unexpectedly" in log
+    assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
+
+
+def test_an_idle_compiler_that_is_killed_is_not_missed(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    pid = service._pool().processes()[0]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid))
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+    assert pid not in service._pool().processes()
+
+
+def test_a_compiler_that_dies_before_it_begins_is_replaced(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    pid = service._pool().processes()[0]
+    os.kill(pid, signal.SIGSTOP)  # it looks alive when it gets the request
+    thread, results = in_thread(service.build_source, SOURCE, "-cl-mad-enable", {})
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGKILL)
+    thread.join(60)
+    assert scaled(results[0][0]) == EXPECTED
+
+
+def test_a_time_limit(make_service, blocked, tmp_path):
+    service = make_service(COMPILE_TIMEOUT=2)
+    start = time.monotonic()
+    executable, log = service.build_source(*blocked, {})
+    assert executable is None and "COMPILE_TIMEOUT" in log and 1.5 < time.monotonic() - start < 60
+    wait_until(lambda: not clang_is_running(tmp_path))  # it ends with its compiler process
+    assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
+
+
+def test_a_memory_limit(make_service):
+    executable, log = make_service(COMPILE_MEMORY="150M").build_source(SOURCE, "", {})
+    assert executable is None and log
+    assert scaled(make_service(COMPILE_MEMORY="4G").build_source(SOURCE, "", {})[0]) == EXPECTED
+
+
+def test_the_last_words_of_a_compiler_are_in_the_log(make_service, blocked, tmp_path):
+    """A failed assertion of LLVM's: the process aborts after a line on stderr."""
+    service = make_service()
+    thread, results = in_thread(service.build_source, *blocked, {})
+    wait_until(lambda: service._pools and service._pool().processes() and clang_is_running(tmp_path))
+    pid = service._pool().processes()[0]
+    with open(f"/proc/{pid}/fd/2", "wb", buffering=0) as errors:
+        errors.write(b"LLVM ERROR: Cannot select: the test\n")
+    os.kill(pid, signal.SIGABRT)
+    thread.join(60)
+    executable, log = results[0]
+    assert executable is None and "Cannot select: the test" in log
+
+
+def test_a_compiler_ends_in_mid_work_when_its_user_is_gone(tmp_path, blocked):
+    source, options = blocked
+    script = f"""
+import sys, threading, time
+sys.path.insert(0, {str(ROOT)!r})
+from cl_driver.jit import client
+threading.Thread(target=client.build_source, args=({source!r}, {options!r}), daemon=True).start()
+while True:
+    time.sleep(0.05)
+    pools = client.service()._pools
+    if pools and pools[0].processes():
+        print(pools[0].processes()[0], flush=True)
+        time.sleep(100)
+"""
+    environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path / "cache")}
+    user = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
+    pid = int(user.stdout.readline())
+    wait_until(lambda: clang_is_running(tmp_path))
+    user.kill()
+    user.wait()
+    wait_until(lambda: not alive(pid) and not clang_is_running(tmp_path))
+
+
+def test_an_idle_compiler_goes(make_service):
+    service = make_service(COMPILE_IDLE=1)
+    service.build_source(SOURCE, "", {})
+    pid = service._pool().processes()[0]
+    wait_until(lambda: not alive(pid))
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+
+
+def test_a_host_that_closes_all_descriptors(make_service):
+    """As daemons do: the numbers then stand for files of the host, which must be left alone."""
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    process = service._pool()._idle[0]
+    mine = os.open(os.devnull, os.O_RDWR)
+    numbers = process.sock.fileno(), process.errors.number
+    for number in numbers:
+        os.dup2(mine, number)
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+    for number in numbers:
+        assert os.path.samestat(os.fstat(number), os.fstat(mine))
+        os.close(number)
+    os.close(mine)
+
+
+def test_unload_ends_the_compilers(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    pid = service._pool().processes()[0]
+    service.unload()
+    wait_until(lambda: not alive(pid))
+    executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED
+
+
+def test_many_threads_at_once(make_service):
+    service = make_service()
+    sources = [SOURCE + b"// %d" % i for i in range(12)]
+    threads = [in_thread(service.build_source, source, "", {}) for source in sources]
+    for thread, results in threads:
+        thread.join(60)
+        assert scaled(results[0][0]) == EXPECTED
+    assert len(service._pool().processes()) <= service._pool().limit
+
+
+def test_a_fork_has_compilers_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("CL_DRIVER_CACHE_DIR", str(tmp_path / "cache"))
+    client._services.clear()
+    try:
+        assert client.build_source(SOURCE, "")[0]
+        before = client.service()._pool().processes()
+        pid = os.fork()
+        if not pid:
+            try:
+                assert scaled(client.build_source(SOURCE, "-cl-mad-enable")[0]) == EXPECTED
+                assert not set(before) & set(client.service()._pool().processes())
+                client.unload()
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert all(map(alive, before))
+        assert scaled(client.build_source(SOURCE, "-cl-finite-math-only")[0]) == EXPECTED
+        assert client.service()._pool().processes() == before
+    finally:
+        client.unload()
+        client._services.clear()
+
+
+def test_frames():
+    import socket
+
+    ours, theirs = socket.socketpair()
+    values = ["x", {"a": [1, None]}, b"bytes" * 100_000]
+    thread, _ = in_thread(protocol.send, ours, values)
+    assert protocol.receive(theirs) == values
+    thread.join()
+    for junk in (b"\0" * 8, b"\xff" * 8, b"\3\0\0\0\0\0\0\0abc", b"\1\0\0\0\0\0\0\0n"):
+        ours.sendall(junk)
+        with pytest.raises(protocol.Disconnected):
+            protocol.receive(theirs)
+    ours.close()
+    with pytest.raises(protocol.Disconnected):
+        protocol.receive(theirs)
