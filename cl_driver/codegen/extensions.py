@@ -37,35 +37,41 @@ def read_clock_wide(e, i):
 _LEAST_NORMAL = {16: 1 << 10, 32: 1 << 23, 64: 1 << 52}  # bits of the smallest number that is not subnormal
 
 
+def _integer(f, width: int):
+    """A function that gives integer constants of a width."""
+    return lambda number: f.splat(f"i{width}", str(number))
+
+
+def _bits_and_magnitude(e, f, type_, a: str) -> tuple[str, str]:
+    """The bits of a floating-point number, and those without its sign."""
+    t, c = f(f"i{type_.width}"), _integer(f, type_.width)
+    bits = e.emit(f"bitcast {f(ir_type(type_))} {a} to {t}")
+    return bits, e.emit(f"and {t} {bits}, {c((1 << type_.width - 1) - 1)}")
+
+
 @componentwise(PassOp.FlushDenormals)
 def flush_denormals(e, f, i, a):
     """Zero of the same sign for a subnormal number. By the bits, of which fast-math flags suppose nothing."""
     type_ = element_type(i.type)
-    t, number, width = f(f"i{type_.width}"), f(ir_type(type_)), type_.width
-    bits = e.emit(f"bitcast {number} {a} to {t}")
-    magnitude = e.emit(f"and {t} {bits}, {f.splat(f'i{width}', str((1 << width - 1) - 1))}")
-    sign = e.emit(f"and {t} {bits}, {f.splat(f'i{width}', str(-1 << width - 1))}")
-    small = e.emit(f"icmp ult {t} {magnitude}, {f.splat(f'i{width}', str(_LEAST_NORMAL[width]))}")
+    t, c = f(f"i{type_.width}"), _integer(f, type_.width)
+    bits, magnitude = _bits_and_magnitude(e, f, type_, a)
+    sign = e.emit(f"and {t} {bits}, {c(-1 << type_.width - 1)}")
+    small = e.emit(f"icmp ult {t} {magnitude}, {c(_LEAST_NORMAL[type_.width])}")
     result = e.emit(f"select {f('i1')} {small}, {t} {sign}, {t} {bits}")
-    return e.emit(f"bitcast {t} {result} to {number}")
+    return e.emit(f"bitcast {t} {result} to {f(ir_type(type_))}")
 
 
 @componentwise(Op.ConvertFToBF16INTEL)
 def float_to_bfloat16(e, f, i, a):
     """OpConvertFToBF16INTEL: the upper half of the float, rounded to nearest even; NaN stays a quiet NaN."""
-    t = f("i32")
-
-    def c(number):
-        return f.splat("i32", str(number))
-
-    bits = e.emit(f"bitcast {f('float')} {a} to {t}")
+    t, c = f("i32"), _integer(f, 32)
+    bits, magnitude = _bits_and_magnitude(e, f, element_type(i.operands[0].type), a)
     upper = e.emit(f"lshr {t} {bits}, {c(16)}")
     last = e.emit(f"and {t} {upper}, {c(1)}")
     rounded = e.emit(f"add {t} {bits}, {c(0x7FFF)}")
     rounded = e.emit(f"add {t} {rounded}, {last}")
     rounded = e.emit(f"lshr {t} {rounded}, {c(16)}")
     quiet = e.emit(f"or {t} {upper}, {c(0x40)}")
-    magnitude = e.emit(f"and {t} {bits}, {c(0x7FFFFFFF)}")
     is_nan = e.emit(f"icmp ugt {t} {magnitude}, {c(0x7F800000)}")
     result = e.emit(f"select {f('i1')} {is_nan}, {t} {quiet}, {t} {rounded}")
     return e.emit(f"trunc {t} {result} to {f('i16')}")

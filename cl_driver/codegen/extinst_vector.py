@@ -49,22 +49,7 @@ def _alignment(pointer, size: int) -> int:
     return 2 if pointer.type.storage == StorageClass.Function else size
 
 
-@lowers_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
-def vload_half(e, i):
-    """vload_half, vload_halfn: packed halves; vloada_halfn: aligned, a 3-vector taking the place of 4."""
-    offset, pointer = i.operands[2:4]
-    count = component_count(i.type)
-    f = form(count if i.type.kind is Kind.VECTOR else 0)
-    aligned = i.operands[1] == Std.vloada_halfn
-    place = 4 if aligned and count == 3 else count
-    address = _address(e, pointer, offset, 2 * place)
-    alignment = _alignment(pointer, 2 * place) if aligned else 2
-    metadata = access_metadata(e, pointer, None)
-    half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}{metadata}")
-    e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
-
-
-@lowers_extended(
+VSTORE_HALF = (
     Std.vstore_half,
     Std.vstore_half_r,
     Std.vstore_halfn,
@@ -72,23 +57,49 @@ def vload_half(e, i):
     Std.vstorea_halfn,
     Std.vstorea_halfn_r,
 )
+
+
+def half_place(i, count: int) -> tuple[int, bool]:
+    """Bytes between halves or vectors of them in memory, and whether they are aligned as vectors (vloada)."""
+    aligned = i.operands[1] in (Std.vloada_halfn, Std.vstorea_halfn, Std.vstorea_halfn_r)
+    return 2 * (4 if aligned and count == 3 else count), aligned
+
+
+def rounding_mode(e, i) -> int:
+    """The FPRoundingMode of a vstore_half instruction."""
+    if i.operands[1] not in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
+        return RTE
+    mode = i.operands[5]
+    mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
+    if mode not in FPRoundingMode:
+        raise CodegenError(f"vstore_half with rounding mode {mode}")
+    return mode
+
+
+@lowers_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
+def vload_half(e, i):
+    """vload_half, vload_halfn: packed halves; vloada_halfn: aligned, a 3-vector taking the place of 4."""
+    offset, pointer = i.operands[2:4]
+    count = component_count(i.type)
+    f = form(count if i.type.kind is Kind.VECTOR else 0)
+    place, aligned = half_place(i, count)
+    address = _address(e, pointer, offset, place)
+    alignment = _alignment(pointer, place) if aligned else 2
+    metadata = access_metadata(e, pointer, None)
+    half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}{metadata}")
+    e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
+
+
+@lowers_extended(*VSTORE_HALF)
 def vstore_half(e, i):
     """vstore_half and its kin; _r has a rounding mode as its last operand."""
-    number = i.operands[1]
     data, offset, pointer = i.operands[2:5]
-    mode = RTE
-    if number in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
-        mode = i.operands[5]
-        mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
-        if mode not in FPRoundingMode:
-            raise CodegenError(f"vstore_half with rounding mode {mode}")
     count = component_count(data.type)
     f = form(count if data.type.kind is Kind.VECTOR else 0)
-    aligned = number in (Std.vstorea_halfn, Std.vstorea_halfn_r)
-    place = 4 if aligned and count == 3 else count
-    half = convert_float(e, f, e.operand(data), element_type(data.type).width, 16, mode)
-    address = _address(e, pointer, offset, 2 * place)
-    alignment = _alignment(pointer, 2 * place) if aligned else 2
+    half = convert_float(e, f, e.operand(data), element_type(data.type).width, 16, rounding_mode(e, i))
+    place, aligned = half_place(i, count)
+    address = _address(e, pointer, offset, place)
+    alignment = _alignment(pointer, place) if aligned else 2
     metadata = access_metadata(e, pointer, None)
     e.emit_void(f"store {f('half')} {half}, ptr {address}, align {alignment}{metadata}")
 

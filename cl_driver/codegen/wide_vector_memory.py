@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import FPRoundingMode
 from ..spirv.enums import OpenCLStd as Std
-from ..spirv.module import Constant, Kind, Type
-from .conversion import RTE, convert_float
-from .errors import CodegenError
+from ..spirv.module import Kind, Type
+from .conversion import convert_float
+from .extinst_vector import VSTORE_HALF, half_place, rounding_mode
 from .registry import lowers_wide_extended
 from .types import component_count, element_type, ir_type, size_of
 from .wide_memory import (
@@ -55,8 +54,7 @@ def vload_half(e, i):
     """vload_half and its kin: halves as 16-bit integers, converted leaf by leaf."""
     offset, pointer = i.operands[2:4]
     count = component_count(i.type)
-    aligned = i.operands[1] == Std.vloada_halfn
-    place = 2 * (4 if aligned and count == 3 else count)
+    place, _ = half_place(i, count)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
     leaf = all_lanes(e, address)
     mask = e.mask_of(i)
@@ -87,29 +85,15 @@ def vload_half(e, i):
         )
 
 
-@lowers_wide_extended(
-    Std.vstore_half,
-    Std.vstore_half_r,
-    Std.vstore_halfn,
-    Std.vstore_halfn_r,
-    Std.vstorea_halfn,
-    Std.vstorea_halfn_r,
-)
+@lowers_wide_extended(*VSTORE_HALF)
 def vstore_half(e, i):
     """vstore_half and its kin."""
-    number = i.operands[1]
     data, offset, pointer = i.operands[2:5]
-    mode = RTE
-    if number in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
-        mode = i.operands[5]
-        mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
-        if mode not in FPRoundingMode:
-            raise CodegenError(f"vstore_half with rounding mode {mode}")
     count = component_count(data.type)
-    aligned = number in (Std.vstorea_halfn, Std.vstorea_halfn_r)
-    place = 2 * (4 if aligned and count == 3 else count)
+    place, _ = half_place(i, count)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
     width = element_type(data.type).width
+    mode = rounding_mode(e, i)
     leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
     mask = e.mask_of(i)
     if address.single is not None and address.stride == place:
