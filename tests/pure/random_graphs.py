@@ -17,28 +17,18 @@ import traceback
 
 import numpy as np
 
-from .spirv_assembler import assemble
+from .spirv_assembler import CAPABILITIES, SCALARS, assemble
 
 LOCAL = 8  # work-items of a group
 FUEL = 12  # backward edges that a function may take
 
-HEAD = """
-OpCapability Addresses
-OpCapability Kernel
-OpCapability Int8
-OpCapability Int16
-OpCapability Int64
+HEAD = f"""{CAPABILITIES}
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %kernel "k" %local_id %global_id %group_id
 OpDecorate %local_id BuiltIn LocalInvocationId
 OpDecorate %global_id BuiltIn GlobalInvocationId
 OpDecorate %group_id BuiltIn WorkgroupId
-%void = OpTypeVoid
-%bool = OpTypeBool
-%i8 = OpTypeInt 8 0
-%i16 = OpTypeInt 16 0
-%i32 = OpTypeInt 32 0
-%i64 = OpTypeInt 64 0
+{SCALARS}
 %v3 = OpTypeVector %i64 3
 %true = OpConstantTrue %bool
 %undef = OpUndef %i32

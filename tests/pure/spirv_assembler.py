@@ -9,7 +9,8 @@ import struct
 from cl_driver.spirv.enums import Op, OpenCLStd
 from cl_driver.spirv.tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS, parameters
 
-PREAMBLE = """
+# What the device of the tests has in any case.
+CAPABILITIES = """
 OpCapability Addresses
 OpCapability Kernel
 OpCapability Linkage
@@ -19,13 +20,9 @@ OpCapability Int64
 OpCapability Float64
 OpCapability Vector16
 OpCapability GenericPointer
-OpCapability Groups
-OpCapability Float16
-%std = OpExtInstImport "OpenCL.std"
-OpMemoryModel Physical64 OpenCL
 """
 
-TYPES = """
+SCALARS = """
 %void = OpTypeVoid
 %bool = OpTypeBool
 %i8 = OpTypeInt 8 0
@@ -34,6 +31,16 @@ TYPES = """
 %i64 = OpTypeInt 64 0
 %f32 = OpTypeFloat 32
 %f64 = OpTypeFloat 64
+"""
+
+PREAMBLE = f"""{CAPABILITIES}
+OpCapability Groups
+OpCapability Float16
+%std = OpExtInstImport "OpenCL.std"
+OpMemoryModel Physical64 OpenCL
+"""
+
+TYPES = f"""{SCALARS}
 %v4i32 = OpTypeVector %i32 4
 %v4f32 = OpTypeVector %f32 4
 %gi32 = OpTypePointer CrossWorkgroup %i32

@@ -8,35 +8,19 @@ import numpy as np
 from kernel_harness import Program
 
 from cl_driver.interp.run import run as interpret
-from tests.pure.spirv_assembler import assemble
+from tests.pure.spirv_assembler import CAPABILITIES, SCALARS, assemble
 
 WIDTHS = (1, 4, 8, 16)
 ITEMS, GROUP = 26, 13
 
-HEAD = """
-OpCapability Kernel
-OpCapability Addresses
-OpCapability Linkage
-OpCapability Int8
-OpCapability Int16
-OpCapability Int64
-OpCapability Float64
-OpCapability Vector16
-OpCapability GenericPointer
+HEAD = f"""{CAPABILITIES}
 CAPABILITIES
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %main "main" %gid
 MODES
 OpDecorate %gid BuiltIn GlobalInvocationId
 DECORATIONS
-%void = OpTypeVoid
-%bool = OpTypeBool
-%i8 = OpTypeInt 8 0
-%i16 = OpTypeInt 16 0
-%i32 = OpTypeInt 32 0
-%i64 = OpTypeInt 64 0
-%f32 = OpTypeFloat 32
-%f64 = OpTypeFloat 64
+{SCALARS}
 %i64v3 = OpTypeVector %i64 3
 %ptr_in = OpTypePointer Input %i64v3
 TYPES

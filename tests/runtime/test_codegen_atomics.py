@@ -11,74 +11,64 @@ from kernel_harness import Local, Program, assemble, compile_c
 
 from cl_driver.interp.run import Local as InterpretedLocal
 from cl_driver.interp.run import run as interpret
+from tests.pure.spirv_assembler import CAPABILITIES, SCALARS
 
 WIDTHS = (1, 4, 8, 16)
 ITEMS, GROUP = 26, 13
 CELLS = 3
 
 TYPES = {
-    "int": (np.int32, "OpTypeInt 32 0"),
-    "long": (np.int64, "OpTypeInt 64 0"),
-    "half": (np.float16, "OpTypeFloat 16"),
-    "float": (np.float32, "OpTypeFloat 32"),
-    "double": (np.float64, "OpTypeFloat 64"),
+    "i32": (np.int32, "OpTypeInt 32 0"),
+    "i64": (np.int64, "OpTypeInt 64 0"),
+    "f16": (np.float16, "OpTypeFloat 16"),
+    "f32": (np.float32, "OpTypeFloat 32"),
+    "f64": (np.float64, "OpTypeFloat 64"),
 }
-CAPABILITIES = {
-    "half": "OpCapability Float16\nOpCapability AtomicFloat16AddEXT\nOpCapability AtomicFloat16MinMaxEXT\n"
+FLOAT_CAPABILITIES = {
+    "f16": "OpCapability Float16\nOpCapability AtomicFloat16AddEXT\nOpCapability AtomicFloat16MinMaxEXT\n"
     'OpExtension "SPV_EXT_shader_atomic_float16_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
-    "float": "OpCapability AtomicFloat32AddEXT\nOpCapability AtomicFloat32MinMaxEXT\n"
+    "f32": "OpCapability AtomicFloat32AddEXT\nOpCapability AtomicFloat32MinMaxEXT\n"
     'OpExtension "SPV_EXT_shader_atomic_float_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
-    "double": "OpCapability AtomicFloat64AddEXT\nOpCapability AtomicFloat64MinMaxEXT\n"
+    "f64": "OpCapability AtomicFloat64AddEXT\nOpCapability AtomicFloat64MinMaxEXT\n"
     'OpExtension "SPV_EXT_shader_atomic_float_add"\nOpExtension "SPV_EXT_shader_atomic_float_min_max"\n',
 }
 # The kernel: three cells for each instruction, of some storage class, start as the group's copy of `init`;
 # each work-item (but for those that MASKED leaves out) executes all instructions once, on the first of their
 # cells or on the one number gid % 3; then the cells are written to `final`.
-KERNEL = """
-OpCapability Kernel
-OpCapability Addresses
-OpCapability Linkage
-OpCapability Int8
-OpCapability Int64
+KERNEL = f"""{CAPABILITIES}
 OpCapability Int64Atomics
-OpCapability Float64
-OpCapability GenericPointer
 CAPABILITIES
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %main "main" %gid %lid %wid
 OpDecorate %gid BuiltIn GlobalInvocationId
 OpDecorate %lid BuiltIn LocalInvocationId
 OpDecorate %wid BuiltIn WorkgroupId
-%void = OpTypeVoid
-%bool = OpTypeBool
-%int = OpTypeInt 32 0
-%long = OpTypeInt 64 0
-%double = OpTypeFloat 64
+{SCALARS}
 %T = TYPE
-%long3 = OpTypeVector %long 3
+%long3 = OpTypeVector %i64 3
 %ptr_in = OpTypePointer Input %long3
 %gp = OpTypePointer CrossWorkgroup %T
 %lp = OpTypePointer Workgroup %T
 %fp = OpTypePointer Function %T
 %ap = OpTypePointer Generic %T
 %fn = OpTypeFunction %void %gp %gp %gp %gp %lp
-%l0 = OpConstant %long 0
-%l1 = OpConstant %long 1
-%l2 = OpConstant %long 2
-%l3 = OpConstant %long 3
+%l0 = OpConstant %i64 0
+%l1 = OpConstant %i64 1
+%l2 = OpConstant %i64 2
+%l3 = OpConstant %i64 3
 NUMBERS
-%l5 = OpConstant %long 5
+%l5 = OpConstant %i64 5
 %zero = OpConstantNull %T
-%flag1 = OpConstant %int 1
-%flag0 = OpConstant %int 0
-%workgroup = OpConstant %int 2
-%scope = OpConstant %int SCOPE
-%semantics = OpConstant %int SEMANTICS
-%acquire = OpConstant %int 0x202
-%release = OpConstant %int 0x204
+%flag1 = OpConstant %i32 1
+%flag0 = OpConstant %i32 0
+%workgroup = OpConstant %i32 2
+%scope = OpConstant %i32 SCOPE
+%semantics = OpConstant %i32 SEMANTICS
+%acquire = OpConstant %i32 0x202
+%release = OpConstant %i32 0x204
 %one = OpConstant %T 1
-%unequal = OpConstant %int 0
-%fences = OpConstant %int 0x310
+%unequal = OpConstant %i32 0
+%fences = OpConstant %i32 0x310
 %gid = OpVariable %ptr_in Input
 %lid = OpVariable %ptr_in Input
 %wid = OpVariable %ptr_in Input
@@ -91,14 +81,14 @@ NUMBERS
 %entry = OpLabel
 VARIABLE
 %id3 = OpLoad %long3 %gid
-%id = OpCompositeExtract %long %id3 0
+%id = OpCompositeExtract %i64 %id3 0
 %lid3 = OpLoad %long3 %lid
-%lid0 = OpCompositeExtract %long %lid3 0
+%lid0 = OpCompositeExtract %i64 %lid3 0
 %wid3 = OpLoad %long3 %wid
-%wid0 = OpCompositeExtract %long %wid3 0
+%wid0 = OpCompositeExtract %i64 %wid3 0
 %pin = OpInBoundsPtrAccessChain %gp %in %id
 %v = OpLoad %T %pin
-%base = OpIMul %long %wid0 %all
+%base = OpIMul %i64 %wid0 %all
 %theirs = OpInBoundsPtrAccessChain %gp %final %base
 %first = OpIEqual %bool %lid0 %l0
 OpSelectionMerge %ready None
@@ -108,8 +98,8 @@ BEFORE
 OpBranch %ready
 %ready = OpLabel
 OpControlBarrier %workgroup %workgroup %fences
-%which = OpUMod %long %id MODULUS
-%rest = OpUMod %long %id %l5
+%which = OpUMod %i64 %id MODULUS
+%rest = OpUMod %i64 %id %l5
 %on = OpINotEqual %bool %rest MASKED
 OpSelectionMerge %joined None
 OpBranchConditional %on %act %joined
@@ -133,11 +123,11 @@ def copies(source: str, target: str, s: str, t: str) -> str:
     """Copies all cells, in a loop."""
     before = "%copy" if source == "init" else "%back"
     return (
-        f"OpBranch %{s}loop\n%{s}loop = OpLabel\n%{s}k = OpPhi %long %l0 {before} %{s}n %{s}loop\n"
+        f"OpBranch %{s}loop\n%{s}loop = OpLabel\n%{s}k = OpPhi %i64 %l0 {before} %{s}n %{s}loop\n"
         f"%{s}s = OpInBoundsPtrAccessChain %{s} %{source} %{s}k\n"
         f"%{s}t = OpInBoundsPtrAccessChain %{t} %{target} %{s}k\n"
         f"%{s}v = OpLoad %T %{s}s\nOpStore %{s}t %{s}v\n"
-        f"%{s}n = OpIAdd %long %{s}k %l1\n%{s}m = OpULessThan %bool %{s}n %all\n"
+        f"%{s}n = OpIAdd %i64 %{s}k %l1\n%{s}m = OpULessThan %bool %{s}n %all\n"
         f"OpLoopMerge %{s}e %{s}loop None\nOpBranchConditional %{s}m %{s}loop %{s}e\n%{s}e = OpLabel"
     )
 
@@ -177,7 +167,7 @@ STORAGE = {
     "Generic local": generic(WORKGROUP),
     "Generic private": generic(OWN),
 }
-INTEGERS, FLOATS = ("int", "long"), ("half", "float", "double")
+INTEGERS, FLOATS = ("i32", "i64"), ("f16", "f32", "f64")
 VALUE = "%r = Op{} %T %cell %scope SEMANTICS %v"
 EXCHANGE = "%new = OpIAdd %T %v %one\n%r = Op{} %T %cell %scope SEMANTICS %unequal %new %v"
 # Instruction: types, and text that defines %r.
@@ -197,10 +187,10 @@ INSTRUCTIONS = {
     "AtomicCompareExchange": (INTEGERS, EXCHANGE.format("AtomicCompareExchange")),
     "AtomicCompareExchangeWeak": (INTEGERS, EXCHANGE.format("AtomicCompareExchangeWeak")),
     "AtomicFlagTestAndSet": (
-        ("int",),
+        ("i32",),
         "%was = OpAtomicFlagTestAndSet %bool %cell %scope SEMANTICS\n%r = OpSelect %T %was %flag1 %flag0",
     ),
-    "AtomicFlagClear": (("int",), "OpAtomicFlagClear %cell %scope SEMANTICS\n%r = OpCopyObject %T %v"),
+    "AtomicFlagClear": (("i32",), "OpAtomicFlagClear %cell %scope SEMANTICS\n%r = OpCopyObject %T %v"),
 }
 # What each instruction may not order: a load releases nothing, a store and a clear acquire nothing.
 ORDERS = {"AtomicLoad": "%acquire", "AtomicStore": "%release", "AtomicFlagClear": "%release"}
@@ -220,8 +210,8 @@ def module(
     body = []
     for k, name in enumerate(names):
         part = (
-            f"%index = OpIAdd %long %which %n{k * CELLS}\n{cell}\n{INSTRUCTIONS[name][1]}\n"
-            f"%at = OpIAdd %long %id %n{k * ITEMS}\n%pout = OpInBoundsPtrAccessChain %gp %out %at\n"
+            f"%index = OpIAdd %i64 %which %n{k * CELLS}\n{cell}\n{INSTRUCTIONS[name][1]}\n"
+            f"%at = OpIAdd %i64 %id %n{k * ITEMS}\n%pout = OpInBoundsPtrAccessChain %gp %out %at\n"
             "OpStore %pout %r\n"
         )
         part = part.replace("SEMANTICS", ORDERS.get(name, "%semantics"))
@@ -232,20 +222,20 @@ def module(
     numbers = {k * n for k in range(len(names)) for n in (CELLS, ITEMS)}
     text = KERNEL
     for word, value in {
-        "CAPABILITIES": CAPABILITIES.get(type_, ""),
+        "CAPABILITIES": FLOAT_CAPABILITIES.get(type_, ""),
         "VARIABLE": variable,
         "BEFORE": before,
         "BODY": "".join(body),
         "AFTER": after,
-        "NUMBERS": "".join(f"%n{k} = OpConstant %long {k}\n" for k in sorted(numbers))
-        + f"%all = OpConstant %long {len(names) * CELLS}",
+        "NUMBERS": "".join(f"%n{k} = OpConstant %i64 {k}\n" for k in sorted(numbers))
+        + f"%all = OpConstant %i64 {len(names) * CELLS}",
         "MODULUS": "%l1" if uniform else "%l3",
         "MASKED": "%l2" if masked else "%l5",
         "SCOPE": str(scope),
         "SEMANTICS": str(semantics),
     }.items():
         text = text.replace(word, value)
-    if type_ in ("int", "long", "double"):  # declared already
+    if f"%{type_} =" in SCALARS:
         text = text.replace("%T = TYPE\n", "").replace("%T", f"%{type_}")
     return assemble(text.replace("TYPE", TYPES[type_][1]))
 
@@ -291,7 +281,7 @@ def check(spirv: bytes, type_: str, widths=WIDTHS, names=None):
 @pytest.mark.parametrize("type_", TYPES)
 def test_instructions(type_, storage):
     """Cells chosen by the work-item, under a mask."""
-    thorough = type_ in ("int", "float") and storage == "CrossWorkgroup"
+    thorough = type_ in ("i32", "f32") and storage == "CrossWorkgroup"
     check(module(type_, storage, masked=True), type_, WIDTHS if thorough else (4,))
 
 
@@ -306,15 +296,15 @@ def test_one_cell_for_all(type_, storage):
 def test_expected_values():
     """The interpreter itself, on cases that can be worked out by hand."""
     names = ["AtomicIAdd"]
-    out, final = check(module("int", "CrossWorkgroup", True, names=names), "int", (8,), names)
-    _, values = data("int", 1)
+    out, final = check(module("i32", "CrossWorkgroup", True, names=names), "i32", (8,), names)
+    _, values = data("i32", 1)
     for group in range(2):
         own = values[group * GROUP : (group + 1) * GROUP]
         assert out[0, group * GROUP :][:GROUP].tolist() == [2 + own[:k].sum() for k in range(GROUP)]
         assert final[0, group].tolist() == [2 + own.sum(), 1, 5]
     names = ["AtomicFMinEXT"]
-    _, final = check(module("float", "Workgroup", True, names=names), "float", (8,), names)
-    _, values = data("float", 1)
+    _, final = check(module("f32", "Workgroup", True, names=names), "f32", (8,), names)
+    _, values = data("f32", 1)
     assert final[0, 0, 0] == np.nanmin(values[:GROUP]) and not np.isnan(final).any()
 
 
@@ -326,7 +316,7 @@ LLVM_ORDERS = {0: "monotonic", 0x202: "acquire", 0x204: "release", 0x208: "acq_r
 def test_semantics_and_scopes(scope):
     """Each order arrives at the CPU's instruction; every scope is at least as wide as it says."""
     for semantics, order in LLVM_ORDERS.items():
-        spirv = module("int", "CrossWorkgroup", scope=scope, semantics=semantics, names=["AtomicIAdd"])
+        spirv = module("i32", "CrossWorkgroup", scope=scope, semantics=semantics, names=["AtomicIAdd"])
         text = Program(spirv, width=1).code("main").text
         line = next(line for line in text.splitlines() if "atomicrmw" in line)
         assert line.endswith(order) and "syncscope" not in line
@@ -334,7 +324,7 @@ def test_semantics_and_scopes(scope):
 
 def test_local_memory_takes_no_lock():
     """A work-group runs on one thread."""
-    text = Program(module("int", "Workgroup"), width=1).code("main").text
+    text = Program(module("i32", "Workgroup"), width=1).code("main").text
     assert "atomicrmw" not in text and "cmpxchg" not in text
 
 

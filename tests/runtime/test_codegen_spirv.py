@@ -5,48 +5,35 @@ import numpy as np
 import pytest
 from kernel_harness import Local, Program, assemble, compile_c
 
-HEAD = """
-OpCapability Kernel
-OpCapability Addresses
-OpCapability Int64
-OpCapability Int16
-OpCapability Int8
-OpCapability Float64
-OpCapability Linkage
-OpCapability GenericPointer
+from tests.pure.spirv_assembler import CAPABILITIES, SCALARS
+
+HEAD = f"""{CAPABILITIES}
 %std = OpExtInstImport "OpenCL.std"
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %main "main" %gid
 OpDecorate %gid BuiltIn GlobalInvocationId
 DECORATIONS
-%void = OpTypeVoid
-%bool = OpTypeBool
-%char = OpTypeInt 8 0
-%short = OpTypeInt 16 0
-%int = OpTypeInt 32 0
-%long = OpTypeInt 64 0
-%float = OpTypeFloat 32
-%double = OpTypeFloat 64
-%int2 = OpTypeVector %int 2
-%int4 = OpTypeVector %int 4
-%float4 = OpTypeVector %float 4
+{SCALARS}
+%int2 = OpTypeVector %i32 2
+%int4 = OpTypeVector %i32 4
+%float4 = OpTypeVector %f32 4
 %bool4 = OpTypeVector %bool 4
-%long3 = OpTypeVector %long 3
+%long3 = OpTypeVector %i64 3
 %ptr_in = OpTypePointer Input %long3
-%gp = OpTypePointer CrossWorkgroup %int
-%gf = OpTypePointer CrossWorkgroup %float
+%gp = OpTypePointer CrossWorkgroup %i32
+%gf = OpTypePointer CrossWorkgroup %f32
 %fn = OpTypeFunction %void %gp %gp %gp
-%zero = OpConstant %int 0
-%one = OpConstant %int 1
-%two = OpConstant %int 2
-%three = OpConstant %int 3
-%four = OpConstant %int 4
-%seven = OpConstant %int 7
-%eight = OpConstant %int 8
-%hundred = OpConstant %int 100
-%scope = OpConstant %int 1
-%relaxed = OpConstant %int 0
-%pair = OpTypeStruct %int %int
+%zero = OpConstant %i32 0
+%one = OpConstant %i32 1
+%two = OpConstant %i32 2
+%three = OpConstant %i32 3
+%four = OpConstant %i32 4
+%seven = OpConstant %i32 7
+%eight = OpConstant %i32 8
+%hundred = OpConstant %i32 100
+%scope = OpConstant %i32 1
+%relaxed = OpConstant %i32 0
+%pair = OpTypeStruct %i32 %i32
 %gid = OpVariable %ptr_in Input
 TYPES
 %main = OpFunction %void None %fn
@@ -55,12 +42,12 @@ TYPES
 %b = OpFunctionParameter %gp
 %entry = OpLabel
 %id3 = OpLoad %long3 %gid
-%id = OpCompositeExtract %long %id3 0
+%id = OpCompositeExtract %i64 %id3 0
 %pout = OpInBoundsPtrAccessChain %gp %out %id
 %pa = OpInBoundsPtrAccessChain %gp %a %id
 %pb = OpInBoundsPtrAccessChain %gp %b %id
-%x = OpLoad %int %pa
-%y = OpLoad %int %pb
+%x = OpLoad %i32 %pa
+%y = OpLoad %i32 %pb
 """
 TAIL = """
 OpStore %pout %r
@@ -98,95 +85,95 @@ def field(value: int, offset: int, count: int) -> int:
 
 # Body that defines %r: expected value for signed x and y; None where the result is undefined.
 CASES = {
-    "IAddCarry": ("%p = OpIAddCarry %pair %x %y\n%lo = OpCompositeExtract %int %p 0\n"
-                  "%hi = OpCompositeExtract %int %p 1\n%t = OpIMul %int %hi %hundred\n%r = OpIAdd %int %lo %t",
+    "IAddCarry": ("%p = OpIAddCarry %pair %x %y\n%lo = OpCompositeExtract %i32 %p 0\n"
+                  "%hi = OpCompositeExtract %i32 %p 1\n%t = OpIMul %i32 %hi %hundred\n%r = OpIAdd %i32 %lo %t",
                   lambda x, y: u32(x) + u32(y) + (u32(x) + u32(y) >> 32) * 100),
-    "ISubBorrow": ("%p = OpISubBorrow %pair %x %y\n%lo = OpCompositeExtract %int %p 0\n"
-                   "%hi = OpCompositeExtract %int %p 1\n%t = OpIMul %int %hi %hundred\n%r = OpIAdd %int %lo %t",
+    "ISubBorrow": ("%p = OpISubBorrow %pair %x %y\n%lo = OpCompositeExtract %i32 %p 0\n"
+                   "%hi = OpCompositeExtract %i32 %p 1\n%t = OpIMul %i32 %hi %hundred\n%r = OpIAdd %i32 %lo %t",
                    lambda x, y: u32(x) - u32(y) + (u32(x) < u32(y)) * 100),
-    "UMulExtended": ("%p = OpUMulExtended %pair %x %y\n%lo = OpCompositeExtract %int %p 0\n"
-                     "%hi = OpCompositeExtract %int %p 1\n%r = OpBitwiseXor %int %lo %hi",
+    "UMulExtended": ("%p = OpUMulExtended %pair %x %y\n%lo = OpCompositeExtract %i32 %p 0\n"
+                     "%hi = OpCompositeExtract %i32 %p 1\n%r = OpBitwiseXor %i32 %lo %hi",
                      lambda x, y: u32(u32(x) * u32(y)) ^ (u32(x) * u32(y) >> 32)),
-    "SMulExtended": ("%p = OpSMulExtended %pair %x %y\n%lo = OpCompositeExtract %int %p 0\n"
-                     "%hi = OpCompositeExtract %int %p 1\n%r = OpBitwiseXor %int %lo %hi",
+    "SMulExtended": ("%p = OpSMulExtended %pair %x %y\n%lo = OpCompositeExtract %i32 %p 0\n"
+                     "%hi = OpCompositeExtract %i32 %p 1\n%r = OpBitwiseXor %i32 %lo %hi",
                      lambda x, y: u32(x * y) ^ u32(x * y >> 32)),
-    "SMod": ("%r = OpSMod %int %x %y", lambda x, y: x % y if y and (x, y) != (-(2**31), -1) else None),
-    "SRem": ("%r = OpSRem %int %x %y",
+    "SMod": ("%r = OpSMod %i32 %x %y", lambda x, y: x % y if y and (x, y) != (-(2**31), -1) else None),
+    "SRem": ("%r = OpSRem %i32 %x %y",
              lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1) if y and (x, y) != (-(2**31), -1) else None),
-    "UMod": ("%r = OpUMod %int %x %y", lambda x, y: u32(x) % u32(y) if y else None),
-    "BitFieldUExtract": ("%o = OpBitwiseAnd %int %y %seven\n%r = OpBitFieldUExtract %int %x %o %eight",
+    "UMod": ("%r = OpUMod %i32 %x %y", lambda x, y: u32(x) % u32(y) if y else None),
+    "BitFieldUExtract": ("%o = OpBitwiseAnd %i32 %y %seven\n%r = OpBitFieldUExtract %i32 %x %o %eight",
                          lambda x, y: field(x, y & 7, 8)),
-    "BitFieldSExtract": ("%o = OpBitwiseAnd %int %y %seven\n%r = OpBitFieldSExtract %int %x %o %eight",
+    "BitFieldSExtract": ("%o = OpBitwiseAnd %i32 %y %seven\n%r = OpBitFieldSExtract %i32 %x %o %eight",
                          lambda x, y: (field(x, y & 7, 8) ^ 128) - 128),
-    "BitFieldSExtractNothing": ("%r = OpBitFieldSExtract %int %x %three %zero", lambda x, y: 0),
-    "BitFieldInsert": ("%o = OpBitwiseAnd %int %y %seven\n%r = OpBitFieldInsert %int %x %y %o %four",
+    "BitFieldSExtractNothing": ("%r = OpBitFieldSExtract %i32 %x %three %zero", lambda x, y: 0),
+    "BitFieldInsert": ("%o = OpBitwiseAnd %i32 %y %seven\n%r = OpBitFieldInsert %i32 %x %y %o %four",
                        lambda x, y: (u32(x) & ~(15 << (y & 7))) | (u32(y) & 15) << (y & 7)),
-    "BitReverse": ("%r = OpBitReverse %int %x", lambda x, y: int(f"{u32(x):032b}"[::-1], 2)),
-    "BitCount": ("%r = OpBitCount %int %x", lambda x, y: u32(x).bit_count()),
-    "ShiftBeyond": ("%r = OpShiftLeftLogical %int %x %hundred", lambda x, y: u32(x) << 4),
-    "SatConvertSToU": ("%c = OpSatConvertSToU %char %x\n%r = OpUConvert %int %c",
+    "BitReverse": ("%r = OpBitReverse %i32 %x", lambda x, y: int(f"{u32(x):032b}"[::-1], 2)),
+    "BitCount": ("%r = OpBitCount %i32 %x", lambda x, y: u32(x).bit_count()),
+    "ShiftBeyond": ("%r = OpShiftLeftLogical %i32 %x %hundred", lambda x, y: u32(x) << 4),
+    "SatConvertSToU": ("%c = OpSatConvertSToU %i8 %x\n%r = OpUConvert %i32 %c",
                        lambda x, y: min(max(x, 0), 255)),
-    "SatConvertUToS": ("%c = OpSatConvertUToS %char %x\n%r = OpSConvert %int %c", lambda x, y: min(u32(x), 127)),
-    "CopyObject": ("%c = OpCopyObject %int %x\n%r = OpIAdd %int %c %one", lambda x, y: x + 1),
-    "Undef": ("%u = OpUndef %int\n%m = OpBitwiseAnd %int %u %zero\n%r = OpBitwiseOr %int %m %x", lambda x, y: x),
+    "SatConvertUToS": ("%c = OpSatConvertUToS %i8 %x\n%r = OpSConvert %i32 %c", lambda x, y: min(u32(x), 127)),
+    "CopyObject": ("%c = OpCopyObject %i32 %x\n%r = OpIAdd %i32 %c %one", lambda x, y: x + 1),
+    "Undef": ("%u = OpUndef %i32\n%m = OpBitwiseAnd %i32 %u %zero\n%r = OpBitwiseOr %i32 %m %x", lambda x, y: x),
     "VectorExtractDynamic": (
-        "%v = OpCompositeConstruct %int4 %x %y %one %two\n%k = OpBitwiseAnd %int %x %three\n"
-        "%r = OpVectorExtractDynamic %int %v %k", lambda x, y: [x, y, 1, 2][x & 3]),
+        "%v = OpCompositeConstruct %int4 %x %y %one %two\n%k = OpBitwiseAnd %i32 %x %three\n"
+        "%r = OpVectorExtractDynamic %i32 %v %k", lambda x, y: [x, y, 1, 2][x & 3]),
     "VectorInsertDynamic": (
-        "%v = OpCompositeConstruct %int4 %x %y %one %two\n%k = OpBitwiseAnd %int %x %three\n"
-        "%w = OpVectorInsertDynamic %int4 %v %hundred %k\n%e0 = OpCompositeExtract %int %w 0\n"
-        "%e1 = OpCompositeExtract %int %w 1\n%r = OpBitwiseXor %int %e0 %e1",
+        "%v = OpCompositeConstruct %int4 %x %y %one %two\n%k = OpBitwiseAnd %i32 %x %three\n"
+        "%w = OpVectorInsertDynamic %int4 %v %hundred %k\n%e0 = OpCompositeExtract %i32 %w 0\n"
+        "%e1 = OpCompositeExtract %i32 %w 1\n%r = OpBitwiseXor %i32 %e0 %e1",
         lambda x, y: (100 if x & 3 == 0 else x) ^ (100 if x & 3 == 1 else y)),
     "VectorShuffle": (
         "%v = OpCompositeConstruct %int2 %x %y\n%w = OpCompositeConstruct %int4 %one %two %three %four\n"
-        "%s = OpVectorShuffle %int4 %v %w 1 3 0xFFFFFFFF 0\n%e0 = OpCompositeExtract %int %s 0\n"
-        "%e1 = OpCompositeExtract %int %s 1\n%e3 = OpCompositeExtract %int %s 3\n"
-        "%t = OpIAdd %int %e0 %e1\n%r = OpBitwiseXor %int %t %e3", lambda x, y: u32(y + 2) ^ u32(x)),
+        "%s = OpVectorShuffle %int4 %v %w 1 3 0xFFFFFFFF 0\n%e0 = OpCompositeExtract %i32 %s 0\n"
+        "%e1 = OpCompositeExtract %i32 %s 1\n%e3 = OpCompositeExtract %i32 %s 3\n"
+        "%t = OpIAdd %i32 %e0 %e1\n%r = OpBitwiseXor %i32 %t %e3", lambda x, y: u32(y + 2) ^ u32(x)),
     "CompositeInsert": (
         "%s0 = OpCompositeConstruct %nested %pairnull %v0\n%s1 = OpCompositeInsert %nested %x %s0 0 1\n"
-        "%s2 = OpCompositeInsert %nested %y %s1 1 2\n%e0 = OpCompositeExtract %int %s2 0 1\n"
-        "%e1 = OpCompositeExtract %int %s2 1 2\n%e2 = OpCompositeExtract %int4 %s2 1\n"
-        "%e3 = OpCompositeExtract %int %e2 3\n%t = OpIAdd %int %e0 %e1\n%r = OpIAdd %int %t %e3",
+        "%s2 = OpCompositeInsert %nested %y %s1 1 2\n%e0 = OpCompositeExtract %i32 %s2 0 1\n"
+        "%e1 = OpCompositeExtract %i32 %s2 1 2\n%e2 = OpCompositeExtract %int4 %s2 1\n"
+        "%e3 = OpCompositeExtract %i32 %e2 3\n%t = OpIAdd %i32 %e0 %e1\n%r = OpIAdd %i32 %t %e3",
         lambda x, y: x + y + 4),
     "AnyAll": (
         "%v = OpCompositeConstruct %int4 %x %y %one %two\n%w = OpCompositeConstruct %int4 %zero %zero %zero %zero\n"
         "%c = OpSLessThan %bool4 %v %w\n%any = OpAny %bool %c\n%d = OpSGreaterThanEqual %bool4 %v %w\n"
-        "%all = OpAll %bool %d\n%e = OpLogicalEqual %bool %any %all\n%f = OpSelect %int %any %one %zero\n"
-        "%g = OpSelect %int %e %hundred %zero\n%r = OpIAdd %int %f %g", lambda x, y: int(x < 0 or y < 0)),
+        "%all = OpAll %bool %d\n%e = OpLogicalEqual %bool %any %all\n%f = OpSelect %i32 %any %one %zero\n"
+        "%g = OpSelect %i32 %e %hundred %zero\n%r = OpIAdd %i32 %f %g", lambda x, y: int(x < 0 or y < 0)),
     "Logic": (
         "%c = OpSLessThan %bool %x %y\n%d = OpULessThan %bool %x %y\n%e = OpLogicalNotEqual %bool %c %d\n"
         "%f = OpLogicalAnd %bool %c %d\n%g = OpLogicalOr %bool %e %f\n%h = OpLogicalNot %bool %g\n"
-        "%r = OpSelect %int %h %one %zero",
+        "%r = OpSelect %i32 %h %one %zero",
         lambda x, y: int(not (((x < y) != (u32(x) < u32(y))) or (x < y and u32(x) < u32(y))))),
-    "PtrDiff": ("%l = OpPtrDiff %long %pout %out\n%r = OpUConvert %int %l", None),
-    "PtrEqual": ("%c = OpPtrEqual %bool %pout %out\n%r = OpSelect %int %c %one %zero", None),
-    "FMod": ("%f = OpConvertSToF %double %x\n%g = OpConvertSToF %double %y\n%m = OpFMod %double %f %g\n"
-             "%r = OpConvertFToS %int %m", lambda x, y: x % y if y else None),
-    "FRem": ("%f = OpConvertSToF %double %x\n%g = OpConvertSToF %double %y\n%m = OpFRem %double %f %g\n"
-             "%r = OpConvertFToS %int %m", lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1) if y else None),
-    "Quantize": ("%f = OpConvertSToF %float %x\n%q = OpQuantizeToF16 %float %f\n%r = OpConvertFToS %int %q",
+    "PtrDiff": ("%l = OpPtrDiff %i64 %pout %out\n%r = OpUConvert %i32 %l", None),
+    "PtrEqual": ("%c = OpPtrEqual %bool %pout %out\n%r = OpSelect %i32 %c %one %zero", None),
+    "FMod": ("%f = OpConvertSToF %f64 %x\n%g = OpConvertSToF %f64 %y\n%m = OpFMod %f64 %f %g\n"
+             "%r = OpConvertFToS %i32 %m", lambda x, y: x % y if y else None),
+    "FRem": ("%f = OpConvertSToF %f64 %x\n%g = OpConvertSToF %f64 %y\n%m = OpFRem %f64 %f %g\n"
+             "%r = OpConvertFToS %i32 %m", lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1) if y else None),
+    "Quantize": ("%f = OpConvertSToF %f32 %x\n%q = OpQuantizeToF16 %f32 %f\n%r = OpConvertFToS %i32 %q",
                  lambda x, y: int(np.float32(np.float16(x))) if abs(x) < 60000 else None),
-    "SDot": ("%r = OpSDot %int %x %y PackedVectorFormat4x8Bit",
+    "SDot": ("%r = OpSDot %i32 %x %y PackedVectorFormat4x8Bit",
              lambda x, y: sum(((field(x, k, 8) ^ 128) - 128) * ((field(y, k, 8) ^ 128) - 128)
                               for k in (0, 8, 16, 24))),
-    "SUDotAccSat": ("%r = OpSUDotAccSat %int %x %y %big PackedVectorFormat4x8Bit",
+    "SUDotAccSat": ("%r = OpSUDotAccSat %i32 %x %y %big PackedVectorFormat4x8Bit",
                     lambda x, y: min(2**31 - 1, 2**31 - 2 + sum(((field(x, k, 8) ^ 128) - 128) * field(y, k, 8)
                                                                 for k in (0, 8, 16, 24)))),
     "Switch": ("OpSelectionMerge %m None\nOpSwitch %y %d 3 %l3 0xFFFFFFFD %ln 13 %l3\n%l3 = OpLabel\nOpBranch %m\n"
                "%ln = OpLabel\nOpBranch %m\n%d = OpLabel\nOpBranch %m\n%m = OpLabel\n"
-               "%r = OpPhi %int %one %l3 %two %ln %x %d",
+               "%r = OpPhi %i32 %one %l3 %two %ln %x %d",
                lambda x, y: 1 if y in (3, 13) else 2 if y == -3 else x),
-    "CopyMemory": ("OpCopyMemory %pout %pb\n%l = OpLoad %int %pout\n%r = OpIAdd %int %l %one", lambda x, y: y + 1),
+    "CopyMemory": ("OpCopyMemory %pout %pb\n%l = OpLoad %i32 %pout\n%r = OpIAdd %i32 %l %one", lambda x, y: y + 1),
     "AtomicsOnPrivate": (
-        "%v = OpVariable %fp Function\nOpStore %v %x\n%o = OpAtomicIIncrement %int %v %scope %relaxed\n"
-        "%q = OpAtomicSMax %int %v %scope %relaxed %y\n%r = OpAtomicLoad %int %v %scope %relaxed",
+        "%v = OpVariable %fp Function\nOpStore %v %x\n%o = OpAtomicIIncrement %i32 %v %scope %relaxed\n"
+        "%q = OpAtomicSMax %i32 %v %scope %relaxed %y\n%r = OpAtomicLoad %i32 %v %scope %relaxed",
         lambda x, y: max(s32(x + 1), y)),
 }  # fmt: skip
 
 TYPES = (
     "%nested = OpTypeStruct %pair %int4\n%pairnull = OpConstantNull %pair\n"
-    "%v0 = OpConstantComposite %int4 %one %two %three %four\n%fp = OpTypePointer Function %int\n"
-    "%big = OpConstant %int 2147483646\n"
+    "%v0 = OpConstantComposite %int4 %one %two %three %four\n%fp = OpTypePointer Function %i32\n"
+    "%big = OpConstant %i32 2147483646\n"
 )
 DOT = (
     "OpCapability DotProduct\nOpCapability DotProductInput4x8BitPacked\n"

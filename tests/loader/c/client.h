@@ -68,12 +68,12 @@ static inline cl_command_queue make_queue(cl_context context, cl_device_id devic
 }
 
 /* A kernel of a one-kernel program. */
-static inline cl_kernel make_kernel(cl_context context, cl_device_id device, const char *source,
-                                    const char *name) {
+static inline cl_kernel make_kernel_with(cl_context context, cl_device_id device, const char *source,
+                                         const char *options, const char *name) {
     cl_int status;
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
     OK(status);
-    if (clBuildProgram(program, 1, &device, "", NULL, NULL)) {
+    if (clBuildProgram(program, 1, &device, options, NULL, NULL)) {
         static char log[65536];
         clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
         fprintf(stderr, "%s\n", log);
@@ -83,6 +83,18 @@ static inline cl_kernel make_kernel(cl_context context, cl_device_id device, con
     OK(status);
     OK(clReleaseProgram(program));
     return kernel;
+}
+
+static inline cl_kernel make_kernel(cl_context context, cl_device_id device, const char *source,
+                                    const char *name) {
+    return make_kernel_with(context, device, source, "", name);
+}
+
+static inline cl_mem make_buffer(cl_context context, size_t size) {
+    cl_int status;
+    cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &status);
+    OK(status);
+    return buffer;
 }
 
 static inline double seconds(void) {

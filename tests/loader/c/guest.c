@@ -35,9 +35,7 @@ static void set_up(void) {
     device = the_device();
     context = make_context(device);
     queue = make_queue(context, device, 0);
-    cl_int status;
-    buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, COUNT * sizeof(int), NULL, &status);
-    OK(status);
+    buffer = make_buffer(context, COUNT * sizeof(int));
     kernel = build(0);
 }
 

@@ -27,21 +27,12 @@ static void run(cl_command_queue queue, cl_kernel kernel, cl_mem as_int, cl_mem 
 }
 
 int main(void) {
-    cl_int status;
     cl_device_id device = the_device();
     cl_context context = make_context(device);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
-    OK(status);
-    const char *text = SOURCE;
-    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
-    OK(status);
-    OK(clBuildProgram(program, 1, &device, "", NULL, NULL));
-    cl_kernel kernel = clCreateKernel(program, "ids", &status);
-    OK(status);
-    cl_mem as_int = clCreateBuffer(context, 0, ITEMS * sizeof(cl_int), NULL, &status);
-    OK(status);
-    cl_mem whole = clCreateBuffer(context, 0, ITEMS * sizeof(cl_ulong), NULL, &status);
-    OK(status);
+    cl_command_queue queue = make_queue(context, device, 0);
+    cl_kernel kernel = make_kernel(context, device, SOURCE, "ids");
+    cl_mem as_int = make_buffer(context, ITEMS * sizeof(cl_int));
+    cl_mem whole = make_buffer(context, ITEMS * sizeof(cl_ulong));
     OK(clSetKernelArg(kernel, 0, sizeof as_int, &as_int));
     OK(clSetKernelArg(kernel, 1, sizeof whole, &whole));
     static const size_t around[] = {0, 1u << 30, (size_t)1 << 31, (size_t)1 << 32, (size_t)3 << 31};

@@ -28,13 +28,6 @@ static void set_up(void) {
     OK(clBuildProgram(program, 1, &device, "", NULL, NULL));
 }
 
-static cl_mem make_buffer(size_t size) {
-    cl_int status;
-    cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &status);
-    OK(status);
-    return buffer;
-}
-
 static cl_kernel kernel_of(const char *name) {
     cl_int status;
     cl_kernel kernel = clCreateKernel(program, name, &status);
@@ -114,8 +107,8 @@ static void stress(uint32_t count) {
     expected = calloc(2 * (size_t)count, sizeof *expected);
     cl_uint2 *stamps = malloc(size);
     cl_uint one = 1, zero = 0;
-    counter = make_buffer(sizeof one);
-    records = make_buffer(size);
+    counter = make_buffer(context, sizeof one);
+    records = make_buffer(context, size);
     for (int q = 0; q < QUEUES; q++)
         queues[q] = make_queue(context, device, q < 2 ? 0 : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     OK(clEnqueueFillBuffer(queues[0], counter, &one, sizeof one, 0, sizeof one, 0, NULL, NULL));
@@ -146,7 +139,7 @@ static void chain(uint32_t count) {
         make_queue(context, device, CL_QUEUE_PROFILING_ENABLE),
         make_queue(context, device, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)};
     size_t items = 1 << 18;
-    cl_mem data = make_buffer(items * sizeof(int));
+    cl_mem data = make_buffer(context, items * sizeof(int));
     int zero = 0, one = 1, *host = malloc(items * sizeof(int));
     cl_kernel kernel = kernel_of("add");
     cl_event before, event;

@@ -64,16 +64,9 @@ int main(int argc, char **argv) {
     cl_int status;
     cl_device_id device = the_device();
     cl_context context = make_context(device);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
-    OK(status);
-    const char *text = SOURCE;
-    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
-    OK(status);
-    OK(clBuildProgram(program, 1, &device, "-cl-std=CL3.0", NULL, NULL));
-    cl_kernel kernel = clCreateKernel(program, "layout", &status);
-    OK(status);
-    cl_mem results = clCreateBuffer(context, 0, 256 * 3, NULL, &status);
-    OK(status);
+    cl_command_queue queue = make_queue(context, device, 0);
+    cl_kernel kernel = make_kernel_with(context, device, SOURCE, "-cl-std=CL3.0", "layout");
+    cl_mem results = make_buffer(context, 256 * 3);
     cl_mem parts[3];
     for (cl_uint i = 0; i < 3; i++) {
         cl_buffer_region region = {256 * i, 4};
@@ -87,8 +80,8 @@ int main(int argc, char **argv) {
         const struct shape *shape = &SHAPES[s];
         cl_uint zero = 0;
         OK(clEnqueueFillBuffer(queue, results, &zero, sizeof zero, 0, 256 * 3, 0, NULL, NULL));
-        OK(clEnqueueNDRangeKernel(queue, kernel, shape->dimensions, shape->offset, shape->global, shape->local,
-                                  0, NULL, NULL));
+        OK(clEnqueueNDRangeKernel(queue, kernel, shape->dimensions, shape->offset, shape->global,
+                                  shape->local, 0, NULL, NULL));
         cl_int errors, items;
         cl_uint size;
         OK(clEnqueueReadBuffer(queue, parts[0], CL_TRUE, 0, 4, &errors, 0, NULL, NULL));
