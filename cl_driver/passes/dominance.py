@@ -139,14 +139,6 @@ class Loop:
     parent: Loop | None = None
     children: list[Loop] = field(default_factory=list)
 
-    @property
-    def depth(self) -> int:
-        return 1 + (self.parent.depth if self.parent else 0)
-
-    def exits(self) -> list[tuple[Block, Block]]:
-        """Edges that leave the loop, in the order of reverse postorder of nothing in particular."""
-        return [(b, s) for b in self.blocks for s in b.successors() if s not in self.blocks]
-
 
 class LoopNest:
     """All loops of a reducible function, innermost of each block, outer before inner."""
@@ -154,27 +146,66 @@ class LoopNest:
     def __init__(self, function: Function, tree: DominatorTree, before):
         self.loops: list[Loop] = []
         self.innermost: dict[Block, Loop] = {}
+        self.order = tree.order
         headers: dict[Block, list[Block]] = {}
         for block in tree.order:
             for successor in block.successors():
                 if tree.dominates(successor, block):
                     headers.setdefault(successor, []).append(block)
-        # Inner headers come later in reverse postorder, so outer loops are made first.
-        for header in sorted(headers, key=tree.number.__getitem__):
-            latches = headers[header]
-            blocks = {header}
-            work = [latch for latch in latches if latch is not header]
+        around: dict[Loop, Loop] = {}  # a loop around, not always the next one
+
+        def outermost(loop: Loop) -> Loop:
+            passed = []
+            while loop in around:
+                passed.append(loop)
+                loop = around[loop]
+            for inner in passed:
+                around[inner] = loop
+            return loop
+
+        # Inner headers come later in reverse postorder; outer loops take in whole inner ones.
+        for header in sorted(headers, key=tree.number.__getitem__, reverse=True):
+            loop = Loop(header, headers[header], {header})
+            own = [header]
+            work = [latch for latch in loop.latches if latch is not header]
             while work:
                 block = work.pop()
-                if block not in blocks:
-                    blocks.add(block)
+                if block in loop.blocks:
+                    continue
+                inner = self.innermost.get(block)
+                if inner is None:
+                    loop.blocks.add(block)
+                    own.append(block)
                     work.extend(before[block])
-            loop = Loop(header, latches, blocks, self.innermost.get(header))
+                else:
+                    inner = outermost(inner)
+                    loop.blocks |= inner.blocks
+                    inner.parent = around[inner] = loop
+                    work.extend(before[inner.header])
+            self.innermost.update(dict.fromkeys(own, loop))
+            self.loops.append(loop)
+        self.loops.reverse()
+        for loop in self.loops:
             if loop.parent:
                 loop.parent.children.append(loop)
-            self.loops.append(loop)
-            for block in blocks:
-                self.innermost[block] = loop
+
+    def own_blocks(self) -> dict[Loop | None, list[Block]]:
+        """The blocks of each loop that are in no inner one, and those in no loop, in reverse postorder."""
+        result: dict[Loop | None, list[Block]] = {loop: [] for loop in (None, *self.loops)}
+        for block in self.order:
+            result[self.innermost.get(block)].append(block)
+        return result
+
+    def leaving(self) -> dict[Loop, list[Block]]:
+        """The blocks with edges out of each loop, in reverse postorder."""
+        result: dict[Loop, list[Block]] = {loop: [] for loop in self.loops}
+        for block in self.order:
+            successors = block.successors()
+            loop = self.innermost.get(block)
+            while loop is not None and not loop.blocks.issuperset(successors):
+                result[loop].append(block)
+                loop = loop.parent
+        return result
 
 
 def is_reducible(function: Function, tree: DominatorTree) -> bool:

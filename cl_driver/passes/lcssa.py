@@ -19,17 +19,21 @@ def close_loops(function: Function, types) -> None:
     nest = LoopNest(function, tree, before)
     if not nest.loops:
         return
-    closing = _Closing(before, tree, types)
+    closing = _Closing(before, tree, types, nest)
     for block in function.blocks:
         for instruction in block.instructions:
             closing.add_uses(instruction)
-    for loop in reversed(nest.loops):
-        closing.close(loop)
+    leaving = nest.leaving()
+    for loop, blocks in reversed(nest.own_blocks().items()):
+        if loop is not None:
+            closing.close(loop, blocks, leaving[loop])
     substitute(function, closing.replaced)
 
 
 class _Closing:
-    def __init__(self, before, tree, types):
+    def __init__(self, before, tree, types, nest):
+        self.innermost = nest.innermost
+        self.added: dict = {}  # by loop: phis that came into it, perhaps into inner loops that were closed
         self.before = before
         self.tree = tree
         self.types = types
@@ -41,14 +45,19 @@ class _Closing:
             if type(operand) is Instruction:
                 self.uses.setdefault(operand, []).append((user, i))
 
-    def close(self, loop) -> None:
-        exits = list(dict.fromkeys(target for _, target in sorted_exits(loop, self.tree)))
-        number = self.tree.number
-        for block in sorted(loop.blocks, key=number.__getitem__):
-            for value in block.instructions[:]:
-                places = self.uses_outside(value, loop)
-                if places:
-                    self.close_value(value, places, loop, exits)
+    def close(self, loop, own: list[Block], leaving: list[Block]) -> None:
+        """own: the loop's blocks that are in no inner loop: values of inner ones are closed already. leaving:
+        the blocks with edges out of the loop."""
+        number = self.tree.number.__getitem__
+        blocks = loop.blocks
+        exits = list(
+            dict.fromkeys(t for b in leaving for t in sorted(b.successors(), key=number) if t not in blocks)
+        )
+        values = [i for block in own for i in block.instructions]
+        for value in (*values, *self.added.get(loop, ())):
+            places = self.uses_outside(value, loop)
+            if places:
+                self.close_value(value, places, loop, exits)
 
     def uses_outside(self, value: Instruction, loop) -> list[tuple[Instruction, int]]:
         """Uses outside of the loop. A phi uses at the end of its predecessor."""
@@ -85,8 +94,8 @@ class _Closing:
             target.instructions.insert(0, phi)
         for phi in (*phis, *kept):
             self.add_uses(phi)
-
-
-def sorted_exits(loop, tree) -> list[tuple[Block, Block]]:
-    """The loop's exit edges in a fixed order."""
-    return sorted(loop.exits(), key=lambda edge: (tree.number[edge[0]], tree.number[edge[1]]))
+        for phi in kept:
+            around = self.innermost.get(phi.block)
+            while around is not None:
+                self.added.setdefault(around, []).append(phi)
+                around = around.parent

@@ -17,12 +17,7 @@ class Graph:
         for node in self.nodes:
             out = self.edges[node] = []
             if isinstance(node, Loop):
-                pairs = [
-                    (b, s)
-                    for b in worker.ordered(node.blocks)
-                    for s in b.successors()
-                    if s not in node.blocks
-                ]
+                pairs = [(b, s) for b in worker.leaving[node] for s in b.successors() if s not in node.blocks]
             else:
                 pairs = [(node, s) for s in node.successors()]
             for source, target in pairs:
@@ -61,20 +56,29 @@ class Graph:
         return a
 
     def lines(self, divergent) -> dict:
-        """The branches to linearise that lie in no other's line, with their lines."""
-        chosen = [n for n in self.nodes if n in divergent]
-        lines = {n: self.line(n) for n in chosen}
-        work = list(chosen)
-        while work:
-            branch = work.pop()
-            line = lines[branch]
-            for node in line:
-                for _, _, source in self.before[node]:
-                    if source in line or source is branch:
-                        continue
-                    common = self.common_dominator(branch, source)
-                    if common not in lines:
-                        lines[common] = self.line(common)
-                        work.append(common)
-        inside = set().union(*lines.values()) if lines else set()
-        return {n: lines[n] for n in self.nodes if n in lines and n not in inside}
+        """The branches to linearise that lie in no other's line, with their lines.
+
+        Where paths from elsewhere enter a line, what they and the branch have in common is linearised, too.
+        Lines are nested or apart, and lie behind their branches, so the first branches have the outermost.
+        """
+        lines: dict = {}
+        inside: set = set()
+        for branch in self.nodes:
+            if branch not in divergent or branch in inside:
+                continue
+            line = self.line(branch)
+            while (common := self.entered_from(branch, line)) is not branch:
+                branch, line = common, self.line(common)
+            lines = {n: other for n, other in lines.items() if n not in line} if lines else lines
+            lines[branch] = line
+            inside |= line
+        return lines
+
+    def entered_from(self, branch, line: set):
+        """What dominates the branch and all nodes with edges into its line."""
+        common = branch
+        for node in line:
+            for _, _, source in self.before[node]:
+                if source not in line and source is not branch:
+                    common = self.common_dominator(common, source)
+        return common

@@ -55,7 +55,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
         if not wanted:
             break
         loops = [loop for loop in reversed(worker.nest.loops) if loop.header in wanted]
-        for phi in make_live_loops(function, loops, types, worker.tree.number):
+        for phi in make_live_loops(function, loops, types, worker.tree.number, worker.leaving):
             live[phi.block] = phi
         remove_unreachable_blocks(function)
     worker.run(exit_tests)
@@ -178,6 +178,8 @@ class _Linearizer:
         self.tree = dominators(function, before)
         self.nest = LoopNest(function, self.tree, before)
         self.innermost = dict(self.nest.innermost)
+        self.own = self.nest.own_blocks()
+        self.leaving = self.nest.leaving()
         self.replaced: dict[Value, Value] = {}
         self.gone: set[Block] = set()  # blocks that have become part of a line
 
@@ -185,10 +187,6 @@ class _Linearizer:
 
     def number_of(self, node) -> int:
         return self.tree.number[node.header if isinstance(node, Loop) else node]
-
-    def ordered(self, blocks):
-        number = self.tree.number
-        return sorted((b for b in blocks if b in number), key=number.__getitem__)
 
     def node_of(self, block: Block, loop: Loop | None):
         """The block, or the outermost loop around it, within a region."""
@@ -202,8 +200,8 @@ class _Linearizer:
         return node
 
     def region_nodes(self, loop: Loop | None) -> set:
-        blocks = self.function.blocks if loop is None else loop.blocks
-        return {self.node_of(b, loop) for b in blocks}
+        inner = [n for n in self.nest.loops if n.parent is None] if loop is None else loop.children
+        return {*self.own[loop], *inner}
 
     def obstacles(self) -> tuple[set[Block], bool]:
         """What keeps lines from being straight: loops with several exits in a line, or whose exits end one
@@ -254,7 +252,7 @@ class _Linearizer:
         for branch, line in lines.items():
             in_lines |= line
             Line(self, graph, branch, line, mask, loop, filled, pending).emit()
-        for node in nodes:
+        for node in sorted(nodes, key=self.number_of):
             if node in in_lines:
                 continue
             if isinstance(node, Loop):
@@ -286,6 +284,7 @@ class _Linearizer:
 
     def add_block(self, block: Block, loop: Loop | None) -> None:
         self.function.blocks.append(block)
+        self.own[loop].append(block)
         if loop is not None:
             self.innermost[block] = loop
         while loop is not None:

@@ -21,30 +21,31 @@ from .ir import append, predecessors, remove_phi_edge
 from .ops import PassOp
 
 
-def make_live_loops(function: Function, loops: list[Loop], types, number) -> list[Instruction]:
+def make_live_loops(function: Function, loops: list[Loop], types, number, leaving) -> list[Instruction]:
     """Rewrites loops, inner ones listed first; returns their phis `live`.
 
-    number: reverse postorder numbers, for a fixed order; new blocks get numbers, too.
+    number: reverse postorder numbers, for a fixed order; new blocks get numbers, too. leaving: the blocks
+    that have edges out of each loop; may have others afterwards.
     """
     before = predecessors(function)
-    return [_Rewrite(function, loop, types, number, before).run() for loop in loops]
+    return [_Rewrite(function, loop, types, number, before, leaving).run() for loop in loops]
 
 
 class _Rewrite:
-    def __init__(self, function: Function, loop: Loop, types, number, before):
+    def __init__(self, function: Function, loop: Loop, types, number, before, leaving):
         self.function = function
         self.before = before  # predecessors, kept up to date
         self.number = number
         self.loop = loop
         self.types = types
-        self.blocks = sorted(loop.blocks, key=number.__getitem__)
+        self.leaving = leaving
         self.head = Block(function, "live")
         self.head.loop_control = loop.header.loop_control
         loop.header.loop_control = None
         self.latch = Block(function, "latch")
         self.after = Block(function, "left")
         self.edges: list[Block] = []  # one block per back or exit edge; all lead to the latch
-        self.made: list[Block] = []
+        self.made: dict[Block, None] = {}
 
     def run(self) -> Instruction:
         types, head, latch, header = self.types, self.head, self.latch, self.loop.header
@@ -52,12 +53,14 @@ class _Rewrite:
         bool_ = types.bool()
         true, false = types.constant(bool_, True), types.constant(bool_, False)
 
-        back = [self.split(b, header) for b in self.blocks if header in b.successors()]
+        number, blocks = self.number.__getitem__, self.loop.blocks
+        latches = sorted((b for b in self.before[header] if b in blocks), key=number)
+        back = {self.split(b, header): b for b in latches}
         exits = [
             (b, t, self.split(b, t))
-            for b in self.blocks
+            for b in sorted(self.leaving[self.loop], key=number)
             for t in b.successors()
-            if t not in self.loop.blocks and t not in self.made
+            if t not in blocks and t not in self.made
         ]
         live = append(head, Op.Phi, bool_, [o for p in outside for o in (true, p)])
         stay = append(latch, Op.Phi, bool_)
@@ -65,9 +68,12 @@ class _Rewrite:
         live.operands += [stay, latch]
 
         self.carry_header_phis(outside, back)
-        targets = list(dict.fromkeys(t for _, t, _ in exits))
+        leaving: dict[Block, list[tuple[Block, Block]]] = {}
+        for source, target, edge in exits:
+            leaving.setdefault(target, []).append((source, edge))
+        targets = list(leaving)
         for target in targets:
-            self.carry_exit_values(target, [(b, e) for b, t, e in exits if t is target], outside)
+            self.carry_exit_values(target, leaving[target], outside)
         chosen = self.choose_target(targets, exits, outside)
         for block in outside:
             terminator = block.terminator
@@ -88,10 +94,10 @@ class _Rewrite:
         self.before[self.after] = [latch]
         for target in targets:
             self.before[target].append(self.after)
-        self.add_blocks()
+        self.add_blocks(targets)
         return live
 
-    def add_blocks(self) -> None:
+    def add_blocks(self, targets: list[Block]) -> None:
         """Puts the new blocks into the function and into the loops around."""
         inside = [self.head, self.latch, *self.made]
         self.function.blocks += [*inside, self.after]
@@ -102,6 +108,8 @@ class _Rewrite:
         while outer is not None:
             outer.blocks.update(inside)
             outer.blocks.add(self.after)
+            if not outer.blocks.issuperset(targets):
+                self.leaving[outer].append(self.after)
             outer = outer.parent
 
     def split(self, source: Block, target: Block) -> Block:
@@ -113,19 +121,17 @@ class _Rewrite:
         self.before[edge] = [source]
         self.before[target] = [p for p in self.before[target] if p is not source]
         self.edges.append(edge)
-        self.made.append(edge)
+        self.made[edge] = None
         return edge
 
     def carry_header_phis(self, outside, back) -> None:
         """Phis move to the head; on their way round they are phis of the latch."""
         header, undef = self.loop.header, self.types.undef
-        sources = [b for b in self.blocks if any(e in back for e in b.successors())]
-        edge_of = {s: next(e for e in s.successors() if e in back) for s in sources}
         for phi in list(header.phis()):
             values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
             around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
             for edge in self.edges:
-                source = next((s for s, e in edge_of.items() if e is edge), None)
+                source = back.get(edge)
                 around.operands += [undef(phi.type) if source is None else values[source], edge]
             around.operands += [undef(phi.type), self.head]
             self.latch.instructions.insert(0, around)

@@ -22,7 +22,8 @@ from heapq import heappop, heappush
 
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
-from .dominance import LoopNest, dominators, post_dominators
+from .detours import Detours
+from .dominance import EXIT, LoopNest, dominators
 from .ir import PURE, predecessors, users
 from .shape_lattice import FLAT_STRIDES, GROUP_STRIDES, ID_STRIDES, UNIFORM, UNKNOWN, VARYING, Range
 from .shape_rules import RULES, ValueRules
@@ -74,7 +75,7 @@ class _Analysis(ValueRules):
         self.before = predecessors(function)
         self.tree = dominators(function, self.before)
         self.nest = LoopNest(function, self.tree, self.before)
-        self.post: object = None
+        self.detours: Detours | None = None
         self.left_loops: dict[Block, list] = {}  # exit block: the divergent loops that end there
         self.marked: list[Block] = []  # blocks whose phis mean less than was thought before
 
@@ -148,33 +149,42 @@ class _Analysis(ValueRules):
 
     def spread(self, branch: Block) -> None:
         """Marks the joins of the paths from a divergent branch, and the loops that it makes divergent."""
-        if self.post is None:
-            self.post = post_dominators(self.function)
-        end = self.post.immediate(branch)
+        if self.detours is None:
+            self.detours = Detours(self.function, self.tree, self.nest)
+        detours = self.detours
+        end = detours.post.immediate(branch)
         labels: dict[Block, Block] = {}
         work: list[int] = []  # a heap of numbers in reverse postorder
         for successor in branch.successors():
             self.arrive(successor, successor, labels, work)
         order = self.tree.order
+        passed = []  # branches of detours that were not taken
         while work:
             block = order[heappop(work)]
-            if block is not end:
-                for successor in block.successors():
-                    self.arrive(successor, labels[block], labels, work)
+            if block is end:
+                continue
+            if block in detours.behind and not self.tree.dominates(block, branch):
+                passed.append(block)
+                behind = detours.behind[block]
+                if behind is not EXIT:
+                    self.arrive(behind, labels[block], labels, work)
+                continue
+            for successor in block.successors():
+                self.arrive(successor, labels[block], labels, work)
         inside = set(labels)
         inside.discard(end)
         self.info.influenced |= inside
+        detours.add_blocks(passed, self.info.influenced)
         inside.add(branch)
+        # Loops around the branch are not left within a detour: their way back leads through its end.
+        left = {loop.header for block in inside for loop in detours.leaving.get(block, ())}
         loop = self.nest.innermost.get(branch)
         while loop is not None:
-            leaving = [s for b in inside if b in loop.blocks for s in b.successors() if s not in loop.blocks]
-            if leaving:
+            if loop.header in left and loop.header not in self.info.divergent_loops:
                 self.info.divergent_loops.add(loop.header)
-                for _, target in loop.exits():
+                for target in detours.targets[loop.header]:
                     self.marked.append(target)
-                    loops = self.left_loops.setdefault(target, [])
-                    if loop not in loops:
-                        loops.append(loop)
+                    self.left_loops.setdefault(target, []).append(loop)
             loop = loop.parent
 
     def arrive(self, block: Block, label: Block, labels, work) -> None:

@@ -241,7 +241,13 @@ class Block:
 
     def successors(self):
         """Blocks the terminator may go to, in operand order, without repeats."""
-        return list(dict.fromkeys(o for o in self.terminator.operands if isinstance(o, Block)))
+        terminator = self.instructions[-1]
+        op, operands = terminator.op, terminator.operands
+        if op == Op.Branch:
+            return operands[:1]
+        if op == Op.BranchConditional:
+            return operands[1:3] if operands[1] is not operands[2] else operands[1:2]
+        return list(dict.fromkeys(o for o in operands if isinstance(o, Block)))
 
 
 class Function(Value):
