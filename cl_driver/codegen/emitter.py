@@ -61,6 +61,7 @@ class FunctionEmitter:
         self.current: Block | None = None  # the SPIR-V block at hand
         self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
+        self.aliases = None  # AliasScopes of what is emitted, in kernels
         self.debug = None  # a DebugEmitter, for kernels with debug information
         self._phis: list = []
         self._next = 0
@@ -240,6 +241,10 @@ class FunctionEmitter:
     def flags(self, instruction: Instruction) -> str:
         """LLVM's fast-math flags of an instruction, each followed by a space."""
         return self.fast_math.of(instruction)
+
+    def alias_metadata(self, pointer: Value, is_load: bool = False) -> str:
+        """What is known of the accesses that a load or store does not meet: see alias.py."""
+        return self.aliases.of(pointer, is_load) if self.aliases is not None else ""
 
     # Library calls.
 

@@ -30,9 +30,8 @@ def vload(e, i):
     element = element_type(i.type)
     size = size_of(element)
     address = _address(e, pointer, offset, size * component_count(i.type))
-    e.define(
-        i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}")
-    )
+    metadata = access_metadata(e, pointer, None, is_load=True)
+    e.define(i, e.emit(f"load {ir_type(i.type)}, ptr {address}, align {size}{metadata}"))
 
 
 @lowers_extended(Std.vstoren)
@@ -85,7 +84,7 @@ def vload_half(e, i):
     place, aligned = half_place(i, count)
     address = _address(e, pointer, offset, place)
     alignment = _alignment(pointer, place) if aligned else 2
-    metadata = access_metadata(e, pointer, None)
+    metadata = access_metadata(e, pointer, None, is_load=True)
     half = e.emit(f"load {f('half')}, ptr {address}, align {alignment}{metadata}")
     e.define(i, convert_float(e, f, half, 16, element_type(i.type).width))
 

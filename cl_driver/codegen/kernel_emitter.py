@@ -16,6 +16,7 @@ from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Variable
 from . import abi, builtin_variables, debug
 from .address_spaces import asks_address_space, in_range
+from .alias import AliasScopes
 from .arguments import LOCAL, STRUCT, argument_block
 from .emitter import Components, FunctionEmitter
 from .errors import CodegenError
@@ -416,6 +417,7 @@ class KernelEmitter(FunctionEmitter):
         r = f"r{region.index}"
         self._exits = self._exit_targets(region)
         self.builtin_cache, self._alive = {}, []
+        self.aliases = AliasScopes(self.plan, region, self._metadata)
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)

@@ -144,7 +144,7 @@ def load(e, i):
             i.type,
             access_alignment(access, i.type),
             access is not None and access.volatile,
-            access_metadata(e, pointer, access),
+            access_metadata(e, pointer, access, is_load=True),
         ),
     )
 
@@ -159,15 +159,22 @@ class BuiltinAddress:
         self.index = index
 
 
-def access_metadata(e, pointer, access, is_store: bool = False) -> str:
+def access_metadata(e, pointer, access, is_load: bool = False) -> str:
     """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
 
     Between barriers no order is defined for accesses of several work-items to memory that they share, so the
     loop over work-items may be vectorised. Private memory is used again by the next item. Loads get no hint:
     it gains nothing, and LLVM's x86 back end dies of it where they are of 1 or 2 bytes.
     """
-    hint = ", !nontemporal !0" if is_store and access is not None and access.nontemporal else ""
+    hint = "" if is_load else hint_of(access)
+    if access is None or not access.volatile:
+        hint += e.alias_metadata(pointer, is_load)
     return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
+
+
+def hint_of(access) -> str:
+    """The metadata of a store that streams, as whole vectors do best."""
+    return ", !nontemporal !0" if access is not None and access.nontemporal else ""
 
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Workgroup)
@@ -229,7 +236,7 @@ def store(e, i):
         value,
         access_alignment(access, value.type),
         access is not None and access.volatile,
-        access_metadata(e, pointer, access, is_store=True),
+        access_metadata(e, pointer, access),
     )
 
 

@@ -8,7 +8,7 @@ from ..passes.ops import PassOp
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
 from .lanes import MANGLED, form
-from .memory import BuiltinAddress, access_alignment, load_value, offset_pointer, store_operand
+from .memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
 from .memory import access_chain as single_access_chain
 from .memory import load as single_load
 from .memory import store as single_store
@@ -141,20 +141,19 @@ def load(e, i):
         e.lane_by_lane(i, single_load)
         return
     alignment = access_alignment(i.memory, i.type)
-    load_from(e, i, address_of(e, pointer), i.type, size_of(i.type), alignment)
+    load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
-def hint_of(access) -> str:
-    """The metadata of an access that streams, as whole vectors do best."""
-    return ", !nontemporal !0" if access is not None and access.nontemporal else ""
+def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int) -> None:
+    """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind.
 
-
-def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None:
-    """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind."""
+    pointer: the Value that the address was computed from.
+    """
     mask = e.mask_of(i)
+    metadata = e.alias_metadata(pointer, is_load=mask is None)
     types = leaf_types(type_)
     if address.single is not None and address.stride == 0:
-        single = load_single(e, address.single, type_, alignment, mask)
+        single = load_single(e, address.single, type_, alignment, mask, metadata)
         if e.is_varying(i):
             e.define_leaves(
                 i,
@@ -168,7 +167,7 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
         return
     element = types[0]
     if address.single is not None and address.stride == place and _is_regular(type_):
-        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask)
+        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
         return
     leaf = all_lanes(e, address)
@@ -180,7 +179,7 @@ def load_from(e, i, address: Address, type_, place: int, alignment: int) -> None
         value = e.emit(
             f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
             f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-            f"{e.form(m)} zeroinitializer)"
+            f"{e.form(m)} zeroinitializer){metadata}"
         )
         leaves.append(_from_memory(e, t, value))
     e.define_leaves(i, leaves)
@@ -191,30 +190,31 @@ def _is_regular(type_) -> bool:
     return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
 
 
-def load_single(e, address: str, type_, alignment: int, mask: str | None) -> str:
+def load_single(e, address: str, type_, alignment: int, mask: str | None, metadata: str = "") -> str:
     """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
     if mask is not None:
         size = max(size_of(type_), 1)
         spare = e.alloca(f"[{size} x i8]", max(alignment, 1))
         e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {spare}, align 1")
         address = e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {spare}")
-    return load_value(e, address, type_, alignment)
+    return load_value(e, address, type_, alignment, metadata=metadata)
 
 
 def load_contiguous(
-    e, address: str, element, count: int, place: int, alignment: int, mask: str | None
+    e, address: str, element, count: int, place: int, alignment: int, mask: str | None, metadata: str = ""
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     width, t = e.width, memory_type(element)
     stride = place // size_of(element)
     whole = form(width * stride)
     if mask is None:
-        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}")
+        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")
     else:
         wide_mask = repeat_mask(e, mask, stride, stride)
         data = e.emit(
             f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
-            f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, {whole(t)} zeroinitializer)"
+            f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, "
+            f"{whole(t)} zeroinitializer){metadata}"
         )
     if stride == 1:
         return [_from_memory(e, element, data)]
@@ -270,20 +270,22 @@ def store(e, i):
         e.mask_of(i),
         None if e.is_varying(value) or e.stride_is_mixed(value) else value,
         hint_of(i.memory),
+        e.alias_metadata(pointer),
     )
 
 
 def store_to(
-    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None, hint=""
-) -> None:
-    """Stores leaves. uniform: the Value, if it is the same in all lanes."""
+    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None,
+    hint: str = "", metadata: str = "",
+) -> None:  # fmt: skip
+    """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors."""
     types = leaf_types(type_)
     if address.single is not None and address.stride == 0:
-        store_single(e, address.single, type_, leaves_of, alignment, mask, uniform)
+        store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
     leaves = [_to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
-        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint)
+        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
         return
     leaf = all_lanes(e, address)
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
@@ -293,11 +295,13 @@ def store_to(
         e.emit_void(
             f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
             f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
-            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
+            f"{e.form('i1')} {mask or 'splat (i1 true)'}){metadata}"
         )
 
 
-def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform) -> None:
+def store_single(
+    e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform, metadata: str = ""
+) -> None:
     """All lanes store to one place: what the first of them stores stays, if there is any."""
     after = None
     if mask is not None:
@@ -319,27 +323,28 @@ def store_single(e, address: str, type_, leaves_of, alignment: int, mask: str | 
                 ]
             ),
         )
-    store_operand(e, address, type_, single, alignment)
+    store_operand(e, address, type_, single, alignment, metadata=metadata)
     if after is not None:
         e.emit_void(f"br label %{after}")
         e.begin_block(after)
 
 
 def store_contiguous(
-    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = ""
-) -> None:
+    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = "",
+    metadata: str = "",
+) -> None:  # fmt: skip
     """Stores W values that follow one another in memory, each of len(leaves) elements."""
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
     whole = form(e.width * stride)
     data = interleave(e, t, leaves, stride)
     if mask is None and count == stride:
-        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}")
+        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
         return
     wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
     e.emit_void(
         f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
-        f"ptr align {alignment} {address}, {whole('i1')} {wide_mask})"
+        f"ptr align {alignment} {address}, {whole('i1')} {wide_mask}){metadata}"
     )
 
 

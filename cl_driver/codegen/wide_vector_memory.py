@@ -27,7 +27,8 @@ def vload(e, i):
     offset, pointer = i.operands[2:4]
     size = size_of(element_type(i.type))
     place = size * component_count(i.type)
-    load_from(e, i, advance(e, address_of(e, pointer), offset, place, unsigned=True), i.type, place, size)
+    address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
+    load_from(e, i, pointer, address, i.type, place, size)
 
 
 @lowers_wide_extended(Std.vstoren)
@@ -46,6 +47,7 @@ def vstore(e, i):
         size,
         e.mask_of(i),
         None if e.is_varying(data) or e.stride_is_mixed(data) else data,
+        metadata=e.alias_metadata(pointer),
     )
 
 
@@ -58,9 +60,10 @@ def vload_half(e, i):
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
     leaf = all_lanes(e, address)
     mask = e.mask_of(i)
+    metadata = e.alias_metadata(pointer, is_load=mask is None)
     leaves = []
     if address.single is not None and address.stride == place:
-        parts = load_contiguous(e, address.single, HALF, count, place, 2, mask)
+        parts = load_contiguous(e, address.single, HALF, count, place, 2, mask, metadata)
     else:
         parts = []
         for k in range(count):
@@ -69,7 +72,7 @@ def vload_half(e, i):
                 e.emit(
                     f"call {e.form('half')} @llvm.masked.gather.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
                     f"({e.form('ptr')} align 2 {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-                    f"{e.form('half')} zeroinitializer)"
+                    f"{e.form('half')} zeroinitializer){metadata}"
                 )
             )
     for part in parts:
@@ -95,9 +98,9 @@ def vstore_half(e, i):
     width = element_type(data.type).width
     mode = rounding_mode(e, i)
     leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
-    mask = e.mask_of(i)
+    mask, metadata = e.mask_of(i), e.alias_metadata(pointer)
     if address.single is not None and address.stride == place:
-        store_contiguous(e, address.single, HALF, leaves, place, 2, mask)
+        store_contiguous(e, address.single, HALF, leaves, place, 2, mask, metadata=metadata)
         return
     leaf = all_lanes(e, address)
     for k, part in enumerate(leaves):
@@ -105,7 +108,7 @@ def vstore_half(e, i):
         e.emit_void(
             f"call void @llvm.masked.scatter.{e.form.suffix('f16')}.{e.form.suffix('p0')}"
             f"({e.form('half')} {part}, {e.form('ptr')} align 2 {where}, "
-            f"{e.form('i1')} {mask or 'splat (i1 true)'})"
+            f"{e.form('i1')} {mask or 'splat (i1 true)'}){metadata}"
         )
 
 

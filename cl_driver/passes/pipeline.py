@@ -20,6 +20,7 @@ from .half import promote_halves
 from .inline import inline
 from .linearise import linearise
 from .ops import REGION_END, PassOp
+from .order import orders_memory
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
 from .reducible import make_reducible
@@ -49,6 +50,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
+    has_order = orders_memory(function)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
@@ -79,6 +81,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         run_pass("reducible", make_reducible, options, function, types)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    result.orders_memory = has_order
     if has_boundary(function):
         # After simplification, so that values that do not matter are not kept across barriers.
         run_pass("barriers", split_at_barriers, options, function, result)

@@ -107,6 +107,7 @@ class KernelPlan:
     builtins: set = field(default_factory=set)  # BuiltIn of each Input variable read
     calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
     uses_printf: bool = False
+    orders_memory: bool = False  # order.py: work-items see others' memory in order, not at barriers alone
     assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits
 
     @property
