@@ -107,6 +107,9 @@ LENIENT = (
 )
 
 
+_INLINE = ("inline", "__inline", "__inline__")
+
+
 class BuildOptions:
     """What an options string says: FIELDS as attributes. Hashable; equal options compile equally."""
 
@@ -148,11 +151,13 @@ class BuildOptions:
         """
         arguments = ["-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}")]
         # C99 leaves calls of a plain `inline` function to a definition elsewhere if they are not inlined, as
-        # other drivers do completely, on which programs rely (PyOpenCL's complex numbers).
+        # other drivers do completely, on which programs rely (PyOpenCL's complex numbers). Exported instead,
+        # the function of a header would clash with that of the next program.
         if not self.opt_disable:
             arguments += ("-mllvm", "-inlinehint-threshold=100000000")
         elif not self.cpp:
-            arguments.append("-fgnu89-inline")
+            arguments += (f"-D{word}={word} __attribute__((always_inline))" for word in _INLINE)
+            arguments.append("-Wno-macro-redefined")
         for name, text in self.definitions:
             arguments.append(f"-U{name}" if text is None else f"-D{name}={text}")
         arguments += (f"-I{folder}" for folder in self.include_folders)

@@ -216,6 +216,18 @@ def test_declared_here_defined_there(linking, case, ways):
     check(linking, case, ways, swap=ways[0] == "IL")
 
 
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable"])
+@pytest.mark.parametrize("word", ["inline", "__inline", "extern inline", "static inline"])
+def test_inline_functions_of_headers(linking, word, options):
+    """Two programs have one each, which do not clash; an external one, to C99, is for both."""
+    helper = HELPER.replace("inline", word)
+    define = helper + "float more(float x) { return twice(x) + 1; }"
+    here = "float twice(float x);" if word == "extern inline" else helper
+    use = here + "float more(float x);" + K + " out[i] = more(in[i]) + twice(in[i]); }"
+    program = linking.link([linking.source(text, options) for text in (define, use)])
+    assert linking.run(program) == [4 * x + 1 for x in range(64)]
+
+
 @pytest.mark.parametrize("first", HOW)
 @pytest.mark.parametrize("second", HOW)
 def test_any_mix_of_inputs(linking, first, second):
