@@ -22,7 +22,7 @@ from .enums import (
 )
 from .errors import SpirvError
 from .layout import size_of
-from .module import EntryPoint, Kind, Module, Type, Variable
+from .module import Argument, EntryPoint, Kind, Module, Type, Variable
 from .tables import EnumerantRow, Row, enumerant
 
 MAX_BYTES = 1 << 40  # of one variable
@@ -245,19 +245,40 @@ def _entry_point(entry: EntryPoint) -> None:
     if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
         raise refuse(name, "a kernel without a body", offset)
     for argument in entry.function.arguments:
-        kind = argument.type.kind
-        if kind is Kind.POINTER and argument.type.storage == StorageClass.Function:
-            attributes = argument.decorations.get(Decoration.FuncParamAttr, ())
-            if FunctionParameterAttribute.ByVal not in attributes or argument.type.element is None:
-                raise refuse(name, f"argument {argument.index} points to private memory, not ByVal", offset)
-        elif kind is Kind.POINTER and argument.type.storage not in (
-            StorageClass.CrossWorkgroup,
-            StorageClass.Workgroup,
-            StorageClass.UniformConstant,
-        ):
-            raise refuse(name, f"argument {argument.index} points to {argument.type.storage.name}", offset)
-        elif kind in (Kind.BOOL, Kind.ARRAY) or (
-            kind is Kind.OPAQUE
-            and argument.type.op in (Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)
-        ):
-            raise refuse(name, f"argument {argument.index} of type {argument.type!r}", offset)
+        rule = _broken_by(argument)
+        if rule:
+            raise refuse(name, f"argument {argument.index} {rule}", offset)
+
+
+_NOT_ARGUMENTS = (Op.TypeEvent, Op.TypeDeviceEvent, Op.TypeReserveId, Op.TypeNamedBarrier)
+_ARGUMENT_CLASSES = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.UniformConstant)
+
+
+def _broken_by(argument: Argument) -> str:
+    """What environment 2.8.2 forbids of a kernel's argument, "" if nothing."""
+    type_ = argument.type
+    if type_.kind is Kind.POINTER:
+        if type_.storage != StorageClass.Function:
+            return "" if type_.storage in _ARGUMENT_CLASSES else f"points to {type_.storage.name}"
+        attributes = argument.decorations.get(Decoration.FuncParamAttr, ())
+        type_ = type_.element
+        if FunctionParameterAttribute.ByVal not in attributes or type_ is None:
+            return "points to private memory, not ByVal"
+    elif type_.kind is Kind.ARRAY or (type_.kind is Kind.OPAQUE and type_.op in _NOT_ARGUMENTS):
+        return f"of type {type_!r}"
+    lacking = _unknown_to_hosts(type_, inside=False)
+    if lacking is None:
+        return ""
+    return f"of type {type_!r}" + (f", with {lacking!r} inside" if lacking is not type_ else "")
+
+
+def _unknown_to_hosts(type_: Type, inside: bool = True) -> Type | None:
+    """The first type in an argument's that host programs have no values of.
+
+    The text lets structures have no arrays either, but those of OpenCL C do.
+    """
+    if type_.kind is Kind.STRUCT:
+        return next((found for m in type_.members if (found := _unknown_to_hosts(m)) is not None), None)
+    if type_.kind in (Kind.ARRAY, Kind.VECTOR):
+        return _unknown_to_hosts(type_.element)
+    return type_ if type_.kind is Kind.BOOL or (inside and type_.kind is Kind.OPAQUE) else None

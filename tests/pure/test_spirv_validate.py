@@ -191,16 +191,61 @@ def test_module_rules(text, rule):
     ],
 )
 def test_entry_points(type_, rule):
+    with pytest.raises(SpirvError, match=rule):
+        validate.validate(kernel_of(type_))
+
+
+def kernel_of(type_: str, decorations: str = ""):
+    """A module with a kernel of the type %fn, which has one parameter, %p."""
     result, parameter = type_.split("%fn = OpTypeFunction ")[1].split()
     text = f"""{PREAMBLE} OpEntryPoint Kernel %k "k"
-        {TYPES} {type_}
+        {decorations} {TYPES} {type_}
         %k = OpFunction {result} None %fn
         %p = OpFunctionParameter {parameter}
         %l = OpLabel
         OpUnreachable
         OpFunctionEnd"""
-    with pytest.raises(SpirvError, match=rule):
-        validate.validate(reader.read(assemble(text)))
+    return reader.read(assemble(text))
+
+
+MEMBERS = {
+    "%i32": "",
+    "%f32": "",
+    "%v": "",
+    "%array": "",
+    "%inner": "",
+    "%gp": "",
+    "%bool": "with bool inside",
+    "%bools": "with bool inside",
+    "%queue": "with queue inside",
+    "%wrapped": "with event inside",
+}
+
+
+@pytest.mark.parametrize("passed", ["value", "ByVal"])
+@pytest.mark.parametrize("member", MEMBERS)
+def test_members_of_structures_that_kernels_take(member, passed):
+    """Environment 2.8.2: what a host program can put there, in structures and arrays inside as well."""
+    types = f"""
+        %n = OpConstant %i32 3
+        %v = OpTypeVector %i32 4
+        %bools = OpTypeVector %bool 4
+        %array = OpTypeArray %i32 %n
+        %gp = OpTypePointer CrossWorkgroup %i32
+        %inner = OpTypeStruct %i32 %array
+        %queue = OpTypeQueue
+        %event = OpTypeEvent
+        %events = OpTypeArray %event %n
+        %wrapped = OpTypeStruct %i32 %events
+        %s = OpTypeStruct %i32 {member}
+        %by = OpTypePointer Function %s
+        %fn = OpTypeFunction %void {"%s" if passed == "value" else "%by"}"""
+    module = kernel_of(types, "OpDecorate %p FuncParamAttr ByVal" if passed == "ByVal" else "")
+    if MEMBERS[member]:
+        with pytest.raises(SpirvError, match=MEMBERS[member]):
+            validate.validate(module)
+    else:
+        validate.validate(module)
 
 
 def test_capabilities_and_extensions_of_the_device():
