@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import subprocess
 from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import extension_functions, group_functions, prelude
+from . import extension_functions, group_functions, prelude, waiting
 from .options import BuildOptions
+from .waiting import TIME_LIMIT
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
 NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
 MORE_FOLDERS = "/usr/bin:/usr/local/bin"
 SOURCE_NAME = "program.cl"  # in diagnostics
-TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
-MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 
 class ClangError(Exception):
@@ -335,28 +333,16 @@ def _folder_of(headers: dict[str, bytes]):
 
 
 def _spawn(arguments, source, folder, fds, time_limit):
-    child = subprocess.Popen(
-        arguments,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=_environment(),
-        pass_fds=fds,
-    )
-    try:
-        # Limits are set from outside: code that runs between fork and exec would forbid vfork.
-        resource.prlimit(child.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-        resource.prlimit(child.pid, resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT))
-        resource.prlimit(child.pid, resource.RLIMIT_CORE, (0, 0))
-    except (OSError, ValueError):
-        pass  # it has ended already, or a lower limit is in force
+    environment = _environment()
+    child = waiting.take(arguments, folder, environment, fds)
     try:
         output, errors = child.communicate(source, timeout=time_limit)
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
         return b"", "", None
+    if not fds:
+        waiting.expect(arguments, folder, environment)
     return output, errors.decode("utf-8", "replace"), child.returncode
 
 

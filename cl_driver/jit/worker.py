@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 
+from cl_driver.frontend import waiting
 from cl_driver.jit import jobs, protocol
 from cl_driver.jit.errors import CompileError
 from cl_driver.spawn import CHILD_DESCRIPTOR
@@ -99,6 +100,7 @@ def main(arguments: list[str]) -> None:
     sock = socket.socket(fileno=CHILD_DESCRIPTOR)
     _greet(sock)
     _limit_memory(memory)
+    waiting.allow()
     threading.Thread(target=_watch, args=(sock,), daemon=True).start()
     if not _is_readable(sock, 0):
         jobs.warm_up()  # nobody waits for this process yet

@@ -1,0 +1,79 @@
+"""clang that waits for its program: who gets it, and what if it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from cl_driver.frontend import clang, waiting
+from cl_driver.frontend.options import parse
+
+SOURCE = b"kernel void k(global float *p, float f) { p[get_global_id(0)] += f; }"
+
+
+def compiled(options: str = "", source: bytes = SOURCE, **more) -> bytes:
+    return clang.compile(source, parse(options), language=clang.Language(), **more).spirv
+
+
+@pytest.fixture
+def waiters(monkeypatch):
+    """The children that wait, as a compiler process has them."""
+    monkeypatch.setattr(waiting, "_allowed", True)
+    monkeypatch.setattr(waiting, "_started", 0)
+    monkeypatch.setattr(waiting, "_waiting", children := [])
+    yield children
+    for _, child in children:
+        child.kill()
+        child.wait()
+
+
+def test_only_a_compilers_own_process_has_them():
+    assert not waiting._allowed
+    compiled(), compiled()
+    assert waiting._waiting == []
+
+
+def test_the_third_program_finds_one(waiters):
+    first = compiled()
+    assert waiters == []
+    assert compiled() == first
+    [(_, child)] = waiters
+    assert compiled() == first
+    assert child.returncode == 0 and waiters[0][1] is not child
+    assert compiled(source=SOURCE.replace(b"k(", b"other(")) not in (first, None)
+
+
+def test_other_options_get_another(waiters, tmp_path):
+    compiled(), compiled()
+    [(_, child)] = waiters
+    assert compiled("-DN=1") is not None
+    assert child.returncode == -signal.SIGKILL
+    [(_, child)] = waiters
+    assert compiled("-DN=1", folder=str(tmp_path)) is not None
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_includes_are_followed_although_one_waits(waiters, tmp_path):
+    compiled(), compiled()
+    (tmp_path / "n.h").write_text("#define N 3\n")
+    source = b'#include "n.h"\n' + SOURCE.replace(b"+= f", b"+= N")
+    result = clang.compile(source, parse(f"-I{tmp_path}"), language=clang.Language())
+    assert result.spirv is not None and result.dependencies == (str(tmp_path / "n.h"),)
+
+
+def test_one_that_died_is_replaced(waiters):
+    first = compiled()
+    compiled()
+    [(_, child)] = waiters
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert compiled() == first
+
+
+def test_it_ends_when_its_input_does(waiters):
+    compiled(), compiled()
+    [(_, child)] = waiters
+    child.stdin.close()
+    assert child.wait(timeout=60) == 0
