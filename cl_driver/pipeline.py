@@ -159,16 +159,17 @@ class Prepared:
         old = language == SourceLanguage.OpenCL_C and 0 < version < 200_000
         return old or self.context.options.uniform_work_group_size
 
-    def width(self, name: str) -> int:
-        """Work-items per vector that a kernel gets."""
+    def lanes(self, name: str) -> passes.PlanOptions:
+        """Work-items per vector that a kernel gets, and vectors that are executed together."""
         if self.uses_sub_groups(name):
-            return self.sub_group_size(name)
+            return passes.PlanOptions(width=self.sub_group_size(name), sub_groups=True)
         if self.is_unoptimised(name):
-            return 1
-        if self.context.target.width:
-            return self.context.target.width
+            return passes.PlanOptions(width=1)
         functions = reflect.called(self.entry_points[name].function)
-        return width.choose(functions, self.reflections[name].required_local_size, self.context.target)
+        target, size = self.context.target, self.reflections[name].required_local_size
+        chosen = width.choose(functions, size, target)
+        parts, axis = target.parts or "1x"
+        return passes.PlanOptions(width=chosen, parts=int(parts), part_axis="xy".index(axis))
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -256,10 +257,10 @@ def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.
     The latter is code for one work-item at a time. For kernels with sub-groups it is code of the same width
     whose lanes follow the linear local id.
     """
-    if not program.uses_sub_groups(name):
-        code = _lower(program, name, passes.PlanOptions(width=program.width(name)))
+    options = program.lanes(name)
+    if not options.sub_groups:
+        code = _lower(program, name, options)
         return code, _lower(program, name, passes.PlanOptions(width=1)) if code.width > 1 else None
-    options = passes.PlanOptions(width=program.width(name), sub_groups=True)
     flat = _lower(program, name, replace(options, flat_lanes=True, small_ids=False))
     if flat.width == 1:
         return flat, None
@@ -284,6 +285,9 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1:
                 raise
+            if options.parts > 1:
+                options = replace(options, parts=1)
+                continue
             refusal = f"not vectorised: {error}"
             options = replace(options, width=1, flat_lanes=False, small_ids=True)
 
@@ -338,6 +342,9 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         sub_groups_per_group=reflection.sub_groups_per_group,
         sub_group_width=code.width if uses_sub_groups else program.sub_group_size(code.name),
         uses_sub_groups=uses_sub_groups,
+        tile_width=code.tile[0],
+        tile_height=code.tile[1],
+        free_groups=code.has_free_groups,
         remark=code.remark,
     )
 

@@ -86,6 +86,14 @@ _ROWS = (
         in_key=True,
     ),
     Setting(
+        "CL_DRIVER_PARTS",
+        "string",
+        "",
+        "Vectors of work-items that are executed together, and the dimension in which they follow one "
+        "another: 4x, 4y. Unset: chosen for each kernel.",
+        in_key=True,
+    ),
+    Setting(
         "CL_DRIVER_CLANG",
         "path",
         "",

@@ -45,9 +45,9 @@ def _capable(name: str):
 
 def _most_sub_groups() -> int:
     """Of the largest work-group."""
-    from cl_driver.jit.target import host_target
+    from cl_driver.jit.target import target_of
 
-    target = host_target(settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH"))
+    target = target_of(settings)
     return -(-limits.MAX_WORK_GROUP_SIZE // target.sub_group_size)
 
 

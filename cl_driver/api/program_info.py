@@ -96,7 +96,8 @@ def program_executable(program: Program):
 
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
-    required_local_size, max_group_size, width, uses_printf, flags, object
+    required_local_size, max_group_size, width, uses_printf, flags, tile_width,
+    tile_height, sub_group_width, sub_group_size, sub_groups_per_group, object
     index and symbol of the narrow entry, arguments]; an argument [kind, constant,
     size, align, offset].
     """
@@ -118,6 +119,12 @@ def program_executable(program: Program):
     return [_for_data_plane(executable) for executable in executables], places
 
 
+def _flags(kernel) -> int:
+    """enum cld_kernel_flags of native_shim/include/objects.h."""
+    flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
+    return sum(int(flag) << bit for bit, flag in enumerate(flags))
+
+
 def _for_data_plane(executable) -> list:
     variables = executable.globals
     kernels = [
@@ -133,7 +140,9 @@ def _for_data_plane(executable) -> list:
             kernel.max_group_size,
             kernel.width,
             int(kernel.uses_printf),
-            int(kernel.uniform_groups) | int(kernel.is_wide) << 1 | int(kernel.uses_sub_groups) << 2,
+            _flags(kernel),
+            kernel.tile_width,
+            kernel.tile_height,
             kernel.sub_group_width,
             kernel.sub_group_size,
             kernel.sub_groups_per_group,

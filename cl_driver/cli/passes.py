@@ -16,6 +16,7 @@ def arguments(parser) -> None:
     parser.add_argument("kernel", nargs="?", help="only this kernel")
     parser.add_argument("--width", type=int, default=1, help="work-items per vector")
     parser.add_argument("--flat-lanes", action="store_true", help="lanes follow the linear local id")
+    parser.add_argument("--parts", default="1x", help="vectors executed together and their dimension: 4x, 4y")
     parser.add_argument("--library", action="store_true", help="expand built-in functions (widths above 1)")
     parser.add_argument("--options", default="", help="build options for OpenCL C")
     parser.add_argument("--after", action="append", default=[], metavar="PASS", help="print after this pass")
@@ -37,7 +38,14 @@ def run(args) -> int:
         data = _compile(data, args.options)
         if data is None:
             return 1
-    options = PlanOptions(args.width, args.flat_lanes, verify=True, show=tuple(args.after))
+    options = PlanOptions(
+        args.width,
+        args.flat_lanes,
+        parts=int(args.parts[:-1]),
+        part_axis="xy".index(args.parts[-1]),
+        verify=True,
+        show=tuple(args.after),
+    )
     try:
         module, library = _read(data, args.library)
         entries = [e for e in module.entry_points if args.kernel in (None, e.name)]

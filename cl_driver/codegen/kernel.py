@@ -35,6 +35,8 @@ class KernelCode:
     width: int
     uses_printf: bool
     assumes_small_ids: bool  # holds only where every global id and size fits 31 bits
+    tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
+    has_free_groups: bool  # see KernelPlan
     remark: str = ""
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
 
@@ -71,4 +73,6 @@ def emit(
         width=width,
         uses_printf=plan.uses_printf,
         assumes_small_ids=plan.assumes_small_ids,
+        tile=emitter.tile,
+        has_free_groups=plan.has_free_groups,
     )

@@ -51,6 +51,7 @@ class KernelEmitter(FunctionEmitter):
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
+        self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
         self._exit_label = ""
         self._metadata: list[str] = []
         self._exits: set = set()
@@ -479,7 +480,8 @@ class KernelEmitter(FunctionEmitter):
         """The ends of the loops over y and z."""
         for axis, outer in (("y", "z.end"), ("z", "done")):
             self.begin_block(f"{r}.{axis}.end")
-            self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, 1")
+            step = self.tile[1] if axis == "y" else 1
+            self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
             self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
             self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
         self.begin_block(f"{r}.done")

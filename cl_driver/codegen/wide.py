@@ -278,8 +278,13 @@ class WideEmitter:
                 late = self._late[i] = []
                 self.lines.append(late)
 
+    def select_part(self, part: int) -> None:
+        """What follows is lowered for this part of the work-items."""
+
     def lower(self, i) -> None:
         """Lowers one instruction."""
+        if self.shapes.part_of:
+            self.select_part(self.shapes.part_of.get(i, 0))
         op = i.op
         has_result = i.type is not None and i.type.kind is not Kind.VOID
         wide = WIDE_EXTENDED.get(i.operands[1]) if op is Op.ExtInst else WIDE.get(op)

@@ -16,7 +16,11 @@ TAIL_LIMIT = 1500
 
 
 class WideKernelEmitter(WideEmitter, KernelEmitter):
-    """Emits a kernel at a width above 1."""
+    """Emits a kernel at a width above 1.
+
+    A body takes `parts` vectors of work-items at a time: the next ones of a row, or those of the next rows.
+    local_ids, _row and builtin_cache are those of the part whose instructions are being lowered.
+    """
 
     def __init__(self, module, plan, width: int):
         super().__init__(width, module, plan)
@@ -24,7 +28,34 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
+        self.parts = plan.options.parts
+        rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
+        self.tile = width * self.parts // rows, rows
+        self._part = 0
+        self._ids_of_part: dict = {}
         self.reciprocals: list[str] = []  # flat_lanes.py
+
+    def select_part(self, part: int) -> None:
+        """What follows is lowered for this part of the work-items."""
+        if part == self._part:
+            return
+        if part not in self._ids_of_part:
+            (x, y, z), row, _ = self._ids_of_part[0]
+            outer, self.lines = self.lines, self.head
+            if self.tile[1] > 1:
+                distance = self.emit(f"mul i64 %lx, {part}")
+                y, row = self.emit(f"add i64 {y}, {part}"), self.emit(f"add i64 {row}, {distance}")
+            else:
+                x = self.emit(f"add i64 {x}, {part * self.width}")
+            self.lines = outer
+            self._ids_of_part[part] = [x, y, z], row, {}
+        self.local_ids, self._row, self.builtin_cache = self._ids_of_part[part]
+        self._part = part
+
+    def _builtin_memory(self, variable) -> str:
+        if self.parts > 1:
+            raise CodegenError(f"{variable.name} in memory")
+        return super()._builtin_memory(variable)
 
     def entry_mask(self) -> str:
         """`<W x i1>`: the lanes that hold a work-item."""
@@ -35,9 +66,12 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if found is None:
             outer, self.lines = self.lines, self.head
             count = self.emit(f"sub i64 {self._row_size}, {self.local_ids[0]}")
+            if self.tile[1] > 1 and self._part:
+                exists = self.emit(f"icmp ult i64 {self.local_ids[1]}, %ly")
+                count = self.emit(f"select i1 {exists}, i64 {count}, i64 0")
             indices = ", ".join(f"i64 {k}" for k in range(self.width))
             limit = self.splat(count, "i64", self.form)
-            found = self.emit(f"icmp ult {self.form('i64')} <{indices}>, {limit}")
+            found = self.emit(f"icmp slt {self.form('i64')} <{indices}>, {limit}")
             self.lines = outer
             self.builtin_cache[key] = found
         return found
@@ -47,6 +81,12 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.function, self._used = region.function, None
         super()._emit_region(region)
         self.shapes = None
+
+    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
+        self._ids_of_part = {0: (self.local_ids, self._row, self.builtin_cache)}
+        self._part = 0
+        super()._emit_body(region, prefix, exit_label)
+        self.select_part(0)
 
     def _emit_items(self, region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
@@ -64,14 +104,13 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             self.emit_void(f"br label %{r}.x")
             full, rest = self._row_size, end
         else:
-            full, rest = f"%{r}.full", f"{r}.rest"
-            self.emit_void(f"{full} = and i64 {self._row_size}, {-self.width}")
+            full, rest = self._full_vectors(r), f"{r}.rest"
             self.emit_void(f"%{r}.any = icmp ne i64 {full}, 0")
             self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{rest}")
         self.begin_block(f"{r}.x")
         self.emit_void(f"%{r}.lx = phi i64 [ 0, %{before} ], [ %{r}.lx.next, %{r}.exit ]")
         self._emit_body(region, f"{r}.b", f"{r}.exit")
-        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.tile[0]}")
         self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, {full}")
         self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")
         if not self._tail:
@@ -81,18 +120,42 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         else:
             self._rows_end(r)
 
+    def _full_vectors(self, r: str) -> str:
+        """Work-items of the row for which all lanes of all parts have one: a multiple of the step."""
+        step = self.tile[0]
+        if step & (step - 1):
+            self.emit_void(f"%{r}.over = urem i64 {self._row_size}, {step}")
+            self.emit_void(f"%{r}.whole = sub i64 {self._row_size}, %{r}.over")
+        else:
+            self.emit_void(f"%{r}.whole = and i64 {self._row_size}, {-step}")
+        if self.tile[1] == 1:
+            return f"%{r}.whole"
+        self.emit_void(f"%{r}.rows.left = sub i64 %ly, %{r}.ly")
+        self.emit_void(f"%{r}.rows.full = icmp uge i64 %{r}.rows.left, {self.tile[1]}")
+        self.emit_void(f"%{r}.full = select i1 %{r}.rows.full, i64 %{r}.whole, i64 0")
+        return f"%{r}.full"
+
     def _emit_rest(self, region, r: str, full: str, end: str) -> None:
-        """The last vector, if it is not full."""
+        """The last vectors, where some lanes have no work-item."""
         self.begin_block(f"{r}.rest")
         self.emit_void(f"%{r}.left = icmp ult i64 {full}, {self._row_size}")
         self.emit_void(f"br i1 %{r}.left, label %{r}.tail, label %{end}")
         self.begin_block(f"{r}.tail")
-        self.local_ids = [full, *self.local_ids[1:]]
+        x = full
+        if self.tile[1] > 1:  # if rows are missing, there may be several
+            x = f"%{r}.tx"
+            self.emit_void(f"{x} = phi i64 [ {full}, %{r}.rest ], [ {x}.next, %{r}.tail.exit ]")
+        self.local_ids = [x, *self.local_ids[1:]]
         self.builtin_cache = {}
         self.forget(region.function)
         self._tail = True
         self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
-        self.emit_void(f"br label %{end}")
+        if self.tile[1] > 1:
+            self.emit_void(f"{x}.next = add nuw nsw i64 {x}, {self.tile[0]}")
+            self.emit_void(f"{x}.more = icmp ult i64 {x}.next, {self._row_size}")
+            self.emit_void(f"br i1 {x}.more, label %{r}.tail, label %{end}")
+        else:
+            self.emit_void(f"br label %{end}")
 
     def _group_head(self, r: str) -> None:
         """Before the loop over the linear local id."""

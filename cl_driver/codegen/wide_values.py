@@ -228,7 +228,8 @@ def entry_mask(e, i):
     e.define_leaves(i, [e.entry_mask()])
 
 
-@lowers(PassOp.AnyLane)
+@lowers(PassOp.AnyLane, PassOp.AnyLaneOfPart)
 def any_lane(e, i):
     """True if any lane's mask is true."""
-    e.define(i, e.any_lane(e.leaf(i.operands[0])))
+    mask = i.operands[0]
+    e.define(i, e.any_lane(e.leaf(mask)) if e.is_varying(mask) else e.operand(mask))

@@ -47,6 +47,7 @@ class Item:
     exists: bool = True  # False: a lane of a tail, which runs masked off
     context: object = None  # Context of the group, for regions of a plan
     private: dict = field(default_factory=dict)  # PrivateVariable: address
+    parts: list = field(default_factory=list)  # the Items of the same lane in parts 1 and up
     trace: list | None = None  # (instruction, value) of all that was computed, if somebody wants to compare
     frames: list = field(default_factory=list)  # Frame of each function that it is in, if Machine.tracks
 
@@ -188,6 +189,8 @@ class Machine:
 
     def step(self, instruction: Instruction, values: dict, item: Item):
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
+        if item.parts and instruction in self.shapes.part_of:
+            item = item.parts[self.shapes.part_of[instruction] - 1]
         if instruction.op in ACROSS_LANES:
             operands = [self.evaluate(o, values, item) for o in instruction.operands]
             active = instruction.mask is None or self.evaluate(instruction.mask, values, item)
@@ -229,7 +232,7 @@ class Machine:
             return None if operands[0] == Scope.Invocation else (yield instruction, operands)
         if op in COLLECTIVE or is_subgroup_operation(instruction):
             return (yield instruction, operands)
-        if op is PassOp.AnyLane:
+        if op is PassOp.AnyLane or op is PassOp.AnyLaneOfPart:
             return (yield instruction, operands)
         found = EFFECTS.get(op)
         if found is None:

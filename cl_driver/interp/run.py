@@ -306,26 +306,51 @@ class _PlanGroup:
                 machine.memory.free(address)
 
     def vectors(self, items: list[Item], size):
-        """Groups of `width` neighbours along dimension 0 or the linear local id; tails are filled up."""
-        width = self.plan.options.width
-        row = len(items) if self.plan.options.flat_lanes else size[0]
-        for start in range(0, len(items), row):
-            for first in range(start, start + row, width):
-                vector = items[first : min(first + width, start + row)]
-                while len(vector) < width:
-                    vector.append(self.absent(vector[0], vector[-1], len(vector)))
-                yield vector
+        """The lanes of part 0, with those of the other parts: neighbours along dimension 0 or the linear
+        local id, and parts along part_axis. Tails are filled up."""
+        options = self.plan.options
+        width, parts = options.width, options.parts
+        row = len(items) if options.flat_lanes else size[0]
+        along_x = options.part_axis == 0 or options.flat_lanes
+        rows, step = (1, width * parts) if along_x else (parts, width)
+        for plane in range(0, len(items), len(items) if options.flat_lanes else size[0] * size[1]):
+            plane_end = len(items) if options.flat_lanes else plane + size[0] * size[1]
+            for start in range(plane, plane_end, row * rows):
+                for x in range(0, row, step):
+                    vectors = [
+                        self.vector(items, start + x, row - x, plane_end, p * width, 0)
+                        if along_x
+                        else self.vector(items, start + x, row - x, plane_end, 0, p * row)
+                        for p in range(parts)
+                    ]
+                    for lane, others in zip(vectors[0], zip(*vectors[1:], strict=True), strict=False):
+                        lane.parts = list(others)
+                    yield vectors[0]
 
-    def absent(self, first: Item, last: Item, lane: int) -> Item:
-        """A lane behind the end: it has an id as if it existed, and memory of its own."""
+    def vector(self, items: list[Item], origin: int, left: int, end: int, x: int, rows: int) -> list[Item]:
+        """The lanes of a part x work-items, or items in whole rows, behind the origin; left: in its row."""
+        first = items[origin]
+        return [
+            items[origin + rows + x + lane]
+            if x + lane < left and origin + rows < end
+            else self.absent(first, x + lane, rows)
+            for lane in range(self.plan.options.width)
+        ]
+
+    def absent(self, first: Item, x: int, rows: int) -> Item:
+        """A lane behind the end: it has an id as if it existed, and somebody else's memory."""
         context = _AbsentContext(first.context, first.linear_id)
         builtins = dict(first.builtins)
         for builtin in (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId):
-            x, *rest = builtins[builtin]
-            builtins[builtin] = (x + lane, *rest)
+            i, j, k = builtins[builtin]
+            builtins[builtin] = (i + x, j + (rows > 0 and self.part_rows(rows, builtins)), k)
         for builtin in (BuiltIn.LocalInvocationIndex, BuiltIn.GlobalLinearId):
-            builtins[builtin] += lane
-        return Item(builtins, last.linear_id, False, context, dict(last.private))
+            builtins[builtin] += x + rows
+        return Item(builtins, first.linear_id, False, context, dict(first.private))
+
+    def part_rows(self, items: int, builtins: dict) -> int:
+        """Rows that so many work-items are."""
+        return items // max(1, builtins[BuiltIn.WorkgroupSize][0])
 
     def lanes(self, machine: Machine, region, vector: list[Item], arguments) -> set[int]:
         """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
@@ -344,7 +369,7 @@ class _PlanGroup:
                     exits.append(stop.value)
             if not requests:
                 if self.check_shapes:
-                    check_traces(region.shapes, [item.trace for item in vector if item.exists])
+                    check_traces(region.shapes, vector)
                 return {e for e, item in zip(exits, vector, strict=True) if item.exists}
             if exits or len({r[0] for r in requests}) != 1:
                 raise InterpreterError("the lanes of a vector are not in lockstep")
@@ -355,7 +380,7 @@ class _PlanGroup:
 
     def answer(self, instruction, values: list):
         """What all lanes get: whether a mask has a lane, or the result of the lanes that acted."""
-        if instruction.op is PassOp.AnyLane:
+        if instruction.op is PassOp.AnyLane or instruction.op is PassOp.AnyLaneOfPart:
             return any(values)
         if instruction.mask is None:
             raise InterpreterError(f"{instruction.op.name} inside of a region")
@@ -365,18 +390,24 @@ class _PlanGroup:
         return results[0] if results else zero(instruction.type)
 
 
-def check_traces(shapes, traces: list[list]) -> None:
-    """Compares what the lanes computed with the strides that the shape analysis claims.
+def check_traces(shapes, lanes: list[Item]) -> None:
+    """Compares what the lanes that exist computed with the strides that the shape analysis claims.
 
     An undefined value is 0 in all lanes here, so what may come from one is not checked for its stride.
     """
     maybe_undefined: set = set()
-    for row in zip(*traces, strict=True):
+    for row in zip(*[item.trace for item in lanes if item.exists], strict=True):
         instruction = row[0][0]
         if any(other is not instruction for other, _ in row):
             places = [f"{i.op.name} {i.name} in {i.block.name}" for i, _ in row]
             raise InterpreterError(f"lanes part from one another: {places}")
         values = [value for _, value in row]
+        part = shapes.part_of.get(instruction, 0)
+        if part:
+            existing = [item for item in lanes if item.exists]
+            values = [v for v, item in zip(values, existing, strict=True) if item.parts[part - 1].exists]
+            if not values:
+                continue
         stride = shapes.stride(instruction)
         if instruction in shapes.private or values[0] is None:
             continue

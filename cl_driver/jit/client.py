@@ -15,7 +15,7 @@ from cl_driver.jit import bundle, identity, wire
 from cl_driver.jit.cache import Cache, default_folder, digest
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import Executable, ExecutableError, KernelInfo
-from cl_driver.jit.target import Target, host_target
+from cl_driver.jit.target import Target, target_of
 
 # A program of fewer instructions than this is compiled where it was read: to hand its kernels to other
 # processes would take longer.
@@ -46,7 +46,7 @@ class Service:
 
     def __init__(self):
         self.pid = os.getpid()
-        self.target: Target = host_target(settings.text("CL_DRIVER_CPU"), settings.integer("CL_DRIVER_WIDTH"))
+        self.target: Target = target_of(settings)
         folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
         self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
         self._settings = dict(settings.key_values())

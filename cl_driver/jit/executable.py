@@ -144,7 +144,9 @@ class KernelInfo(_Record):
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0;
     sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes must be
     consecutive in the linear local id: the entry takes only launches whose rows are, the narrow one is wide,
-    too, and takes all;
+    too, and takes all; tile_width, tile_height: work-items of a row, and rows, that the entry takes at a
+    time; free_groups: no work-item can tell how they are divided into groups, so the data plane may divide
+    anew;
     remark: how it was vectorised, or why not.
     """
 
@@ -171,6 +173,9 @@ class KernelInfo(_Record):
         sub_groups_per_group=_small,
         sub_group_width=_small,
         uses_sub_groups=_flag,
+        tile_width=_small,
+        tile_height=_small,
+        free_groups=_flag,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)

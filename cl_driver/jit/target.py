@@ -7,6 +7,8 @@ more than a virtual machine may have, and LLVM may not know it.
 
 from __future__ import annotations
 
+import re
+
 from cl_driver.device.cpu import Cpu, host_cpu
 
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
@@ -37,14 +39,16 @@ _ON_TOP = {
 
 
 WIDTHS = (0, 1, 2, 4, 8, 16, 32, 64)
+PARTS = re.compile("(?:[1-9][xy])?")
 
 
 class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py);
-    sub_group_size: work-items per sub-group."""
+    sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
+    or "" to choose for each kernel."""
 
-    __slots__ = ("features", "sub_group_size", "triple", "vector_bits", "width")
+    __slots__ = ("features", "parts", "sub_group_size", "triple", "vector_bits", "width")
 
     def __init__(
         self,
@@ -53,12 +57,14 @@ class Target:
         vector_bits: int,
         width: int = 1,
         sub_group_size: int = 0,
+        parts: str = "",
     ):
         self.triple = triple
         self.features = features
         self.vector_bits = vector_bits
         self.width = width
         self.sub_group_size = sub_group_size or vector_bits // 32
+        self.parts = parts
 
     @property
     def architecture(self) -> str:
@@ -82,7 +88,8 @@ class Target:
     @property
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
-        return f"{self.triple} {self.vector_bits} {self.width} {self.sub_group_size} {self.feature_string}"
+        lanes = f"{self.vector_bits} {self.width} {self.sub_group_size} {self.parts or '-'}"
+        return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Target) and self.key == other.key
@@ -95,12 +102,13 @@ class Target:
 
     def to_values(self) -> list:
         """For the wire."""
-        return [self.triple, list(self.features), self.vector_bits, self.width, self.sub_group_size]
+        lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts]
+        return [self.triple, list(self.features), *lanes]
 
     @classmethod
     def from_values(cls, values: list) -> Target:
-        triple, features, vector_bits, width, sub_group_size = values
-        return cls(triple, tuple(features), vector_bits, width, sub_group_size)
+        triple, features, *lanes = values
+        return cls(triple, tuple(features), *lanes)
 
 
 def _triple(architecture: str) -> str:
@@ -158,16 +166,24 @@ def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
     return features, complaints
 
 
-def make_target(cpu: Cpu, setting: str = "", width: int | None = None) -> Target:
-    """The target for a CPU under the settings CL_DRIVER_CPU and CL_DRIVER_WIDTH."""
+def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: str = "") -> Target:
+    """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH and CL_DRIVER_PARTS."""
     features, _ = parse_cpu(setting, cpu)
     if width not in WIDTHS:
         width = None
     bits = _vector_bits(cpu.architecture, features)
     names = tuple(sorted(features))
-    return Target(_triple(cpu.architecture), names, bits, 1 if width is None else width, width or 0)
+    if not PARTS.fullmatch(parts):
+        parts = ""
+    return Target(_triple(cpu.architecture), names, bits, 1 if width is None else width, width or 0, parts)
 
 
-def host_target(setting: str = "", width: int | None = None) -> Target:
+def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:
     """The target for the CPU that this process runs on."""
-    return make_target(host_cpu(), setting, width)
+    return make_target(host_cpu(), setting, width, parts)
+
+
+def target_of(settings) -> Target:
+    """The target of this machine under the settings."""
+    width, parts = settings.integer("CL_DRIVER_WIDTH"), settings.text("CL_DRIVER_PARTS")
+    return host_target(settings.text("CL_DRIVER_CPU"), width, parts)

@@ -69,6 +69,13 @@ def split_at_barriers(function: Function, plan: KernelPlan) -> None:
     _Splitter(function, plan).run()
 
 
+def common_stride(shapes: ShapeInfo, values: list[Instruction]) -> int | None:
+    """The stride that all the values have, or None."""
+    strides = {shapes.stride(v) for v in values}
+    (stride,) = strides if len(strides) == 1 else (None,)
+    return None if type(stride) is tuple or not shapes.private.isdisjoint(values) else stride
+
+
 class _Splitter:
     def __init__(self, function: Function, plan: KernelPlan):
         self.function = function
@@ -85,7 +92,7 @@ class _Splitter:
         function, plan = self.function, self.plan
         drop_small_barriers(function)
         close_loops(function, self.types)
-        shapes = analyse_shapes(function, plan.options.flat_lanes, plan.options.small_ids)
+        shapes = analyse_shapes(function, plan.options)
         plan.assumes_small_ids |= shapes.assumes_small_ids
         group = analyse_group(function)
         boundaries = lower_collectives(function, self.types, plan.slots, plan.module.address_bits)
@@ -107,7 +114,7 @@ class _Splitter:
         """Work-items that have returned do nothing in later regions, and have no say in what they are."""
         types = self.types
         bool_ = types.bool()
-        slot = Slot(len(self.plan.slots), bool_, False, None, "returned")
+        slot = Slot(len(self.plan.slots), bool_, name="returned")
         self.plan.slots.append(slot)
         for region in self.plan.regions:
             if region.once:
@@ -313,13 +320,11 @@ class _Splitter:
             read = {id(web_of[v]) for v in self.live_in[entry] if v in web_of}
             both |= {id(web) for web in webs if id(web) in read and any(v.block in inside for v in web)}
         for web in webs:
-            strides = {shapes.stride(v) for v in web}
-            (stride,) = strides if len(strides) == 1 else (None,)
-            if type(stride) is tuple or not shapes.private.isdisjoint(web):
-                stride = None
+            stride = common_stride(shapes, web)
+            part_stride = common_stride(shapes.across, web) if shapes.across is not None else None
             uniform = stride == 0 and id(web) not in both and all(group.is_uniform(v) for v in web)
             name = next((v.name for v in web if v.name), "")
-            slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, name)
+            slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, part_stride, name)
             self.plan.slots.append(slot)
             for value in web:
                 self.slot_of[value] = slot

@@ -154,7 +154,8 @@ class _Lowering:
         return self.once
 
     def slot(self, type_, name: str, uniform: bool = False) -> Slot:
-        slot = Slot(len(self.slots), type_, uniform, 0 if uniform else None, name)
+        same = 0 if uniform else None
+        slot = Slot(len(self.slots), type_, uniform, same, same, name)
         self.slots.append(slot)
         return slot
 

@@ -15,7 +15,7 @@ def describe(plan: KernelPlan) -> None:
     """Fills in the variables, built-ins and calls of a plan from its regions."""
     found = _Found()
     for region in plan.regions:
-        found.scan(region.function)
+        found.scan(region.function, region.shapes.part_of)
     plan.builtins = found.builtins
     plan.calls = list(found.calls)
     plan.uses_printf = found.uses_printf
@@ -55,13 +55,13 @@ class _Found:
         self.private_size = 0
         self.seen: set = set()
 
-    def scan(self, function: Function) -> None:
+    def scan(self, function: Function, part_of) -> None:
         for block in function.blocks:
             for instruction in block.instructions:
                 op = instruction.op
                 if op is Op.FunctionCall:
                     self.calls[instruction.operands[0]] = None
-                elif op is Op.Variable:
+                elif op is Op.Variable and instruction not in part_of:
                     self.private_size += size_of(instruction.type.element)
                 elif is_extinst(instruction, EXTINST_PRINTF):
                     self.uses_printf = True

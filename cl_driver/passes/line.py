@@ -269,7 +269,8 @@ class Line:
                 else:
                     rest += [value, source]
             phi.operands = [*rest, merged, join]
-            worker.shapes.strides[merged] = worker.shapes.stride(phi)
+            for shapes in filter(None, (worker.shapes, worker.shapes.across)):
+                shapes.strides[merged] = shapes.stride(phi)
             join.instructions.append(merged)
         for source in sources:
             terminator = source.terminator
@@ -313,9 +314,12 @@ class Line:
                 else:
                     rest += [value, source]
             distinct = {v for v, _ in choices if not isinstance(v, Undef)}
-            if len(distinct) > 1 and self.worker.shapes.stride(phi) is not None:
+            shapes = self.worker.shapes
+            if len(distinct) > 1 and shapes.stride(phi) is not None:
                 # All lanes come by one edge, and the value keeps its shape if any lane says which.
-                choices = [(v, self.any_of(m)) for v, m in choices]
+                by_part = shapes.across is not None and shapes.across.stride(phi) is None
+                op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
+                choices = [(v, self.any_of(op, m)) for v, m in choices]
             value = self.select(phi.type, choices)
             if keep:
                 phi.operands = [*rest, value, self.current]
@@ -323,11 +327,11 @@ class Line:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
 
-    def any_of(self, mask: Value) -> Value:
-        key = PassOp.AnyLane, mask
+    def any_of(self, op, mask: Value) -> Value:
+        key = op, mask
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = append(self.current, PassOp.AnyLane, self.worker.bool, [mask])
+            found = self.known[key] = append(self.current, op, self.worker.bool, [mask])
         return found
 
     def select(self, type_, choices: list[tuple[Value, Value]]) -> Value:

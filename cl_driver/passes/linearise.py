@@ -25,18 +25,15 @@ from .line import Kept, Line, needs_mask
 from .linear_graph import EXIT, Graph
 from .live_loops import make_live_loops
 from .ops import REGION_END, PassOp
+from .plan import PlanOptions
 from .reducible import make_reducible
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
 from .ssa import repair
 
 
-def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bool = True) -> ShapeInfo:
+def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     """Changes a region function in place; returns the shapes of the result."""
-
-    def analyse() -> ShapeInfo:
-        return analyse_shapes(function, flat_lanes, small_ids)
-
     make_reducible(function, types)
     merge_latches(function)
     open_endless_loops(function, types)
@@ -44,7 +41,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
     live: dict[Block, Instruction] = {}  # head of a rewritten loop: its mask
     exit_tests: list[Instruction] = []
     while True:
-        shapes = analyse()
+        shapes = analyse_shapes(function, options)
         wanted = set(shapes.divergent_loops)
         worker = _Linearizer(function, types, shapes, live)
         if not wanted:
@@ -61,7 +58,7 @@ def linearise(function: Function, types, flat_lanes: bool = False, small_ids: bo
     worker.run(exit_tests)
     repair(function, types)
     simplify(function, types)
-    shapes = analyse()
+    shapes = analyse_shapes(function, options)
     if shapes.divergent_branches:
         raise AssertionError(f"{function.name}: a divergent branch is left")
     return shapes
@@ -166,7 +163,7 @@ class _Linearizer:
         self.shapes = shapes
         self.done = set(live)
         # Where all lanes leave together, `live` is no mask but a uniform condition like any other.
-        self.live = {head: phi for head, phi in live.items() if not shapes.is_uniform(phi)}
+        self.live = {head: phi for head, phi in live.items() if not shapes.is_common(phi)}
         # Blocks from which lanes go on to the next iteration: where `stay` is true.
         self.staying: dict[Block, list[Block]] = {}
         for head, phi in self.live.items():

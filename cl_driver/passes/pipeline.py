@@ -21,6 +21,7 @@ from .inline import inline
 from .linearise import linearise
 from .ops import REGION_END, PassOp
 from .order import orders_memory
+from .parts import copy_parts
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
 from .reducible import make_reducible
@@ -118,9 +119,11 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
         promote_halves(region.function, plan.module.types, options.native_half)
     region.shapes = ShapeInfo()  # one lane: everything is uniform
     if options.width > 1 and not region.once:
-        arguments = plan.module.types, options.flat_lanes, options.small_ids
-        region.shapes = run_pass("linearise", linearise, options, region.function, *arguments)
+        types = plan.module.types
+        region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
+        if options.parts > 1:
+            run_pass("parts", copy_parts, options, region.function, types, region.shapes, options.parts)
     if options.verify:
         verify(region.function, f"region {region.index}")
 

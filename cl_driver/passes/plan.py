@@ -13,7 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..spirv.module import Argument, EntryPoint, Function, Module, Type, Variable
+from ..spirv.enums import BuiltIn, StorageClass
+from ..spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Variable
+
+# Built-in variables by which a work-item can tell how work-items are divided into groups.
+_OF_GROUPS = frozenset((
+    BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize,
+    BuiltIn.EnqueuedWorkgroupSize, BuiltIn.NumWorkgroups, BuiltIn.SubgroupId, BuiltIn.SubgroupSize,
+    BuiltIn.SubgroupMaxSize, BuiltIn.NumSubgroups, BuiltIn.NumEnqueuedSubgroups,
+    BuiltIn.SubgroupLocalInvocationId,
+))  # fmt: skip
 
 
 class PlanError(Exception):
@@ -26,6 +35,8 @@ class PlanOptions:
 
     width: int = 1  # work-items per vector; above 1 the regions are linearised
     flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
+    parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (parts.py)
+    part_axis: int = 0  # the dimension in which parts follow one another; 0 with flat_lanes
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
@@ -47,6 +58,7 @@ class Slot:
     type: Type
     uniform: bool = False
     stride: int | None = None  # known lane stride of the value (shape.py); None: varying
+    part_stride: int | None = None  # likewise from one part to the next
     name: str = ""
 
 
@@ -109,6 +121,15 @@ class KernelPlan:
     uses_printf: bool = False
     orders_memory: bool = False  # order.py: work-items see others' memory in order, not at barriers alone
     assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits
+
+    @property
+    def has_free_groups(self) -> bool:
+        """True if no work-item can tell how they are divided into work-groups."""
+        local = self.local_variables or any(
+            argument.type.kind is Kind.POINTER and argument.type.storage is StorageClass.Workgroup
+            for argument in self.arguments
+        )
+        return not (self.uses_barrier or self.options.sub_groups or local or self.builtins & _OF_GROUPS)
 
     @property
     def uses_barrier(self) -> bool:

@@ -25,7 +25,17 @@ from ..spirv.module import Block, Function, Instruction, Kind, Value
 from .detours import Detours
 from .dominance import EXIT, LoopNest, dominators
 from .ir import PURE, predecessors, users
-from .shape_lattice import FLAT_STRIDES, GROUP_STRIDES, ID_STRIDES, UNIFORM, UNKNOWN, VARYING, Range
+from .plan import PlanOptions
+from .shape_lattice import (
+    FLAT_STRIDES,
+    GROUP_STRIDES,
+    ID_STRIDES,
+    UNIFORM,
+    UNKNOWN,
+    VARYING,
+    Range,
+    part_strides,
+)
 from .shape_rules import RULES, ValueRules
 
 
@@ -40,6 +50,8 @@ class ShapeInfo:
     influenced: set[Block] = field(default_factory=set)  # between a divergent branch and where its paths end
     divergent_loops: set[Block] = field(default_factory=set)  # headers
     assumes_small_ids: bool = False
+    across: ShapeInfo | None = None  # the same between parts (parts.py), if there are several
+    part_of: dict[Instruction, int] = field(default_factory=dict)  # of what parts.py copied, if not part 0
 
     def stride(self, value: Value):
         """0 uniform, s affine, None varying, a tuple of these for the components of a vector."""
@@ -48,14 +60,37 @@ class ShapeInfo:
     def is_uniform(self, value: Value) -> bool:
         return self.strides.get(value, UNIFORM) == UNIFORM
 
+    def is_common(self, value: Value) -> bool:
+        """True if a value is the same in all lanes of all parts."""
+        return self.is_uniform(value) and (self.across is None or self.across.is_uniform(value))
+
+    def is_part_dependent(self, value: Value) -> bool:
+        """True if a value may differ between parts."""
+        return self.across is not None and (
+            self.across.stride(value) != UNIFORM or value in self.across.private
+        )
+
     def text(self, value: Value) -> str:
         stride = self.stride(value)
         return "varying" if stride is None else "uniform" if stride == 0 else f"stride {stride}"
 
 
-def analyse_shapes(function: Function, flat_lanes: bool = False, small_ids: bool = True) -> ShapeInfo:
-    """The shapes of a function in loop-closed SSA form."""
-    return _Analysis(function, FLAT_STRIDES if flat_lanes else ID_STRIDES, small_ids).run()
+def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
+    """The shapes of a function in loop-closed SSA form, and where lanes or parts come to differ.
+
+    Lanes and parts are analysed one by one: what a value is between lanes does not depend on parts.
+    """
+    strides = FLAT_STRIDES if options.flat_lanes else ID_STRIDES
+    shapes = _Analysis(function, strides, options.small_ids).run()
+    if options.parts > 1:
+        strides = part_strides(options.width, options.part_axis, options.flat_lanes)
+        across = shapes.across = _Analysis(function, strides, options.small_ids).run()
+        shapes.assumes_small_ids |= across.assumes_small_ids
+        shapes.divergent_branches |= across.divergent_branches
+        shapes.divergent_joins |= across.divergent_joins
+        shapes.influenced |= across.influenced
+        shapes.divergent_loops |= across.divergent_loops
+    return shapes
 
 
 def analyse_group(function: Function) -> ShapeInfo:
@@ -68,6 +103,7 @@ class _Analysis(ValueRules):
         self.function = function
         self.small_ids = small_ids
         self.id_strides = id_strides
+        self.of_lanes = id_strides is ID_STRIDES or id_strides is FLAT_STRIDES
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private

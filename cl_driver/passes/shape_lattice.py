@@ -26,6 +26,22 @@ FLAT_STRIDES = {
     BuiltIn.GlobalLinearId: VARYING,
     BuiltIn.SubgroupLocalInvocationId: 1,
 }
+
+
+def part_strides(width: int, axis: int, flat_lanes: bool) -> dict:
+    """What ids differ by from one part to the next: in the next `width` work-items, or in the next row."""
+    if flat_lanes:
+        return FLAT_STRIDES | {BuiltIn.LocalInvocationIndex: width}
+    along = tuple((width if k == 0 else 1) if k == axis else 0 for k in range(3))
+    linear = width if axis == 0 else VARYING
+    return {
+        BuiltIn.GlobalInvocationId: along,
+        BuiltIn.LocalInvocationId: along,
+        BuiltIn.LocalInvocationIndex: linear,
+        BuiltIn.GlobalLinearId: linear,
+    }
+
+
 # Between all work-items of a group instead of neighbours: what differs, and what is the same.
 GROUP_STRIDES = {
     BuiltIn.GlobalInvocationId: VARYING,

@@ -8,7 +8,6 @@ from .ir import ADDRESS, EXTINST_WITH_EFFECT
 from .layout import size_of, step_into
 from .ops import PassOp
 from .shape_lattice import (
-    GROUP_STRIDES,
     LARGEST_LANE,
     SMALL_ID,
     SMALL_INPUTS,
@@ -419,7 +418,7 @@ class ValueRules:
 
     def context_load(self, instruction):
         slot = instruction.operands[0]
-        return UNIFORM if slot.uniform else slot.stride
+        return UNIFORM if slot.uniform else slot.stride if self.of_lanes else slot.part_stride
 
     def collective(self, instruction):
         scope, operation = instruction.operands[:2]
@@ -430,7 +429,11 @@ class ValueRules:
 
     def of_subgroup(self, instruction):
         """What the active lanes share, but not the whole group."""
-        return VARYING if self.id_strides is GROUP_STRIDES else UNIFORM
+        return UNIFORM if self.of_lanes else VARYING
+
+    def any_of_part(self, instruction):
+        """The same in all lanes, not in all parts."""
+        return UNIFORM if self.of_lanes else self.all_or_nothing(instruction.operands)
 
     def variable(self, instruction):
         self.private.add(instruction)
@@ -489,6 +492,7 @@ RULES = {
     PassOp.ContextVariable: ValueRules.variable,
     PassOp.GroupItems: lambda self, instruction: UNIFORM,
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
+    PassOp.AnyLaneOfPart: ValueRules.any_of_part,
     PassOp.Ballot: ValueRules.of_subgroup,
     PassOp.ReadLane: ValueRules.of_subgroup,
     PassOp.EntryMask: lambda self, instruction: VARYING,

@@ -23,7 +23,7 @@ from .ops import PassOp
 # Pure, but not to be moved: values of control flow, and divisions, which trap.
 _STAY = frozenset((
     Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
-    PassOp.ContextVariable, PassOp.GroupItems,
+    PassOp.AnyLaneOfPart, PassOp.ContextVariable, PassOp.GroupItems,
 ))  # fmt: skip
 
 

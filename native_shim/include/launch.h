@@ -9,4 +9,8 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
                         const size_t *global_offset, const size_t *global_size, const size_t *local_size,
                         struct cld_launch *launch, bool *empty);
 
+/* Divides the work-items into other groups, such that suit the entry; for CLD_KERNEL_FREE_GROUPS. */
+void cld_launch_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                        struct cld_launch *launch);
+
 #endif

@@ -143,6 +143,8 @@ enum cld_kernel_flags {
     /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist
      * of whole sub-groups, entry_narrow must be taken. */
     CLD_KERNEL_SUB_GROUPS = 4,
+    /* No work-item can tell how they are divided into groups. */
+    CLD_KERNEL_FREE_GROUPS = 8,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -165,6 +167,8 @@ struct cld_kernel_info {
     uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
     uint64_t reqd_sub_groups;     /* per work-group, likewise */
     uint32_t width;               /* work-items per vector, the preferred multiple */
+    uint32_t tile_width;          /* work-items of a row that the entry takes at a time */
+    uint32_t tile_height;         /* rows, likewise */
     uint32_t uses_printf;
     uint64_t flags;             /* enum cld_kernel_flags */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */

@@ -152,6 +152,8 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->width = (uint32_t)cld_get_int(reply);
     info->uses_printf = (uint32_t)cld_get_int(reply);
     info->flags = (uint64_t)cld_get_int(reply);
+    info->tile_width = (uint32_t)cld_get_int(reply);
+    info->tile_height = (uint32_t)cld_get_int(reply);
     info->sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_groups = (uint64_t)cld_get_int(reply);

@@ -36,7 +36,7 @@ static bool suits_wide(const struct cld_kernel_info *info, const struct cld_laun
         if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
             return false;
     if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
-        return launch->local_size[0] >= SHORTEST_ROW;
+        return launch->local_size[0] >= SHORTEST_ROW && launch->global_size[0] >= SHORTEST_ROW;
     bool one_row = launch->local_size[1] == 1 && launch->local_size[2] == 1;
     return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
 }
@@ -149,6 +149,8 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     struct cld_launch *launch = &command->kernel.launch;
     uint64_t items = 0;
     if (!status && !empty) {
+        if (info->flags & CLD_KERNEL_FREE_GROUPS)
+            cld_launch_regroup(queue, info, launch);
         items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
         if (__builtin_mul_overflow(info->scratch_per_item, items, &command->kernel.scratch_size) ||
             __builtin_add_overflow(command->kernel.scratch_size, info->scratch_fixed,

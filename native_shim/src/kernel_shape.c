@@ -124,6 +124,32 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     return CL_SUCCESS;
 }
 
+/* Work-items of a group where the program cannot tell: enough to pay a group's start. */
+enum { FREE_GROUP = 2048, FREE_GROUPS_PER_THREAD = 16 };
+
+void cld_launch_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                        struct cld_launch *launch) {
+    uint64_t *local = launch->local_size;
+    const uint64_t *global = launch->global_size;
+    double share = (double)global[0] * (double)global[1] * (double)global[2] /
+                   (FREE_GROUPS_PER_THREAD * (double)queue->device->compute_units);
+    uint64_t target = share < FREE_GROUP ? (uint64_t)share : FREE_GROUP;
+    local[0] = info->tile_width;
+    local[1] = global[1] < info->tile_height ? global[1] : info->tile_height;
+    local[2] = 1;
+    while (local[0] < global[0] && 2 * local[0] * local[1] <= target)
+        local[0] *= 2;
+    while (local[1] < global[1] && 2 * local[0] * local[1] <= target)
+        local[1] *= 2;
+    while (local[2] < global[2] && 2 * local[0] * local[1] * local[2] <= target)
+        local[2] *= 2;
+    for (int i = 0; i < 3; i++) {
+        if (local[i] > global[i])
+            local[i] = global[i];
+        launch->num_groups[i] = global[i] / local[i] + (global[i] % local[i] != 0);
+    }
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_queue command_queue,
                                                                      cl_kernel handle, cl_uint work_dim,
                                                                      const size_t *global_work_offset,

@@ -48,22 +48,24 @@ def make_plan(module, name, **options):
 def compare(module, name, args, global_size, local_size, widths=(1,), global_offset=(0, 0, 0), **options):
     """Runs a kernel before the passes and after them; all buffers must agree. Returns the buffers.
 
-    options: of PlanOptions; with sub_groups, each width is the size of sub-groups in both runs.
+    widths: each a width, or (width, parts, part_axis). options: of PlanOptions; with sub_groups, each width
+    is the size of sub-groups in both runs.
 
     args: see interp.run.run; numpy arrays are buffers, and are copied for each run.
     """
     first = None
-    for width in widths:
+    for shape in widths:
+        width, parts, axis = shape if type(shape) is tuple else (shape, 1, 0)
         if first is None or options.get("sub_groups"):
             first, size = copy.deepcopy(args), width if options.get("sub_groups") else 1
             result = run(module, name, first, global_size, local_size, global_offset, sub_group_size=size)
             printed = result.printed
         again = copy.deepcopy(args)
-        made = make_plan(module, name, width=width, **options)
+        made = make_plan(module, name, width=width, parts=parts, part_axis=axis, **options)
         result = run_plan(made, again, global_size, local_size, global_offset, check_shapes=width > 1)
         for i, (a, b) in enumerate(zip(first, again, strict=True)):
             if isinstance(a, np.ndarray):
-                np.testing.assert_array_equal(a, b, f"argument {i} of {name} at width {width}")
+                np.testing.assert_array_equal(a, b, f"argument {i} of {name} at width {shape}")
         assert sorted(result.printed) == sorted(printed)
     return first
 

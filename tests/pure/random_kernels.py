@@ -281,7 +281,7 @@ class Kernel:
         self.loop_depth = saved
 
 
-def check(seed: int, level: str = "-O2", widths=(1, 4, 8), sub_groups: bool = False) -> None:
+def check(seed: int, level: str = "-O2", widths=(1, 4, 8, (2, 3, 0)), sub_groups: bool = False) -> None:
     """Compares one random kernel before and after the passes; every third in groups of the full size."""
     import numpy as np
 

@@ -108,6 +108,9 @@ def make_kernel(**changes) -> KernelInfo:
         "sub_groups_per_group": 0,
         "sub_group_width": 16,
         "uses_sub_groups": False,
+        "tile_width": 16,
+        "tile_height": 4,
+        "free_groups": True,
         "remark": "",
     }
     return KernelInfo(**(values | changes))

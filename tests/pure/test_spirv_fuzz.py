@@ -138,8 +138,6 @@ STRICTER = (
     "OpGroup",
     "OpLifetime",
     "no access qualifier",
-    "integers of kernels have none",
-    "needs the capability",
 )
 
 

@@ -69,9 +69,9 @@ def builtin_library() -> Library:
     return Library(path.read_bytes())
 
 
-WIDTH = int(
-    os.environ.get("CL_DRIVER_TEST_WIDTH", "1")
-)  # work-items per vector, for a whole run of the tests
+# Work-items per vector, and vectors executed together ("4x", "2y"), for a whole run of the tests.
+WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH", "1"))
+PARTS = os.environ.get("CL_DRIVER_TEST_PARTS", "1x")
 
 
 class Local:
@@ -91,6 +91,8 @@ class Program:
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
         self.width = width
+        if width > 1 and not plan_options.get("sub_groups"):
+            plan_options = {"parts": int(PARTS[:-1]), "part_axis": "xy".index(PARTS[-1])} | plan_options
         self.plan_options = PlanOptions(
             width=width, native_half=self.options.has_native_half, verify=True, **plan_options
         )

@@ -335,7 +335,7 @@ def test_one_atomic_for_all_lanes():
       atomic_add(counter, (int)get_global_id(0));
       out[get_global_id(0)] = atomic_inc(counter + 1);
     }"""
-    program = Program(compile_c(source), width=8)
+    program = Program(compile_c(source), width=8, parts=1)
     lines = [line for line in program.code("k").text.splitlines() if "atomicrmw" in line]
     assert len(lines) == 4, lines  # two in full vectors, two in the rest
     counter, out = np.zeros(2, np.int32), np.zeros(ITEMS, np.int32)

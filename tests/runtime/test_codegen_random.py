@@ -13,7 +13,7 @@ from cl_driver.interp.run import run as interpret
 from cl_driver.jit.target import host_target
 from tests.pure.random_kernels import LOCAL, Kernel
 
-WIDTHS = (1, 4, 8, 16)
+WIDTHS = ((1, 1), (4, 1), (4, 2), (2, 3), (8, 1), (16, 1))  # with parts
 GROUPS = 3
 
 
@@ -24,15 +24,15 @@ def check(seed: int, widths=WIDTHS) -> None:
     items = LOCAL * GROUPS
     inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
     want = None
-    for width in widths:
-        program = Program(data, width=width)
+    for width, parts in widths:
+        program = Program(data, width=width, parts=parts)
         if want is None:
             arguments = [np.zeros(items * 4, np.int32), copy.deepcopy(inputs), 7]
             interpret(program.module, "k", arguments, (items,), (LOCAL,))
             want = arguments[0]
         out = np.zeros(items * 4, np.int32)
         program.run("k", items, LOCAL, out, inputs, np.int32(7))
-        assert np.array_equal(out, want), f"seed {seed} at width {width}\n{source}"
+        assert np.array_equal(out, want), f"seed {seed} at width {width}, {parts} parts\n{source}"
 
 
 def check_sub_groups(seed: int, widths=(4, 8, 16)) -> None:

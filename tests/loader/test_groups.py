@@ -1,0 +1,10 @@
+"""Launches of many shapes at several widths, with vectors of work-items executed together."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "width, parts", [("", ""), ("16", ""), ("8", "4x"), ("8", "3y"), ("16", "4y"), ("4", "2x"), ("64", "2x")]
+)
+def test_launches_of_many_shapes(run_client, width, parts):
+    run_client("groups", env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_PARTS": parts})
