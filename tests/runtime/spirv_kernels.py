@@ -12,6 +12,8 @@ from tests.pure.spirv_assembler import CAPABILITIES, SCALARS, assemble
 
 WIDTHS = (1, 4, 8, 16)
 ITEMS, GROUP = 26, 13
+X = (np.arange(ITEMS) * 37 % 23 - 11).astype(np.int32)
+Y = (np.arange(ITEMS) * 11 % 17 - 5).astype(np.int32)
 
 HEAD = f"""{CAPABILITIES}
 CAPABILITIES
@@ -84,3 +86,14 @@ def flags(spirv: bytes, instruction: str, options=None) -> list[str]:
     text = Program(spirv, options, width=1).code("main").text
     line = next(line for line in text.splitlines() if f" {instruction} " in line)
     return sorted(re.split(r"\b(?:float|double) ", line.split(f" {instruction} ")[1])[0].split())
+
+
+def text(spirv: bytes, width: int = 1) -> str:
+    """The LLVM IR."""
+    return Program(spirv, width=width).code("main").text
+
+
+def same(body: str, expected, of=("i32", "i32"), widths=WIDTHS, x=X, y=Y, dtype=np.int32, **parts):
+    """Runs a kernel at all widths and in the interpreter."""
+    got = check(module(body, *of, **parts), x, y, buffer(len(x), dtype), widths)
+    assert got.tolist() == [int(e) for e in expected]
