@@ -213,9 +213,16 @@ CAPABILITIES = (
         spirv_extensions=("SPV_INTEL_bfloat16_conversion",),
     ),
     # Subnormal numbers are kept and results rounded to nearest even whatever the host's modes are (thread.c).
+    # Rounding toward zero is computed (passes/toward_zero.py), of arithmetic and conversions, not of atomics.
     Capability(
         "float_controls",
-        spirv=("DenormFlushToZero", "DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"),
+        spirv=(
+            "DenormFlushToZero",
+            "DenormPreserve",
+            "RoundingModeRTE",
+            "RoundingModeRTZ",
+            "SignedZeroInfNanPreserve",
+        ),
         spirv_extensions=("SPV_KHR_float_controls",),
     ),
     Capability("float_controls2", spirv=("FloatControls2",), spirv_extensions=("SPV_KHR_float_controls2",)),
@@ -312,6 +319,7 @@ SPIRV_NUMBERS = {
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,
+    "RoundingModeRTZ": 4468,
     "ShaderClockKHR": 5055,
     "SignedZeroInfNanPreserve": 4466,
     "SubgroupBufferBlockIOINTEL": 5569,

@@ -28,6 +28,7 @@ from .reducible import make_reducible
 from .shape import ShapeInfo
 from .simplify import remove_dead_code, simplify
 from .subgroups import lower_subgroups
+from .toward_zero import round_toward_zero
 from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan"]
@@ -56,6 +57,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
         run_pass("flush", flush_denormals, options, function, flushed)
+
+    truncated = entry_point.modes.get(ExecutionMode.RoundingModeRTZ)
+    if truncated and run_pass("toward_zero", round_toward_zero, options, function, types, truncated, library):
+        function = run_pass("inline", inline, options, None, module, function)
 
     if _HALF & module.capabilities:
         # Before expansion, which then finds functions of float.
@@ -161,6 +166,6 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
         function = result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
-    if options.verify and name not in ("barriers", "expand"):
+    if options.verify and name not in ("barriers", "expand", "toward_zero"):
         verify(function, name)
     return result

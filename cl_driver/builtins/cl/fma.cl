@@ -37,8 +37,8 @@ HELPER ulong unpack_f64(double x, __private int *exponent) {
     return e ? fraction | 0x10000000000000UL : fraction << zeros;
 }
 
-/* Exact integer arithmetic in 128 bits, rounded once to nearest even. */
-double __cld_fma_f64(double a, double b, double c) {
+/* Exact integer arithmetic in 128 bits, rounded once: to nearest even or toward zero. */
+HELPER double rounded_fma_f64(double a, double b, double c, bool to_nearest) {
     int exponent_a, exponent_b, exponent_c;
     ulong mantissa_a = unpack_f64(a, &exponent_a), mantissa_b = unpack_f64(b, &exponent_b);
     ulong mantissa_c = unpack_f64(c, &exponent_c);
@@ -84,10 +84,15 @@ double __cld_fma_f64(double a, double b, double c) {
     ulong kept = out >= 64 ? 0 : sum_high >> out;
     ulong half_bit = out > 64 ? 0 : (sum_high >> (out - 1)) & 1;
     ulong below = out > 64 ? 1 : (sum_high << (65 - out)) | rest;
-    kept += half_bit && (below || (kept & 1)) ? 1 : 0;
+    kept += to_nearest && half_bit && (below || (kept & 1)) ? 1 : 0;
     double result = __cld_ldexp_f64((double)kept, exponent + 64 + out);
+    result = to_nearest || result < INF_F64 ? result : as_double(0x7fefffffffffffffL);
     result = zero ? 0.0 : flip_f64(result, sign << 63);
     bool finite = ABS(a) < INF_F64 && ABS(b) < INF_F64;
     result = ABS(c) < INF_F64 ? result : c; /* a finite product must not overflow against it */
     return finite && a != 0.0 && b != 0.0 ? result : a * b + c;
+}
+
+double __cld_fma_f64(double a, double b, double c) {
+    return rounded_fma_f64(a, b, c, true);
 }

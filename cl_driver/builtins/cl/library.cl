@@ -38,6 +38,7 @@
 #include "erf_f64.cl"
 #include "gamma_f64.cl"
 #include "fma.cl"
+#include "toward_zero.cl"
 #include "native.cl"
 
 /* Host targets have neither address spaces nor these instructions: the tests leave this part out. */
