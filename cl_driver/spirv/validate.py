@@ -7,6 +7,7 @@ request. Raises SpirvError with word offset, instruction and rule.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from itertools import takewhile
 
 from .body import reverse_postorder
 from .enums import Capability, LinkageType, Op
@@ -92,6 +93,7 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
     if predecessors[id(blocks[0])]:
         raise refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
     callees: dict[int, Function] = {}
+    variables = set(map(id, takewhile(lambda i: i.op == Op.Variable, blocks[0].instructions)))
     dominates = _dominance(blocks, predecessors) if len(blocks) > 1 else None
     instruction = None
     try:
@@ -104,6 +106,8 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
                     _defined(instruction, block, predecessors, dominates)
                 if instruction.op == Op.FunctionCall:
                     callees[id(instruction.operands[0])] = instruction.operands[0]
+                elif instruction.op == Op.Variable and id(instruction) not in variables:
+                    raise RuleError("not among the first instructions of the function's first block")
     except RuleError as error:
         raise _at(instruction, str(error)) from None
     except AttributeError:

@@ -291,3 +291,11 @@ def test_physical32_is_for_other_devices():
     validate.validate(module)
     with pytest.raises(SpirvError, match="Physical32 on a device with addresses of 64 bits"):
         validate.validate(module, capabilities=module.capabilities)
+
+
+def test_variables_of_functions_come_first():
+    variable = "%v = OpVariable %pi32 Function"
+    rule = "OpVariable: not among the first instructions of the function's first block"
+    check(with_kernel(f"{variable}\n%w = OpVariable %pi32 Function\n%x = OpLoad %i32 %v"))
+    refused(with_kernel(f"%x = OpLoad %i32 %p\n{variable}"), rule)
+    refused(with_kernel(f"OpBranch %next\n%next = OpLabel\n{variable}"), rule)
