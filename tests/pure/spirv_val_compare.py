@@ -1,8 +1,9 @@
 """Compares our verdicts with those of spirv-val (Debian's spirv-tools) on mutated modules.
 
-    python -m tests.pure.spirv_val_compare --count 20000 [--first 0] [--save FOLDER]
+    python -m tests.pure.spirv_val_compare --count 20000 [--first 0] [--save FOLDER] [--version 1.6]
 
-counts the messages of either side where the other one accepts the module, with a seed for each.
+counts the messages of either side where the other one accepts the module, with a seed for each. Modules are
+of SPIR-V 1.2, the last for which spirv-val knows OpenCL's rules, or of another version: universal rules.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from cl_driver.spirv.errors import SpirvError
 from .spirv_corpus import modules
 from .spirv_mutations import case
 
-SPIRV_VAL = ("spirv-val", "--target-env", "opencl2.2", "-")
+ENVIRONMENT = "opencl2.2"  # with SPIR-V 1.2
 
 
-def theirs(data: bytes) -> str:
+def theirs(data: bytes, environment: str = ENVIRONMENT) -> str:
     """What spirv-val says of a module; "" if it accepts it."""
-    done = subprocess.run(SPIRV_VAL, input=data, capture_output=True, timeout=60, check=False)
+    command = ("spirv-val", "--target-env", environment, "-")
+    done = subprocess.run(command, input=data, capture_output=True, timeout=60, check=False)
     if done.returncode == 0:
         return ""
     text = (done.stdout + done.stderr).decode("latin-1").strip()
@@ -48,17 +50,18 @@ def general(message: str) -> str:
     return re.sub(r"\d+(\[%[^\]]*\])?", "N", message)[:150]
 
 
-def corpus() -> list[bytes]:
+def corpus(version: str = "1.2", environment: str = ENVIRONMENT) -> list[bytes]:
     """The modules that both sides accept."""
-    return [data for data in modules(target="spirv64v1.2") if not theirs(data) and not ours(data)]
+    made = modules(target=f"spirv64v{version}")
+    return [data for data in made if not theirs(data, environment) and not ours(data)]
 
 
-def compare(seeds, base: list[bytes]) -> tuple[dict, dict, int]:
+def compare(seeds, base: list[bytes], environment: str = ENVIRONMENT) -> tuple[dict, dict, int]:
     """(laxer, stricter, same): {message of the side that refuses: seeds}, and how many verdicts agree."""
     laxer, stricter, same = defaultdict(list), defaultdict(list), 0
     with ThreadPoolExecutor(2) as pool:
         cases = ((seed, case(seed, base)) for seed in seeds)
-        for seed, data, their in pool.map(lambda c: (*c, theirs(c[1])), cases):
+        for seed, data, their in pool.map(lambda c: (*c, theirs(c[1], environment)), cases):
             our = ours(data)
             if bool(our) == bool(their):
                 same += 1
@@ -72,10 +75,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--save", type=Path, help="a folder for one module of each difference")
+    parser.add_argument("--version", default="1.2", help="of SPIR-V")
     args = parser.parse_args()
-    base = corpus()
+    environment = ENVIRONMENT if args.version == "1.2" else f"spv{args.version}"
+    base = corpus(args.version, environment)
     print(f"{len(base)} modules in the corpus", flush=True)
-    laxer, stricter, same = compare(range(args.first, args.first + args.count), base)
+    laxer, stricter, same = compare(range(args.first, args.first + args.count), base, environment)
     for title, found in (("we accept, spirv-val refuses", laxer), ("we refuse, spirv-val accepts", stricter)):
         print(f"\n{title}: {sum(map(len, found.values()))}")
         for message, seeds in sorted(found.items(), key=lambda item: -len(item[1])):

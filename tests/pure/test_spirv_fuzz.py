@@ -138,6 +138,8 @@ STRICTER = (
     "OpGroup",
     "OpLifetime",
     "no access qualifier",
+    "integers of kernels have none",
+    "needs the capability",
 )
 
 
