@@ -10,9 +10,9 @@ from tests.bench.platforms import OURS
 
 
 def best(results: dict, name: str, platform: str) -> float | None:
-    """The best time of a benchmark in ms; None if it failed."""
+    """The best time of a benchmark in ms, by the clock that was chosen; None if it failed."""
     result = results["timed"][name].get(platform, {})
-    return None if result.get("error") else result.get("best")
+    return None if result.get("error") else result.get(results["clock"])
 
 
 def ours(results: dict) -> list[str]:
@@ -34,7 +34,7 @@ def _cell(results: dict, name: str, platform: str) -> str:
     result = results["timed"][name].get(platform, {})
     if result.get("error"):
         return "wrong" if "best" in result or "build" in result else "failed"
-    return "-" if "skipped" in result else f"{result['best']:.3f}"
+    return "-" if "skipped" in result else f"{result[results['clock']]:.3f}"
 
 
 def _factor(value: float | None) -> str:
@@ -48,14 +48,14 @@ def line(name: str, results: dict) -> str:
 
 
 def _rate(name: str, results: dict, column: str) -> str:
-    """What the benchmark counts, per second, of a platform."""
+    """What the benchmark counts, per second, on a platform."""
     time = best(results, name, column)
     if time is None:
         return "-"
-    case = BENCHMARKS[name].case()
-    if case.flops > 8 * case.bytes:
-        return f"{case.flops / time / 1e6:.1f} Gop/s"
-    return f"{case.bytes / time / 1e6:.1f} GB/s"
+    counts = results["counts"][name]
+    if counts["flops"] > 8 * counts["bytes"]:
+        return f"{counts['flops'] / time / 1e6:.1f} Gop/s"
+    return f"{counts['bytes'] / time / 1e6:.1f} GB/s"
 
 
 def _row(*cells: str) -> str:
@@ -164,7 +164,8 @@ def _failures(results: dict) -> list[str]:
 
 def markdown(results: dict) -> str:
     """The whole report."""
-    lines = ["Best times in ms; ratios are the other's time divided by ours: above 1, we are faster.", ""]
+    what = "CPU times of all threads" if results["clock"] == "cpu" else "times"
+    lines = [f"Best {what} in ms; ratios are the other's time divided by ours: above 1, we are faster.", ""]
     lines += [*_kernels(results), "", *_summary(results), *_builds(results), *_failures(results)]
     return "\n".join(lines) + "\n"
 

@@ -4,7 +4,7 @@ python -m tests.bench.throughput [--intel LIBDIR] [--pocl] [--filter REGEX] [--w
 
 For each benchmark one process per platform is started and checks the result against numpy; then the platforms
 take turns, and the best time of all rounds counts. A process that crashes, hangs or computes something else
-fails that benchmark for that platform alone. Before all that, each platform builds and first launches all
+fails that benchmark for that platform alone. After all that, each platform builds and first launches all
 kernels in one process with an empty cache, and once more in a new process with what the first left there.
 """
 
@@ -19,14 +19,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from math import inf
 from pathlib import Path
 
 import numpy as np
 
 from tests.bench import platforms, report
 from tests.bench.cases import BENCHMARKS
+from tests.bench.model import Case
 
 ROOT = platforms.ROOT
+CLOCKS = {"wall": "best", "cpu": "cpu"}
 LOAD_TIMEOUT = 120.0  # seconds; a build and a first launch
 
 
@@ -124,14 +127,17 @@ def build_all(found: dict, names: list[str], work: Path, rounds: int) -> dict:
     return results
 
 
-def time_one(name: str, found: dict, work: Path, rounds: int, seconds: float) -> dict:
-    """{platform: {"best", "median", "build", "first": ms, "runs", "error", or "skipped"}} of a benchmark."""
+def time_one(name: str, case: Case, found: dict, work: Path, rounds: int, seconds: float) -> dict:
+    """{platform: {"best", "median", "cpu", "build", "first": ms, "runs", "error", or "skipped"}}.
+
+    cpu: the least time of all threads together in a run, which other load on the machine changes little.
+    """
     path = work / "expected.npz"
-    np.savez(path, **BENCHMARKS[name].case().expected())
     children = {
         platform: Child(with_cache(additions, work / "cache"), work / f"{platform}.log".replace(" ", "-"))
         for platform, additions in found.items()
     }
+    np.savez(path, **case.expected())
     results = {
         platform: child.ask(f"load {name} {path}", LOAD_TIMEOUT) for platform, child in children.items()
     }
@@ -141,6 +147,7 @@ def time_one(name: str, found: dict, work: Path, rounds: int, seconds: float) ->
         for platform in going:
             answer = children[platform].ask(f"time {seconds / rounds}", seconds + LOAD_TIMEOUT)
             times[platform] += answer.get("times", [])
+            results[platform]["cpu"] = min(answer.get("cpu", inf), results[platform].get("cpu", inf))
             results[platform]["error"] = results[platform].get("error") or answer.get("error")
     for platform in going:
         answer = children[platform].ask("check", LOAD_TIMEOUT)
@@ -157,6 +164,12 @@ def time_one(name: str, found: dict, work: Path, rounds: int, seconds: float) ->
     return results
 
 
+def write(results: dict, folder: Path) -> None:
+    """Figures and table."""
+    (folder / "throughput.json").write_text(json.dumps(results, indent=1))
+    (folder / "throughput.md").write_text(report.markdown(results))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     platforms.add_options(parser)
@@ -165,6 +178,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="turns of each platform")
     parser.add_argument("--seconds", type=float, default=0.6, help="time for each kernel and platform")
     parser.add_argument("--width", default="", help="values of CL_DRIVER_WIDTH, a column each: 1,8,16")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="cpu: of all threads, on a busy machine"
+    )
     parser.add_argument("--no-build", action="store_true", help="leave out the times of building all kernels")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="folder of the report")
     arguments = parser.parse_args()
@@ -180,17 +196,24 @@ def main() -> int:
         if arguments.platforms:
             found = {name: found[name] for name in arguments.platforms.split(",")}
         found = with_widths(found, arguments.width.split(","))
-        results = {"platforms": list(found), "built": {}, "timed": {}}
+        results = {
+            "platforms": list(found),
+            "clock": CLOCKS[arguments.clock],
+            "built": {},
+            "counts": {},
+            "timed": {},
+        }
+        for name in names:
+            case = BENCHMARKS[name].case()
+            results["counts"][name] = {"bytes": case.bytes, "flops": case.flops}
+            results["timed"][name] = time_one(name, case, found, work, arguments.rounds, arguments.seconds)
+            print(report.line(name, results), file=sys.stderr, flush=True)
+            write(results, arguments.output)  # what is there, should the rest be interrupted
         if not arguments.no_build:
             results["built"] = build_all(found, names, work, min(arguments.rounds, 2))
-        for name in names:
-            results["timed"][name] = time_one(name, found, work, arguments.rounds, arguments.seconds)
-            print(report.line(name, results), file=sys.stderr, flush=True)
-    (arguments.output / "throughput.json").write_text(json.dumps(results, indent=1))
-    text = report.markdown(results)
-    (arguments.output / "throughput.md").write_text(text)
+            write(results, arguments.output)
     report.plot(results, arguments.output / "throughput.png")
-    print(text)
+    print((arguments.output / "throughput.md").read_text())
     return 0
 
 
