@@ -147,7 +147,7 @@ def black_scholes(rng, n=1 << 21):
         bytes=20 * n,
         flops=60 * n,
         rtol=2e-6,
-        atol=1.5e-5,
+        atol=2e-5,
     )
 
 
