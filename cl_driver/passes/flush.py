@@ -1,7 +1,8 @@
 """Execution mode DenormFlushToZero: subnormal numbers of a width count as zeros of the same sign.
 
 Operands and results of every instruction that computes with numbers of that width go through FlushDenormals.
-Instructions that only move numbers leave them as they are: what reads them flushes them.
+Instructions that only move numbers leave them as they are: what reads them flushes them. Atomics are neither
+conversions, arithmetic nor comparisons: these alone are meant (VK_KHR_shader_float_controls, issue 1).
 """
 
 from __future__ import annotations

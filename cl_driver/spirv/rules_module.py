@@ -234,6 +234,12 @@ def check_entry_points(entry_points: list[EntryPoint]) -> None:
         _entry_point(entry)
 
 
+_EXCLUDING = (
+    (ExecutionMode.RoundingModeRTE, ExecutionMode.RoundingModeRTZ),
+    (ExecutionMode.DenormPreserve, ExecutionMode.DenormFlushToZero),
+)
+
+
 def _entry_point(entry: EntryPoint) -> None:
     name = f"OpEntryPoint '{entry.name}'"
     offset = entry.function.offset
@@ -244,6 +250,9 @@ def _entry_point(entry: EntryPoint) -> None:
             raise refuse(name, f"{mode.name}: a kernel of OpenCL 2.2 that no program enqueues", offset)
     if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
         raise refuse(name, "a kernel without a body", offset)
+    for one, other in _EXCLUDING:
+        if not {*entry.modes.get(one, ())}.isdisjoint(entry.modes.get(other, ())):
+            raise refuse(name, f"{one.name} and {other.name} for the same width", offset)
     for argument in entry.function.arguments:
         rule = _broken_by(argument)
         if rule:
