@@ -278,7 +278,12 @@ class Reader:
                 entry.modes[mode] = (
                     entry.modes.get(mode, ()) + literals if mode in REPEATED_MODES else literals
                 )
-        for decorations in self.decorations.values():
+        for id_, decorations in self.decorations.items():
+            if Decoration.SpecId in decorations and id_ not in self.groups:
+                if getattr(self.values.get(id_), "spec_id", None) is None:
+                    raise self.error(
+                        len(self.words), f"SpecId decorates id {id_}, which is no specialisation constant"
+                    )
             for by_id, plain in ID_DECORATIONS.items():
                 if by_id in decorations:
                     decorations[plain] = (self.integer(0, decorations.pop(by_id)[0]),)

@@ -7,10 +7,12 @@ request. Raises SpirvError with word offset, instruction and rule.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import reduce
 from itertools import takewhile
+from operator import or_
 
 from .body import reverse_postorder
-from .enums import Capability, LinkageType, Op
+from .enums import Capability, FunctionControl, LinkageType, Op
 from .errors import SpirvError
 from .module import Function, Instruction, Module
 from .rules import RULES, RuleError
@@ -20,6 +22,7 @@ from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
 from .rules_module import Requirements, check_entry_points, check_module, check_uses, implied, refuse
 from .tables import ROWS
 
+FUNCTION_CONTROLS = reduce(or_, FunctionControl)
 _RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **EXTENSION_RULES}
 
 
@@ -78,6 +81,11 @@ def _calls(root: Function, done: set[int], rules: _Rules) -> None:
 
 def _function(function: Function, rules: _Rules) -> list[Function]:
     """Checks one function. Returns what it calls."""
+    if function.control & ~FUNCTION_CONTROLS:
+        unknown = function.control & ~FUNCTION_CONTROLS
+        raise refuse(
+            f"OpFunction '{function.name}'", f"unknown function control {unknown:#x}", function.offset
+        )
     blocks = function.blocks
     imported = function.linkage is not None and function.linkage[1] == LinkageType.Import
     if not blocks:

@@ -3,6 +3,8 @@ and the same module without the fault is accepted."""
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from cl_driver.spirv import reader, validate
@@ -299,3 +301,24 @@ def test_variables_of_functions_come_first():
     check(with_kernel(f"{variable}\n%w = OpVariable %pi32 Function\n%x = OpLoad %i32 %v"))
     refused(with_kernel(f"%x = OpLoad %i32 %p\n{variable}"), rule)
     refused(with_kernel(f"OpBranch %next\n%next = OpLabel\n{variable}"), rule)
+
+
+def test_unknown_function_control():
+    check(with_kernel().replace("OpFunction %void None", "OpFunction %void Inline|Pure"))
+    data = bytearray(assemble(with_kernel(), (1, 4)))
+    word = struct.pack("<I", 5 << 16 | 54)  # OpFunction of five words
+    place = data.index(word) + 12
+    data[place : place + 4] = struct.pack("<I", 0x40)
+    with pytest.raises(SpirvError, match="OpFunction 'k': unknown function control 0x40"):
+        validate.validate(reader.read(bytes(data)), everything=True)
+
+
+def test_spec_ids_are_of_specialisation_constants():
+    def module(constant):
+        text = with_kernel(more=f"%spec = {constant}")
+        return text.replace("%void = ", "OpDecorate %spec SpecId 3\n%void = ", 1)
+
+    check(module("OpSpecConstant %i32 4"))
+    check(module("OpSpecConstantTrue %bool"))
+    for constant in ("OpConstant %i32 4", "OpSpecConstantOp %i32 IAdd %c1 %c2", "OpTypeEvent"):
+        refused(module(constant), "SpecId decorates id .*, which is no specialisation constant")
