@@ -8,7 +8,8 @@ from it is in the scope, one whose address is computed from other objects alone 
 What C says of one execution of a function is taken as said of one work-item. Work-items may yet hand memory
 to one another, having named it in different ways, so scopes end where that can be in order: each region
 between barriers has scopes of its own, and none if it can run again; kernels with barriers of sub-groups,
-fences or ordering atomics have none at all (KernelPlan.orders_memory).
+fences or ordering atomics have none at all (KernelPlan.orders_memory). A pass that drops a barrier of the
+work-group because its work-items run in step must say there that memory is ordered.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from spirv_kernels import GROUP, ITEMS, WIDTHS, buffer, check, flags, module
 from cl_driver import pipeline
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.jit import bundle, target
-from cl_driver.passes.plan import PlanOptions
 
 # SPV_INTEL_bfloat16_conversion
 
@@ -275,9 +274,9 @@ def test_optnone():
     for attribute in ("__attribute__((optnone, noinline))", ""):
         spirv = compile_c(LOOP.replace("ATTRIBUTE", attribute))
         program = pipeline.prepare(bundle.pack([(spirv, {})]), context)
-        width = program.width("k")
-        code = pipeline._lower(program, "k", PlanOptions(width=width))
-        found[attribute] = width, pipeline.llvm_passes(context, code), code.text.count("alloca") > 0
+        lanes = program.lanes("k")
+        code = pipeline._lower(program, "k", lanes)
+        found[attribute] = lanes.width, pipeline.llvm_passes(context, code), code.text.count("alloca") > 0
         assert len(pipeline.kernel(program, "k")[1]) == (1 if attribute else 2)
         out = np.arange(ITEMS, dtype=np.int32)
         Program(spirv).run("k", ITEMS, GROUP, out)
