@@ -57,6 +57,7 @@ def _single_fp_config(device: Device) -> int:
         cl.CL_FP_DENORM
         | cl.CL_FP_INF_NAN
         | cl.CL_FP_ROUND_TO_NEAREST
+        | cl.CL_FP_ROUND_TO_ZERO  # of arithmetic, by the execution mode RoundingModeRTZ
         | cl.CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
         | (cl.CL_FP_FMA if device.limits.cpu.has_fma else 0)
     )
@@ -73,8 +74,10 @@ DOUBLE_FP_CONFIG = (
     | cl.CL_FP_DENORM
 )
 
-# The modes of a conversion are no modes of arithmetic. fma is correctly rounded without instructions, too.
-HALF_FP_CONFIG = cl.CL_FP_DENORM | cl.CL_FP_INF_NAN | cl.CL_FP_ROUND_TO_NEAREST | cl.CL_FP_FMA
+# What conversions alone can is no mode of arithmetic. fma is correctly rounded without instructions, too.
+HALF_FP_CONFIG = (
+    cl.CL_FP_DENORM | cl.CL_FP_INF_NAN | cl.CL_FP_ROUND_TO_NEAREST | cl.CL_FP_ROUND_TO_ZERO | cl.CL_FP_FMA
+)
 
 ATOMIC_CAPABILITIES = (
     cl.CL_DEVICE_ATOMIC_ORDER_RELAXED

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from cl_driver.api.device_info import CL_DEVICE_SPIRV_CAPABILITIES_KHR
+from cl_driver.api.generated import enums as cl
 from cl_driver.interp.numbers import RTE, RTZ, round_exact
 from cl_driver.spirv.enums import Capability
 from tests.loader.level_zero import ITEMS, machine, module  # noqa: F401
@@ -56,3 +57,5 @@ def test_they_are_offered(opencl):
     assert {Capability.RoundingModeRTZ, Capability.RoundingModeRTE, Capability.DenormFlushToZero} <= {
         *offered
     }
+    for query in (cl.CL_DEVICE_HALF_FP_CONFIG, cl.CL_DEVICE_SINGLE_FP_CONFIG, cl.CL_DEVICE_DOUBLE_FP_CONFIG):
+        assert opencl.integer("clGetDeviceInfo", device, query) & cl.CL_FP_ROUND_TO_ZERO
