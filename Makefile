@@ -53,8 +53,8 @@ test: test-packages setup
 # Beside Debian's PoCL if that is installed, and Intel's runtime: make bench INTEL=/path/to/environment/lib
 BENCH_PEERS := $(if $(INTEL),--intel $(INTEL)) $(if $(wildcard /etc/OpenCL/vendors/pocl.icd),--pocl)
 bench: setup build/venv/.bench
-	$(VENV) tests/bench/latency.py $(BENCH_PEERS)
 	$(VENV) -m tests.bench.throughput $(BENCH_PEERS) $(BENCH_ARGS)
+	$(VENV) tests/bench/latency.py $(BENCH_PEERS)
 
 build/venv/.bench: build/venv/.made
 	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
