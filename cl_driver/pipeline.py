@@ -16,7 +16,12 @@ from cl_driver.codegen import kernel as codegen
 from cl_driver.codegen.address_spaces import lowering_of_name
 from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
-from cl_driver.codegen.library_names import LIBRARY_INSTRUCTIONS, library_name
+from cl_driver.codegen.library_names import (
+    GEOMETRIC_INSTRUCTIONS,
+    LIBRARY_INSTRUCTIONS,
+    geometric_name,
+    library_name,
+)
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.device import capabilities
@@ -88,6 +93,8 @@ class Library:
 
     def instruction(self, number: int, type_) -> Function | None:
         """The function for an OpenCL.std instruction on a floating type."""
+        if number in GEOMETRIC_INSTRUCTIONS:
+            return self.function(geometric_name(GEOMETRIC_INSTRUCTIONS[number], type_))
         name = LIBRARY_INSTRUCTIONS.get(number)
         return None if name is None else self.function(library_name(name, type_))
 

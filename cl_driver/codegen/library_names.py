@@ -45,6 +45,12 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
     87: "native_log2", 88: "native_log10", 89: "native_powr", 92: "native_sin", 94: "native_tan",
 }  # fmt: skip
 
+# Geometric instructions on float and vectors of it, at widths above 1: __cld_<instruction>_f32x<components>
+# takes the instruction's own operands.
+GEOMETRIC_INSTRUCTIONS: dict[int, str] = {
+    105: "distance", 106: "length", 107: "normalize", 108: "distance", 109: "length", 110: "normalize",
+}  # fmt: skip
+
 # Library functions whose last parameter is a pointer: NAME: what it points to ("int", or "float" for the type
 # of the instruction).
 POINTER_RESULTS = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "float"}
@@ -56,7 +62,16 @@ def library_name(name: str, type_: Type) -> str:
     return f"{PREFIX}{name}_f{element.width}"
 
 
+def geometric_name(name: str, type_: Type) -> str:
+    """The library function of a geometric instruction on operands of a type."""
+    count = type_.count if type_.kind is Kind.VECTOR else 1
+    return f"{library_name(name, type_)}x{count}"
+
+
 def all_library_names() -> list[str]:
     """Every name that the generator may ask for; a test checks that the library defines each."""
     names = {*LIBRARY_INSTRUCTIONS.values(), "fma"}
-    return sorted(f"{PREFIX}{name}_f{width}" for name in names for width in (32, 64))
+    geometric = {
+        f"{PREFIX}{name}_f32x{n}" for name in GEOMETRIC_INSTRUCTIONS.values() for n in (1, 2, 3, 4)
+    }
+    return sorted({f"{PREFIX}{name}_f{width}" for name in names for width in (32, 64)} | geometric)

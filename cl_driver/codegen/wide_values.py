@@ -205,6 +205,19 @@ def dot(e, i):
     e.define_leaves(i, [total])
 
 
+@lowers_wide_extended(Std.cross)
+def cross(e, i):
+    """cross of 3- or 4-component vectors; a fourth component becomes 0."""
+    f, t, flags = e.form, ir_type(element_type(i.type)), e.flags(i)
+    x, y = e.leaves(i.operands[2]), e.leaves(i.operands[3])
+    leaves = []
+    for j, k in ((1, 2), (2, 0), (0, 1)):
+        first = e.emit(f"fmul {flags}{f(t)} {x[j]}, {y[k]}")
+        second = e.emit(f"fmul {flags}{f(t)} {x[k]}, {y[j]}")
+        leaves.append(e.emit(f"fsub {flags}{f(t)} {first}, {second}"))
+    e.define_leaves(i, [*leaves, "zeroinitializer"][: i.type.count])
+
+
 @lowers_wide(Op.Any, Op.All)
 def any_all(e, i):
     """OpAny, OpAll: over the components of each lane."""

@@ -102,6 +102,8 @@ class _Expansion:
         pointer = arguments.pop() if number in EXTINST_WITH_EFFECT else None
         if pointer is not None and pointer.type.kind is not Kind.POINTER:
             return False
+        if [a.type for a in arguments] == list(callee.type.members) and callee.type.element is type_:
+            return self.expand_whole(instruction, callee, arguments)
         count = type_.count if type_.kind is Kind.VECTOR else 1
         wanted = [self.component_type(a) for a in arguments]
         if callee.type.element is not scalar or list(callee.type.members)[: len(wanted)] != wanted:
@@ -133,6 +135,15 @@ class _Expansion:
         instruction.op = Op.CompositeConstruct if count > 1 else Op.CopyObject
         instruction.operands = results
         block.instructions.append(instruction)
+        return True
+
+    def expand_whole(self, instruction: Instruction, callee: Function, arguments: list[Value]) -> bool:
+        """One call with the instruction's own operands."""
+        if not self.affordable(callee, arguments, 1):
+            return False
+        instruction.op = Op.FunctionCall
+        instruction.operands = [callee, *arguments]
+        instruction.block.instructions.append(instruction)
         return True
 
     def component_type(self, value: Value):

@@ -28,6 +28,7 @@
 #include "power_f32.cl"
 #include "erf_f32.cl"
 #include "gamma_f32.cl"
+#include "geometric_f32.cl"
 
 #include "exp_f64.cl"
 #include "log_f64.cl"
