@@ -175,7 +175,7 @@ class Prepared:
         functions = reflect.called(self.entry_points[name].function)
         target, size = self.context.target, self.reflections[name].required_local_size
         chosen = width.choose(functions, size, target)
-        parts, axis = target.parts or "1x"
+        parts, axis = target.parts or "1x"  # without the setting, _lower() looks again
         return passes.PlanOptions(width=chosen, parts=int(parts), part_axis="xy".index(axis))
 
     def is_unoptimised(self, name: str) -> bool:
@@ -282,9 +282,15 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
+    may_widen = not program.context.target.parts and not program.uses_sub_groups(name)
     while True:
         try:
             plan = passes.plan(program.module, entry, options, library())
+            if may_widen:
+                may_widen, chosen = False, width.parts(plan, program.context.target)
+                if chosen.parts > 1:
+                    options = chosen
+                    continue
             code = codegen.emit(plan, how, library(), program.globals)
             code.remark = code.remark or refusal
             code.is_unoptimised = unoptimised

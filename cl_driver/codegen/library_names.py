@@ -71,7 +71,5 @@ def geometric_name(name: str, type_: Type) -> str:
 def all_library_names() -> list[str]:
     """Every name that the generator may ask for; a test checks that the library defines each."""
     names = {*LIBRARY_INSTRUCTIONS.values(), "fma"}
-    geometric = {
-        f"{PREFIX}{name}_f32x{n}" for name in GEOMETRIC_INSTRUCTIONS.values() for n in (1, 2, 3, 4)
-    }
+    geometric = {f"{PREFIX}{name}_f32x{n}" for name in GEOMETRIC_INSTRUCTIONS.values() for n in (1, 2, 3, 4)}
     return sorted({f"{PREFIX}{name}_f{width}" for name in names for width in (32, 64)} | geometric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..passes.ops import PassOp
-from ..spirv.enums import Op
+from ..spirv.enums import Decoration, Op
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Constant, Kind
 from .composite import UNDEFINED_COMPONENT
@@ -196,8 +196,10 @@ def _regroup(e, leaves: list[str], source: int, result: int) -> list[str]:
 
 @lowers_wide(Op.Dot)
 def dot(e, i):
-    """OpDot: products summed from the first to the last component."""
+    """OpDot: products summed from the first to the last component, fused: its error bound allows that."""
     f, t, flags = e.form, ir_type(i.type), e.flags(i)
+    if Decoration.FPFastMathMode not in i.decorations and not {"contract", "fast"} & set(flags.split()):
+        flags += "contract "
     total = None
     for x, y in zip(e.leaves(i.operands[0]), e.leaves(i.operands[1]), strict=True):
         product = e.emit(f"fmul {flags}{f(t)} {x}, {y}")

@@ -1,9 +1,18 @@
-"""How many work-items per vector a kernel gets when the setting leaves it to the driver."""
+"""How many work-items per vector a kernel gets, and how many vectors at a time, unless settings say."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cl_driver.jit.target import Target
-from cl_driver.spirv.module import Function, Kind, Type
+from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
+from cl_driver.passes.plan import KernelPlan, PlanOptions
+from cl_driver.passes.pressure import vector_pressure
+from cl_driver.spirv.enums import BuiltIn, Op
+from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
+
+# Registers that parts may want, as a share of those that there are: not all are wanted all the time.
+_OVERSUBSCRIPTION = 1.2
 
 # Bytes of registers that one value of all lanes may take: with more, code grows and spills.
 _VALUE_BYTES = 512
@@ -28,3 +37,35 @@ def _bits(type_: Type | None) -> int:
     if type_.kind is Kind.VECTOR:
         return type_.count * type_.element.width
     return type_.width if type_.kind in (Kind.INT, Kind.FLOAT) else 0
+
+
+def parts(plan: KernelPlan, target: Target) -> PlanOptions:
+    """The options of a plan with as many parts as its values leave registers for.
+
+    Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
+    """
+    options = plan.options
+    if options.width == 1 or not plan.has_free_groups:
+        return options
+    region = plan.regions[0]
+    pressure = vector_pressure(region.function, region.shapes, target.vector_bits // options.width)
+    if pressure is None:
+        return options
+    registers = 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
+    fitting = [n for n in (4, 2) if n * pressure <= registers * _OVERSUBSCRIPTION]
+    axis = int(_uses_rows(region.function))
+    return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
+
+
+def _uses_rows(function: Function) -> bool:
+    """Whether a kernel asks for an id of dimension 1."""
+    for block in function.blocks:
+        for i in block.instructions:
+            source = i.operands[0] if i.operands else None
+            if i.op is Op.CompositeExtract and i.operands[1:] == [1] and isinstance(source, Instruction):
+                source = source.operands[0] if source.op is Op.Load else None
+            elif i.op not in ADDRESS or not is_constant_int(i.operands[-1]) or int_value(i.operands[-1]) != 1:
+                continue
+            if isinstance(source, Variable) and source.builtin == BuiltIn.GlobalInvocationId:
+                return True
+    return False

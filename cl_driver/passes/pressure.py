@@ -1,0 +1,97 @@
+"""How many vector registers a linearised region needs at once, and how many vectors may be executed together.
+
+A value that varies between lanes takes registers from where it is computed to its last use; masks, addresses
+and what is the same in all lanes are elsewhere. The innermost loops count, where there are any.
+"""
+
+from __future__ import annotations
+
+from ..spirv.enums import Op
+from ..spirv.module import Block, Function, Instruction, Kind, Type
+from .dominance import LoopNest, dominators
+from .ir import predecessors
+from .shape import ShapeInfo
+
+LARGEST = 3_000  # instructions of a region beyond which nobody looks
+
+
+def registers_of(type_: Type, lane_bits: int) -> int:
+    """Vector registers that a varying value takes; lane_bits: of a register, for each lane."""
+    match type_.kind:
+        case Kind.VECTOR | Kind.ARRAY:
+            return type_.count * registers_of(type_.element, lane_bits)
+        case Kind.STRUCT:
+            return sum(registers_of(member, lane_bits) for member in type_.members)
+        case Kind.INT | Kind.FLOAT:
+            return -(-max(type_.width, lane_bits) // lane_bits)
+        case Kind.POINTER:
+            return -(-64 // lane_bits)
+    return 0
+
+
+def vector_pressure(function: Function, shapes: ShapeInfo, lane_bits: int) -> int | None:
+    """Registers that are needed at once; None for functions that are too large to look at."""
+    if sum(len(block.instructions) for block in function.blocks) > LARGEST:
+        return None
+    sizes: dict[Instruction, int] = {}
+    for block in function.blocks:
+        for i in block.instructions:
+            stride = shapes.strides.get(i, 0)
+            if i.type is not None and (stride is None or (type(stride) is tuple and None in stride)):
+                sizes[i] = registers_of(i.type, lane_bits)
+    live_out = _live_out(function, sizes)
+    before = predecessors(function)
+    nest = LoopNest(function, dominators(function, before), before)
+    innermost = {block for loop in nest.loops if not _has_inner(loop, nest) for block in loop.blocks}
+    return max((_peak(block, live_out[block], sizes) for block in innermost or function.blocks), default=0)
+
+
+def _has_inner(loop, nest) -> bool:
+    return any(other.parent is loop for other in nest.loops)
+
+
+def _live_out(function: Function, sizes: dict) -> dict[Block, set]:
+    """Values that are wanted behind each block."""
+    live_in: dict[Block, set] = {block: set() for block in function.blocks}
+    live_out: dict[Block, set] = {block: set() for block in function.blocks}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(function.blocks):
+            wanted: set = set()
+            for successor in block.successors():
+                wanted |= live_in[successor]
+                for phi in successor.phis():
+                    wanted.discard(phi)
+                    wanted |= {
+                        v
+                        for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True)
+                        if b is block and v in sizes
+                    }
+            live_out[block] = wanted
+            now = set(wanted)
+            for i in reversed(block.instructions):
+                now.discard(i)
+                if i.op is not Op.Phi:
+                    now |= {o for o in i.operands if isinstance(o, Instruction) and o in sizes}
+            if now != live_in[block]:
+                live_in[block] = now
+                changed = True
+    return live_out
+
+
+def _peak(block: Block, live_out: set, sizes: dict) -> int:
+    live = set(live_out)
+    total = peak = sum(sizes[v] for v in live)
+    for i in reversed(block.instructions):
+        if i in live:
+            live.discard(i)
+            total -= sizes[i]
+        if i.op is Op.Phi:
+            continue
+        for operand in i.operands:
+            if isinstance(operand, Instruction) and operand in sizes and operand not in live:
+                live.add(operand)
+                total += sizes[operand]
+        peak = max(peak, total)
+    return peak
