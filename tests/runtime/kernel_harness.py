@@ -24,6 +24,7 @@ from cl_driver.codegen.options import CodegenOptions
 from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.frontend import clang
 from cl_driver.frontend.options import parse
+from cl_driver.jit import emit as emit_object
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.pipeline import Library
@@ -208,8 +209,7 @@ _machine = None
 
 def machine(options: CodegenOptions):
     """A target machine with the features of the options, as far as this CPU has them."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    emit_object.warm_up()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     features = ",".join(f"+{f}" for f in sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
     return target.create_target_machine(
@@ -217,8 +217,11 @@ def machine(options: CodegenOptions):
     )
 
 
-def optimise(module, tm) -> None:
-    """A default pipeline, since the inliner and SROA are needed for readable results."""
+def optimise(module, tm, width: int) -> None:
+    """What the driver does with code of that width."""
+    if width > 1:
+        emit_object._optimize(module, tm, "short")
+        return
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -230,7 +233,7 @@ def load(code, options: CodegenOptions, printer):
     module = llvm.parse_assembly(code.text, llvm.create_context())
     module.triple, module.data_layout = tm.triple, str(tm.target_data)
     module.verify()
-    optimise(module, tm)
+    optimise(module, tm, code.width)
     data = tm.emit_object(module)
     jit = llvm.create_lljit_compiler(tm, use_jit_link=True, suppress_errors=False)
     callback = PRINTF(printer)
