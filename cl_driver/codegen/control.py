@@ -66,7 +66,7 @@ def return_value(e, i):
 @lowers(PassOp.RegionExit)
 def region_exit(e, i):
     """The work-item is done with its region."""
-    e.emit_region_exit(i.operands[0])
+    e.emit_region_exit(*i.operands)
 
 
 @lowers(Op.FunctionCall)

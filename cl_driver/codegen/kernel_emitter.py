@@ -51,6 +51,8 @@ class KernelEmitter(FunctionEmitter):
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
+        self._before_items: list = []  # lines of the region's first block, before the loops over work-items
+        self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
         self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
         self._exit_label = ""
         self._metadata: list[str] = []
@@ -269,13 +271,22 @@ class KernelEmitter(FunctionEmitter):
 
     def context_load(self, slot, item) -> str:
         """The value of a slot; item: a Value, or None for this work-item."""
-        return load_value(
-            self,
-            self._slot_address(slot, item),
-            slot.type,
-            alignment_of(slot.type),
-            metadata="" if slot.uniform else self.access_group,
-        )
+        if slot.uniform and item is None:
+            return self._uniform_load(slot)
+        metadata = "" if slot.uniform else self.access_group
+        address = self._slot_address(slot, item)
+        return load_value(self, address, slot.type, alignment_of(slot.type), metadata=metadata)
+
+    def _uniform_load(self, slot) -> str:
+        """The value that a uniform slot had before any work-item came to the region."""
+        found = self._uniform_loads.get(slot)
+        if found is None:
+            outer, self.lines = self.lines, self._before_items
+            address = self._slot_address(slot, None)
+            found = load_value(self, address, slot.type, alignment_of(slot.type))
+            self._uniform_loads[slot] = found
+            self.lines = outer
+        return found
 
     def context_store(self, slot, item, value) -> None:
         """Sets a slot."""
@@ -294,8 +305,8 @@ class KernelEmitter(FunctionEmitter):
         """Kernels end in RegionExit."""
         raise CodegenError("OpReturn in a region")
 
-    def emit_region_exit(self, next_region: int) -> None:
-        """The end of a work-item's way through the region."""
+    def emit_region_exit(self, next_region: int, left=None) -> None:
+        """The end of a work-item's way through the region. left: see PassOp.RegionExit."""
         for memory in self._alive:
             self.emit_void(f"call void @llvm.lifetime.end.p0(ptr {memory})")
         if len(self._exits) > 1 and next_region != REGION_END:  # who has returned has no say
@@ -406,12 +417,11 @@ class KernelEmitter(FunctionEmitter):
         self.begin_block("finished")
         self.emit_void("ret void")
 
+    def _region_exits(self, region) -> list:
+        return [block for block in region.function.blocks if block.terminator.op == PassOp.RegionExit]
+
     def _exit_targets(self, region) -> set:
-        return {
-            block.terminator.operands[0]
-            for block in region.function.blocks
-            if block.terminator.op == PassOp.RegionExit
-        }
+        return {block.terminator.operands[0] for block in self._region_exits(region)}
 
     def _emit_region(self, region) -> None:
         """The loops of one region around its body."""
@@ -424,6 +434,8 @@ class KernelEmitter(FunctionEmitter):
         self.begin_block(r)
         if len(self._exits) > 1:
             self.emit_void(f"store i32 {REGION_END}, ptr %next_region, align 4")
+        self._before_items, self._uniform_loads = [], {}
+        self.lines.append(self._before_items)
         if region.once:
             self.local_ids, self._row, self.access_group = ["0", "0", "0"], "0", ""
         else:

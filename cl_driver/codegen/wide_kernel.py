@@ -32,6 +32,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
         self.tile = width * self.parts // rows, rows
         self._part = 0
+        self._row_ends = False  # whether the region's rows may be left early: see passes/row_ends.py
+        self._exit_edges: list[tuple[str, str]] = []  # of a body: whether anything may be left, and the label
         self._ids_of_part: dict = {}
         self.reciprocals: list[str] = []  # flat_lanes.py
 
@@ -79,14 +81,21 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
         self.function, self._used = region.function, None
+        self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
         self.shapes = None
 
     def _emit_body(self, region, prefix: str, exit_label: str) -> None:
         self._ids_of_part = {0: (self.local_ids, self._row, self.builtin_cache)}
         self._part = 0
+        self._exit_edges = []
         super()._emit_body(region, prefix, exit_label)
         self.select_part(0)
+
+    def emit_region_exit(self, next_region: int, left=None) -> None:
+        """The end of a vector's way through the region."""
+        super().emit_region_exit(next_region)
+        self._exit_edges.append(("true" if left is None else self.operand(left), self.label))
 
     def _emit_items(self, region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
@@ -108,8 +117,14 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             self.emit_void(f"%{r}.any = icmp ne i64 {full}, 0")
             self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{rest}")
         self.begin_block(f"{r}.x")
-        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{before} ], [ %{r}.lx.next, %{r}.exit ]")
+        latch = f"{r}.next" if self._row_ends else f"{r}.exit"
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{before} ], [ %{r}.lx.next, %{latch} ]")
         self._emit_body(region, f"{r}.b", f"{r}.exit")
+        if self._row_ends:
+            edges = ", ".join(f"[ {left}, %{label} ]" for left, label in self._exit_edges)
+            self.emit_void(f"%{r}.work = phi i1 {edges}")
+            self.emit_void(f"br i1 %{r}.work, label %{latch}, label %{end}")
+            self.begin_block(latch)
         self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.tile[0]}")
         self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, {full}")
         self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")

@@ -249,10 +249,15 @@ class Context:
         self.items = items
         self.returned = returned  # the slot that says which work-items have returned, or None
         self.values: dict = {}
+        self.before: dict = {}  # the uniform slots as they were when the group came to its region
+
+    def begin_region(self) -> None:
+        """From now on uniform slots are read as they are now."""
+        self.before = {key: value for key, value in self.values.items() if key[0].uniform}
 
     def load(self, slot, item: int):
         try:
-            return self.values[slot, 0 if slot.uniform else item]
+            return self.before[slot, 0] if slot.uniform else self.values[slot, item]
         except KeyError:
             if self.values.get((self.returned, item)):
                 return zero(slot.type)
@@ -267,7 +272,8 @@ class _AbsentContext:
 
     def __init__(self, context: Context, first: int):
         self.items = context.items
-        self.values = {slot: v for (slot, item), v in context.values.items() if slot.uniform or item == first}
+        self.values = {slot: v for (slot, item), v in context.values.items() if item == first}
+        self.values.update({slot: v for (slot, _), v in context.before.items()})
 
     def load(self, slot, item: int):
         return self.values.get(slot, zero(slot.type))
@@ -290,6 +296,7 @@ class _PlanGroup:
         index = 0
         while index != REGION_END:
             region = self.plan.regions[index]
+            context.begin_region()
             if region.once:
                 once = Item(items[0].builtins, 0, True, context)
                 (index,) = self.lanes(machine, region, [once], arguments)

@@ -102,7 +102,7 @@ class _Splitter:
         members = [self.reachable(entry) for entry in self.entries]
         self.number(members, once)
         self.find_live_values()
-        self.choose_slots(members, shapes, group)
+        self.choose_slots(shapes, group)
         self.place_variables(members)
         for index, (entry, blocks) in enumerate(zip(self.entries, members, strict=True)):
             plan.regions.append(RegionMaker(self, index, entry, blocks).make())
@@ -310,19 +310,13 @@ class _Splitter:
             return pointer.type.storage is StorageClass.Input
         return isinstance(pointer, Argument) and is_by_value(pointer)
 
-    def choose_slots(self, members, shapes: ShapeInfo, group: ShapeInfo) -> None:
+    def choose_slots(self, shapes: ShapeInfo, group: ShapeInfo) -> None:
         crossing = dict.fromkeys(v for entry in self.entries for v in self.live_in[entry])
         webs = self.join_phis([v for v in crossing if self.recompute_cost(v) is None])
-        web_of = {v: web for web in webs for v in web}
-        both: set[int] = set()  # webs that one region reads and writes
-        for entry, blocks in zip(self.entries, members, strict=True):
-            inside = set(blocks)
-            read = {id(web_of[v]) for v in self.live_in[entry] if v in web_of}
-            both |= {id(web) for web in webs if id(web) in read and any(v.block in inside for v in web)}
         for web in webs:
             stride = common_stride(shapes, web)
             part_stride = common_stride(shapes.across, web) if shapes.across is not None else None
-            uniform = stride == 0 and id(web) not in both and all(group.is_uniform(v) for v in web)
+            uniform = stride == 0 and all(group.is_uniform(v) for v in web)
             name = next((v.name for v in web if v.name), "")
             slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, part_stride, name)
             self.plan.slots.append(slot)

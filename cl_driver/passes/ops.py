@@ -2,12 +2,13 @@
 
 They are the `op` of ordinary Instructions; their numbers lie above every SPIR-V opcode (16 bits). Operands:
 
-ContextLoad slot                 the value of a Slot for this work-item (of a uniform slot: for the group);
-                                 only in the entry block of a region
-ContextStore slot, value         sets it; a uniform slot gets equal values from all work-items. No region both
-                                 reads and writes one uniform slot, so the order of work-items does not matter
+ContextLoad slot                 the value of a Slot for this work-item; of a uniform slot: for the group, as
+                                 it was when the group came to the region, whatever has been stored since
+ContextStore slot, value         sets it; a uniform slot gets equal values from all work-items
 ContextVariable variable         a Function pointer to this work-item's memory of a PrivateVariable
-RegionExit next                  terminator: the index of the region that the group runs next, or REGION_END
+RegionExit next [, left]         terminator: the index of the region that the group runs next, or REGION_END;
+                                 left, a bool (row_ends.py): false if no vector that follows in the row has
+                                 anything to do
 
 Only in regions that run once per group (Region.once):
 ContextLoadItem slot, item       the value of a slot for the work-item with that linear local id; a uniform

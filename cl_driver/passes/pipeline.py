@@ -25,6 +25,7 @@ from .parts import copy_parts
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
 from .reducible import make_reducible
+from .row_ends import mark_row_ends
 from .shape import ShapeInfo
 from .simplify import remove_dead_code, simplify
 from .subgroups import lower_subgroups
@@ -127,6 +128,8 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
         types = plan.module.types
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
+        if plan.uses_barrier:
+            run_pass("row_ends", mark_row_ends, options, region.function, types)
         if options.parts > 1:
             run_pass("parts", copy_parts, options, region.function, types, region.shapes, options.parts)
     if options.verify:

@@ -49,9 +49,9 @@ class PlanOptions:
 class Slot:
     """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group.
 
-    A slot that is not uniform may still hold values that are, or that are affine (stride): a uniform loop
-    counter that a region both reads and advances is kept per work-item, so that the work-items that run later
-    see the old value. The first lane's value then stands for all.
+    A uniform slot is read when a group comes to a region, before any of its work-items may set it anew: a
+    region can both read and advance a loop counter. A slot that is not uniform may still hold values that are
+    the same in all lanes, or affine (stride): the first lane's value then stands for all.
     """
 
     index: int

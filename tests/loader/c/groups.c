@@ -32,6 +32,23 @@ static const char SOURCE[] =
     "    barrier(CLK_LOCAL_MEM_FENCE);\n"
     "  }\n"
     "  out[place()] += total;\n"
+    "}\n"
+    /* Sums of the rows of a group by halves; one work-item then counts the rounds. */
+    "kernel void tree(global uint *out, uint rounds) {\n"
+    "  local uint all[256];\n"
+    "  size_t x = get_local_id(0), size = get_local_size(0);\n"
+    "  local uint *row = all + size * (get_local_id(1) + get_local_size(1) * get_local_id(2));\n"
+    "  row[x] = (uint)get_global_id(0) + (uint)get_global_id(1) * rounds;\n"
+    "  for (size_t left = size; left > 1; left = (left + 1) / 2) {\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    if (x < left / 2)\n"
+    "      row[x] += row[x + (left + 1) / 2];\n"
+    "  }\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  if (x == 0)\n"
+    "    row[0] += rounds;\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  out[place()] += row[0];\n"
     "}\n";
 
 struct shape {
@@ -93,14 +110,23 @@ static cl_uint item_sharing(const struct shape *s, const size_t *place, cl_uint 
     return total[(me[2] * size[1] + me[1]) * size[0] + me[0]];
 }
 
+static cl_uint item_tree(const struct shape *s, const size_t *place, cl_uint rounds) {
+    size_t first[3], size[3];
+    group_of(s, place, first, size);
+    cl_uint sum = rounds;
+    for (size_t x = 0; x < size[0]; x++)
+        sum += (cl_uint)(s->offset[0] + first[0] + x) + (cl_uint)(s->offset[1] + place[1]) * rounds;
+    return sum;
+}
+
 int main(void) {
     cl_device_id device = the_device();
     cl_context context = make_context(device);
     cl_command_queue queue = make_queue(context, device, 0);
-    static const char *const names[] = {"plain", "grouped", "sharing"};
+    static const char *const names[] = {"plain", "grouped", "sharing", "tree"};
     cl_mem out = make_buffer(context, LARGEST * sizeof(cl_uint));
     static cl_uint got[LARGEST];
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         cl_kernel kernel = make_kernel_with(context, device, SOURCE, "-cl-std=CL3.0", names[k]);
         cl_uint rounds = 3;
         OK(clSetKernelArg(kernel, 0, sizeof out, &out));
@@ -122,7 +148,8 @@ int main(void) {
                                         place[2] + s->offset[2]};
                         EXPECT(got[at], k == 0   ? item_plain(id, rounds)
                                         : k == 1 ? item_grouped(s, place, rounds)
-                                                 : item_sharing(s, place, rounds));
+                                        : k == 2 ? item_sharing(s, place, rounds)
+                                                 : item_tree(s, place, rounds));
                     }
             for (; at < LARGEST; at++)
                 EXPECT(got[at], 0u);
