@@ -81,8 +81,8 @@ _ROWS = (
         "CL_DRIVER_WIDTH",
         "integer",
         "",
-        "Work-items per SIMD vector, and per sub-group, of all kernels; 0 chooses for each kernel. Unset: 1, "
-        "which leaves vectorisation to LLVM, and what the CPU's vectors hold for kernels with sub-groups.",
+        "Work-items per SIMD vector, and per sub-group, of all kernels. Unset or 0: chosen for each kernel by "
+        "what the CPU's vectors hold.",
         in_key=True,
     ),
     Setting(

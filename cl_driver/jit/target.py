@@ -55,7 +55,7 @@ class Target:
         triple: str,
         features: tuple[str, ...],
         vector_bits: int,
-        width: int = 1,
+        width: int = 0,
         sub_group_size: int = 0,
         parts: str = "",
     ):
@@ -175,7 +175,7 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
     names = tuple(sorted(features))
     if not PARTS.fullmatch(parts):
         parts = ""
-    return Target(_triple(cpu.architecture), names, bits, 1 if width is None else width, width or 0, parts)
+    return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts)
 
 
 def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:
