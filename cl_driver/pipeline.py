@@ -267,7 +267,12 @@ def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.
     options = program.lanes(name)
     if not options.sub_groups:
         code = _lower(program, name, options)
-        return code, _lower(program, name, passes.PlanOptions(width=1)) if code.width > 1 else None
+        if code.width == 1 or (code.has_free_groups and not code.assumes_small_ids):
+            return code, None
+        narrow = _lower(program, name, passes.PlanOptions(width=1))
+        # Ids of 2^30 and more are all that it is for: nobody will wait for its speed, but everybody for it.
+        narrow.is_rare = code.has_free_groups
+        return code, narrow
     flat = _lower(program, name, replace(options, flat_lanes=True, small_ids=False))
     if flat.width == 1:
         return flat, None
@@ -310,7 +315,7 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
     from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context.dump(f"{code.name}{variant}.ll", code.text)
-    level = 0 if code.is_unoptimised else 2
+    level = 0 if code.is_unoptimised or code.is_rare else 2
     names = "short" if variant else llvm_passes(context, code)
     data = emit.compile_ir(code.text, context.target, names, level)
     context.dump(f"{code.name}{variant}.o", data)

@@ -81,8 +81,8 @@ _ROWS = (
         "CL_DRIVER_WIDTH",
         "integer",
         "",
-        "Work-items per SIMD vector, and per sub-group, of all kernels. Unset or 0: chosen for each kernel by "
-        "what the CPU's vectors hold.",
+        "Work-items per SIMD vector, and per sub-group, of all kernels. Unset or 0: chosen for each kernel "
+        "by what the CPU's vectors hold.",
         in_key=True,
     ),
     Setting(

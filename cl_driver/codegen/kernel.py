@@ -38,6 +38,7 @@ class KernelCode:
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
     remark: str = ""
+    is_rare: bool = False  # hardly ever run
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
 
 

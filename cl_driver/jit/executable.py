@@ -139,14 +139,14 @@ class KernelInfo(_Record):
     kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
     zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
     uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
-    work-items of dimension 0 at a time and every global id and size to be below 2^30, and narrow_symbol in
-    objects[narrow_object] is for launches that it does not suit; private_size: bytes per work-item;
-    attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or 0;
-    sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes must be
-    consecutive in the linear local id: the entry takes only launches whose rows are, the narrow one is wide,
-    too, and takes all; tile_width, tile_height: work-items of a row, and rows, that the entry takes at a
-    time; free_groups: no work-item can tell how they are divided into groups, so the data plane may divide
-    anew;
+    work-items of dimension 0 at a time; narrow_symbol: "", or in objects[narrow_object] the entry for
+    launches that the wide one does not suit, those with global ids or sizes from 2^30 among them;
+    private_size: bytes per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size,
+    sub_groups_per_group: as required by the kernel, or 0; sub_group_width: work-items per sub-group;
+    uses_sub_groups: it can tell them apart, so that lanes must be consecutive in the linear local id: the
+    entry takes only launches whose rows are, the narrow one is wide, too, and takes all; tile_width,
+    tile_height: work-items of a row, and rows, that the entry takes at a time; free_groups: no work-item can
+    tell how they are divided into groups, so the data plane may divide anew;
     remark: how it was vectorised, or why not.
     """
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from cl_driver.jit.target import Target
 from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions
-from cl_driver.passes.pressure import vector_pressure
+from cl_driver.passes.pressure import divergent_loops, vector_pressure
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 
-# Registers that parts may want, as a share of those that there are: not all are wanted all the time.
-_OVERSUBSCRIPTION = 1.2
+# Registers that parts may want, as a share of those that there are: not all are wanted all the time, and
+# outside of loops a spilled one costs little (measured: tests/bench).
+_IN_LOOPS = 1.2
+_WITHOUT_LOOPS = 1.5
 
 # Bytes of registers that one value of all lanes may take: with more, code grows and spills.
 _VALUE_BYTES = 512
@@ -52,8 +54,12 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
     if pressure is None:
         return options
     registers = 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
-    fitting = [n for n in (4, 2) if n * pressure <= registers * _OVERSUBSCRIPTION]
     axis = int(_uses_rows(region.function))
+    loops = divergent_loops(region.function)
+    room = registers * (_IN_LOOPS if loops is not None else _WITHOUT_LOOPS)
+    # Neighbours in a row part more often than those in the next rows, and the last one to leave counts.
+    most = 2 if loops and axis == 0 else 4
+    fitting = [n for n in (4, 2) if n <= most and n * pressure <= room]
     return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
 
 

@@ -10,6 +10,7 @@ from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Type
 from .dominance import LoopNest, dominators
 from .ir import predecessors
+from .ops import PassOp
 from .shape import ShapeInfo
 
 LARGEST = 3_000  # instructions of a region beyond which nobody looks
@@ -44,6 +45,16 @@ def vector_pressure(function: Function, shapes: ShapeInfo, lane_bits: int) -> in
     nest = LoopNest(function, dominators(function, before), before)
     innermost = {block for loop in nest.loops if not _has_inner(loop, nest) for block in loop.blocks}
     return max((_peak(block, live_out[block], sizes) for block in innermost or function.blocks), default=0)
+
+
+def divergent_loops(function: Function) -> int | None:
+    """How many loops of a linearised function go on while any lane does; None if it has no loops at all."""
+    before = predecessors(function)
+    loops = LoopNest(function, dominators(function, before), before).loops
+    if not loops:
+        return None
+    conditions = [latch.terminator.operands[0] for loop in loops for latch in loop.latches]
+    return sum(isinstance(c, Instruction) and c.op is PassOp.AnyLane for c in conditions)
 
 
 def _has_inner(loop, nest) -> bool:

@@ -137,8 +137,8 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* `entry` takes `width` work-items of dimension 0 at a time, and every global id and size to be below
-     * 2^30; other launches use entry_narrow, which takes them one by one. */
+    /* `entry` takes `width` work-items of dimension 0 at a time and, if there is an entry_narrow, every global
+     * id and size to be below 2^30; other launches use entry_narrow, which takes them one by one. */
     CLD_KERNEL_WIDE = 2,
     /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist
      * of whole sub-groups, entry_narrow must be taken. */
@@ -154,7 +154,7 @@ struct cld_kernel_info {
     struct cld_executable *executable; /* held */
     char *name;
     cld_kernel_fn entry;
-    cld_kernel_fn entry_narrow; /* set if CLD_KERNEL_WIDE is */
+    cld_kernel_fn entry_narrow; /* or NULL */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */

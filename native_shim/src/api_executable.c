@@ -162,9 +162,9 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol;
     if (whole) {
         info->entry = find_entry(executable, object, symbol);
-        if (info->flags & CLD_KERNEL_WIDE)
+        if (*narrow_symbol)
             info->entry_narrow = find_entry(executable, narrow_object, narrow_symbol);
-        whole = info->entry && (info->entry_narrow || !(info->flags & CLD_KERNEL_WIDE));
+        whole = info->entry && (info->entry_narrow || !*narrow_symbol);
     }
     free(symbol);
     free(narrow_symbol);

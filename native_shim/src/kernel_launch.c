@@ -32,11 +32,13 @@ enum { SHORTEST_ROW = 4 };
 
 /* Whether the entry that takes several work-items at a time may take these, and is worth it. */
 static bool suits_wide(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    if (!info->entry_narrow)
+        return true;
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
         if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
             return false;
     if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
-        return launch->local_size[0] >= SHORTEST_ROW && launch->global_size[0] >= SHORTEST_ROW;
+        return launch->local_size[0] >= SHORTEST_ROW || (info->flags & CLD_KERNEL_FREE_GROUPS);
     bool one_row = launch->local_size[1] == 1 && launch->local_size[2] == 1;
     return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
 }
