@@ -112,7 +112,7 @@ def _run(section) -> tuple[str, Run] | None:
         kernel, size = section["kernel_name"][0], _sizes(section, "global_size") or [1]
     except (KeyError, ValueError, struct.error, OverflowError):
         return None
-    local = _sizes(section, "local_size")
+    local = _sizes(section, "local_size") or [1] * len(size)  # piglit's default
     name = section.get("name", [""])[0]
     return kernel, Run(name, arguments, size, local, _sizes(section, "global_offset"))
 

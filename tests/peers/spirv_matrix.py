@@ -98,8 +98,12 @@ class Child:
                 handles[way] = handle
         names = self.cl.text("clGetProgramInfo", source, 0x1168).split(";")  # CL_PROGRAM_KERNEL_NAMES
         generated = "/generated_tests/cl/builtin/" in path and "/misc/" not in path
+        # Many have one variable in local memory for all work-items, and are right in groups of one only.
+        shared = b"barrier(" in program.source
         kernels = {
-            name: self.kernel(name, handles, program.runs.get(name, []), generated) for name in names if name
+            name: self.kernel(name, handles, program.runs.get(name, []), generated, shared)
+            for name in names
+            if name
         }
         for handle in handles.values():
             self.cl.ok("clReleaseProgram", handle)
@@ -109,14 +113,14 @@ class Child:
         status = self.cl.call("clBuildProgram", program, 0, None, options, None, None)
         return self.cl.build_log(program) or f"clBuildProgram: {status}" if status else ""
 
-    def kernel(self, name, handles, runs, generated) -> dict[str, list[str]]:
+    def kernel(self, name, handles, runs, generated, shared) -> dict[str, list[str]]:
         """{way: [verdict of each launch]}."""
         verdicts: dict[str, list[str]] = {way: [] for way in handles}
         reference = self.cl.make("clCreateKernel", handles["source"], name.encode())
         described = self.arguments(reference)
         required = self.cl.words("clGetKernelWorkGroupInfo", reference, self.device, 0x11B1)
         if generated or not runs:
-            runs = [*runs, generated_run(described, required)]
+            runs = [*runs, generated_run(described, required, shared)]
         for run in runs:
             expected: list[bytes] | None = None
             for way, program in handles.items():
@@ -215,7 +219,8 @@ def values(scalar: str, count: int, seed: int) -> bytes:
     return numpy.concatenate([numpy.array(special, code), some])[:count].tobytes()
 
 
-def generated_run(described, required) -> piglit_programs.Run:
+def generated_run(described, required, shared: bool) -> piglit_programs.Run:
+    """shared: work-items may share groups."""
     arguments = {}
     for index, (space, type_) in enumerate(described):
         scalar, width = scalar_of(type_)
@@ -231,7 +236,7 @@ def generated_run(described, required) -> piglit_programs.Run:
             arguments[index] = ("buffer", scalar, values(scalar, ITEMS * stored, index + 1))
         else:
             arguments[index] = ("buffer", "uint", values("uint", ITEMS * 16, index + 1))
-    local = list(required) if any(required) else None
+    local = list(required) if any(required) else None if shared else [1]
     whole = list(required) if any(required) else [ITEMS]
     return piglit_programs.Run("generated", arguments, whole, local, None)
 
