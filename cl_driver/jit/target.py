@@ -7,8 +7,6 @@ more than a virtual machine may have, and LLVM may not know it.
 
 from __future__ import annotations
 
-import re
-
 from cl_driver.device.cpu import Cpu, host_cpu
 
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
@@ -39,7 +37,7 @@ _ON_TOP = {
 
 
 WIDTHS = (0, 1, 2, 4, 8, 16, 32, 64)
-PARTS = re.compile("(?:[1-9][xy])?")
+PARTS = ("", *(f"{count}{axis}" for count in range(1, 10) for axis in "xy"))
 
 
 class Target:
@@ -173,7 +171,7 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
         width = None
     bits = _vector_bits(cpu.architecture, features)
     names = tuple(sorted(features))
-    if not PARTS.fullmatch(parts):
+    if parts not in PARTS:
         parts = ""
     return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts)
 

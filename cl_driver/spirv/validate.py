@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from functools import reduce
-from itertools import takewhile
 from operator import or_
 
 from .body import reverse_postorder
@@ -101,7 +100,6 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
     if predecessors[id(blocks[0])]:
         raise refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
     callees: dict[int, Function] = {}
-    variables = set(map(id, takewhile(lambda i: i.op == Op.Variable, blocks[0].instructions)))
     dominates = _dominance(blocks, predecessors) if len(blocks) > 1 else None
     instruction = None
     try:
@@ -114,8 +112,6 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
                     _defined(instruction, block, predecessors, dominates)
                 if instruction.op == Op.FunctionCall:
                     callees[id(instruction.operands[0])] = instruction.operands[0]
-                elif instruction.op == Op.Variable and id(instruction) not in variables:
-                    raise RuleError("not among the first instructions of the function's first block")
     except RuleError as error:
         raise _at(instruction, str(error)) from None
     except AttributeError:

@@ -10,7 +10,7 @@ from cl_driver.codegen import kernel as _codegen  # fills the tables of lowering
 from cl_driver.codegen.registry import EXTENDED, LOWERINGS
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
-from cl_driver.interp import core, machine, opencl_memory
+from cl_driver.interp import core, effects, opencl_memory
 from cl_driver.spirv.enums import Capability, Op, OpenCLStd
 from cl_driver.spirv.tables import OPENCL_STD, ROWS
 from cl_driver.spirv.validate import accepted_capabilities
@@ -120,7 +120,7 @@ def test_every_instruction_is_interpreted():
         for op in reachable()
         if ROWS[op].class_ not in DECLARATIONS
         and op not in core.RULES
-        and op not in machine._EFFECTS
+        and op not in effects.EFFECTS
         and op.name not in handled
     ]
     assert not [OpenCLStd(n).name for n in OPENCL_STD if n not in opencl_memory.RULES]

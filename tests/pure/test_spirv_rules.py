@@ -295,14 +295,6 @@ def test_physical32_is_for_other_devices():
         validate.validate(module, capabilities=module.capabilities)
 
 
-def test_variables_of_functions_come_first():
-    variable = "%v = OpVariable %pi32 Function"
-    rule = "OpVariable: not among the first instructions of the function's first block"
-    check(with_kernel(f"{variable}\n%w = OpVariable %pi32 Function\n%x = OpLoad %i32 %v"))
-    refused(with_kernel(f"%x = OpLoad %i32 %p\n{variable}"), rule)
-    refused(with_kernel(f"OpBranch %next\n%next = OpLabel\n{variable}"), rule)
-
-
 def test_unknown_function_control():
     check(with_kernel().replace("OpFunction %void None", "OpFunction %void Inline|Pure"))
     data = bytearray(assemble(with_kernel(), (1, 4)))

@@ -70,9 +70,10 @@ def test_warnings_are_in_the_log_of_a_cached_build_too(make_service):
 
 
 LOOP = b"""kernel void scale(global float *a, float f) {
-    float x = a[get_global_id(0)], y = 0;
+    int at = get_global_id(0);
+    float x = a[at], y = 0;
     for (int i = 0; i < (int)x; i++) y += f;
-    a[get_global_id(0)] = y;
+    a[at] = y;
 }"""
 
 
