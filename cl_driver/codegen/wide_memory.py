@@ -14,6 +14,7 @@ from .memory import load as single_load
 from .memory import store as single_store
 from .registry import lowers_wide
 from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
+from .wide_contiguity import Indexed, contiguous_index, either_way
 
 
 class Address:
@@ -74,13 +75,20 @@ def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> A
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 def access_chain(e, i):
     """Access chains with an index or base that varies."""
-    base, indices = i.operands[0], list(i.operands[1:])
+    base, count = i.operands[0], len(i.operands) - 1
     if isinstance(base, Variable) and base.builtin is not None:
         e.lane_by_lane(i, single_access_chain)
         return
+    address = _walk(e, i, count)
+    e.define_leaves(i, [all_lanes(e, address)])
+
+
+def _walk(e, chain, count: int) -> Address:
+    """The address that the base and the first `count` indices of an access chain give."""
+    base, indices = chain.operands[0], list(chain.operands[1 : count + 1])
     type_ = base.type.element
     address = address_of(e, base)
-    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+    if indices and chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         address = advance(e, address, indices.pop(0), size_of(type_))
     constant = 0
     for index in indices:
@@ -95,10 +103,11 @@ def access_chain(e, i):
             constant += known * size_of(type_)
         else:
             address = advance(e, address, index, size_of(type_))
-    leaf = all_lanes(e, address)
-    if constant:
-        leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
-    e.define_leaves(i, [leaf])
+    if not constant:
+        return address
+    if address.single is None:
+        return Address(None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {constant}"))
+    return Address(offset_pointer(e, address.single, constant, ""), address.stride, None)
 
 
 def leaf_offsets(type_) -> list[int]:
@@ -170,8 +179,25 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
         return
-    leaf = all_lanes(e, address)
-    leaves = []
+
+    def far(leaf):
+        return gather(e, leaf, type_, alignment, mask, metadata)
+
+    indexed = _indexed(e, address, pointer, type_, place)
+    if indexed is not None:
+
+        def near(first):
+            return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
+
+        leaves = either_way(e, indexed, near, far, [e.form(ir_type(t)) for t in types])
+    else:
+        leaves = far(all_lanes(e, address))
+    e.define_leaves(i, leaves)
+
+
+def gather(e, leaf: str, type_, alignment: int, mask: str | None, metadata: str) -> list[str]:
+    """The leaves of what each lane loads from an address of its own."""
+    types, leaves = leaf_types(type_), []
     for t, offset in zip(types, leaf_offsets(type_), strict=True):
         where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
         m = memory_type(t)
@@ -182,7 +208,18 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
             f"{e.form(m)} zeroinitializer){metadata}"
         )
         leaves.append(_from_memory(e, t, value))
-    e.define_leaves(i, leaves)
+    return leaves
+
+
+def _indexed(e, address: Address, pointer, type_, place: int) -> Indexed | None:
+    """A varying address that may turn out to be contiguous."""
+    if address.leaf is None or e.leaves_of.get(pointer) != [address.leaf] or not _is_regular(type_):
+        return None
+    chain = contiguous_index(e, pointer, place)
+    if chain is None:
+        return None
+    base = _walk(e, chain, len(chain.operands) - 2)
+    return Indexed(e, base.single, chain.operands[-1], place)
 
 
 def _is_regular(type_) -> bool:
@@ -271,14 +308,18 @@ def store(e, i):
         None if e.is_varying(value) or e.stride_is_mixed(value) else value,
         hint_of(i.memory),
         e.alias_metadata(pointer),
+        pointer,
     )
 
 
 def store_to(
     e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None,
-    hint: str = "", metadata: str = "",
+    hint: str = "", metadata: str = "", pointer=None,
 ) -> None:  # fmt: skip
-    """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors."""
+    """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors.
+
+    pointer: the Value that the address was computed from, if it is of this type.
+    """
     types = leaf_types(type_)
     if address.single is not None and address.stride == 0:
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
@@ -287,7 +328,24 @@ def store_to(
     if address.single is not None and address.stride == place and _is_regular(type_):
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
         return
-    leaf = all_lanes(e, address)
+
+    def far(leaf):
+        scatter(e, leaf, type_, leaves, alignment, mask, metadata)
+
+    indexed = _indexed(e, address, pointer, type_, place)
+    if indexed is not None:
+
+        def near(first):
+            store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata)
+
+        either_way(e, indexed, near, far)
+    else:
+        far(all_lanes(e, address))
+
+
+def scatter(e, leaf: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str) -> None:
+    """Stores what each lane has at an address of its own."""
+    types = leaf_types(type_)
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
         where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
         m = memory_type(t)
