@@ -92,6 +92,8 @@ def contiguous_index(e, pointer, place: int):
         return None
     if size_of(pointer.type.element) != place or not _keeps_order(e, index, _DEPTH):
         return None
+    if index.op in _CONVERSIONS and not e.is_varying(index.operands[0]) and e.stride(index.operands[0]) != 1:
+        return None  # affine but for overflow, and apart
     return pointer
 
 

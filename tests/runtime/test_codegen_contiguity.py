@@ -19,6 +19,7 @@ ITEMS = 200
 # Body: the index of each element that is read, and of each that is written, if it is.
 BODIES = {
     "int": ("a[i + n * 0 + n] = b[i * 1 + n];", lambda i, n, m: (i + n, i + n, None)),
+    "apart": ("a[2 * u + n] = b[3 * u - n + 48];", lambda i, n, m: (3 * i - n + 48, 2 * i + n, None)),
     "uint that wraps": ("if (u >= m) a[u - m] = b[u - m + n];", lambda i, n, m: (i - m + n, i - m, i >= m)),
     "bits": ("a[i & m] = b[i & m];", lambda i, n, m: (i & m, i & m, None)),
     "turned": ("a[i ^ m] = b[i ^ m];", lambda i, n, m: (i ^ m, i ^ m, None)),

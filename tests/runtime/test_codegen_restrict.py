@@ -19,7 +19,7 @@ OPTIONS = "-cl-std=CL3.0 -cl-opt-disable"
 ACCESSES = {
     "scalar": ("int x = b[i];", "a[i] = x + 1;", "int y = b[i];"),
     "strided": ("int x = b[3 * i];", "a[3 * i] = x + 1;", "int y = b[3 * i];"),
-    "gather": ("int x = b[7 * i * i % 26];", "a[7 * i * i % 26] = x + 1;", "int y = b[7 * i * i % 26];"),
+    "gather": ("int x = b[c * i];", "a[c * i] = x + 1;", "int y = b[c * i];"),
     "masked": ("int x, y; if (i % 3) { x = b[i];", "a[i] = x + 1;", "y = b[i]; } else { x = 0; y = 1; }"),
     "uniform": ("int x = b[get_group_id(0)];", "a[get_group_id(0)] = 7;",
                 "int y = x - b[get_group_id(0)] == 0 ? x : x + 1;"),
