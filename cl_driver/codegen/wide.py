@@ -23,6 +23,7 @@ from .emitter import Components, instruction_name
 from .errors import CodegenError
 from .lanes import form
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
+from .regular import Regularity
 from .types import constant_text, ir_type, leaf_types
 
 # Effects that a group of lanes has once, not once per lane.
@@ -47,9 +48,11 @@ class WideEmitter:
         self.leaves_of: dict = {}
         self.shapes = None
         self.lane: int | None = None  # lane that is lowered by itself
-        self._late: dict = {}  # single value: where what is made of it can be put
+        self._late: dict = {}  # value: where what is made of it can be put
+        self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region
+        self.regularity = Regularity(self)
         super().__init__(*arguments)
 
     # Shapes.
@@ -274,7 +277,7 @@ class WideEmitter:
             self.lower(i)
             if self.debug is not None and is_located(i):
                 self.debug.attach(self.lines, start, i.line)
-            if i in self.operands and isinstance(self.operands[i], str):
+            if isinstance(self.operands.get(i), str) or i in self.leaves_of:
                 late = self._late[i] = []
                 self.lines.append(late)
 
@@ -377,6 +380,8 @@ class WideEmitter:
         self.leaves_of[instruction] = names
         self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
         self.lines += [""] * len(names)
+        beside = self._beside_phis[instruction] = []
+        self.lines.append(beside)
 
     def finish_phis(self) -> None:
         """Fills in the phis."""
@@ -411,7 +416,9 @@ class WideEmitter:
             for i in block.instructions:
                 self.operands.pop(i, None)
                 self.leaves_of.pop(i, None)
+            self.exits.pop(block, None)
         self._late = {}
+        self.regularity = Regularity(self)
 
 
 # Instructions without a result that happen in each lane.

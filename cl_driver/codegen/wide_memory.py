@@ -13,8 +13,8 @@ from .memory import access_chain as single_access_chain
 from .memory import load as single_load
 from .memory import store as single_store
 from .registry import lowers_wide
+from .regular import either
 from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
-from .wide_contiguity import Indexed, contiguous_index, either_way
 
 
 class Address:
@@ -75,20 +75,13 @@ def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> A
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 def access_chain(e, i):
     """Access chains with an index or base that varies."""
-    base, count = i.operands[0], len(i.operands) - 1
+    base, indices = i.operands[0], list(i.operands[1:])
     if isinstance(base, Variable) and base.builtin is not None:
         e.lane_by_lane(i, single_access_chain)
         return
-    address = _walk(e, i, count)
-    e.define_leaves(i, [all_lanes(e, address)])
-
-
-def _walk(e, chain, count: int) -> Address:
-    """The address that the base and the first `count` indices of an access chain give."""
-    base, indices = chain.operands[0], list(chain.operands[1 : count + 1])
     type_ = base.type.element
     address = address_of(e, base)
-    if indices and chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         address = advance(e, address, indices.pop(0), size_of(type_))
     constant = 0
     for index in indices:
@@ -103,11 +96,10 @@ def _walk(e, chain, count: int) -> Address:
             constant += known * size_of(type_)
         else:
             address = advance(e, address, index, size_of(type_))
-    if not constant:
-        return address
-    if address.single is None:
-        return Address(None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {constant}"))
-    return Address(offset_pointer(e, address.single, constant, ""), address.stride, None)
+    leaf = all_lanes(e, address)
+    if constant:
+        leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
+    e.define_leaves(i, [leaf])
 
 
 def leaf_offsets(type_) -> list[int]:
@@ -153,10 +145,10 @@ def load(e, i):
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
-def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int) -> None:
+def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int, index=None) -> None:
     """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind.
 
-    pointer: the Value that the address was computed from.
+    pointer, index: the Values that the address was computed from, index in units of `place`.
     """
     mask = e.mask_of(i)
     metadata = e.alias_metadata(pointer, is_load=mask is None)
@@ -179,27 +171,47 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
         return
+    asked = _ask(e, pointer, index, (place, 0), type_)
+    if asked is None:
+        e.define_leaves(i, gather(e, all_lanes(e, address), type_, alignment, mask, metadata))
+        return
+    condition, first, stride = asked
 
-    def far(leaf):
-        return gather(e, leaf, type_, alignment, mask, metadata)
-
-    indexed = _indexed(e, address, pointer, type_, place)
-    if indexed is not None:
-
-        def near(first):
+    def regular():
+        if stride:
             return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
+        parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
+        return [e.splat(part, ir_type(t), e.form) for t, part in zip(types, parts, strict=True)]
 
-        leaves = either_way(e, indexed, near, far, [e.form(ir_type(t)) for t in types])
-    else:
-        leaves = far(all_lanes(e, address))
-    e.define_leaves(i, leaves)
+    leaf = all_lanes(e, address)
+    e.define_leaves(
+        i,
+        either(
+            e, condition, [e.form(ir_type(t)) for t in types], regular,
+            lambda: gather(e, leaf, type_, alignment, mask, metadata),
+        ),
+    )  # fmt: skip
 
 
-def gather(e, leaf: str, type_, alignment: int, mask: str | None, metadata: str) -> list[str]:
-    """The leaves of what each lane loads from an address of its own."""
+def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
+    """What there is to ask of a varying address when the kernel runs: an i1, lane 0's address, the stride."""
+    if not _is_regular(type_) or (index is not None and index.type.width < 64):
+        return None
+    terms = [(pointer, 1)] if index is None else [(pointer, 1), (index, strides[0])]
+    for stride in strides:
+        found = e.regularity.ask(terms, stride)
+        if found is not None:
+            return (*found, stride)
+    return None
+
+
+def gather(e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "") -> list[str]:
+    """The leaves of W values at any addresses."""
     types, leaves = leaf_types(type_), []
     for t, offset in zip(types, leaf_offsets(type_), strict=True):
-        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
+        where = (
+            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
+        )
         m = memory_type(t)
         own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
         value = e.emit(
@@ -209,17 +221,6 @@ def gather(e, leaf: str, type_, alignment: int, mask: str | None, metadata: str)
         )
         leaves.append(_from_memory(e, t, value))
     return leaves
-
-
-def _indexed(e, address: Address, pointer, type_, place: int) -> Indexed | None:
-    """A varying address that may turn out to be contiguous."""
-    if address.leaf is None or e.leaves_of.get(pointer) != [address.leaf] or not _is_regular(type_):
-        return None
-    chain = contiguous_index(e, pointer, place)
-    if chain is None:
-        return None
-    base = _walk(e, chain, len(chain.operands) - 2)
-    return Indexed(e, base.single, chain.operands[-1], place)
 
 
 def _is_regular(type_) -> bool:
@@ -299,6 +300,7 @@ def store(e, i):
     alignment = access_alignment(i.memory, value.type)
     store_to(
         e,
+        pointer,
         address_of(e, pointer),
         value.type,
         lambda: e.leaves(value),
@@ -307,20 +309,18 @@ def store(e, i):
         e.mask_of(i),
         None if e.is_varying(value) or e.stride_is_mixed(value) else value,
         hint_of(i.memory),
-        e.alias_metadata(pointer),
-        pointer,
     )
 
 
 def store_to(
-    e, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None, uniform=None,
-    hint: str = "", metadata: str = "", pointer=None,
+    e, pointer, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None,
+    uniform=None, hint: str = "", index=None,
 ) -> None:  # fmt: skip
     """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors.
 
-    pointer: the Value that the address was computed from, if it is of this type.
+    pointer, index: the Values that the address was computed from, index in units of `place`.
     """
-    types = leaf_types(type_)
+    types, metadata = leaf_types(type_), e.alias_metadata(pointer)
     if address.single is not None and address.stride == 0:
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
@@ -328,26 +328,28 @@ def store_to(
     if address.single is not None and address.stride == place and _is_regular(type_):
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
         return
-
-    def far(leaf):
-        scatter(e, leaf, type_, leaves, alignment, mask, metadata)
-
-    indexed = _indexed(e, address, pointer, type_, place)
-    if indexed is not None:
-
-        def near(first):
-            store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata)
-
-        either_way(e, indexed, near, far)
-    else:
-        far(all_lanes(e, address))
+    asked = _ask(e, pointer, index, (place,), type_)
+    addresses = all_lanes(e, address)
+    if asked is None:
+        scatter(e, addresses, type_, leaves, alignment, mask, metadata)
+        return
+    condition, first, _ = asked
+    either(
+        e, condition, [],
+        lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
+        lambda: scatter(e, addresses, type_, leaves, alignment, mask, metadata),
+    )  # fmt: skip
 
 
-def scatter(e, leaf: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str) -> None:
-    """Stores what each lane has at an address of its own."""
+def scatter(
+    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = ""
+) -> None:
+    """Stores leaves, as they are in memory, to any addresses."""
     types = leaf_types(type_)
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
-        where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {offset}") if offset else leaf
+        where = (
+            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
+        )
         m = memory_type(t)
         own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
         e.emit_void(

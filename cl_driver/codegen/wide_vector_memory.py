@@ -28,7 +28,7 @@ def vload(e, i):
     size = size_of(element_type(i.type))
     place = size * component_count(i.type)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    load_from(e, i, pointer, address, i.type, place, size)
+    load_from(e, i, pointer, address, i.type, place, size, offset)
 
 
 @lowers_wide_extended(Std.vstoren)
@@ -40,6 +40,7 @@ def vstore(e, i):
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
     store_to(
         e,
+        pointer,
         address,
         data.type,
         lambda: e.leaves(data),
@@ -47,7 +48,7 @@ def vstore(e, i):
         size,
         e.mask_of(i),
         None if e.is_varying(data) or e.stride_is_mixed(data) else data,
-        metadata=e.alias_metadata(pointer),
+        index=offset,
     )
 
 

@@ -235,12 +235,27 @@ class ValueRules:
             for operand in instruction.operands:
                 if isinstance(operand, Constant) and self.range_of(operand).low >= 0:
                     x = self.range_of(operand)
+                    if (kept := self.kept_by_mask(instruction, operand, x.high)) is not None:
+                        return kept
                     self.ranges[instruction] = Range(0, x.high, x.zeros, False)
         stride = self.all_or_nothing(instruction.operands)
         if stride == UNIFORM and instruction in self.ranges:
             known = self.ranges[instruction]
             self.ranges[instruction] = Range(known.low, known.high, known.zeros, True)
         return stride
+
+    def kept_by_mask(self, instruction, constant, mask: int):
+        """The stride of what has no bits outside of a mask: `(uint)` of a size_t becomes an `and`."""
+        a, b = instruction.operands
+        other = b if a is constant else a
+        s, x = self.stride_of(other), self.range_of(other)
+        if s is VARYING or s is UNKNOWN or mask & (mask + 1):
+            return None
+        if not (x.exact and 0 <= x.low <= x.high <= mask):
+            return None
+        self.rely_on(x)
+        self.ranges[instruction] = x
+        return s
 
     def convert(self, instruction):
         """UConvert, SConvert: truncation keeps strides, extension only if nothing wraps."""

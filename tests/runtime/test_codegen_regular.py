@@ -1,0 +1,86 @@
+# ruff: noqa: E501  kernels as one line each
+"""Addresses whose stride shows when the kernel runs: neighbours, one place for all, and neither."""
+
+import copy
+
+import numpy as np
+import pytest
+from kernel_harness import Program, compile_c
+
+from cl_driver.interp.run import run as interpret
+
+SOURCE = r"""
+kernel void clamped(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0); out[x] = in[clamp(x - k, 0, n - 1)] * 3 + in[min(x + k, n - 1)]; }
+kernel void clamped4(global uchar4 *out, global const uchar4 *in, int n, int k) {
+  int x = get_global_id(0); out[x] = in[clamp(x + k, 0, n - 1)]; }
+kernel void swapped(global int *out, global const int *in, int n, uint k) {
+  uint x = get_global_id(0), j = x ^ k; out[j & 63] = in[j & 63] - (int)x; }
+kernel void sorted(global int *out, global const int *in, int n, uint k) {
+  uint i = get_global_id(0), j = i ^ k;
+  if (j > i && j < (uint)n) { int a = in[i], b = in[j]; if (a > b) { out[i] = b; out[j] = a; } } }
+kernel void wrapped(global int *out, global const int *in, int n, uint k) {
+  uint x = get_global_id(0); out[x] = in[(x + k) % (uint)n] + in[n - 1 - (int)(x % (uint)n)]; }
+kernel void rows(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0), row = x / k, column = x % k, sum = 0;
+  for (int i = 0; i < 3; i++) sum += in[row * 3 + i] * in[i * k + column];
+  out[row * k + column] = sum; }
+kernel void shifted(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0); out[x] = in[x >> 5] + in[(x & ~15) + (x & 7)] + in[2 * x - (x & (k - 1))]; }
+kernel void chosen(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0), at = x < k ? x + 1 : x; if (x & 1) out[x] = in[at]; else out[x] = in[x < k ? k : 3]; }
+kernel void narrow(global int *out, global const int *in, int n, int k) {
+  uchar x = (uchar)(get_global_id(0) + 240 + k); ushort y = (ushort)(get_global_id(0) + 65530);
+  out[get_global_id(0)] = in[x & 63] + in[(uchar)(x + 9) >> 2] + in[y % 64]; }
+kernel void vectors(global int *out, global const int *in, int n, int k) {
+  size_t x = get_global_id(0); size_t at = min(x, (size_t)k);
+  int3 v = vload3(at, in); vstore2((int2)(v.x + v.z, v.y), (x ^ 1) % 32, out); }
+"""
+
+WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
+ITEMS = {"rows": 48, "vectors": 32, "swapped": 64}
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return compile_c(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def programs(compiled):
+    return {form: Program(compiled, width=form[0], parts=form[1]) for form in WIDTHS}
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 16, 32])
+@pytest.mark.parametrize(
+    "name",
+    ["clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors"],
+)
+def test_regular_addresses(programs, name, k):
+    """Whatever the lanes turn out to access, with groups that fill vectors and groups that do not."""
+    rng = np.random.default_rng(k)
+    inputs = rng.integers(-1000, 1000, 200).astype(np.int32)
+    items = ITEMS.get(name, 57)
+    if name == "sorted":
+        items = 64 if k > 7 else 56  # pairs are within a group's vectors or not, but never half outside
+    out_type, in_data = (np.uint8, inputs.view(np.uint8)) if name == "clamped4" else (np.int32, inputs)
+    number = np.uint32 if name in ("swapped", "sorted", "wrapped") else np.int32
+    start = rng.integers(0, 9, 256 if out_type is np.uint8 else 64).astype(out_type)
+    for local in (items, 19 if items == 57 else 8):
+        want = start.copy()
+        first = next(iter(programs.values()))
+        interpret(first.module, name, [want, copy.deepcopy(in_data), items, k], (items,), (local,))
+        for form, program in programs.items():
+            out = start.copy()
+            program.run(name, items, local, out, in_data, np.int32(items), number(k))
+            assert np.array_equal(out, want), f"{name}, k = {k}, groups of {local}, {form}"
+
+
+@pytest.mark.parametrize(
+    ("name", "halves"),
+    [("clamped", 2), ("clamped4", 1), ("swapped", 2), ("sorted", 3), ("wrapped", 1), ("rows", 2), ("vectors", 2)],
+)
+def test_there_are_two_versions(programs, name, halves):
+    """Contiguous accesses or single ones are there where they may pay: the test above tests something."""
+    text = programs[16, 1].code(name).text
+    assert text.count("\nregular") >= halves
