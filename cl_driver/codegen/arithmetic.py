@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Decoration, Op
 from ..spirv.module import Constant, Kind
+from .division import divide
 from .lanes import MANGLED, form
 from .library_names import library_name
 from .registry import componentwise, lowers
@@ -54,10 +55,23 @@ def integer_division(e, f, i, a, b):
     OpenCL C but must not raise a signal: the divisor is replaced by 1.
     """
     opcode = _DIVISIONS[i.op]
-    a, b = e.frozen(f, _element(i), a), e.frozen(f, _element(i), b)
-    divisor = _guarded_divisor(e, f, i, a, b, signed=opcode[0] == "s")
-    t = f(_element(i))
-    result = e.emit(f"{opcode} {t} {a}, {divisor}")
+    element, signed = _element(i), opcode[0] == "s"
+    t = f(element)
+    a, b = e.frozen(f, element, a), e.frozen(f, element, b)
+    is_long_vector = element == "i64" and i.type.kind is Kind.VECTOR
+    if f.count < 4 or isinstance(i.operands[1], Constant) or is_long_vector:
+        divisor = _guarded_divisor(e, f, i, a, b, signed)
+        result = e.emit(f"{opcode} {t} {a}, {divisor}")
+    else:
+        factor = None
+        if e.is_same_in_lanes(i.operands[1]):
+            divisor, factor = e.uniform_divisor(i.operands[1], signed)
+        else:
+            divisor = _guarded_divisor(e, f, i, a, b, signed)
+        result = divide(e, f, element, a, divisor, signed, factor)
+        if opcode[1:] == "rem":
+            product = e.emit(f"mul {t} {result}, {divisor}")
+            result = e.emit(f"sub {t} {a}, {product}")
     if i.op != Op.SMod:
         return result
     # The sign of the result is to be that of the divisor.

@@ -234,6 +234,10 @@ class FunctionEmitter:
         first = self.emit(f"insertelement {t} poison, {element} {operand}, i32 0")
         return self.emit(f"shufflevector {t} {first}, {t} poison, <{f.count} x i32> zeroinitializer")
 
+    def is_same_in_lanes(self, value: Value) -> bool:
+        """True in code at a width above 1 for scalars that are known to be the same in all lanes."""
+        return False
+
     def frozen(self, f: Form, element: str, operand: str) -> str:
         """An operand that is no poison. At width 1 none is, but for what a program must not do."""
         return operand

@@ -19,6 +19,7 @@ from __future__ import annotations
 from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind, Undef
 from .debug import is_located
+from .division import reciprocal
 from .emitter import Components, instruction_name
 from .errors import CodegenError
 from .lanes import form
@@ -50,6 +51,7 @@ class WideEmitter:
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
+        self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region
         self.regularity = Regularity(self)
@@ -85,6 +87,26 @@ class WideEmitter:
             instructions = [i for block in self.function.blocks for i in block.instructions]
             self._used = {o for i in instructions for o in (*i.operands, i.mask)}
         return value in self._used
+
+    def is_same_in_lanes(self, value) -> bool:
+        """True for scalars that are known to be the same in all lanes."""
+        if self.shapes is None or value.type.kind is Kind.VECTOR:
+            return False
+        return not self.is_varying(value) and not self.stride_is_mixed(value)
+
+    def uniform_divisor(self, value, signed: bool) -> tuple[str, str]:
+        """All lanes of an integer, 1 in place of 0, and of its reciprocal (division.py)."""
+        key = value, signed
+        if key not in self._divisors:
+            single, t = super().operand(value), ir_type(value.type)
+            outer, self.lines = self.lines, self._late.get(value, self.prologue)
+            single = self.emit(f"freeze {t} {single}")
+            is_zero = self.emit(f"icmp eq {t} {single}, 0")
+            single = self.emit(f"select i1 {is_zero}, {t} 1, {t} {single}")
+            factor = reciprocal(self, t, single, signed)
+            self._divisors[key] = self.splat(single, t, self.form), self.splat(factor, "double", self.form)
+            self.lines = outer
+        return self._divisors[key]
 
     # Operands.
 
@@ -417,7 +439,7 @@ class WideEmitter:
                 self.operands.pop(i, None)
                 self.leaves_of.pop(i, None)
             self.exits.pop(block, None)
-        self._late = {}
+        self._late, self._divisors = {}, {}
         self.regularity = Regularity(self)
 
 
