@@ -238,6 +238,10 @@ class FunctionEmitter:
         """True in code at a width above 1 for scalars that are known to be the same in all lanes."""
         return False
 
+    def spacing(self, pointer: Value) -> int:
+        """Bytes in memory that a byte of the type that a pointer points to stands for (interleaved.py)."""
+        return 1
+
     def frozen(self, f: Form, element: str, operand: str) -> str:
         """An operand that is no poison. At width 1 none is, but for what a program must not do."""
         return operand

@@ -62,21 +62,21 @@ def access_chain(e, i):
         return
     inbounds = " inbounds" if i.op in (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain) else ""
     pointer = e.operand(base)
-    type_ = base.type.element
+    type_, spacing = base.type.element, e.spacing(base)
     offset = 0
     if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
-        pointer, offset = _advance(e, pointer, offset, indices[0], size_of(type_), inbounds)
+        pointer, offset = _advance(e, pointer, offset, indices[0], size_of(type_) * spacing, inbounds)
         indices = indices[1:]
     for index in indices:
         if type_.kind is Kind.STRUCT:
             number = e.integer(index)
             if number is None or number >= len(type_.members):
                 raise CodegenError("a structure's member is selected by something that is not its number")
-            offset += member_offset(type_, number)
+            offset += member_offset(type_, number) * spacing
             type_ = type_.members[number]
         else:
             type_ = type_.element
-            pointer, offset = _advance(e, pointer, offset, index, size_of(type_), inbounds)
+            pointer, offset = _advance(e, pointer, offset, index, size_of(type_) * spacing, inbounds)
     e.define(i, offset_pointer(e, pointer, offset, inbounds))
 
 

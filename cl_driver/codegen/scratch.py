@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..passes.plan import KernelPlan
 from ..spirv.enums import Op
 from . import abi
+from .interleaved import interleaved_pointers
 from .program_globals import variable_alignment
 from .types import alignment_of, size_of
 
@@ -21,7 +22,8 @@ class Scratch:
     private: OpVariable or PrivateVariable: its offset in a block of private memory. private_stride: from the
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
-    (lane_private). per_item_offset: Slot or "private": bytes per item before its array.
+    (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
+    of these (interleaved.py). per_item_offset: Slot or "private": bytes per item before its array.
     """
 
     def __init__(self, plan: KernelPlan, on_stack: bool, width: int):
@@ -30,6 +32,11 @@ class Scratch:
         self.uniform: dict = {}  # Slot: offset from the start of scratch memory
         self.per_item_offset: dict = {}
         self.private_per_item = bool(plan.private_variables)
+        self.interleaved: dict = {}
+        if width > 1 and not self.private_per_item:
+            for region in plan.regions:
+                if not region.once:
+                    self.interleaved |= interleaved_pointers(region.function)
         size, largest = 0, 1
         for variable in plan.private_variables:
             size = self.private[variable] = align(size, variable.alignment)
@@ -37,6 +44,8 @@ class Scratch:
             largest = max(largest, variable.alignment)
         if width > 1:
             for i in _variables(plan):
+                if i in self.interleaved:
+                    continue
                 size = self.private[i] = align(size, variable_alignment(i))
                 size += size_of(i.type.element)
                 largest = max(largest, variable_alignment(i))
@@ -46,6 +55,10 @@ class Scratch:
             for i in _variables(plan):
                 offset = self.lane_private[i] = align(offset, variable_alignment(i))
                 offset += size_of(i.type.element)
+        for i in _variables(plan):
+            if i in self.interleaved:
+                offset = self.lane_private[i] = align(offset, abi.MEMORY_ALIGN)
+                offset += width * size_of(i.type.element)
         for slot in plan.slots:
             if slot.uniform:
                 offset = align(offset, alignment_of(slot.type))

@@ -54,6 +54,17 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.local_ids, self._row, self.builtin_cache = self._ids_of_part[part]
         self._part = part
 
+    def spacing(self, pointer) -> int:
+        """Bytes in memory that a byte of the type that a pointer points to stands for (interleaved.py)."""
+        return self.width if pointer in self.scratch.interleaved else 1
+
+    def stride(self, value) -> int:
+        """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
+        piece = self.scratch.interleaved.get(value)
+        if piece is None or self.shapes is None:
+            return super().stride(value)
+        return self.shapes.strides.get(value, 0) * self.width + piece
+
     def _builtin_memory(self, variable) -> str:
         if self.parts > 1:
             raise CodegenError(f"{variable.name} in memory")

@@ -79,23 +79,23 @@ def access_chain(e, i):
     if isinstance(base, Variable) and base.builtin is not None:
         e.lane_by_lane(i, single_access_chain)
         return
-    type_ = base.type.element
+    type_, spacing = base.type.element, e.spacing(base)
     address = address_of(e, base)
     if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
-        address = advance(e, address, indices.pop(0), size_of(type_))
+        address = advance(e, address, indices.pop(0), size_of(type_) * spacing)
     constant = 0
     for index in indices:
         if type_.kind is Kind.STRUCT:
             number = e.integer(index)
-            constant += member_offset(type_, number)
+            constant += member_offset(type_, number) * spacing
             type_ = type_.members[number]
             continue
         type_ = type_.element
         known = e.integer(index)
         if known is not None:
-            constant += known * size_of(type_)
+            constant += known * size_of(type_) * spacing
         else:
-            address = advance(e, address, index, size_of(type_))
+            address = advance(e, address, index, size_of(type_) * spacing)
     leaf = all_lanes(e, address)
     if constant:
         leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
@@ -142,6 +142,9 @@ def load(e, i):
         e.lane_by_lane(i, single_load)
         return
     alignment = access_alignment(i.memory, i.type)
+    if e.spacing(pointer) > 1:
+        e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
+        return
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
@@ -285,6 +288,39 @@ def _to_memory(e, type_, leaf: str) -> str:
     return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
 
 
+# Private memory in pieces (interleaved.py).
+
+
+def _pieces(e, pointer, type_) -> list[tuple]:
+    """The type and Address of each leaf of what lies in pieces."""
+    address, spacing, pieces = address_of(e, pointer), e.spacing(pointer), []
+    for t, offset in zip(leaf_types(type_), leaf_offsets(type_), strict=True):
+        if address.single is not None:
+            at = Address(offset_pointer(e, address.single, offset * spacing, ""), address.stride, None)
+        else:
+            where = f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {offset * spacing}"
+            at = Address(None, 0, e.emit(where) if offset else address.leaf)
+        pieces.append((t, at))
+    return pieces
+
+
+def load_piece(e, i, type_, address: Address) -> str:
+    """One leaf of each lane."""
+    size, mask = size_of(type_), e.mask_of(i)
+    if address.single is not None and address.stride == size:
+        return load_contiguous(e, address.single, type_, 1, size, size, mask)[0]
+    return gather(e, all_lanes(e, address), type_, size, mask)[0]
+
+
+def store_piece(e, i, type_, address: Address, leaf: str) -> None:
+    """Stores one leaf of each lane."""
+    size, mask, leaf = size_of(type_), e.mask_of(i), _to_memory(e, type_, leaf)
+    if address.single is not None and address.stride == size:
+        store_contiguous(e, address.single, type_, [leaf], size, size, mask)
+    else:
+        scatter(e, all_lanes(e, address), type_, [leaf], size, mask)
+
+
 # Stores.
 
 
@@ -298,6 +334,11 @@ def store(e, i):
         e.lane_by_lane(i, single_store)
         return
     alignment = access_alignment(i.memory, value.type)
+    if e.spacing(pointer) > 1:
+        pieces = _pieces(e, pointer, value.type)
+        for piece, leaf in zip(pieces, e.leaves(value), strict=True):
+            store_piece(e, i, *piece, leaf)
+        return
     store_to(
         e,
         pointer,
