@@ -15,6 +15,15 @@ from .memory import store as single_store
 from .registry import lowers_wide
 from .regular import either
 from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
+from .wide_gather import (
+    addresses_here,
+    from_memory,
+    gather,
+    leaf_offsets,
+    memory_type,
+    scatter,
+    to_memory,
+)
 
 
 class Address:
@@ -102,25 +111,6 @@ def access_chain(e, i):
     e.define_leaves(i, [leaf])
 
 
-def leaf_offsets(type_) -> list[int]:
-    """Where in memory the leaves of a type are."""
-    kind = type_.kind
-    if kind is Kind.VECTOR:
-        size = size_of(type_.element)
-        return [k * size for k in range(type_.count)]
-    if kind is Kind.ARRAY:
-        size = size_of(type_.element)
-        return [k * size + o for k in range(type_.count) for o in leaf_offsets(type_.element)]
-    if kind is Kind.STRUCT:
-        return [member_offset(type_, k) + o for k, m in enumerate(type_.members) for o in leaf_offsets(m)]
-    return [0]
-
-
-def memory_type(type_) -> str:
-    """The LLVM type of a scalar in memory: bool is a byte."""
-    return "i8" if type_.kind is Kind.BOOL else ir_type(type_)
-
-
 # Loads.
 
 
@@ -186,12 +176,12 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
         return [e.splat(part, ir_type(t), e.form) for t, part in zip(types, parts, strict=True)]
 
-    leaf = all_lanes(e, address)
+    addresses = all_lanes(e, address)
     e.define_leaves(
         i,
         either(
             e, condition, [e.form(ir_type(t)) for t in types], regular,
-            lambda: gather(e, leaf, type_, alignment, mask, metadata),
+            lambda: gather(e, addresses_here(e, pointer, addresses, index), type_, alignment, mask, metadata),
         ),
     )  # fmt: skip
 
@@ -206,24 +196,6 @@ def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
         if found is not None:
             return (*found, stride)
     return None
-
-
-def gather(e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "") -> list[str]:
-    """The leaves of W values at any addresses."""
-    types, leaves = leaf_types(type_), []
-    for t, offset in zip(types, leaf_offsets(type_), strict=True):
-        where = (
-            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
-        )
-        m = memory_type(t)
-        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
-        value = e.emit(
-            f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
-            f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-            f"{e.form(m)} zeroinitializer){metadata}"
-        )
-        leaves.append(_from_memory(e, t, value))
-    return leaves
 
 
 def _is_regular(type_) -> bool:
@@ -258,12 +230,12 @@ def load_contiguous(
             f"{whole(t)} zeroinitializer){metadata}"
         )
     if stride == 1:
-        return [_from_memory(e, element, data)]
+        return [from_memory(e, element, data)]
     leaves = []
     for k in range(count):
         lanes = ", ".join(f"i32 {lane * stride + k}" for lane in range(width))
         part = e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
-        leaves.append(_from_memory(e, element, part))
+        leaves.append(from_memory(e, element, part))
     return leaves
 
 
@@ -278,14 +250,6 @@ def repeat_mask(e, mask: str, stride: int, count: int) -> str:
     return e.emit(
         f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
     )
-
-
-def _from_memory(e, type_, leaf: str) -> str:
-    return e.emit(f"trunc {e.form('i8')} {leaf} to {e.form('i1')}") if type_.kind is Kind.BOOL else leaf
-
-
-def _to_memory(e, type_, leaf: str) -> str:
-    return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
 
 
 # Private memory in pieces (interleaved.py).
@@ -314,7 +278,7 @@ def load_piece(e, i, type_, address: Address) -> str:
 
 def store_piece(e, i, type_, address: Address, leaf: str) -> None:
     """Stores one leaf of each lane."""
-    size, mask, leaf = size_of(type_), e.mask_of(i), _to_memory(e, type_, leaf)
+    size, mask, leaf = size_of(type_), e.mask_of(i), to_memory(e, type_, leaf)
     if address.single is not None and address.stride == size:
         store_contiguous(e, address.single, type_, [leaf], size, size, mask)
     else:
@@ -365,7 +329,7 @@ def store_to(
     if address.single is not None and address.stride == 0:
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
-    leaves = [_to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
+    leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
         return
@@ -378,26 +342,10 @@ def store_to(
     either(
         e, condition, [],
         lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
-        lambda: scatter(e, addresses, type_, leaves, alignment, mask, metadata),
+        lambda: scatter(
+            e, addresses_here(e, pointer, addresses, index), type_, leaves, alignment, mask, metadata
+        ),
     )  # fmt: skip
-
-
-def scatter(
-    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = ""
-) -> None:
-    """Stores leaves, as they are in memory, to any addresses."""
-    types = leaf_types(type_)
-    for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
-        where = (
-            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
-        )
-        m = memory_type(t)
-        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
-        e.emit_void(
-            f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
-            f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
-            f"{e.form('i1')} {mask or 'splat (i1 true)'}){metadata}"
-        )
 
 
 def store_single(
@@ -500,7 +448,7 @@ def context_load(e, i):
         value = e.emit(
             f"load {e.form(memory_type(t))}, ptr {e.slot_leaf_address(slot, k, None)}, align {size_of(t)}"
         )
-        leaves.append(_from_memory(e, t, value))
+        leaves.append(from_memory(e, t, value))
     e.define_leaves(i, leaves)
 
 
@@ -515,5 +463,5 @@ def context_store(e, i):
         store_single(e, address, slot.type, lambda: e.leaves(value), alignment_of(slot.type), mask, uniform)
         return
     for k, (t, leaf) in enumerate(zip(leaf_types(slot.type), e.leaves(value), strict=True)):
-        data = _to_memory(e, t, leaf)
+        data = to_memory(e, t, leaf)
         store_contiguous(e, e.slot_leaf_address(slot, k, None), t, [data], size_of(t), size_of(t), mask)

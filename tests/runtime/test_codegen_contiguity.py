@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
-from cl_driver.codegen.wide_contiguity import either_way
+from cl_driver.codegen.regular import either
 
 KERNEL = """
 typedef {of} T;
@@ -71,11 +71,11 @@ def test_the_question_is_asked(monkeypatch):
     """Once per access of the kernel, and not where a table or a product is the index."""
     asked = []
 
-    def count(e, indexed, *rest):
-        asked.append(indexed.index)
-        return either_way(e, indexed, *rest)
+    def count(e, condition, *rest):
+        asked.append(condition)
+        return either(e, condition, *rest)
 
-    monkeypatch.setattr("cl_driver.codegen.wide_memory.either_way", count)
+    monkeypatch.setattr("cl_driver.codegen.wide_memory.either", count)
     for body, some in (
         ("a[i ^ m] = b[i & m];", True),
         ("a[i] = b[(int)b[i]];", False),
