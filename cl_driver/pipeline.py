@@ -244,14 +244,23 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     context = program.context
     try:
         code, narrow = _entries(program, name)
+        tiled = _tiled(program, code)
+        if tiled is not None and any(program.reflections[name].required_local_size):
+            code, tiled = tiled, None
         objects = [_object(context, code)]
         info = kernel_info(program, code)
         if narrow is not None:
+            info.narrow_object, info.narrow_symbol = len(objects), narrow.symbol
             objects.append(_object(context, narrow, ".narrow"))
-            info.narrow_symbol = narrow.symbol
-            info.local_static = max(code.local_static, narrow.local_static)
-            info.scratch_fixed = max(code.scratch_fixed, narrow.scratch_fixed)
-            info.scratch_per_item = max(code.scratch_per_item, narrow.scratch_per_item)
+        if tiled is not None:
+            info.tiled_object, info.tiled_symbol = len(objects), tiled.symbol
+            info.tile_width, info.tile_height = tiled.tile
+            objects.append(_object(context, tiled, ".tiled"))
+        for other in (narrow, tiled):
+            if other is not None:
+                info.local_static = max(info.local_static, other.local_static)
+                info.scratch_fixed = max(info.scratch_fixed, other.scratch_fixed)
+                info.scratch_per_item = max(info.scratch_per_item, other.scratch_per_item)
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
@@ -280,6 +289,20 @@ def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.
     return (code, flat) if code.width > 1 else (code, None)
 
 
+def _tiled(program: Prepared, code: codegen.KernelCode) -> codegen.KernelCode | None:
+    """Code with parts for groups that consist of tiles, where that is worth an entry of its own."""
+    options = code.tiles
+    if options is None:
+        return None
+    lanes, parts = options.width, options.parts
+    tile = (lanes, parts) if options.part_axis else (lanes * parts, 1)
+    required = program.reflections[code.name].required_local_size
+    if any(size % step for size, step in zip(required, tile, strict=False)):
+        return None
+    tiled = _lower(program, code.name, options)
+    return tiled if tiled.tile == tile else None
+
+
 def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
@@ -298,6 +321,8 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
                     continue
             code = codegen.emit(plan, how, library(), program.globals)
             code.remark = code.remark or refusal
+            if not program.context.target.parts:
+                code.tiles = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
             return code
         except (passes.PlanError, CodegenError) as error:
@@ -354,6 +379,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         is_wide=code.width > 1,
         narrow_object=0,
         narrow_symbol="",
+        tiled_object=0,
+        tiled_symbol="",
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,

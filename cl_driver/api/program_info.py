@@ -98,7 +98,7 @@ def program_executable(program: Program):
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
     required_local_size, max_group_size, width, uses_printf, flags, tile_width,
     tile_height, sub_group_width, sub_group_size, sub_groups_per_group, object
-    index and symbol of the narrow entry, arguments]; an argument [kind, constant,
+    index and symbol of the narrow entry, and of the tiled one, arguments]; an argument [kind, constant,
     size, align, offset].
     """
     usable = program.usable
@@ -148,6 +148,8 @@ def _for_data_plane(executable) -> list:
             kernel.sub_groups_per_group,
             kernel.narrow_object,
             kernel.narrow_symbol,
+            kernel.tiled_object,
+            kernel.tiled_symbol,
             [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
         ]
         for kernel in executable.kernels

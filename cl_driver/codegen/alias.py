@@ -15,7 +15,7 @@ work-group because its work-items run in step must say there that memory is orde
 from __future__ import annotations
 
 from ..passes.ir import ADDRESS
-from ..passes.plan import KernelPlan, Region
+from ..passes.plan import KernelPlan, Region, recurs
 from ..spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
 from ..spirv.module import Argument, Instruction, Kind, Variable
 
@@ -50,7 +50,7 @@ class AliasScopes:
         self._roots: dict = {}
         candidates = [*plan.arguments, *(local.variable for local in plan.local_variables), *plan.globals]
         found = [c for c in candidates if c.type.kind is Kind.POINTER and is_restrict(c)]
-        if not found or region.once or plan.orders_memory or _recurs(plan, region):
+        if not found or region.once or plan.orders_memory or recurs(plan, region):
             return
         domain = _FIRST + len(metadata)
         metadata.append(f"!{domain} = distinct !{{!{domain}}}")
@@ -122,14 +122,3 @@ def _is_constant(pointer) -> bool:
     while isinstance(pointer, Instruction) and pointer.op in _SAME:
         pointer = pointer.operands[0]
     return isinstance(pointer, Variable) and Decoration.Constant in pointer.decorations
-
-
-def _recurs(plan: KernelPlan, region: Region) -> bool:
-    """Whether a group may come to a region again."""
-    seen, rest = set(), list(region.successors)
-    while rest:
-        index = rest.pop()
-        if index not in seen:
-            seen.add(index)
-            rest += plan.regions[index].successors
-    return region.index in seen

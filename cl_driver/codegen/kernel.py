@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..passes.plan import KernelPlan
+from ..passes.plan import KernelPlan, PlanOptions
 from . import lowerings  # noqa: F401
 from .arguments import BlockEntry
 from .errors import CodegenError
@@ -39,6 +39,7 @@ class KernelCode:
     has_free_groups: bool  # see KernelPlan
     remark: str = ""
     is_rare: bool = False  # hardly ever run
+    tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
 
 

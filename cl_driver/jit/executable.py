@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x07"
+MAGIC = b"CLDEXE\x00\x08"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -141,12 +141,13 @@ class KernelInfo(_Record):
     uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
     work-items of dimension 0 at a time; narrow_symbol: "", or in objects[narrow_object] the entry for
     launches that the wide one does not suit, those with global ids or sizes from 2^30 among them;
+    tiled_symbol: "", or in objects[tiled_object] the entry for groups that consist of its tiles;
     private_size: bytes per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size,
     sub_groups_per_group: as required by the kernel, or 0; sub_group_width: work-items per sub-group;
     uses_sub_groups: it can tell them apart, so that lanes must be consecutive in the linear local id: the
     entry takes only launches whose rows are, the narrow one is wide, too, and takes all; tile_width,
-    tile_height: work-items of a row, and rows, that the entry takes at a time; free_groups: no work-item can
-    tell how they are divided into groups, so the data plane may divide anew;
+    tile_height: work-items of a row, and rows, that the tiled entry, or else the entry, takes at a time;
+    free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
     remark: how it was vectorised, or why not.
     """
 
@@ -167,6 +168,8 @@ class KernelInfo(_Record):
         is_wide=_flag,
         narrow_object=_small,
         narrow_symbol=_text,
+        tiled_object=_small,
+        tiled_symbol=_text,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,
@@ -238,16 +241,17 @@ class Executable(_Record):
         if not all(map(_bytes, self.objects)):
             raise ExecutableError("malformed Executable.objects")
         for kernel in self.kernels:
-            if max(kernel.object_index, kernel.narrow_object) >= len(self.objects):
+            if max(kernel.object_index, kernel.narrow_object, kernel.tiled_object) >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
             raise ExecutableError("two kernels have one name")
         return self
 
     def add(self, info: KernelInfo, objects: list[bytes]) -> None:
-        """Appends a kernel and its objects: of its entry, then of its narrow entry if it has one."""
-        info.object_index = len(self.objects)
-        info.narrow_object = info.object_index + len(objects) - 1
+        """Appends a kernel and its objects, which its fields number from 0."""
+        info.object_index += len(self.objects)
+        info.narrow_object += len(self.objects)
+        info.tiled_object += len(self.objects)
         self.kernels.append(info)
         self.objects += objects
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cl_driver.jit.target import Target
 from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
-from cl_driver.passes.plan import KernelPlan, PlanOptions
+from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, vector_pressure
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
@@ -15,6 +15,8 @@ from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 # outside of loops a spilled one costs little (measured: tests/bench).
 _IN_LOOPS = 1.2
 _WITHOUT_LOOPS = 1.5
+
+_IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 
 # Bytes of registers that one value of all lanes may take: with more, code grows and spills.
 _VALUE_BYTES = 512
@@ -53,14 +55,36 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
     pressure = vector_pressure(region.function, region.shapes, target.vector_bits // options.width)
     if pressure is None:
         return options
-    registers = 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
     axis = int(_uses_rows(region.function))
     loops = divergent_loops(region.function)
-    room = registers * (_IN_LOOPS if loops is not None else _WITHOUT_LOOPS)
+    room = _registers(target) * (_IN_LOOPS if loops is not None else _WITHOUT_LOOPS)
     # Neighbours in a row part more often than those in the next rows, and the last one to leave counts.
     most = 2 if loops and axis == 0 else 4
     fitting = [n for n in (4, 2) if n <= most and n * pressure <= room]
     return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
+
+
+def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
+    """The options of code with parts for launches whose groups consist of tiles, or None if that is not worth
+    another object: without loops, or along rows between barriers (trees leave rows early, row by row)."""
+    options = plan.options
+    if options.width == 1 or options.parts > 1 or options.sub_groups or plan.has_free_groups:
+        return None
+    regions = [region for region in plan.regions if not region.once]
+    axis = int(any(_uses_rows(region.function) for region in regions))
+    if plan.uses_barrier and not axis:
+        return None
+    if not any(recurs(plan, region) or divergent_loops(region.function) is not None for region in regions):
+        return None
+    lane_bits = target.vector_bits // options.width
+    pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
+    room = _registers(target) * _IN_LOOPS
+    fitting = [n for n in (4, 2) if all(p is not None and n * p <= room for p in pressures)]
+    return replace(options, parts=fitting[0], part_axis=axis) if fitting else None
+
+
+def _registers(target: Target) -> int:
+    return 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
 
 
 def _uses_rows(function: Function) -> bool:
@@ -72,6 +96,6 @@ def _uses_rows(function: Function) -> bool:
                 source = source.operands[0] if source.op is Op.Load else None
             elif i.op not in ADDRESS or not is_constant_int(i.operands[-1]) or int_value(i.operands[-1]) != 1:
                 continue
-            if isinstance(source, Variable) and source.builtin == BuiltIn.GlobalInvocationId:
+            if isinstance(source, Variable) and source.builtin in _IDS:
                 return True
     return False

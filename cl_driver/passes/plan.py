@@ -135,3 +135,14 @@ class KernelPlan:
     def uses_barrier(self) -> bool:
         """True if the group must finish one region before it starts another."""
         return len(self.regions) > 1
+
+
+def recurs(plan: KernelPlan, region: Region) -> bool:
+    """Whether a group may come to a region again."""
+    seen, rest = set(), list(region.successors)
+    while rest:
+        index = rest.pop()
+        if index not in seen:
+            seen.add(index)
+            rest += plan.regions[index].successors
+    return region.index in seen

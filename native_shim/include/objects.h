@@ -155,6 +155,7 @@ struct cld_kernel_info {
     char *name;
     cld_kernel_fn entry;
     cld_kernel_fn entry_narrow; /* or NULL */
+    cld_kernel_fn entry_tiled;  /* or NULL: for groups that consist of tiles */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */
@@ -167,7 +168,7 @@ struct cld_kernel_info {
     uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
     uint64_t reqd_sub_groups;     /* per work-group, likewise */
     uint32_t width;               /* work-items per vector, the preferred multiple */
-    uint32_t tile_width;          /* work-items of a row that the entry takes at a time */
+    uint32_t tile_width;          /* work-items of a row that entry_tiled, or else entry, takes at a time */
     uint32_t tile_height;         /* rows, likewise */
     uint32_t uses_printf;
     uint64_t flags;             /* enum cld_kernel_flags */

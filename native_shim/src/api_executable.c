@@ -159,15 +159,21 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
     uint32_t narrow_object = (uint32_t)cld_get_int(reply);
     char *narrow_symbol = get_string(reply);
-    bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol;
+    uint32_t tiled_object = (uint32_t)cld_get_int(reply);
+    char *tiled_symbol = get_string(reply);
+    bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol && tiled_symbol;
     if (whole) {
         info->entry = find_entry(executable, object, symbol);
         if (*narrow_symbol)
             info->entry_narrow = find_entry(executable, narrow_object, narrow_symbol);
-        whole = info->entry && (info->entry_narrow || !*narrow_symbol);
+        if (*tiled_symbol)
+            info->entry_tiled = find_entry(executable, tiled_object, tiled_symbol);
+        whole = info->entry && (info->entry_narrow || !*narrow_symbol) &&
+                (info->entry_tiled || !*tiled_symbol);
     }
     free(symbol);
     free(narrow_symbol);
+    free(tiled_symbol);
     if (!whole) {
         cld_kernel_info_drop(info);
         return NULL;

@@ -43,14 +43,22 @@ static bool suits_wide(const struct cld_kernel_info *info, const struct cld_laun
     return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
 }
 
+/* The entry that suits a launch best. */
+static cld_kernel_fn choose_entry(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    if ((info->flags & CLD_KERNEL_WIDE) && !suits_wide(info, launch))
+        return info->entry_narrow;
+    bool tiled = info->entry_tiled && launch->local_size[0] % info->tile_width == 0 &&
+                 launch->local_size[1] % info->tile_height == 0;
+    return tiled ? info->entry_tiled : info->entry;
+}
+
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_launch *launch = &command->kernel.launch;
     struct cld_kernel_info *info = command->kernel.info;
     if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
-    bool narrow = (info->flags & CLD_KERNEL_WIDE) && !suits_wide(info, launch);
-    cld_kernel_fn entry = narrow ? info->entry_narrow : info->entry;
+    cld_kernel_fn entry = choose_entry(info, launch);
     uint64_t saved = cld_float_enter();
     entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);

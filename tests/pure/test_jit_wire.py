@@ -102,6 +102,8 @@ def make_kernel(**changes) -> KernelInfo:
         "is_wide": False,
         "narrow_object": 0,
         "narrow_symbol": "",
+        "tiled_object": 0,
+        "tiled_symbol": "",
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,
@@ -130,7 +132,7 @@ def make_executable(**changes) -> Executable:
 
 def test_an_executable_survives():
     executable = make_executable()
-    executable.add(make_kernel(name="second"), [b"object 2", b"object 3"])
+    executable.add(make_kernel(name="second", narrow_object=1), [b"object 2", b"object 3"])
     data = executable.to_bytes()
     again = Executable.from_bytes(data)
     assert again == executable and is_executable(data)

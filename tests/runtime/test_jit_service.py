@@ -152,3 +152,40 @@ def test_every_stage_can_be_looked_at(make_service, tmp_path):
 
 def test_the_names_of_clang_are_those_of_the_front_end():
     assert identity.CLANGS == frontend_clang.NAMES
+
+
+def test_groups_that_consist_of_tiles_have_code_of_their_own(make_service):
+    """Where rows between barriers share values; if the source says the size of groups, that alone is made."""
+    source = """kernel {attribute} void tile(global float *a, int n) {{
+        local float all[256];
+        int x = get_local_id(0), y = get_local_id(1);
+        float sum = 0;
+        for (int k = 0; k < n; k++) {{
+            all[y * get_local_size(0) + x] = a[k];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            sum += all[k];
+            {barrier}
+        }}
+        a[y] = sum;
+    }}"""
+    barrier = "barrier(CLK_LOCAL_MEM_FENCE);"
+    lanes = None
+    for attribute, expected in (
+        ("", True),
+        ("__attribute__((reqd_work_group_size({lanes}, 8, 1)))", False),
+        ("__attribute__((reqd_work_group_size({lanes}, 3, 1)))", False),
+    ):
+        text = source.format(attribute=attribute.format(lanes=lanes), barrier=barrier)
+        executable, log = make_service().build_source(text.encode(), "", {})
+        assert executable, log
+        info = executable.kernel("tile")
+        assert bool(info.tiled_symbol) == expected
+        lanes = info.width
+        rows = 1 if "3, 1" in attribute else 4
+        assert (info.tile_width, info.tile_height) == (lanes, rows)
+        assert len(executable.objects) == 2 + expected
+    trees = """kernel void tree(local int *a) { for (int k = 8; k; k /= 2) { barrier(CLK_LOCAL_MEM_FENCE);
+        if (get_local_id(0) < k) a[get_local_id(0)] += a[k + get_local_id(0)]; } }"""
+    executable, log = make_service().build_source(trees.encode(), "", {})
+    assert executable, log
+    assert not executable.kernel("tree").tiled_symbol
