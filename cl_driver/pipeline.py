@@ -47,6 +47,11 @@ __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "k
 _VECTORIZED_TEXT = 32_000
 _LARGE_TEXT = 300_000
 
+# Instructions of SPIR-V, and bytes of LLVM IR, up to which a kernel may be vector code: the time and memory
+# that LLVM takes for much more are out of proportion (4 GB do not do for the 38 MB of a kernel of hashcat).
+_WIDE_INSTRUCTIONS = 40_000
+_WIDE_TEXT = 1_500_000
+
 
 def codegen_options(context: Context) -> CodegenOptions:
     """What the code generator may depend on."""
@@ -170,7 +175,7 @@ class Prepared:
         """Work-items per vector that a kernel gets, and vectors that are executed together."""
         if self.uses_sub_groups(name):
             return passes.PlanOptions(width=self.sub_group_size(name), sub_groups=True)
-        if self.is_unoptimised(name):
+        if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
             return passes.PlanOptions(width=1)
         functions = reflect.called(self.entry_points[name].function)
         target, size = self.context.target, self.reflections[name].required_local_size
@@ -320,6 +325,8 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
                     options = chosen
                     continue
             code = codegen.emit(plan, how, library(), program.globals)
+            if options.width > 1 and len(code.text) > _WIDE_TEXT and not options.sub_groups:
+                raise CodegenError(f"{len(code.text)} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
                 code.tiles = width.tiles(plan, program.context.target)
