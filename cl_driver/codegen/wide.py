@@ -51,6 +51,7 @@ class WideEmitter:
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
+        self._harmless: dict = {}
         self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region
@@ -80,6 +81,15 @@ class WideEmitter:
         if not isinstance(value, Instruction):
             return False
         return self.shapes.strides.get(value, 0) != 0 or value in self.shapes.private
+
+    def harmless_memory(self, name: str) -> str:
+        """128 bytes of the stack for lanes outside of a mask: "spare" holds zeros, "dump" is written to."""
+        found = self._harmless.get(name)
+        if found is None:
+            found = self._harmless[name] = self.alloca("[128 x i8]", 64)
+            if name == "spare":
+                self.prologue.append(f"  store [128 x i8] zeroinitializer, ptr {found}, align 64")
+        return found
 
     def is_used(self, value) -> bool:
         """True if any instruction of the region has the value for an operand or a mask."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Op
 from ..spirv.module import Instruction, Kind
-from .lanes import MANGLED
+from .lanes import MANGLED, form
 from .types import ir_type, leaf_types, member_offset, size_of
 
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -38,40 +38,173 @@ def to_memory(e, type_, leaf: str) -> str:
     return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
 
 
-def gather(e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "") -> list[str]:
-    """The leaves of W values at any addresses."""
-    types, leaves = leaf_types(type_), []
+def gather(
+    e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "", affine=None
+) -> list[str]:
+    """The leaves of W values at any addresses, 0 in lanes outside of the mask.
+
+    affine: (lane 0's address, bytes to that of the next lane), if that is known. OpenCL vectors of 2, 4 or 8
+    bytes are loaded as one integer, larger ones as one vector per lane.
+    """
+    types = leaf_types(type_)
+    size, count = sum(size_of(t) for t in types), len(types)
+    access = e, addresses, mask, metadata, affine
+    if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
+        if size > 8:
+            return _rows(*access, types, alignment)
+        chunks = _lanes_of(*access, f"i{8 * size}", 0, alignment)
+        return _split(e, chunks, 8 * size, types)
+    leaves = []
     for t, offset in zip(types, leaf_offsets(type_), strict=True):
-        where = (
-            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
+        own = min(alignment, size_of(t)) if offset or count > 1 else alignment
+        leaves.append(from_memory(e, t, _lanes_of(*access, memory_type(t), offset, own)))
+    return leaves
+
+
+def _has_gathers(e, t: str) -> bool:
+    """Whether the CPU has an instruction that is worth its while: none has one for less than 32 bits."""
+    return "avx512f" in e.options.features and t not in ("i8", "i16", "half")
+
+
+def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignment: int) -> str:
+    """`<W x t>` from addresses plus an offset."""
+    f = e.form
+    if not _has_gathers(e, t):
+        result = "zeroinitializer"
+        for lane, at in enumerate(_places(e, addresses, mask, affine, "spare", offset)):
+            value = e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}")
+            result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {lane}")
+        return result
+    where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
+    return e.emit(
+        f"call {f(t)} @llvm.masked.gather.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
+        f"({f('ptr')} align {alignment} {where}, {f('i1')} {mask or 'splat (i1 true)'}, "
+        f"{f(t)} zeroinitializer){metadata}"
+    )
+
+
+def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: int = 0) -> list[str]:
+    """Each lane's address; in lanes outside of the mask that of 128 bytes that nobody minds."""
+    if affine is not None and mask is None:
+        first, stride = affine
+        steps = [lane * stride + offset for lane in range(e.width)]
+        return [e.emit(f"getelementptr i8, ptr {first}, i64 {step}") if step else first for step in steps]
+    f = e.form
+    if offset:
+        addresses = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}")
+    if mask is not None:
+        other = e.splat(e.harmless_memory(instead), "ptr", f)
+        addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
+    return [e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width)]
+
+
+def _rows(e, addresses, mask, metadata, affine, types, alignment: int) -> list[str]:
+    """The leaves of OpenCL vectors, each loaded as one."""
+    count, t = len(types), memory_type(types[0])
+    rows = [
+        e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}")
+        for at in _places(e, addresses, mask, affine, "spare")
+    ]
+    length = count
+    while len(rows) > 1:
+        both = ", ".join(f"i32 {k}" for k in range(2 * length))
+        rows = [
+            e.emit(f"shufflevector <{length} x {t}> {a}, <{length} x {t}> {b}, <{2 * length} x i32> <{both}>")
+            for a, b in zip(rows[::2], rows[1::2], strict=True)
+        ]
+        length *= 2
+    return [from_memory(e, types[0], every(e, t, rows[0], length, count, k)) for k in range(count)]
+
+
+def every(e, t: str, data: str, length: int, stride: int, first: int) -> str:
+    """Elements first, first + stride, ... of a vector, as many as there are lanes."""
+    lanes = ", ".join(f"i32 {lane * stride + first}" for lane in range(e.width))
+    whole = f"<{length} x {t}>"
+    return e.emit(f"shufflevector {whole} {data}, {whole} poison, <{e.width} x i32> <{lanes}>")
+
+
+def _split(e, chunks: str, bits: int, types) -> list[str]:
+    """The leaves that integers of so many bits consist of."""
+    t, count, f, whole = memory_type(types[0]), len(types), e.form, f"i{bits}"
+    if bits // count >= 32:
+        data = e.emit(f"bitcast {f(whole)} {chunks} to <{e.width * count} x {t}>")
+        return [every(e, t, data, e.width * count, count, k) for k in range(count)]
+    part, leaves = f"i{bits // count}", []
+    for k, type_ in enumerate(types):
+        bits_of = (
+            e.emit(f"lshr {f(whole)} {chunks}, {f.splat(whole, str(k * bits // count))}") if k else chunks
         )
-        m = memory_type(t)
-        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
-        value = e.emit(
-            f"call {e.form(m)} @llvm.masked.gather.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
-            f"({e.form('ptr')} align {own} {where}, {e.form('i1')} {mask or 'splat (i1 true)'}, "
-            f"{e.form(m)} zeroinitializer){metadata}"
-        )
-        leaves.append(from_memory(e, t, value))
+        leaf = e.emit(f"trunc {f(whole)} {bits_of} to {f(part)}")
+        leaf = leaf if t == part else e.emit(f"bitcast {f(part)} {leaf} to {f(t)}")
+        leaves.append(from_memory(e, type_, leaf))
     return leaves
 
 
 def scatter(
     e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = ""
 ) -> None:
-    """Stores leaves, as they are in memory, to any addresses."""
+    """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay."""
     types = leaf_types(type_)
+    size, count = sum(size_of(t) for t in types), len(types)
+    if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
+        t = memory_type(types[0])
+        data, length = interleave(e, t, leaves, count), e.width * count
+        if size <= 8:
+            whole = f"i{8 * size}"
+            data = e.emit(f"bitcast <{length} x {t}> {data} to {e.form(whole)}")
+            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment)
+            return
+        for lane, at in enumerate(_places(e, addresses, mask, None, "dump")):
+            own = ", ".join(f"i32 {lane * count + k}" for k in range(count))
+            row = f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
+            e.emit_void(f"store <{count} x {t}> {e.emit(row)}, ptr {at}, align {alignment}{metadata}")
+        return
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
-        where = (
-            e.emit(f"getelementptr i8, {e.form('ptr')} {addresses}, i64 {offset}") if offset else addresses
-        )
-        m = memory_type(t)
-        own = min(alignment, size_of(t)) if offset or len(types) > 1 else alignment
-        e.emit_void(
-            f"call void @llvm.masked.scatter.{e.form.suffix(MANGLED[m])}.{e.form.suffix('p0')}"
-            f"({e.form(m)} {value}, {e.form('ptr')} align {own} {where}, "
-            f"{e.form('i1')} {mask or 'splat (i1 true)'}){metadata}"
-        )
+        own = min(alignment, size_of(t)) if offset or count > 1 else alignment
+        _store_lanes(e, addresses, mask, metadata, memory_type(t), value, offset, own)
+
+
+def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, alignment: int) -> None:
+    """Stores `<W x t>` to addresses plus an offset."""
+    f = e.form
+    if not _has_gathers(e, t):
+        for lane, at in enumerate(_places(e, addresses, mask, None, "dump", offset)):
+            one = e.emit(f"extractelement {f(t)} {value}, i32 {lane}")
+            e.emit_void(f"store {t} {one}, ptr {at}, align {alignment}{metadata}")
+        return
+    where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
+    e.emit_void(
+        f"call void @llvm.masked.scatter.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
+        f"({f(t)} {value}, {f('ptr')} align {alignment} {where}, "
+        f"{f('i1')} {mask or 'splat (i1 true)'}){metadata}"
+    )
+
+
+def interleave(e, t: str, leaves: list[str], stride: int) -> str:
+    """One vector with element k of lane l at l * stride + k."""
+    if stride == 1:
+        return leaves[0]
+    parts = list(leaves)
+    size = 1
+    while size < len(leaves):
+        size *= 2
+    parts += ["poison"] * (size - len(parts))
+    length = e.width
+    while len(parts) > 1:
+        f = form(length)
+        lanes = ", ".join(f"i32 {k}" for k in range(2 * length))
+        parts = [
+            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        length *= 2
+    f = form(length)
+    lanes = ", ".join(
+        f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
+        for lane in range(e.width)
+        for k in range(stride)
+    )
+    return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
 def addresses_here(e, pointer, addresses: str, index) -> str:

@@ -19,6 +19,7 @@ from .wide_gather import (
     addresses_here,
     from_memory,
     gather,
+    interleave,
     leaf_offsets,
     memory_type,
     scatter,
@@ -166,7 +167,9 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         return
     asked = _ask(e, pointer, index, (place, 0), type_)
     if asked is None:
-        e.define_leaves(i, gather(e, all_lanes(e, address), type_, alignment, mask, metadata))
+        affine = (address.single, address.stride) if address.single is not None else None
+        addresses = all_lanes(e, address)
+        e.define_leaves(i, gather(e, addresses, type_, alignment, mask, metadata, affine))
         return
     condition, first, stride = asked
 
@@ -395,33 +398,6 @@ def store_contiguous(
         f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
         f"ptr align {alignment} {address}, {whole('i1')} {wide_mask}){metadata}"
     )
-
-
-def interleave(e, t: str, leaves: list[str], stride: int) -> str:
-    """One vector with element k of lane l at l * stride + k."""
-    if stride == 1:
-        return leaves[0]
-    parts = list(leaves)
-    size = 1
-    while size < len(leaves):
-        size *= 2
-    parts += ["poison"] * (size - len(parts))
-    length = e.width
-    while len(parts) > 1:
-        f = form(length)
-        lanes = ", ".join(f"i32 {k}" for k in range(2 * length))
-        parts = [
-            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        length *= 2
-    f = form(length)
-    lanes = ", ".join(
-        f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
-        for lane in range(e.width)
-        for k in range(stride)
-    )
-    return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
 # Context slots: an array for each leaf, lane-contiguous.
