@@ -9,6 +9,8 @@ others get their bodies from spirv/conversion_functions.py).
 vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
 
 async_work_group_copy: a local array that only built-in functions use shrinks to one element.
+
+atomic_fetch_add and others of C11 without an order: they come out relaxed, at the scope of the work-group.
 """
 
 from __future__ import annotations
@@ -67,6 +69,16 @@ async_work_group_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 
 #define async_work_group_strided_copy(to, from, n, stride, event) \\
 async_work_group_strided_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 2), n, stride, event)
 """,
+}
+
+# Sequentially consistent at the scope of the device (OpenCL C 3.0, 6.15.12.7). Before 2.0 the names are free.
+REPLACED |= {
+    name.encode(): f"""\
+#if __OPENCL_C_VERSION__ >= 200 || defined(__OPENCL_CPP_VERSION__)
+#define {name}(object, operand) {name}_explicit(object, operand, memory_order_seq_cst, memory_scope_device)
+#endif
+""".encode()
+    for name in ("atomic_exchange", *(f"atomic_fetch_{what}" for what in ("add", "sub", "or", "xor", "and")))
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from cl_driver.frontend import arguments, clang, prelude
 from cl_driver.frontend.options import parse
 from cl_driver.spirv import reader, reflect, validate
-from cl_driver.spirv.enums import Decoration, Op, OpenCLStd, StorageClass
+from cl_driver.spirv.enums import Decoration, MemorySemantics, Op, OpenCLStd, Scope, StorageClass
 from cl_driver.spirv.layout import size_of
 
 LANGUAGE = clang.Language()
@@ -290,6 +290,23 @@ def test_atomics_of_2_0():
     )
     source = "int t(global atomic_int *p) { return atomic_fetch_add(p, 1); }"
     assert Op.AtomicIAdd in [i.op for i in instructions(source, "-cl-std=CL2.0", language=language)]
+
+
+@pytest.mark.parametrize(
+    "name", ["atomic_exchange", *(f"atomic_fetch_{what}" for what in ("add", "sub", "or", "xor", "and"))]
+)
+def test_atomics_without_an_order_are_sequentially_consistent(name):
+    language = LANGUAGE._replace(
+        features=("__opencl_c_atomic_order_seq_cst", "__opencl_c_atomic_scope_device")
+    )
+    source = f"int t(global atomic_int *p) {{ return {name}(p, 1); }}"
+    (atomic,) = [
+        i for i in instructions(source, "-cl-std=CL2.0", language=language) if i.op.name.startswith("Atomic")
+    ]
+    scope, semantics = (operand.value for operand in atomic.operands[1:3])
+    assert scope == Scope.Device and semantics & MemorySemantics.SequentiallyConsistent
+    old = f"int {name}(int a, int b) {{ return a + b; }} int t(int x) {{ return {name}(x, 1); }}"
+    assert compiled(old, "-cl-std=CL1.2").spirv
 
 
 def test_no_optimisation():

@@ -78,7 +78,15 @@ def test_regular_addresses(programs, name, k):
 
 @pytest.mark.parametrize(
     ("name", "halves"),
-    [("clamped", 2), ("clamped4", 1), ("swapped", 2), ("sorted", 3), ("wrapped", 1), ("rows", 2), ("vectors", 2)],
+    [
+        ("clamped", 2),
+        ("clamped4", 1),
+        ("swapped", 2),
+        ("sorted", 3),
+        ("wrapped", 1),
+        ("rows", 2),
+        ("vectors", 2),
+    ],
 )
 def test_there_are_two_versions(programs, name, halves):
     """Contiguous accesses or single ones are there where they may pay: the test above tests something."""
