@@ -168,8 +168,8 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
             info->entry_narrow = find_entry(executable, narrow_object, narrow_symbol);
         if (*tiled_symbol)
             info->entry_tiled = find_entry(executable, tiled_object, tiled_symbol);
-        whole = info->entry && (info->entry_narrow || !*narrow_symbol) &&
-                (info->entry_tiled || !*tiled_symbol);
+        whole =
+            info->entry && (info->entry_narrow || !*narrow_symbol) && (info->entry_tiled || !*tiled_symbol);
     }
     free(symbol);
     free(narrow_symbol);
