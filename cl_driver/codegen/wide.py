@@ -23,6 +23,7 @@ from .division import reciprocal
 from .emitter import Components, instruction_name
 from .errors import CodegenError
 from .lanes import form
+from .records import find_records, load_record, store_record
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 from .regular import Regularity
 from .types import constant_text, ir_type, leaf_types
@@ -294,6 +295,7 @@ class WideEmitter:
             super().emit_instructions(instructions)
             return
         after_phis = None
+        records, done = find_records(self, instructions), set()
         for i in instructions:
             if i.op is Op.Phi:
                 self.phi(i)
@@ -306,12 +308,24 @@ class WideEmitter:
                         break
                     self._late[phi] = after_phis
             start = len(self.lines)
-            self.lower(i)
+            record = records.get(i)
+            if record is None or self.mask_of(i) is not None:
+                self.lower(i)
+            else:
+                self.lower_record(i, record, done)
             if self.debug is not None and is_located(i):
                 self.debug.attach(self.lines, start, i.line)
             if isinstance(self.operands.get(i), str) or i in self.leaves_of:
                 late = self._late[i] = []
                 self.lines.append(late)
+
+    def lower_record(self, i, record, done: set) -> None:
+        """Fields of structures are loaded with the first of them and stored with the last."""
+        if i.op is Op.Load and record not in done:
+            load_record(self, record)
+            done.add(record)
+        elif i.op is Op.Store and i is record.members[-1][0]:
+            store_record(self, record)
 
     def select_part(self, part: int) -> None:
         """What follows is lowered for this part of the work-items."""
