@@ -12,9 +12,12 @@ import pytest
 from kernel_harness import Program, compile_c
 from spirv_kernels import GROUP, ITEMS, buffer, module
 
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.jit.target import host_target
 from cl_driver.spirv.enums import Decoration, FunctionParameterAttribute
 
 WIDTHS = (1, 8)
+FEATURES = frozenset(host_target().features)
 OPTIONS = "-cl-std=CL3.0 -cl-opt-disable"
 ACCESSES = {
     "scalar": ("int x = b[i];", "a[i] = x + 1;", "int y = b[i];"),
@@ -41,7 +44,8 @@ def again(accesses: str, of_a: str, of_b: str, width: int, between: str = "") ->
     """Whether all work-items' second reads are made, rather than none; a and b are one buffer."""
     first, write, second = ACCESSES[accesses]
     source = REREAD.format(of_a=of_a, of_b=of_b, first=first, write=write, second=second, between=between)
-    program = Program(compile_c(source, OPTIONS), width=width)
+    options = CodegenOptions(features=FEATURES) if accesses in ("strided", "gather") else None
+    program = Program(compile_c(source, OPTIONS), options, width)
     both, out = buffer(4 * ITEMS, np.int32), buffer(ITEMS, np.int32)
     program.run("k", ITEMS, GROUP, both, both, out, np.int32(1))
     made = [difference == 1 for i, difference in enumerate(out.tolist()) if accesses != "masked" or i % 3]
@@ -54,6 +58,8 @@ def again(accesses: str, of_a: str, of_b: str, width: int, between: str = "") ->
 @pytest.mark.parametrize("accesses", ACCESSES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_second_read_is_left_out(width, accesses):
+    if width > 1 and accesses in ("strided", "gather") and "avx512f" not in FEATURES:
+        pytest.skip("LLVM makes nothing of masked gathers that are loads of each lane")
     assert again(accesses, "", "int *", width)
     for qualifiers in (("restrict", "int *"), ("", "int *restrict"), ("restrict", "int *restrict")):
         assert not again(accesses, *qualifiers, width), qualifiers
