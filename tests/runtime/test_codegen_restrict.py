@@ -48,7 +48,13 @@ def again(accesses: str, of_a: str, of_b: str, width: int, between: str = "") ->
     program = Program(compile_c(source, OPTIONS), options, width)
     both, out = buffer(4 * ITEMS, np.int32), buffer(ITEMS, np.int32)
     program.run("k", ITEMS, GROUP, both, both, out, np.int32(1))
-    made = [difference == 1 for i, difference in enumerate(out.tolist()) if accesses != "masked" or i % 3]
+    # LLVM does less about the masked accesses of what is left of a group behind its last full vector.
+    full = GROUP // width * width
+    made = [
+        difference == 1
+        for i, difference in enumerate(out.tolist())
+        if i % GROUP < full and (accesses != "masked" or i % 3)
+    ]
     if accesses == "uniform":  # those that come first change what others read
         return any(made)
     assert all(made) or not any(made), out
