@@ -31,6 +31,8 @@ def environment(made) -> dict[str, str]:
     kept["CL_DRIVER_CACHE_DIR"] = str(made / "cache")
     if mode := os.environ.get("CL_DRIVER_RUNTIME"):  # make test runs the loader's tests in both modes
         kept["CL_DRIVER_RUNTIME"] = mode
+    if cpu := os.environ.get("CL_DRIVER_TEST_CPU"):  # a lesser one, for a whole run
+        kept["CL_DRIVER_CPU"] = cpu
     return kept
 
 
