@@ -144,6 +144,18 @@ def same_value(e, i):
     e.define_leaves(i, e.leaves(i.operands[0]))
 
 
+@lowers_wide(Op.ConvertPtrToU)
+def convert_pointer(e, i):
+    """OpConvertPtrToU. One lane's address and integers from there, if that will do: LLVM 22 has an assertion
+    against the difference of two vectors of pointers where one has a scalar offset more."""
+    pointer, t = i.operands[0], ir_type(i.type)
+    if e.is_varying(pointer):
+        e.define_leaves(i, [e.emit(f"ptrtoint {e.form('ptr')} {e.leaf(pointer)} to {e.form(t)}")])
+        return
+    first = e.emit(f"ptrtoint ptr {e.operand(pointer)} to {t}")
+    e.define_leaves(i, [e._lanes(t, first, e.stride(pointer))])
+
+
 @lowers_wide(Op.Bitcast)
 def bitcast(e, i):
     """OpBitcast: leaves of one width are cast one by one; else components are put together or taken apart."""
