@@ -144,16 +144,26 @@ def same_value(e, i):
     e.define_leaves(i, e.leaves(i.operands[0]))
 
 
+def address_leaf(e, pointer, t: str) -> str:
+    """A pointer as integers. One lane's address and integers from there, if that will do: LLVM 22 has
+    assertions against differences and comparisons of vectors of pointers with one base."""
+    if e.is_varying(pointer):
+        return e.emit(f"ptrtoint {e.form('ptr')} {e.leaf(pointer)} to {e.form(t)}")
+    return e._lanes(t, e.emit(f"ptrtoint {e.typed(pointer)} to {t}"), e.stride(pointer))
+
+
 @lowers_wide(Op.ConvertPtrToU)
 def convert_pointer(e, i):
-    """OpConvertPtrToU. One lane's address and integers from there, if that will do: LLVM 22 has an assertion
-    against the difference of two vectors of pointers where one has a scalar offset more."""
-    pointer, t = i.operands[0], ir_type(i.type)
-    if e.is_varying(pointer):
-        e.define_leaves(i, [e.emit(f"ptrtoint {e.form('ptr')} {e.leaf(pointer)} to {e.form(t)}")])
-        return
-    first = e.emit(f"ptrtoint ptr {e.operand(pointer)} to {t}")
-    e.define_leaves(i, [e._lanes(t, first, e.stride(pointer))])
+    """OpConvertPtrToU."""
+    e.define_leaves(i, [address_leaf(e, i.operands[0], ir_type(i.type))])
+
+
+@lowers_wide(Op.PtrEqual, Op.PtrNotEqual)
+def compare_pointers(e, i):
+    """OpPtrEqual, OpPtrNotEqual."""
+    a, b = (address_leaf(e, pointer, "i64") for pointer in i.operands)
+    predicate = "eq" if i.op is Op.PtrEqual else "ne"
+    e.define_leaves(i, [e.emit(f"icmp {predicate} {e.form('i64')} {a}, {b}")])
 
 
 @lowers_wide(Op.Bitcast)

@@ -277,7 +277,6 @@ def test_optnone():
         lanes = program.lanes("k")
         code = pipeline._lower(program, "k", lanes)
         found[attribute] = lanes.width, pipeline.llvm_passes(context, code), code.text.count("alloca") > 0
-        assert len(pipeline.kernel(program, "k")[1]) == (1 if attribute else 2)
         out = np.arange(ITEMS, dtype=np.int32)
         Program(spirv).run("k", ITEMS, GROUP, out)
         assert out.tolist() == [2 * i for i in range(ITEMS)]
