@@ -18,17 +18,18 @@ from . import abi, builtin_variables, debug
 from .address_spaces import asks_address_space, in_range
 from .alias import AliasScopes
 from .arguments import LOCAL, STRUCT, argument_block
-from .emitter import Components, FunctionEmitter
+from .emitter import Components
 from .errors import CodegenError
 from .fast_math import FastMath
+from .kernel_fields import KernelFields
 from .library import ModuleEmitter
 from .memory import BuiltinAddress, load_value, store_operand
 from .program_globals import variable_alignment
-from .scratch import ITEMS_ROUNDING, STACK_LIMIT, Scratch
+from .scratch import STACK_LIMIT, Scratch
 from .types import alignment_of, ir_type, size_of
 
 
-class KernelEmitter(FunctionEmitter):
+class KernelEmitter(KernelFields):
     """Emits the LLVM function of one kernel.
 
     Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group) and
@@ -47,7 +48,6 @@ class KernelEmitter(FunctionEmitter):
         self.group_origins = ["%ox", "%oy", "%oz"]
         self.local_ids: list[str] = []
         self.builtin_cache: dict = {}
-        self._fields: dict = {}
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
         self._row = ""
@@ -65,73 +65,6 @@ class KernelEmitter(FunctionEmitter):
         )
         on_stack = plan.private_size <= STACK_LIMIT and not asks_class
         self.scratch = Scratch(plan, on_stack, self.width)
-
-    # Fields of the ABI structures.
-
-    def launch_field(self, offset: int, type_: str) -> str:
-        """A field of struct cld_launch, loaded once per call."""
-        return self._field("%launch", offset, type_)
-
-    def thread_field(self, offset: int, type_: str) -> str:
-        """A field of struct cld_thread, loaded once per call."""
-        return self._field("%thread", offset, type_)
-
-    def _field(self, base: str, offset: int, type_: str) -> str:
-        key = (base, offset)
-        found = self._fields.get(key)
-        if found is None:
-            address = self.emit_prologue(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
-            alignment = 4 if type_ == "i32" else 8
-            found = self.emit_prologue(f"load {type_}, ptr {address}, align {alignment}, !invariant.load !1")
-            self._fields[key] = found
-        return found
-
-    def local_memory(self) -> str:
-        """The group's local memory."""
-        return self.thread_field(abi.THREAD_LOCAL_MEMORY, "ptr")
-
-    def printf_buffer(self) -> str:
-        """What cld_printf gets first."""
-        return self.launch_field(abi.LAUNCH_PRINTF_BUFFER, "ptr")
-
-    def scratch_address(self, offset: int) -> str:
-        """A fixed place in scratch memory."""
-        key = ("scratch", offset)
-        found = self._fields.get(key)
-        if found is None:
-            scratch = self.thread_field(abi.THREAD_SCRATCH, "ptr")
-            found = self.emit_prologue(f"getelementptr inbounds i8, ptr {scratch}, i64 {offset}")
-            self._fields[key] = found
-        return found
-
-    def rounded_items(self) -> str:
-        """Work-items of a full group, rounded up: for how many the context arrays have room."""
-        found = self._fields.get("items")
-        if found is None:
-            items = self.emit_prologue(f"add i64 {self.enqueued_items()}, {ITEMS_ROUNDING - 1}")
-            found = self._fields["items"] = self.emit_prologue(f"and i64 {items}, {-ITEMS_ROUNDING}")
-        return found
-
-    def enqueued_items(self) -> str:
-        """Work-items of a full group, an i64."""
-        found = self._fields.get("enqueued items")
-        if found is None:
-            sizes = [self.launch_field(abi.LAUNCH_LOCAL_SIZE + 8 * k, "i64") for k in range(3)]
-            items = self.emit_prologue(f"mul i64 {sizes[0]}, {sizes[1]}")
-            found = self.emit_prologue(f"mul i64 {items}, {sizes[2]}")
-            self._fields["enqueued items"] = found
-        return found
-
-    def context_array(self, key) -> str:
-        """The start of the per-item memory of a Slot or PrivateVariable."""
-        found = self._fields.get(key)
-        if found is None:
-            before = self.scratch.per_item_offset[key]
-            start = self.scratch_address(self.scratch.items_start)
-            distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
-            found = self.emit_prologue(f"getelementptr inbounds i8, ptr {start}, i64 {distance}")
-            self._fields[key] = found
-        return found
 
     # Operands.
 
