@@ -33,6 +33,7 @@ from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
+from cl_driver.passes.remarks import Remarks
 from cl_driver.passes.subgroups import uses_subgroups
 from cl_driver.spirv import link, reader, reflect, validate
 from cl_driver.spirv.enums import Capability, FunctionControl, SourceLanguage
@@ -153,6 +154,7 @@ class Prepared:
         self.il = il
         self.log = ""
         self._sub_groups: dict[str, bool] = {}  # see uses_sub_groups
+        self.explains = False  # whether decisions are noted: passes/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module, *_accepted())
@@ -173,15 +175,25 @@ class Prepared:
 
     def lanes(self, name: str) -> passes.PlanOptions:
         """Work-items per vector that a kernel gets, and vectors that are executed together."""
+        remarks = Remarks() if self.explains else None
         if self.uses_sub_groups(name):
-            return passes.PlanOptions(width=self.sub_group_size(name), sub_groups=True)
+            if remarks is not None:
+                remarks.choose("width", "that is the size of its sub-groups")
+            size = self.sub_group_size(name)
+            return passes.PlanOptions(width=size, sub_groups=True, remarks=remarks)
         if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
-            return passes.PlanOptions(width=1)
+            if remarks is not None:
+                is_large = f"it has more than {_WIDE_INSTRUCTIONS} instructions"
+                remarks.choose("width", "it has optnone" if self.is_unoptimised(name) else is_large)
+            return passes.PlanOptions(width=1, remarks=remarks)
         functions = reflect.called(self.entry_points[name].function)
         target, size = self.context.target, self.reflections[name].required_local_size
-        chosen = width.choose(functions, size, target)
+        chosen = width.choose(functions, size, target, remarks)
+        if target.parts and remarks is not None:
+            remarks.choose("parts", "a setting asks for it")
         parts, axis = target.parts or "1x"  # without the setting, _lower() looks again
-        return passes.PlanOptions(width=chosen, parts=int(parts), part_axis="xy".index(axis))
+        axis = "xy".index(axis)
+        return passes.PlanOptions(width=chosen, parts=int(parts), part_axis=axis, remarks=remarks)
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -248,10 +260,7 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """
     context = program.context
     try:
-        code, narrow = _entries(program, name)
-        tiled = _tiled(program, code)
-        if tiled is not None and any(program.reflections[name].required_local_size):
-            code, tiled = tiled, None
+        code, narrow, tiled = entries(program, name)
         objects = [_object(context, code)]
         info = kernel_info(program, code)
         if narrow is not None:
@@ -270,6 +279,15 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
     return info, objects
+
+
+def entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None, ...]:
+    """A kernel as LLVM IR: for most launches, for those that this does not suit, for groups of tiles."""
+    code, narrow = _entries(program, name)
+    tiled = _tiled(program, code)
+    if tiled is not None and any(program.reflections[name].required_local_size):
+        code, tiled = tiled, None
+    return code, narrow, tiled
 
 
 def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
@@ -317,6 +335,8 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
     options = replace(options, native_half=how.has_native_half, skip=skip)
     may_widen = not program.context.target.parts and not program.uses_sub_groups(name)
     while True:
+        if options.remarks is not None:
+            options = replace(options, remarks=options.remarks.again())
         try:
             plan = passes.plan(program.module, entry, options, library())
             if may_widen:
@@ -325,8 +345,8 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
                     options = chosen
                     continue
             code = codegen.emit(plan, how, library(), program.globals)
-            if options.width > 1 and len(code.text) > _WIDE_TEXT and not options.sub_groups:
-                raise CodegenError(f"{len(code.text)} bytes of LLVM IR")
+            if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
+                raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
                 code.tiles = width.tiles(plan, program.context.target)
@@ -336,9 +356,13 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
             if options.width == 1:
                 raise
             if options.parts > 1:
+                if options.remarks is not None:
+                    options.remarks.choose("parts", f"more are refused: {error}")
                 options = replace(options, parts=1)
                 continue
             refusal = f"not vectorised: {error}"
+            if options.remarks is not None:
+                options.remarks.choose("width", refusal)
             options = replace(options, width=1, flat_lanes=False, small_ids=True)
 
 
@@ -347,11 +371,15 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
     from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context.dump(f"{code.name}{variant}.ll", code.text)
-    level = 0 if code.is_unoptimised or code.is_rare else 2
-    names = "short" if variant else llvm_passes(context, code)
-    data = emit.compile_ir(code.text, context.target, names, level)
+    data = emit.compile_ir(code.text, context.target, *llvm_ways(context, code, variant))
     context.dump(f"{code.name}{variant}.o", data)
     return data
+
+
+def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
+    """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
+    level = 0 if code.is_unoptimised or code.is_rare else 2
+    return "short" if variant else llvm_passes(context, code), level
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
@@ -360,9 +388,9 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
         return "O0"
     if context.options.opt_disable:
         return "O1"
-    if code.width > 1 or len(code.text) > _LARGE_TEXT:
+    if code.width > 1 or code.size > _LARGE_TEXT:
         return "short"
-    return "O2" if len(code.text) <= _VECTORIZED_TEXT else "scalar"
+    return "O2" if code.size <= _VECTORIZED_TEXT else "scalar"
 
 
 def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:

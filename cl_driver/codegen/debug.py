@@ -46,6 +46,7 @@ class DebugEmitter:
         self._files: dict[str, int] = {}
         self._functions: dict[int, int] = {}
         self._attached: dict[Location, str] = {}
+        self.size = 0  # bytes that it has added to the text
         self._next = _KERNEL + 1
         self._kernel = self._kernel_function(plan)
 
@@ -122,6 +123,7 @@ class DebugEmitter:
             line = lines[k]
             if type(line) is str and line.startswith("  "):
                 lines[k] = line + attachment
+                self.size += len(attachment)
 
     def of_kernel(self) -> str:
         """What the kernel's LLVM function has behind its attributes."""
@@ -131,7 +133,7 @@ class DebugEmitter:
         """The metadata, once all instructions are emitted."""
         kernel = self._describe(self._kernel, "")
         file = self._file(self._kernel.file)
-        return [
+        made = [
             f"!llvm.dbg.cu = !{{!{_UNIT}}}",
             f"!llvm.module.flags = !{{!{_FORMAT}, !{_DWARF}}}",
             f'!{_FORMAT} = !{{i32 2, !"Debug Info Version", i32 3}}',
@@ -142,6 +144,8 @@ class DebugEmitter:
             f"!{_KERNEL} = distinct {kernel}",
             *self._lines,
         ]
+        self.size += sum(len(line) + 1 for line in made)
+        return made
 
 
 def is_located(instruction) -> bool:

@@ -63,6 +63,7 @@ class FunctionEmitter:
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self.aliases = None  # AliasScopes of what is emitted, in kernels
         self.debug = None  # a DebugEmitter, for kernels with debug information
+        self.remarks = None  # passes/remarks.py, where somebody wants to know
         self._phis: list = []
         self._next = 0
 
@@ -253,6 +254,11 @@ class FunctionEmitter:
     def alias_metadata(self, pointer: Value, is_load: bool = False) -> str:
         """What is known of the accesses that a load or store does not meet: see alias.py."""
         return self.aliases.of(pointer, is_load) if self.aliases is not None else ""
+
+    def note(self, how: str, why: str = "", masked: bool = False) -> None:
+        """Tells who wants to know how the instruction at hand is lowered: passes/remarks.py."""
+        if self.remarks is not None:
+            self.remarks.note(how, why, masked)
 
     # Library calls.
 

@@ -14,7 +14,7 @@ from ..spirv.module import Constant, Instruction, Kind, Variable
 from .types import leaf_types, member_offset, size_of
 
 
-def interleaved_pointers(function) -> dict:
+def interleaved_pointers(function, remarks=None) -> dict:
     """Pointer: bytes of a piece, for variables of a function that can be laid out so and their addresses."""
     variables = [
         i
@@ -32,14 +32,16 @@ def interleaved_pointers(function) -> dict:
                     used_by.setdefault(operand, []).append(i)
     found = {}
     for variable in variables:
-        pointers, piece = _web(variable, used_by)
+        pointers, piece, why = _web(variable, used_by)
+        if remarks is not None:
+            remarks.fact("private", variable, piece, why)
         if piece:
             found |= dict.fromkeys(pointers, piece)
     return found
 
 
-def _web(variable, used_by) -> tuple[list, int]:
-    """All addresses made of a variable's, and the size of all that is accessed through them, else 0."""
+def _web(variable, used_by) -> tuple[list, int, str]:
+    """All addresses made of a variable's, the size of all that is accessed through them, else 0, and why."""
     pointers, sizes, steps = [variable], set(), set()
     for pointer in pointers:
         for user in used_by.get(pointer, ()):
@@ -48,18 +50,20 @@ def _web(variable, used_by) -> tuple[list, int]:
             elif user.op is Op.Load or (user.op is Op.Store and user.operands[1] is not pointer):
                 type_ = user.type if user.op is Op.Load else user.operands[1].type
                 if (user.memory is not None and user.memory.volatile) or type_.kind is Kind.POINTER:
-                    return [], 0
+                    return [], 0, "volatile, or of pointers"
                 sizes |= {size_of(t) for t in leaf_types(type_)}
                 continue
             elif user.op is not Op.CopyObject and (
                 user.op is not Op.Bitcast or user.type.kind is not Kind.POINTER
             ):
-                return [], 0
+                return [], 0, "its address goes elsewhere"
             pointers.append(user)
     if len(sizes) != 1:
-        return [], 0
+        return [], 0, "elements of different sizes"
     piece = sizes.pop()
-    return (pointers, piece) if not any(step % piece for step in steps) else ([], 0)
+    if any(step % piece for step in steps):
+        return [], 0, "places between its elements"
+    return pointers, piece, ""
 
 
 def _steps(chain) -> set[int]:

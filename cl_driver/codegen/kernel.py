@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..passes.dump import type_text
 from ..passes.plan import KernelPlan, PlanOptions
+from ..passes.remarks import Remarks
 from . import lowerings  # noqa: F401
 from .arguments import BlockEntry
 from .errors import CodegenError
@@ -41,6 +43,13 @@ class KernelCode:
     is_rare: bool = False  # hardly ever run
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
+    debug_size: int = 0  # bytes of the text that are debug information
+    remarks: Remarks | None = None  # what was decided, where somebody wants to know
+
+    @property
+    def size(self) -> int:
+        """Bytes of the text that become code: decisions are the same with and without -g."""
+        return len(self.text) - self.debug_size
 
 
 def emit(
@@ -77,4 +86,24 @@ def emit(
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
+        debug_size=emitter.debug.size if emitter.debug is not None else 0,
+        remarks=_plan_remarks(plan, scratch),
     )
+
+
+def _plan_remarks(plan: KernelPlan, scratch) -> Remarks | None:
+    """What was decided, with what is to be said of regions and what they hand to one another."""
+    remarks = plan.options.remarks
+    if remarks is None:
+        return None
+    for region in plan.regions:
+        remarks.fact("region", region.index, region.once, region.successors)
+    for slot in plan.slots:
+        kind = "group" if slot.uniform else "lanes" if slot.stride is None else "affine"
+        remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)
+    for variable in plan.private_variables:
+        remarks.fact("kept memory", variable.name, variable.size)
+    for variable in plan.local_variables:
+        remarks.fact("local", variable.variable.name, variable.size)
+    remarks.fact("scratch", plan.private_size, scratch.fixed, scratch.per_item)
+    return remarks

@@ -40,6 +40,7 @@ class KernelEmitter(KernelFields):
     def __init__(self, module: ModuleEmitter, plan: KernelPlan):
         super().__init__(module, FastMath.of_kernel(module.options, plan.entry_point, plan.module))
         self.plan = plan
+        self.remarks = plan.options.remarks
         self.symbol = f"cld_kernel_{plan.name}"
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}

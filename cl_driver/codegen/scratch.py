@@ -36,7 +36,7 @@ class Scratch:
         if width > 1 and not self.private_per_item:
             for region in plan.regions:
                 if not region.once:
-                    self.interleaved |= interleaved_pointers(region.function)
+                    self.interleaved |= interleaved_pointers(region.function, plan.options.remarks)
         size, largest = 0, 1
         for variable in plan.private_variables:
             size = self.private[variable] = align(size, variable.alignment)

@@ -16,6 +16,7 @@ goes into masks and divisions is frozen.
 
 from __future__ import annotations
 
+from ..passes.remarks import LANES, SHUFFLED
 from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind, Undef
 from .debug import is_located
@@ -308,11 +309,16 @@ class WideEmitter:
                         break
                     self._late[phi] = after_phis
             start = len(self.lines)
+            if self.remarks is not None:
+                self.remarks.begin(i)
             record = records.get(i)
             if record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
+                self.note(SHUFFLED, f"{record.stride} bytes from lane to lane")
                 self.lower_record(i, record, done)
+            if self.remarks is not None:
+                self.remarks.end(self.is_varying(i), self.shapes.stride(i))
             if self.debug is not None and is_located(i):
                 self.debug.attach(self.lines, start, i.line)
             if isinstance(self.operands.get(i), str) or i in self.leaves_of:
@@ -364,6 +370,7 @@ class WideEmitter:
         types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
         scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
         mask = self.mask_of(i)
+        self.note(LANES, masked=mask is not None)
         leaves = ["zeroinitializer"] * len(types)
         for lane in range(self.width):
             before = list(leaves)

@@ -6,6 +6,7 @@ value is then what was in memory, combined with the values of the lanes before i
 
 from __future__ import annotations
 
+from ..passes.remarks import REDUCED
 from ..spirv.enums import Op
 from .atomics import read_modify_write as one_by_one
 from .atomics import update
@@ -42,6 +43,7 @@ def read_modify_write(e, i):
     t, f = ir_type(i.type), e.form
     identity = f.splat(t, str(neutral(i.type.width)))
     mask = e.mask_of(i)
+    e.note(REDUCED, masked=mask is not None)
     total = _sum_of_steps(e, i, t) if name == "add" and mask is None else None
     values = ""
     if total is None or e.is_used(i):

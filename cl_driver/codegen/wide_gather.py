@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..passes.remarks import GATHER, LANES, ROWS, SCATTER
 from ..spirv.enums import Op
 from ..spirv.module import Instruction, Kind
 from .lanes import MANGLED, form
@@ -66,10 +67,19 @@ def _has_gathers(e, t: str) -> bool:
     return "avx512f" in e.options.features and t not in ("i8", "i16", "half")
 
 
+def _note(e, how: str, t: str, mask: str | None, stride: int | None) -> None:
+    """Tells how lanes get at memory, and why so."""
+    if e.remarks is not None:
+        why = [] if stride is None else [f"{stride} bytes from lane to lane"]
+        why += [f"no instruction for vectors of addresses of {t}"] if how == LANES else []
+        e.note(how, ", ".join(why), mask is not None)
+
+
 def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignment: int) -> str:
     """`<W x t>` from addresses plus an offset."""
-    f = e.form
-    if not _has_gathers(e, t):
+    f, has_gathers = e.form, _has_gathers(e, t)
+    _note(e, GATHER if has_gathers else LANES, t, mask, affine and affine[1])
+    if not has_gathers:
         result = "zeroinitializer"
         for lane, at in enumerate(_places(e, addresses, mask, affine, "spare", offset)):
             value = e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}")
@@ -101,6 +111,7 @@ def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: i
 def _rows(e, addresses, mask, metadata, affine, types, alignment: int) -> list[str]:
     """The leaves of OpenCL vectors, each loaded as one."""
     count, t = len(types), memory_type(types[0])
+    _note(e, ROWS, t, mask, affine and affine[1])
     rows = [
         e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}")
         for at in _places(e, addresses, mask, affine, "spare")
@@ -141,9 +152,13 @@ def _split(e, chunks: str, bits: int, types) -> list[str]:
 
 
 def scatter(
-    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = ""
-) -> None:
-    """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay."""
+    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = "",
+    stride: int | None = None,
+) -> None:  # fmt: skip
+    """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay.
+
+    stride: bytes from one lane's to the next, if known.
+    """
     types = leaf_types(type_)
     size, count = sum(size_of(t) for t in types), len(types)
     if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
@@ -152,8 +167,9 @@ def scatter(
         if size <= 8:
             whole = f"i{8 * size}"
             data = e.emit(f"bitcast <{length} x {t}> {data} to {e.form(whole)}")
-            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment)
+            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment, stride)
             return
+        _note(e, ROWS, t, mask, stride)
         for lane, at in enumerate(_places(e, addresses, mask, None, "dump")):
             own = ", ".join(f"i32 {lane * count + k}" for k in range(count))
             row = f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
@@ -161,13 +177,14 @@ def scatter(
         return
     for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
         own = min(alignment, size_of(t)) if offset or count > 1 else alignment
-        _store_lanes(e, addresses, mask, metadata, memory_type(t), value, offset, own)
+        _store_lanes(e, addresses, mask, metadata, memory_type(t), value, offset, own, stride)
 
 
-def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, alignment: int) -> None:
+def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, alignment, stride) -> None:
     """Stores `<W x t>` to addresses plus an offset."""
-    f = e.form
-    if not _has_gathers(e, t):
+    f, has_scatters = e.form, _has_gathers(e, t)
+    _note(e, SCATTER if has_scatters else LANES, t, mask, stride)
+    if not has_scatters:
         for lane, at in enumerate(_places(e, addresses, mask, None, "dump", offset)):
             one = e.emit(f"extractelement {f(t)} {value}, i32 {lane}")
             e.emit_void(f"store {t} {one}, ptr {at}, align {alignment}{metadata}")

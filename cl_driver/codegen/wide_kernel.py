@@ -175,7 +175,9 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.builtin_cache = {}
         self.forget(region.function)
         self._tail = True
+        remarks, self.remarks = self.remarks, None  # all has been said of the full vectors
         self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
+        self.remarks = remarks
         if self.tile[1] > 1:
             self.emit_void(f"{x}.next = add nuw nsw i64 {x}, {self.tile[0]}")
             self.emit_void(f"{x}.more = icmp ult i64 {x}.next, {self._row_size}")

@@ -5,6 +5,7 @@ it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction'
 from __future__ import annotations
 
 from ..passes.ops import PassOp
+from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
 from .lanes import MANGLED, form
@@ -147,7 +148,9 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
     mask = e.mask_of(i)
     metadata = e.alias_metadata(pointer, is_load=mask is None)
     types = leaf_types(type_)
+    masked = mask is not None
     if address.single is not None and address.stride == 0:
+        e.note(UNIFORM, masked=masked)
         single = load_single(e, address.single, type_, alignment, mask, metadata)
         if e.is_varying(i):
             e.define_leaves(
@@ -162,6 +165,7 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         return
     element = types[0]
     if address.single is not None and address.stride == place and _is_regular(type_):
+        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
         return
@@ -172,6 +176,7 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         e.define_leaves(i, gather(e, addresses, type_, alignment, mask, metadata, affine))
         return
     condition, first, stride = asked
+    e.note(ASKED, masked=masked)
 
     def regular():
         if stride:
@@ -275,6 +280,7 @@ def load_piece(e, i, type_, address: Address) -> str:
     """One leaf of each lane."""
     size, mask = size_of(type_), e.mask_of(i)
     if address.single is not None and address.stride == size:
+        e.note(CONTIGUOUS, masked=mask is not None)
         return load_contiguous(e, address.single, type_, 1, size, size, mask)[0]
     return gather(e, all_lanes(e, address), type_, size, mask)[0]
 
@@ -283,6 +289,7 @@ def store_piece(e, i, type_, address: Address, leaf: str) -> None:
     """Stores one leaf of each lane."""
     size, mask, leaf = size_of(type_), e.mask_of(i), to_memory(e, type_, leaf)
     if address.single is not None and address.stride == size:
+        e.note(CONTIGUOUS, masked=mask is not None)
         store_contiguous(e, address.single, type_, [leaf], size, size, mask)
     else:
         scatter(e, all_lanes(e, address), type_, [leaf], size, mask)
@@ -329,19 +336,24 @@ def store_to(
     pointer, index: the Values that the address was computed from, index in units of `place`.
     """
     types, metadata = leaf_types(type_), e.alias_metadata(pointer)
+    masked = mask is not None
     if address.single is not None and address.stride == 0:
+        e.note(UNIFORM, masked=masked)
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
     leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
+        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
         return
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
     if asked is None:
-        scatter(e, addresses, type_, leaves, alignment, mask, metadata)
+        stride = address.stride if address.single is not None else None
+        scatter(e, addresses, type_, leaves, alignment, mask, metadata, stride)
         return
     condition, first, _ = asked
+    e.note(ASKED, masked=masked)
     either(
         e, condition, [],
         lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..passes.remarks import CONTIGUOUS, GATHER, SCATTER, SHUFFLED
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Kind, Type
 from .conversion import convert_float
@@ -64,8 +65,10 @@ def vload_half(e, i):
     metadata = e.alias_metadata(pointer, is_load=mask is None)
     leaves = []
     if address.single is not None and address.stride == place:
+        e.note(CONTIGUOUS if count == 1 else SHUFFLED, masked=mask is not None)
         parts = load_contiguous(e, address.single, HALF, count, place, 2, mask, metadata)
     else:
+        e.note(GATHER, masked=mask is not None)
         parts = []
         for k in range(count):
             where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
@@ -101,9 +104,11 @@ def vstore_half(e, i):
     leaves = [convert_float(e, e.form, leaf, width, 16, mode) for leaf in e.leaves(data)]
     mask, metadata = e.mask_of(i), e.alias_metadata(pointer)
     if address.single is not None and address.stride == place:
+        e.note(CONTIGUOUS if count == 1 else SHUFFLED, masked=mask is not None)
         store_contiguous(e, address.single, HALF, leaves, place, 2, mask, metadata=metadata)
         return
     leaf = all_lanes(e, address)
+    e.note(SCATTER, masked=mask is not None)
     for k, part in enumerate(leaves):
         where = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {2 * k}") if k else leaf
         e.emit_void(

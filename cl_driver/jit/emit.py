@@ -90,17 +90,23 @@ SHORT_LIST = (
 )
 
 
+def _optimized(text: str, target: Target, passes: str, level: int):
+    """The target machine and the module after LLVM's passes."""
+    machine = _machine(target, level)
+    module = _parse(text)
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    _optimize(module, machine, passes)
+    return machine, module
+
+
 def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) -> bytes:
     """The object code of one LLVM module.
 
     passes: "O0" to "O3", LLVM's own pipelines; "scalar", O2 without the vectorisers; or "short", for text
     that is vector code already. level: of the code generator, 0 to 3. CompileError says what was wrong.
     """
-    machine = _machine(target, level)
-    module = _parse(text)
-    module.triple = target.triple
-    module.data_layout = str(machine.target_data)
-    _optimize(module, machine, passes)
+    machine, module = _optimized(text, target, passes, level)
     data = machine.emit_object(module)
     unknown = [name for name in undefined_symbols(data) if name not in loader_symbols()]
     if unknown:
@@ -110,9 +116,15 @@ def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) ->
 
 def assembly(text: str, target: Target, passes: str = "O2", level: int = 2) -> str:
     """The same as compile_ir() as assembly text, for those who want to read it."""
-    machine = _machine(target, level)
-    module = _parse(text)
-    module.triple = target.triple
-    module.data_layout = str(machine.target_data)
-    _optimize(module, machine, passes)
+    machine, module = _optimized(text, target, passes, level)
     return machine.emit_assembly(module)
+
+
+def commented_assembly(text: str, target: Target, passes: str, level: int) -> tuple[str, str]:
+    """Assembly with LLVM's comments on blocks, loops and spilled registers, and the IR it was made of."""
+    machine, module = _optimized(text, target, passes, level)
+    machine.set_asm_verbosity(True)
+    try:
+        return machine.emit_assembly(module), str(module)
+    finally:
+        machine.set_asm_verbosity(False)

@@ -22,16 +22,25 @@ _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 _VALUE_BYTES = 512
 
 
-def choose(functions: list[Function], required_local_size, target: Target) -> int:
+def choose(functions: list[Function], required_local_size, target: Target, remarks=None) -> int:
     """functions: the kernel and what it calls."""
+
+    def say(why: str) -> None:
+        if remarks is not None:
+            remarks.choose("width", why)
+
     if target.width:
+        say("a setting asks for it")
         return target.width
     lanes = target.vector_bits // 32
     if 0 < required_local_size[0] < lanes:
+        say(f"the kernel requires rows of {required_local_size[0]} work-items, less than {lanes} lanes")
         return 1
+    say(f"vectors of {target.vector_bits} bits hold {lanes} values of 32")
     widest = max((_bits(i.type) for f in functions for b in f.blocks for i in b.instructions), default=0)
     while lanes > 1 and lanes * widest > 8 * _VALUE_BYTES:
         lanes //= 2
+        say(f"its values of {widest} bits in all lanes take {_VALUE_BYTES} bytes of registers at most")
     return lanes
 
 
@@ -49,11 +58,20 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
     Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
     """
     options = plan.options
-    if options.width == 1 or not plan.has_free_groups:
+
+    def say(why: str) -> None:
+        if options.remarks is not None:
+            options.remarks.choose("parts", why)
+
+    if options.width == 1:
+        return options
+    if not plan.has_free_groups:
+        say("work-items can tell how they are divided into groups, which may not fill several vectors")
         return options
     region = plan.regions[0]
     pressure = vector_pressure(region.function, region.shapes, target.vector_bits // options.width)
     if pressure is None:
+        say("the kernel is too large to look at")
         return options
     axis = int(_uses_rows(region.function))
     loops = divergent_loops(region.function)
@@ -61,6 +79,8 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
     # Neighbours in a row part more often than those in the next rows, and the last one to leave counts.
     most = 2 if loops and axis == 0 else 4
     fitting = [n for n in (4, 2) if n <= most and n * pressure <= room]
+    limit = "" if most == 4 else ", and 2 is the most along rows whose lanes leave loops one by one"
+    say(f"each needs {pressure} vector registers at once, and there is room for {room:g}{limit}")
     return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
 
 
@@ -80,6 +100,10 @@ def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
     pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
     room = _registers(target) * _IN_LOOPS
     fitting = [n for n in (4, 2) if all(p is not None and n * p <= room for p in pressures)]
+    if fitting and options.remarks is not None:
+        most = max(pressures, default=0)
+        why = f"for groups of whole tiles: each vector needs {most} registers at once, there are {room:g}"
+        options.remarks.choose("parts of tiles", why)
     return replace(options, parts=fitting[0], part_axis=axis) if fitting else None
 
 

@@ -318,7 +318,8 @@ class _Splitter:
             part_stride = common_stride(shapes.across, web) if shapes.across is not None else None
             uniform = stride == 0 and all(group.is_uniform(v) for v in web)
             name = next((v.name for v in web if v.name), "")
-            slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, part_stride, name)
+            line = next((v.line for v in web if v.line is not None), None)
+            slot = Slot(len(self.plan.slots), web[0].type, uniform, stride, part_stride, name, line)
             self.plan.slots.append(slot)
             for value in web:
                 self.slot_of[value] = slot

@@ -161,8 +161,8 @@ class _Inliner:
                     copy = clone_instruction(instruction, [get(o, o) for o in instruction.operands], current)
                     if volatile and op in _ACCESSES and not volatile.isdisjoint(instruction.operands[:2]):
                         copy.memory = replace(copy.memory or MemoryAccess(), volatile=True)
-                if site is not None and copy.line is not None:
-                    copy.line = copy.line.inlined(site)
+                if site is not None:  # what has no place of its own is where it was called
+                    copy.line = site if copy.line is None else copy.line.inlined(site)
                 instructions.append(copy)
                 values[instruction] = copy
             lasts[block] = current

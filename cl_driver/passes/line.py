@@ -8,6 +8,7 @@ from .dominance import Loop
 from .ir import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, append
 from .linear_graph import EXIT, Graph
 from .ops import PassOp
+from .remarks import MASKED, SKIPPED
 
 JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
 LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
@@ -112,6 +113,8 @@ class Line:
     def leave(self, source: Block, terminator: Instruction, mask: Value) -> None:
         """Notes the masks of the edges out of a block whose terminator has been taken away."""
         op, operands = terminator.op, terminator.operands
+        if self.worker.remarks is not None and op is not Op.Branch and terminator.line is not None:
+            self.worker.remarks.control(terminator, MASKED)
         if op is Op.Branch:
             self.edge_masks[source, operands[0]] = mask
             return
@@ -212,6 +215,10 @@ class Line:
         self.worker.add_block(join, self.loop)
         any_lane = append(self.current, PassOp.AnyLane, self.worker.bool, [mask])
         append(self.current, Op.BranchConditional, None, [any_lane, target, join])
+        if self.worker.remarks is not None:
+            first = next((i for i in target.instructions if i.line is not None), None)
+            if first is not None:
+                self.worker.remarks.control(first, SKIPPED)
         return join
 
     def place_loop(self, loop: Loop, mask: Value) -> None:

@@ -27,6 +27,7 @@ from .live_loops import make_live_loops
 from .ops import REGION_END, PassOp
 from .plan import PlanOptions
 from .reducible import make_reducible
+from .remarks import LIVE, Remarks
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
 from .ssa import repair
@@ -43,7 +44,7 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     while True:
         shapes = analyse_shapes(function, options)
         wanted = set(shapes.divergent_loops)
-        worker = _Linearizer(function, types, shapes, live)
+        worker = _Linearizer(function, types, shapes, live, options.remarks)
         if not wanted:
             wanted, several_ends = worker.obstacles()
             if several_ends:
@@ -52,6 +53,10 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
         if not wanted:
             break
         loops = [loop for loop in reversed(worker.nest.loops) if loop.header in wanted]
+        if options.remarks is not None:
+            for loop in loops:
+                for block in worker.leaving[loop]:
+                    options.remarks.control(block.terminator, LIVE)
         for phi in make_live_loops(function, loops, types, worker.tree.number, worker.leaving):
             live[phi.block] = phi
         remove_unreachable_blocks(function)
@@ -154,8 +159,10 @@ def is_stay(value: Value, source: Block) -> bool:
 
 
 class _Linearizer:
-    def __init__(self, function: Function, types, shapes: ShapeInfo, live: dict[Block, Instruction]):
+    def __init__(self, function: Function, types, shapes: ShapeInfo, live, remarks: Remarks | None = None):
+        """live: {head of a rewritten loop: its mask}."""
         self.function = function
+        self.remarks = remarks
         self.types = types
         self.bool = types.bool()
         self.true = types.constant(self.bool, True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ..spirv.enums import BuiltIn, StorageClass
 from ..spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Variable
+from .remarks import Remarks
 
 # Built-in variables by which a work-item can tell how work-items are divided into groups.
 _OF_GROUPS = frozenset((
@@ -43,6 +44,7 @@ class PlanOptions:
     verify: bool = False  # run the IR verifier after every pass
     skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
     show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"
+    remarks: Remarks | None = field(default=None, compare=False, repr=False)  # who is told of decisions
 
 
 @dataclass(eq=False, slots=True)
@@ -60,6 +62,7 @@ class Slot:
     stride: int | None = None  # known lane stride of the value (shape.py); None: varying
     part_stride: int | None = None  # likewise from one part to the next
     name: str = ""
+    line: object = None  # debug_info.Location of what it holds, if known
 
 
 @dataclass(eq=False, slots=True)
