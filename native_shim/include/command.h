@@ -15,6 +15,7 @@
 
 struct cld_event_callback;
 struct cld_event;
+struct cld_share; /* share.h */
 
 /* A dependency, in the dependency's list; the storage is the dependent's. */
 struct cld_edge {
@@ -78,10 +79,10 @@ struct cld_event {
     uint64_t total;                        /* units; 1 for what one thread does at once */
     uint64_t grain;                        /* units that a thread takes at least */
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
-    _Atomic uint64_t next_unit;
-    uint32_t participants; /* with the pool's lock held, as the next four */
-    uint32_t calls;        /* threads that are still wanted */
-    bool open;             /* more threads may join */
+    struct cld_share *share;               /* while several threads execute it */
+    uint32_t participants;                 /* with the pool's lock held, as the next four */
+    uint32_t calls;                        /* threads that are still wanted */
+    bool open;                             /* more threads may join */
     struct cld_event *open_next, *open_previous;
 
     struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */
@@ -192,7 +193,7 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
  * are added to ready if they are of that pool, else given to theirs. */
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
-/* Executes chunks of an open command that the thread has joined. */
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot. */
 void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
 /* Ends a command or user event. */

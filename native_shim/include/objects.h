@@ -137,8 +137,8 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* `entry` takes `width` work-items of dimension 0 at a time and, if there is an entry_narrow, every global
-     * id and size to be below 2^30; other launches use entry_narrow, which takes them one by one. */
+    /* `entry` takes `width` work-items of dimension 0 at a time and, if there is an entry_narrow, every
+     * global id and size to be below 2^30; other launches use entry_narrow, which takes them one by one. */
     CLD_KERNEL_WIDE = 2,
     /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist
      * of whole sub-groups, entry_narrow must be taken. */

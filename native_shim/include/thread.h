@@ -23,6 +23,7 @@ struct cld_self {
     enum cld_role role;
     unsigned executing; /* commands that this thread is in the middle of */
     bool blocked;       /* callback threads: in a wait, counted as such */
+    unsigned slot;      /* of the last command that this thread shared with others (share.h) */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity;
 };

@@ -9,7 +9,7 @@
 void cld_pool_push(struct cld_ready *ready);
 
 /* Lets other threads of the pool join the command, and wakes up to count of them. The caller participates. */
-void cld_pool_open(struct cld_event *command, unsigned count);
+void cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
 
 /* The caller is done with its part. True if it was the last participant and has to complete the command. */
 bool cld_pool_leave(struct cld_event *command);

@@ -10,6 +10,7 @@
 #include "callback.h"
 #include "dispatch.h"
 #include "log.h"
+#include "share.h"
 #include "worker.h"
 
 /* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as
@@ -42,7 +43,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->operation = operation;
     command->total = command->grain = 1;
     command->estimate = CLD_TIME_UNKNOWN;
-    atomic_store_explicit(&command->next_unit, 0, memory_order_relaxed);
+    command->share = NULL;
     command->participants = 0;
     command->open = false;
     command->more_mems = NULL;
@@ -350,7 +351,9 @@ static void finish_execution(struct cld_event *command, struct cld_ready *ready)
 /* Runs units of the command and takes the time, for the operation to learn from. */
 static uint64_t run_timed(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     uint64_t start = cld_now();
+    self->executing++;
     cl_int error = command->operation->run(command, self, first, last);
+    self->executing--;
     uint64_t time = elapsed_since(start);
     if (error)
         fail(command, error);
@@ -373,52 +376,56 @@ static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *do
     return true;
 }
 
-/* Guided chunks: an equal share of a part of what is left, smaller towards the end, never below what pays the
- * atomic operation. */
-static bool next_chunk(struct cld_event *command, unsigned threads, uint64_t *first, uint64_t *last) {
-    uint64_t at = atomic_load_explicit(&command->next_unit, memory_order_relaxed);
-    do {
-        if (at >= command->total)
-            return false;
-        uint64_t left = command->total - at;
-        uint64_t chunk = left / (4 * threads);
-        if (chunk < command->grain)
-            chunk = command->grain;
-        *last = chunk < left ? at + chunk : command->total;
-    } while (!atomic_compare_exchange_weak_explicit(&command->next_unit, &at, *last, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    *first = at;
-    return true;
-}
-
 void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
-    unsigned threads = cld_pool_threads(command->queue);
+    struct cld_share *share = command->share;
+    unsigned slot = self->slot;
     uint64_t first, last, units = 0, start = cld_now();
     self->executing++;
-    while (next_chunk(command, threads, &first, &last)) {
+    while (cld_share_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
         if (error) {
             fail(command, error);
-            atomic_store_explicit(&command->next_unit, command->total, memory_order_relaxed);
+            cld_share_stop(share);
         }
         units += last - first;
     }
     if (units && command->operation->learn)
         command->operation->learn(command, elapsed_since(start), units);
     self->executing--;
-    if (cld_pool_leave(command))
+    if (cld_pool_leave(command)) {
+        free(share);
         finish_execution(command, ready);
+    }
 }
 
-static void share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
+/* False if there is no memory to do so. */
+static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
     if ((double)command->grain * unit < CHUNK_TIME)
         command->grain = (uint64_t)(CHUNK_TIME / (unit + 0.001));
-    atomic_store_explicit(&command->next_unit, done, memory_order_relaxed);
-    unsigned others = cld_pool_threads(command->queue) - 1;
     double useful = unit * (double)(command->total - done) / SHARE_TIME;
-    cld_pool_open(command, useful < others ? (unsigned)useful : others);
+    unsigned others = cld_pool_threads(command->queue) - 1;
+    if (useful < others)
+        others = (unsigned)useful;
+    command->share = cld_share_new(done, command->total, command->grain, others + 1);
+    if (!command->share)
+        return false;
+    cld_pool_open(command, self, others);
     cld_command_participate(command, self, ready);
+    return true;
+}
+
+/* Executes the units from done on, in this thread alone. */
+static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t done) {
+    if (command->timed && !done) {
+        run_timed(command, self, 0, command->total);
+        return;
+    }
+    self->executing++;
+    cl_int error = command->operation->run(command, self, done, command->total);
+    self->executing--;
+    if (error)
+        fail(command, error);
 }
 
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
@@ -436,22 +443,10 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
     }
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
-    if (sharable && command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME) {
-        share(command, self, 0, ready);
+    bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;
+    if (sharable && (is_long || probe(command, self, &done)) && share(command, self, done, ready))
         return;
-    }
-    self->executing++;
-    bool worth = sharable && probe(command, self, &done);
-    if (!worth && command->timed && !done && command->total) {
-        run_timed(command, self, 0, command->total);
-    } else if (!worth && done < command->total) {
-        cl_int error = command->operation->run(command, self, done, command->total);
-        if (error)
-            fail(command, error);
-    }
-    self->executing--;
-    if (worth)
-        share(command, self, done, ready);
-    else
-        finish_execution(command, ready);
+    if (done < command->total)
+        run_alone(command, self, done);
+    finish_execution(command, ready);
 }

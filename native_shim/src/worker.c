@@ -8,6 +8,7 @@
 
 #include "lock.h"
 #include "log.h"
+#include "share.h"
 
 enum { SPINS = 1500, STACK_SIZE = 4 << 20 };
 
@@ -75,7 +76,8 @@ struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_eve
 }
 
 /* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
-static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted, bool *joined) {
+static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted,
+                                   struct cld_self *self, bool *joined) {
     const struct cld_queue *queue = wanted ? wanted->queue : NULL;
     bool may_be_ready = wanted && cld_event_may_be_ready(wanted);
     struct cld_event *ready =
@@ -84,8 +86,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     if (ready && ready == wanted)
         return ready;
     for (struct cld_event *command = pool->open; command; command = command->open_next)
-        if (command->participants < pool->threads && (!queue || command->queue == queue) &&
-            atomic_load_explicit(&command->next_unit, memory_order_relaxed) < command->total) {
+        if ((!queue || command->queue == queue) && cld_share_is_open(command->share, command->participants)) {
             if (ready) { /* back to where it was, or nearly so */
                 ready->next = pool->ready.first;
                 pool->ready.first = ready;
@@ -93,6 +94,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
                     pool->ready.last = ready;
             }
             command->participants++;
+            self->slot = cld_share_join(command->share, self->slot);
             command->calls -= command->calls > 0;
             *joined = true;
             return command;
@@ -112,7 +114,7 @@ static bool work_once(struct cld_pool *pool, const struct cld_event *wanted, str
                       struct cld_ready *ready) {
     bool joined;
     pthread_mutex_lock(&pool->lock);
-    struct cld_event *command = find_work(pool, wanted, &joined);
+    struct cld_event *command = find_work(pool, wanted, self, &joined);
     unsigned others = 0;
     if (command && pool->ready.first) /* one wake may have been meant for several commands */
         others = 1;
@@ -289,9 +291,10 @@ void cld_pool_push(struct cld_ready *ready) {
     }
 }
 
-void cld_pool_open(struct cld_event *command, unsigned count) {
+void cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
     struct cld_pool *pool = pool_of(command->queue->device);
     command->participants = 1;
+    self->slot = cld_share_join(command->share, self->slot);
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);

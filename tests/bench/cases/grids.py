@@ -57,6 +57,30 @@ def stencil7(rng, n=160):
     )
 
 
+@benchmark("stencil", n=32, steps=4)
+def wave_steps(rng, n=384, steps=20):
+    """384 x 384 twice, 20 steps of a wave: what the cores' caches hold"""
+    first, second, rate = rng.random((n, n), f4), rng.random((n, n), f4), f4(0.2)
+
+    def expected():
+        before, now = first.astype(np.float64), second.astype(np.float64)
+        for _ in range(steps):
+            around = sum(np.roll(now, by, axis) for axis in (0, 1) for by in (1, -1))
+            before, now = now, 2 * now - before + float(rate) * (around - 4 * now)
+        return {"a": before, "b": now} if steps % 2 == 0 else {"a": now, "b": before}
+
+    names = [("a", "b"), ("b", "a")]
+    return Case(
+        {"a": first, "b": second},
+        [Launch([*names[step % 2], np.int32(n), rate], (n, n)) for step in range(steps)],
+        expected,
+        bytes=12 * n * n * steps,
+        flops=8 * n * n * steps,
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
 def _sum_of_neighbours(source: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """5 x 5 weighted sums, coordinates clamped to the edge."""
     height, width = source.shape[:2]

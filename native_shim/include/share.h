@@ -1,0 +1,31 @@
+/* How the units of one command are divided between threads.
+ *
+ * Each participant has a slot with a range of its own and takes chunks from its front. Who has none left
+ * takes the second half of the longest range that there is. A thread gets the slot that it had in the last
+ * command: where commands are alike it works on the same part of the data again, which its core's cache may
+ * hold, and which on machines of several memory nodes is near, if it was the first to touch it. */
+#ifndef CLD_SHARE_H
+#define CLD_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cld_share;
+
+/* For the units [first, total), in chunks of at least grain (the last one may be smaller), between up to
+ * slots threads. NULL: out of memory. */
+struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots);
+
+/* A slot that nobody has, the preferred one if it is free. There must be one. Callers exclude each other. */
+unsigned cld_share_join(struct cld_share *share, unsigned preferred);
+
+/* A chunk [*first, *last) that nobody else gets; false if none is left for this thread. */
+bool cld_share_take(struct cld_share *share, unsigned slot, uint64_t *first, uint64_t *last);
+
+/* Nobody gets chunks any more. */
+void cld_share_stop(struct cld_share *share);
+
+/* Whether another thread may join: there is a free slot, and no participant has found nothing left. */
+bool cld_share_is_open(const struct cld_share *share, unsigned participants);
+
+#endif

@@ -1,0 +1,105 @@
+/* share.c: every unit exactly once, with any number of slots and threads, chunks that take uneven times,
+ * threads that come late or never, and units that are too many to be counted one by one. */
+#include "share.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
+
+static _Atomic uint8_t runs[UNITS];
+static struct cld_share *share;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t grain;
+
+static unsigned join(unsigned preferred) {
+    pthread_mutex_lock(&lock);
+    unsigned slot = cld_share_join(share, preferred);
+    pthread_mutex_unlock(&lock);
+    return slot;
+}
+
+static void *take_all(void *argument) {
+    unsigned index = (unsigned)(uintptr_t)argument, slot = join(index);
+    uint64_t first, last, random = index;
+    while (cld_share_take(share, slot, &first, &last)) {
+        CHECK(first < last && last <= UNITS);
+        CHECK(last - first >= grain || last == UNITS);
+        for (uint64_t i = first; i < last; i++)
+            atomic_fetch_add(&runs[i], 1);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        for (volatile unsigned spin = (unsigned)(random >> 48) * (index == 0); spin; spin--)
+            ;
+        if (random >> 62 == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void each_once(unsigned slots, unsigned threads, uint64_t first) {
+    pthread_t started[MOST_THREADS];
+    share = cld_share_new(first, UNITS, grain, slots);
+    CHECK(share);
+    for (unsigned i = 0; i < threads; i++)
+        CHECK(!pthread_create(&started[i], NULL, take_all, (void *)(uintptr_t)i));
+    for (unsigned i = 0; i < threads; i++)
+        pthread_join(started[i], NULL);
+    for (uint64_t i = 0; i < UNITS; i++)
+        CHECK_IS(atomic_exchange(&runs[i], 0), i >= first);
+    CHECK(!cld_share_is_open(share, 0));
+    free(share);
+}
+
+static void slots_are_kept(void) {
+    share = cld_share_new(0, UNITS, 1, 3);
+    CHECK_IS(join(2), 2);
+    CHECK_IS(join(2), 0);
+    CHECK(cld_share_is_open(share, 2));
+    CHECK_IS(join(77), 1);
+    CHECK(!cld_share_is_open(share, 3));
+    uint64_t first, last;
+    CHECK(cld_share_take(share, 2, &first, &last));
+    CHECK_IS(first, UNITS - UNITS / 3);
+    CHECK(cld_share_take(share, 0, &first, &last));
+    CHECK_IS(first, 0);
+    cld_share_stop(share);
+    CHECK(!cld_share_take(share, 0, &first, &last));
+    CHECK(!cld_share_is_open(share, 0));
+    free(share);
+}
+
+/* More units than fit the two counters of a range: chunks are of more than grain. */
+static void many(void) {
+    uint64_t total = UINT64_MAX - 5, sum = 0, first, last;
+    share = cld_share_new(7, total, 1, 3);
+    unsigned slots[3] = {join(0), join(1), join(2)};
+    for (unsigned i = 0, done = 0; done < 3; i++) {
+        if (cld_share_take(share, slots[i % 3], &first, &last)) {
+            CHECK(7 <= first && first < last && last <= total);
+            sum += last - first;
+        } else {
+            done++;
+        }
+    }
+    CHECK_IS(sum, total - 7);
+    free(share);
+}
+
+int main(void) {
+    static const uint64_t grains[GRAINS] = {1, 2, 7, 5000, 2 * UNITS};
+    for (int i = 0; i < GRAINS; i++) {
+        grain = grains[i];
+        each_once(1, 1, 0);
+        each_once(2, 2, 25000);
+        each_once(MOST_THREADS, MOST_THREADS, 0);
+        each_once(MOST_THREADS, 3, UNITS - 3);
+        each_once(5, 1, 0);
+    }
+    slots_are_kept();
+    many();
+    return 0;
+}
