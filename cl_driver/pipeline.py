@@ -9,6 +9,7 @@ log. Runs in compiler processes (jit/jobs.py); nothing of it is imported by the 
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 
 from cl_driver.builtins.strict import forbid_fast_math
@@ -290,6 +291,26 @@ def entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.K
     return code, narrow, tiled
 
 
+def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code that holds whole groups of a local
+    size (passes/lockstep.py)."""
+    options = program.lanes(name)
+    parts, rest = divmod(math.prod(size), options.width)
+    if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
+        raise CompileError(f"kernel '{name}': groups of {size} are not held whole\n")
+    how = codegen_options(program.context)
+    options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
+    try:
+        plan = passes.plan(program.module, program.entry_points[name], options, library())
+        code = codegen.emit(plan, how, library(), program.globals)
+    except (passes.PlanError, CodegenError) as error:
+        raise CompileError(f"kernel '{name}': {error}\n") from error
+    if code.size > _WIDE_TEXT:
+        raise CompileError(f"kernel '{name}': {code.size} bytes of LLVM IR\n")
+    data = _object(program.context, code, ".group")
+    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+
+
 def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
     """A kernel as LLVM IR and, if that takes several work-items at a time, what takes any launch.
 
@@ -348,6 +369,7 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
             if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
+            code.may_hold_groups = not program.context.target.parts and not unoptimised and plan.may_hold_groups
             if not program.context.target.parts:
                 code.tiles = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
@@ -425,6 +447,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_width=code.tile[0],
         tile_height=code.tile[1],
         free_groups=code.has_free_groups,
+        most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
         remark=code.remark,
     )
 

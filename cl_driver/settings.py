@@ -107,6 +107,14 @@ _ROWS = (
         "Where compilers run: in processes of their own, or in the control plane's (for debugging).",
         choices=("process", "inprocess"),
     ),
+    Setting(
+        "CL_DRIVER_GROUP_CODE",
+        "choice",
+        "background",
+        "Code for kernels with barriers that is made for the local size of a launch: in the background once "
+        "a kernel has run for a while, at the first launch, or not at all.",
+        choices=("background", "now", "off"),
+    ),
     Setting("CL_DRIVER_COMPILE_TIMEOUT", "integer", "300", "Seconds that a build may take; 0 for no limit."),
     Setting(
         "CL_DRIVER_COMPILE_MEMORY",

@@ -44,6 +44,7 @@ CHAPTERS = {
         "clGetKernelInfo",
         "clGetKernelArgInfo",
         "clGetKernelWorkGroupInfo",
+        "kernel_for_groups",
     ),
 }
 _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}

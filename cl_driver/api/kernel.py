@@ -61,6 +61,16 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
     return (answer(WORK_GROUP_INFO, param_name, _kernel(program, name)[0]),)
 
 
+@entrypoint("kernel_for_groups", Program)
+def kernel_for_groups(program: Program, name: bytes, size: list):
+    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for groups of that local size, for
+    the data plane; an empty object where there is none."""
+    from cl_driver.jit import client
+
+    kernel, build = _kernel(program, name)
+    return client.kernel_for_groups(build.executable, kernel.name, size)
+
+
 @entrypoint("clGetKernelArgInfo", Program)
 def get_kernel_arg_info(program: Program, name: bytes, arg_index: int, param_name: int):
     kernel, build = _kernel(program, name)

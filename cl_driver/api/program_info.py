@@ -97,7 +97,7 @@ def program_executable(program: Program):
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
     required_local_size, max_group_size, width, uses_printf, flags, tile_width,
-    tile_height, sub_group_width, sub_group_size, sub_groups_per_group, object
+    tile_height, sub_group_width, sub_group_size, sub_groups_per_group, most_group_items, object
     index and symbol of the narrow entry, and of the tiled one, arguments]; an argument [kind, constant,
     size, align, offset].
     """
@@ -146,6 +146,7 @@ def _for_data_plane(executable) -> list:
             kernel.sub_group_width,
             kernel.sub_group_size,
             kernel.sub_groups_per_group,
+            kernel.most_group_items,
             kernel.narrow_object,
             kernel.narrow_symbol,
             kernel.tiled_object,

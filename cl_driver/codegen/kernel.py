@@ -42,6 +42,7 @@ class KernelCode:
     remark: str = ""
     is_rare: bool = False  # hardly ever run
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
+    may_hold_groups: bool = False  # there may be code for groups of one size (passes/lockstep.py)
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
     debug_size: int = 0  # bytes of the text that are debug information
     remarks: Remarks | None = None  # what was decided, where somebody wants to know

@@ -31,6 +31,10 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.parts = plan.options.parts
         rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
         self.tile = width * self.parts // rows, rows
+        self.group = plan.options.group  # the size of groups that are taken whole, or ()
+        if self.group:
+            self.tile = self.group[:2]
+            self.group_sizes = [str(size) for size in self.group]
         self._part = 0
         self._row_ends = False  # whether the region's rows may be left early: see passes/row_ends.py
         self._exit_edges: list[tuple[str, str]] = []  # of a body: whether anything may be left, and the label
@@ -44,7 +48,11 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if part not in self._ids_of_part:
             (x, y, z), row, _ = self._ids_of_part[0]
             outer, self.lines = self.lines, self.head
-            if self.tile[1] > 1:
+            if self.group:
+                row, x = divmod(part * self.width, self.group[0])
+                z, y = divmod(row, self.group[1])
+                x, y, z, row = str(x), str(y), str(z), str(row * self.group[0])
+            elif self.tile[1] > 1:
                 distance = self.emit(f"mul i64 %lx, {part}")
                 y, row = self.emit(f"add i64 {y}, {part}"), self.emit(f"add i64 {row}, {distance}")
             else:
@@ -111,8 +119,12 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_items(self, region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
 
-        A large body is emitted once, always under the mask.
+        A large body is emitted once, always under the mask. Groups that are held whole need no loop.
         """
+        if self.group:
+            self.local_ids, self._row, self._tail = ["0", "0", "0"], "0", False
+            self._emit_body(region, f"{r}.b", f"{r}.exit")
+            return
         before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")
         if self._flat:
             self._group_head(r)

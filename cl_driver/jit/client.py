@@ -224,6 +224,19 @@ class Service:
             executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
+    def kernel_for_groups(self, executable: Executable, name: str, size: list[int]) -> list:
+        options, il = executable.options, executable.il
+        key = None if self._dump else self._digest("groups", options, il, repr([name, size]).encode())
+        start, found = time.time(), self._load(key)
+        if found:
+            return wire.decode(found[1])
+        try:
+            [answer] = self._run([["kernel_for_groups", self._job(options), il, name, size]], self._deadline())
+        except CompileError as error:
+            answer = [b"", str(error), 0, 0, 0]
+        self._store(key, options, start, [], "", wire.encode(answer))
+        return answer
+
     def unload(self) -> None:
         """clUnloadPlatformCompiler: idle compiler processes end."""
         for pool in self._pools:
@@ -330,6 +343,12 @@ def build_source(
 ) -> tuple[Executable | None, str]:
     """compile_source() and build() in one go, the common case: one look into the cache, one process."""
     return service().build_source(source, options, headers or {})
+
+
+def kernel_for_groups(executable: Executable, name: str, size: list[int]) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of a kernel's code for groups of that
+    local size; an empty object, and why, where it has none."""
+    return service().kernel_for_groups(executable, name, size)
 
 
 def unload() -> None:

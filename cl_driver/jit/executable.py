@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x08"
+MAGIC = b"CLDEXE\x00\x09"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -148,6 +148,7 @@ class KernelInfo(_Record):
     entry takes only launches whose rows are, the narrow one is wide, too, and takes all; tile_width,
     tile_height: work-items of a row, and rows, that the tiled entry, or else the entry, takes at a time;
     free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
+    most_group_items: of groups for which there may be code of their own, by their size (passes/lockstep.py);
     remark: how it was vectorised, or why not.
     """
 
@@ -179,6 +180,7 @@ class KernelInfo(_Record):
         tile_width=_small,
         tile_height=_small,
         free_groups=_flag,
+        most_group_items=_small,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)

@@ -123,7 +123,14 @@ def kernel(job: dict, il: bytes, name: str) -> list:
     return [info.to_values(), objects]
 
 
-OPERATIONS = {f.__name__: f for f in (compile_source, link, prepare, build_source, kernel)}
+def kernel_for_groups(job: dict, il: bytes, name: str, size: list) -> list:
+    """What the client's function of that name answers."""
+    return _pipeline().kernel_for_groups(_prepare(job, il), name, size)
+
+
+OPERATIONS = {
+    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups)
+}
 
 
 def run(operation: str, *arguments):

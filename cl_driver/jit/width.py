@@ -16,6 +16,9 @@ from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 _IN_LOOPS = 1.2
 _WITHOUT_LOOPS = 1.5
 
+# Vectors of a group that are executed together where code is made for its size.
+MOST_GROUP_PARTS = 32
+
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 
 # Bytes of registers that one value of all lanes may take: with more, code grows and spills.

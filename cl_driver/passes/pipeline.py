@@ -19,6 +19,7 @@ from .flush import flush_denormals
 from .half import promote_halves
 from .inline import inline
 from .linearise import linearise
+from .lockstep import hold_group
 from .ops import REGION_END, PassOp
 from .order import orders_memory
 from .parts import copy_parts
@@ -89,6 +90,8 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     result.orders_memory = has_order
+    if options.group:
+        run_pass("lockstep", hold_group, options, function, types, options)
     if has_boundary(function):
         # After simplification, so that values that do not matter are not kept across barriers.
         run_pass("barriers", split_at_barriers, options, function, result)

@@ -38,6 +38,7 @@ class PlanOptions:
     flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
     parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (parts.py)
     part_axis: int = 0  # the dimension in which parts follow one another; 0 with flat_lanes
+    group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
@@ -132,7 +133,16 @@ class KernelPlan:
             argument.type.kind is Kind.POINTER and argument.type.storage is StorageClass.Workgroup
             for argument in self.arguments
         )
-        return not (self.uses_barrier or self.options.sub_groups or local or self.builtins & _OF_GROUPS)
+        options = self.options
+        return not (self.uses_barrier or options.group or options.sub_groups or local or self.builtins & _OF_GROUPS)
+
+    @property
+    def may_hold_groups(self) -> bool:
+        """True if it is worth having code for groups of one size (lockstep.py)."""
+        options = self.options
+        if options.width == 1 or options.sub_groups or self.orders_memory:
+            return False
+        return self.uses_barrier and not any(region.once for region in self.regions)
 
     @property
     def uses_barrier(self) -> bool:

@@ -34,6 +34,7 @@ from .shape_lattice import (
     UNKNOWN,
     VARYING,
     Range,
+    group_part_strides,
     part_strides,
 )
 from .shape_rules import RULES, ValueRules
@@ -84,6 +85,8 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
     shapes = _Analysis(function, strides, options.small_ids).run()
     if options.parts > 1:
         strides = part_strides(options.width, options.part_axis, options.flat_lanes)
+        if options.group:
+            strides = group_part_strides(options.width, options.group)
         across = shapes.across = _Analysis(function, strides, options.small_ids).run()
         shapes.assumes_small_ids |= across.assumes_small_ids
         shapes.divergent_branches |= across.divergent_branches

@@ -42,6 +42,20 @@ def part_strides(width: int, axis: int, flat_lanes: bool) -> dict:
     }
 
 
+def group_part_strides(width: int, group: tuple[int, ...]) -> dict:
+    """The same where the parts are all vectors of groups of that size, in the order of linear local ids."""
+    x, y, z = group
+    steps = (width if y == z == 1 else UNIFORM if x == width else VARYING,
+             UNIFORM if y == 1 else 1 if x == width and z == 1 else VARYING,
+             UNIFORM if z == 1 else VARYING)  # fmt: skip
+    return {
+        BuiltIn.GlobalInvocationId: steps,
+        BuiltIn.LocalInvocationId: steps,
+        BuiltIn.LocalInvocationIndex: width,
+        BuiltIn.GlobalLinearId: width if y == z == 1 else VARYING,
+    }
+
+
 # Between all work-items of a group instead of neighbours: what differs, and what is the same.
 GROUP_STRIDES = {
     BuiltIn.GlobalInvocationId: VARYING,

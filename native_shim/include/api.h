@@ -38,6 +38,10 @@ cl_int cld_query(const char *operation, struct cld_msg *request, size_t param_va
 
 /* An operation whose answer is the key of a new peer; frees the request. The key must end in a handle or be
  * forgotten (cld_door_forget). */
+/* Runs run(argument) on a detached thread of the driver's own that takes no signals; false if there can be
+ * none. */
+bool cld_start_thread(void *(*run)(void *), void *argument);
+
 cl_int cld_call_for_key(const char *operation, struct cld_msg *request, uint64_t *key);
 
 /* The rules that device lists share: their devices, the context's own if the list is NULL. */

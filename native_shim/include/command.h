@@ -95,7 +95,7 @@ struct cld_event {
             struct cld_kernel_info *info; /* held */
             uint8_t *args;                /* `inline_args` or malloced */
             uint64_t local_size;
-            uint64_t scratch_size;
+            const struct cld_group_code *group; /* the info's, or NULL */
         } kernel;
         struct cld_copy_region copy;
         struct {

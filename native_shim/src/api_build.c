@@ -2,15 +2,12 @@
 #define _GNU_SOURCE
 #include "api.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include "api_program.h"
 #include "log.h"
 
 typedef void(CL_CALLBACK *notify_fn)(cl_program, void *);
-
-enum { BUILD_STACK = 8 << 20 }; /* bytes: Python runs on it, and user code */
 
 struct build {
     struct cld_program *program; /* held */
@@ -50,23 +47,12 @@ static bool build_in_background(struct cld_program *program, notify_fn notify, v
         return false;
     *build = (struct build){program, notify, user_data};
     cld_object_hold(program);
-    /* The host's signals are for the host's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, BUILD_STACK);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    int failed = pthread_create(&thread, &attributes, build_thread, build);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (failed) {
+    bool started = cld_start_thread(build_thread, build);
+    if (!started) {
         cld_object_drop(program);
         free(build);
     }
-    return !failed;
+    return started;
 }
 
 /* The second part of each entry point: now, or in the background with a callback. */

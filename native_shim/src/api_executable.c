@@ -8,6 +8,7 @@
 
 #include "api_program.h"
 #include "code.h"
+#include "group_code.h"
 #include "lock.h"
 #include "log.h"
 
@@ -25,6 +26,7 @@ void cld_executable_drop(struct cld_executable *executable) {
 void cld_kernel_info_drop(struct cld_kernel_info *info) {
     if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
         return;
+    cld_group_code_drop(atomic_load(&info->groups));
     cld_executable_drop(info->executable);
     free(info->name);
     free(info->args);
@@ -157,6 +159,7 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
+    info->most_group_items = (uint64_t)cld_get_int(reply);
     uint32_t narrow_object = (uint32_t)cld_get_int(reply);
     char *narrow_symbol = get_string(reply);
     uint32_t tiled_object = (uint32_t)cld_get_int(reply);

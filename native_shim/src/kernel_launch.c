@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "enqueue.h"
+#include "group_code.h"
 #include "launch.h"
 #include "log.h"
 #include "printf.h"
@@ -52,13 +53,28 @@ static cld_kernel_fn choose_entry(const struct cld_kernel_info *info, const stru
     return tiled ? info->entry_tiled : info->entry;
 }
 
+/* Bytes of scratch memory for a launch with groups of so many work-items; false if there is an overflow. */
+static bool find_scratch_size(const struct cld_event *command, uint64_t items, uint64_t *size) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const struct cld_group_code *group = command->kernel.group;
+    uint64_t per_item = group ? group->scratch_per_item : info->scratch_per_item;
+    uint64_t fixed = group ? group->scratch_fixed : info->scratch_fixed;
+    return !__builtin_mul_overflow(per_item, items, size) && !__builtin_add_overflow(*size, fixed, size);
+}
+
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_launch *launch = &command->kernel.launch;
     struct cld_kernel_info *info = command->kernel.info;
-    if (!cld_self_arenas(self, command->kernel.local_size, command->kernel.scratch_size))
+    const uint64_t *local = launch->local_size;
+    uint64_t scratch_size;
+    if (!find_scratch_size(command, local[0] * local[1] * local[2], &scratch_size) ||
+        !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
-    cld_kernel_fn entry = choose_entry(info, launch);
+    const struct cld_group_code *group = command->kernel.group;
+    cld_kernel_fn entry = group ? atomic_load_explicit(&group->entry, memory_order_acquire) : NULL;
+    if (!entry)
+        entry = choose_entry(info, launch);
     uint64_t saved = cld_float_enter();
     entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);
@@ -127,6 +143,8 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+    if (info->most_group_items && item_time)
+        atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
     command->timed = command->estimate >= SHORT_TIME ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
 }
@@ -151,6 +169,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.info = info;
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
+    command->kernel.group = NULL;
     bool empty = false;
     cl_int status = snapshot(command, kernel);
     if (!status)
@@ -162,9 +181,9 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_launch_regroup(queue, info, launch);
         items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
-        if (__builtin_mul_overflow(info->scratch_per_item, items, &command->kernel.scratch_size) ||
-            __builtin_add_overflow(command->kernel.scratch_size, info->scratch_fixed,
-                                   &command->kernel.scratch_size))
+        command->kernel.group = cld_group_code_for(kernel, info, launch);
+        uint64_t scratch_size;
+        if (!find_scratch_size(command, items, &scratch_size))
             status = CL_OUT_OF_RESOURCES;
         launch->globals = info->executable ? info->executable->globals : NULL;
         if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
