@@ -292,8 +292,8 @@ def entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.K
 
 
 def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code that holds whole groups of a local
-    size (passes/lockstep.py)."""
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code that holds whole groups of a
+    local size (passes/lockstep.py)."""
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
     if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
@@ -369,8 +369,8 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
             if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
-            code.may_hold_groups = not program.context.target.parts and not unoptimised and plan.may_hold_groups
             if not program.context.target.parts:
+                code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
             return code

@@ -63,8 +63,8 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
 
 @entrypoint("kernel_for_groups", Program)
 def kernel_for_groups(program: Program, name: bytes, size: list):
-    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for groups of that local size, for
-    the data plane; an empty object where there is none."""
+    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for groups of that local size,
+    for the data plane; an empty object where there is none."""
     from cl_driver.jit import client
 
     kernel, build = _kernel(program, name)

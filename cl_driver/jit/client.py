@@ -231,7 +231,9 @@ class Service:
         if found:
             return wire.decode(found[1])
         try:
-            [answer] = self._run([["kernel_for_groups", self._job(options), il, name, size]], self._deadline())
+            [answer] = self._run(
+                [["kernel_for_groups", self._job(options), il, name, size]], self._deadline()
+            )
         except CompileError as error:
             answer = [b"", str(error), 0, 0, 0]
         self._store(key, options, start, [], "", wire.encode(answer))

@@ -128,9 +128,7 @@ def kernel_for_groups(job: dict, il: bytes, name: str, size: list) -> list:
     return _pipeline().kernel_for_groups(_prepare(job, il), name, size)
 
 
-OPERATIONS = {
-    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups)
-}
+OPERATIONS = {f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups)}
 
 
 def run(operation: str, *arguments):

@@ -23,8 +23,8 @@ _SIZES = (BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize)
 
 
 def hold_group(function: Function, types, options: PlanOptions) -> None:
-    """Makes a kernel into code for groups of PlanOptions.group, all of them full. PlanError where it uses what
-    only regions have: collectives and asynchronous copies."""
+    """Makes a kernel into code for groups of PlanOptions.group, all of them full. PlanError where it uses
+    what only regions have: collectives and asynchronous copies."""
     for block in function.blocks:
         for i in block.instructions:
             if 259 <= i.op <= 271 or 6401 <= i.op <= 6408:

@@ -134,7 +134,9 @@ class KernelPlan:
             for argument in self.arguments
         )
         options = self.options
-        return not (self.uses_barrier or options.group or options.sub_groups or local or self.builtins & _OF_GROUPS)
+        return not (
+            self.uses_barrier or options.group or options.sub_groups or local or self.builtins & _OF_GROUPS
+        )
 
     @property
     def may_hold_groups(self) -> bool:

@@ -1,5 +1,5 @@
-"""Unrolls loops of which it is known how often they run: where the size of groups is (lockstep.py), the steps of
-trees, scans and sorts have their distances as constants then, and masks and shuffles that are, too."""
+"""Unrolls loops of which it is known how often they run. Where the size of groups is (lockstep.py), the steps
+of trees and scans have their distances as constants then, and so are their masks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-/* Code for groups of one size, which holds them whole (cl_driver/passes/lockstep.py). Made for the local sizes
- * that programs launch with, at the first launch that is worth it, in the background. */
+/* Code for groups of one size, which holds them whole (cl_driver/passes/lockstep.py). Made for the local
+ * sizes that programs launch with, at the first launch that is worth it, in the background. */
 #ifndef CLD_GROUP_CODE_H
 #define CLD_GROUP_CODE_H
 

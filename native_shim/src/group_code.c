@@ -10,8 +10,8 @@
 #include "log.h"
 #include "settings.h"
 
-/* Local sizes of a kernel that get code of their own; nanoseconds that the kernel must have run for before one
- * does: about what its compilation takes. */
+/* Local sizes of a kernel that get code of their own; nanoseconds that the kernel must have run for before
+ * one does: about what its compilation takes. */
 enum { MOST_SIZES = 8, WORTH_IT = 20000000 };
 
 struct request {

@@ -8,3 +8,7 @@ import pytest
 )
 def test_launches_of_many_shapes(run_client, width, parts):
     run_client("groups", env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_PARTS": parts})
+
+
+def test_groups_that_are_held_whole(run_client):
+    run_client("groups", env={"CL_DRIVER_GROUP_CODE": "now"})

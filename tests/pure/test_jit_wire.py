@@ -113,6 +113,7 @@ def make_kernel(**changes) -> KernelInfo:
         "tile_width": 16,
         "tile_height": 4,
         "free_groups": True,
+        "most_group_items": 512,
         "remark": "",
     }
     return KernelInfo(**(values | changes))

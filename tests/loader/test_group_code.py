@@ -1,0 +1,67 @@
+"""Code for the local size of a launch (CL_DRIVER_GROUP_CODE) is made when it should be, and does the same."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.bench.cases import BENCHMARKS
+from tests.bench.throughput import Child
+
+NAMES = ("bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "scan_hillis", "softmax")
+
+
+@pytest.fixture
+def child(environment, tmp_path):
+    """A function that starts a child of tests/bench with a setting; what is compiled is left in dump/."""
+    children = []
+
+    def start(setting: str) -> Child:
+        (tmp_path / "dump").mkdir()
+        additions = {"CL_DRIVER_GROUP_CODE": setting, "CL_DRIVER_DUMP": str(tmp_path / "dump")}
+        children.append(Child(environment | additions, tmp_path / "log"))
+        return children[-1]
+
+    yield start
+    for started in children:
+        started.close()
+
+
+def load(child: Child, name: str, tmp_path) -> None:
+    path = tmp_path / "expected.npz"
+    np.savez(path, **BENCHMARKS[name].case(small=True).expected())
+    assert child.ask(f"load {name} {path} small", 60)["error"] is None
+
+
+def made(tmp_path) -> set[str]:
+    """Kernels for which there is such code."""
+    return {path.name.split(".")[0] for path in (tmp_path / "dump").rglob("*.group.o")}
+
+
+def test_at_the_first_launch(child, tmp_path):
+    started = child("now")
+    for name in NAMES:
+        load(started, name, tmp_path)
+        assert started.ask("check", 60)["error"] is None
+    assert made(tmp_path) == set(NAMES)
+
+
+def test_never(child, tmp_path):
+    started = child("off")
+    load(started, "reduce_stride", tmp_path)
+    assert "times" in started.ask("time 0.3", 60)
+    assert not made(tmp_path)
+
+
+def test_in_the_background(child, tmp_path):
+    started = child("background")
+    load(started, "reduce_stride", tmp_path)
+    assert not made(tmp_path), "a kernel that has run for microseconds is not worth it"
+    end = time.monotonic() + 60
+    while not made(tmp_path) and time.monotonic() < end:
+        assert "times" in started.ask("time 0.1", 60)
+        assert started.ask("check", 60)["error"] is None
+    assert made(tmp_path) == {"reduce_stride"}
+    for _ in range(5):
+        assert "times" in started.ask("time 0.02", 60)
+        assert started.ask("check", 60)["error"] is None

@@ -1,0 +1,216 @@
+"""Code for groups of one size, held whole in vectors (passes/lockstep.py), does what numpy or the interpreter
+does, at several widths, for many shapes of groups and ways in which barriers stand in control flow."""
+
+import copy
+import math
+import os
+
+import numpy as np
+import pytest
+from kernel_harness import Local, Program, compile_c
+
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.interp.run import run as interpret
+from cl_driver.jit.target import host_target
+from cl_driver.passes.plan import PlanError
+from tests.bench.cases import BENCHMARKS
+from tests.bench.model import KERNELS
+from tests.bench.model import Local as BenchLocal
+from tests.pure.random_kernels import LOCAL, Kernel
+
+# This CPU, or a lesser one for a whole run.
+CPU = os.environ.get("CL_DRIVER_TEST_CPU", "")
+OPTIONS = CodegenOptions(features=frozenset(host_target(CPU).features))
+
+
+def program(source: str, width: int, group) -> Program:
+    """For groups of that size."""
+    group = (*group, 1, 1)[:3]
+    return Program(compile_c(source), OPTIONS, width, group=group, parts=math.prod(group) // width)
+
+
+BENCHED = (
+    "bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "reduce_tree", "scan_blelloch",
+    "scan_hillis", "softmax", "transpose_local",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", (8, 16))
+@pytest.mark.parametrize("name", BENCHED)
+def test_benchmark(name, width):
+    case = BENCHMARKS[name].case(small=True)
+    (launch,) = case.launches
+    built = program((KERNELS / f"{name}.cl").read_text(), width, launch.local_size)
+    memory = {key: case.initial(key).copy() for key in case.memory}
+    arguments = [
+        memory[a] if isinstance(a, str) else Local(a.size) if isinstance(a, BenchLocal) else a
+        for a in launch.arguments
+    ]
+    built.run(name, launch.global_size, launch.local_size, *arguments)
+    for key, want in case.expected().items():
+        np.testing.assert_allclose(memory[key], want, case.rtol, case.atol)
+
+
+@pytest.mark.parametrize("seed", (0, 2, 8, 11, 13, 14, 17))
+def test_random_kernel(seed):
+    source = Kernel(seed).source
+    items = LOCAL * 3
+    inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
+    want = None
+    for width in (2, 4, 8):
+        built = program(source, width, (LOCAL,))
+        if want is None:
+            arguments = [np.zeros(items * 4, np.int32), copy.deepcopy(inputs), 7]
+            interpret(built.module, "k", arguments, (items,), (LOCAL,))
+            want = arguments[0]
+        out = np.zeros(items * 4, np.int32)
+        built.run("k", items, LOCAL, out, inputs, np.int32(7))
+        assert np.array_equal(out, want), f"seed {seed} at width {width}\n{source}"
+
+
+SHAPES = """
+kernel void k(global int *out, local int *t) {
+    int x = get_local_id(0), y = get_local_id(1), z = get_local_id(2);
+    int nx = get_local_size(0), ny = get_local_size(1), nz = get_local_size(2);
+    int l = (z * ny + y) * nx + x, n = nx * ny * nz;
+    t[l] = get_global_id(0) + 1000 * get_global_id(1) + 1000000 * get_global_id(2);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int mirrored = t[n - 1 - l] + t[(z * ny + (ny - 1 - y)) * nx + x];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    t[l] = mirrored + l;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int row = get_global_id(2) * get_global_size(1) + get_global_id(1);
+    out[row * get_global_size(0) + get_global_id(0)] = t[(l + 1) % n] * 3 + get_local_linear_id();
+}
+"""
+
+
+@pytest.mark.parametrize("width", (4, 8, 16))
+@pytest.mark.parametrize("group", ((1,), (4,), (3,), (1, 5), (2, 4), (1, 2, 3), (2, 2, 2), (1, 1, 4)))
+def test_shape(group, width):
+    group = (group[0] * width, *group[1:])
+    local = np.array((*group, 1, 1)[:3])
+    sizes = local * (2, 1, 2)
+    gx, gy, gz = (a.transpose() for a in np.mgrid[tuple(slice(s) for s in sizes)])
+    ids = gx + 1000 * gy + 1000000 * gz
+    want = np.empty(ids.shape, np.int32)
+    for z in range(0, sizes[2], local[2]):
+        for y in range(0, sizes[1], local[1]):
+            for x in range(0, sizes[0], local[0]):
+                part = np.s_[z : z + local[2], y : y + local[1], x : x + local[0]]
+                t = ids[part]
+                linear = np.arange(t.size).reshape(t.shape)
+                t = t.reshape(-1)[::-1].reshape(t.shape) + t[:, ::-1] + linear
+                want[part] = np.roll(t.reshape(-1), -1).reshape(t.shape) * 3 + linear
+    out = np.zeros(want.shape, np.int32)
+    built = program(SHAPES, width, group)
+    built.run("k", tuple(map(int, sizes)), group, out, Local(4 * math.prod(group)))
+    assert np.array_equal(out, want)
+
+
+FLOW = """
+kernel void k(global int *out, global const int *in, int count, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), g = get_global_id(0);
+    if (g >= count)
+        return;                        // as every GPU forgives it: some have left before the first barrier
+    t[l] = in[g];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int sum = 0;
+    if (count & 1) {                   // a barrier in a uniform conditional
+        sum = t[l ^ 1];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        t[l] = sum * 2;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int i = 0; i < in[0]; i++) {  // and in loops that run as often as memory says
+        int next = t[(l + i) & (n - 1)];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (next & 1)
+            t[l] += next;
+        for (int j = l; j < next; j += 7)
+            sum += j & 3;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i == 5)
+            break;
+    }
+    out[g] = sum + t[(n - 1) & (l * 3)];
+}
+"""
+
+
+def flow(values, count: int, size: int):
+    """What FLOW computes, for whole groups."""
+    out = np.zeros(len(values), np.int64)
+    for start in range(0, count, size):
+        t = values[start : start + size].astype(np.int64)
+        ids = np.arange(size)
+        total = np.zeros(size, np.int64)
+        if count & 1:
+            total = t[ids ^ 1]
+            t = total * 2
+        for i in range(min(values[0], 6)):
+            following = t[(ids + i) & (size - 1)]
+            t = np.where(following & 1, t + following, t)
+            limits = zip(ids, following, strict=True)
+            total = total + [sum(j & 3 for j in range(k, int(n), 7)) for k, n in limits]
+        out[start : start + size] = total + t[(size - 1) & (ids * 3)]
+    return out
+
+
+@pytest.mark.parametrize("width, size", ((4, 4), (4, 16), (8, 32), (16, 64)))
+@pytest.mark.parametrize("rounds", (0, 3, 9))
+def test_control_flow(width, size, rounds):
+    built = program(FLOW, width, (size,))
+    values = np.random.default_rng(rounds).integers(0, 60, 3 * size).astype(np.int32)
+    values[0] = rounds
+    for count in (3 * size, 2 * size):
+        out = np.zeros(3 * size, np.int32)
+        built.run("k", 3 * size, size, out, values, np.int32(count), Local(4 * size))
+        assert np.array_equal(out, flow(values, count, size)), count
+
+
+def test_early_returns():
+    """Those that are left see what the others have not written."""
+    built = program(FLOW, 8, (32,))
+    values = np.full(64, 4, np.int32)
+    values[0] = 0
+    out = np.full(64, -1, np.int32)
+    built.run("k", 64, 32, out, values, np.int32(40), Local(128))
+    assert (out[:40] != -1).all() and (out[40:] == -1).all()
+
+
+def test_collectives_are_refused():
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = work_group_reduce_add(1); barrier(1); }"
+    with pytest.raises(PlanError):
+        program(source, 8, (16,)).code("k")
+
+
+LOOP = """
+kernel void k(global float *out, global const float *in, int first, int count, local float *t) {
+    int l = get_local_id(0), step = get_global_size(0);
+    float sum = 0, last = -1;
+    for (int i = first + (int)get_global_id(0); i < count; i += step) {
+        sum += in[i];
+        last = i;
+    }
+    t[l] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[2 * get_global_id(0)] = t[get_local_size(0) - 1 - l];
+    out[2 * get_global_id(0) + 1] = last;
+}
+"""
+
+
+@pytest.mark.parametrize("count", (0, 1, 63, 64, 65, 127, 128, 129, 1000, 1024))
+@pytest.mark.parametrize("first", (0, 5))
+def test_strided_sum(count, first):
+    """Loops that all work-items leave at about the same time."""
+    size, groups = 32, 2
+    values = np.arange(1100, dtype=np.float32)
+    out = np.zeros(2 * size * groups, np.float32)
+    built = program(LOOP, 8, (size,))
+    built.run("k", size * groups, size, out, values, np.int32(first), np.int32(count), Local(4 * size))
+    mine = [range(first + g, count, size * groups) for g in range(size * groups)]
+    sums = np.array([sum(m) for m in mine], np.float32).reshape(groups, size)[:, ::-1].reshape(-1)
+    assert np.array_equal(out[0::2], sums)
+    assert np.array_equal(out[1::2], [m[-1] if m else -1 for m in mine])
