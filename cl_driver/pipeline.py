@@ -67,6 +67,8 @@ def codegen_options(context: Context) -> CodegenOptions:
         finite_math_only=options.finite_math_only,
         fast_relaxed_math=options.fast_relaxed_math,
         aarch64=target.architecture == "aarch64",
+        exact_division=options.fp32_correctly_rounded_divide_sqrt,
+        slow_division=target.slow_division,
     )
 
 

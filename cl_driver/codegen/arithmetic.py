@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Decoration, Op
 from ..spirv.module import Constant, Kind
+from . import estimates
 from .division import divide
 from .lanes import MANGLED, form
 from .library_names import library_name
@@ -112,6 +113,8 @@ _FLOAT = {Op.FAdd: "fadd", Op.FSub: "fsub", Op.FMul: "fmul", Op.FDiv: "fdiv"}
 @componentwise(*_FLOAT)
 def float_arithmetic(e, f, i, a, b):
     """OpFAdd, OpFSub, OpFMul, OpFDiv."""
+    if i.op is Op.FDiv and estimates.pays(e, f, i):
+        return estimates.quotient(e, f, i.operands[0], a, b)
     return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
 
 

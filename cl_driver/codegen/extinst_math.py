@@ -6,6 +6,7 @@ What is a few instructions is lowered here; the rest calls the builtin library (
 from __future__ import annotations
 
 from ..spirv.enums import OpenCLStd as Std
+from . import estimates
 from .arithmetic import call_scalar, larger_or_smaller
 from .conversion import fused_multiply_add_half
 from .lanes import MANGLED
@@ -15,8 +16,7 @@ from .types import alignment_of, component_count, element_type, float_text, ir_t
 
 _INTRINSICS = {
     Std.ceil: "ceil", Std.fabs: "fabs", Std.floor: "floor", Std.rint: "roundeven", Std.round: "round",
-    Std.trunc: "trunc", Std.sqrt: "sqrt", Std.half_sqrt: "sqrt", Std.native_sqrt: "sqrt",
-    Std.copysign: "copysign", Std.fmax: "maxnum", Std.fmin: "minnum",
+    Std.trunc: "trunc", Std.copysign: "copysign", Std.fmax: "maxnum", Std.fmin: "minnum",
 }  # fmt: skip
 
 
@@ -75,26 +75,64 @@ def by_component(e, f, element: str, operands: list[str], function) -> str:
     return result
 
 
+@componentwise_extended(Std.sqrt, Std.native_sqrt)
+def square_root(e, f, i, a):
+    """sqrt, native_sqrt."""
+    if estimates.pays(e, f, i):
+        return estimates.square_root(e, f, a)
+    return e.intrinsic("sqrt", f, ir_type(element_type(i.type)), a, flags=e.flags(i))
+
+
+@componentwise_extended(Std.half_sqrt)
+def half_square_root(e, f, i, a):
+    """half_sqrt: 11 bits."""
+    if not estimates.has_rough(e, f, i):
+        return square_root(e, f, i, a)
+    return estimates.rough_square_root(e, f, a)
+
+
 @componentwise_extended(Std.half_divide, Std.native_divide)
 def divide(e, f, i, a, b):
     """half_divide, native_divide."""
+    if estimates.pays(e, f, i):
+        return estimates.quotient(e, f, i.operands[2], a, b)
     return e.emit(f"fdiv {e.flags(i)}{f(ir_type(element_type(i.type)))} {a}, {b}")
 
 
-@componentwise_extended(Std.half_recip, Std.native_recip)
+@componentwise_extended(Std.native_recip)
 def reciprocal(e, f, i, a):
-    """half_recip, native_recip."""
+    """native_recip."""
+    if estimates.pays(e, f, i):
+        return estimates.reciprocal(e, f, a)
     type_ = element_type(i.type)
     return e.emit(f"fdiv {e.flags(i)}{f(ir_type(type_))} {literal(f, type_, 1.0)}, {a}")
 
 
-@componentwise_extended(Std.rsqrt, Std.half_rsqrt, Std.native_rsqrt)
+@componentwise_extended(Std.half_recip)
+def half_reciprocal(e, f, i, a):
+    """half_recip: 11 bits."""
+    if not estimates.has_rough(e, f, i):
+        return reciprocal(e, f, i, a)
+    return estimates.rough_reciprocal(e, f, a)
+
+
+@componentwise_extended(Std.rsqrt, Std.native_rsqrt)
 def reciprocal_square_root(e, f, i, a):
     """rsqrt: two correctly rounded steps stay within 2 ulp."""
+    if estimates.pays(e, f, i):
+        return estimates.reciprocal_square_root(e, f, a)
     type_ = element_type(i.type)
     flags = e.flags(i)
     root = e.intrinsic("sqrt", f, ir_type(type_), a, flags=flags)
     return e.emit(f"fdiv {flags}{f(ir_type(type_))} {literal(f, type_, 1.0)}, {root}")
+
+
+@componentwise_extended(Std.half_rsqrt)
+def half_reciprocal_square_root(e, f, i, a):
+    """half_rsqrt: 11 bits."""
+    if not estimates.has_rough(e, f, i):
+        return reciprocal_square_root(e, f, i, a)
+    return estimates.rough_reciprocal_root(e, f, a)
 
 
 @componentwise_extended(Std.fdim)

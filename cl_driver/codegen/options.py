@@ -17,6 +17,8 @@ class CodegenOptions:
     finite_math_only: bool = False  # -cl-finite-math-only
     fast_relaxed_math: bool = False  # -cl-fast-relaxed-math
     aarch64: bool = False
+    exact_division: bool = False  # -cl-fp32-correctly-rounded-divide-sqrt
+    slow_division: bool = False  # of the widest vectors: estimates are faster (estimates.py)
 
     @property
     def has_fma(self) -> bool:

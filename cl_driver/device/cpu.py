@@ -103,6 +103,12 @@ class Cpu:
         return self.architecture == "aarch64" or bool(self.flags & {"fma", "fma4"})
 
     @property
+    def has_slow_division(self) -> bool:
+        """Whether the divider takes several times as long for vectors of 512 bits as estimates and Newton's
+        method: Intel's cores need 16 cycles for 16 quotients of floats, AMD's 5 to 10."""
+        return self.vendor == "GenuineIntel" and self.vector_bytes == 64
+
+    @property
     def has_native_half(self) -> bool:
         """Arithmetic instructions for half."""
         return bool({"avx512fp16", "fullfp16"} & set(self.features))

@@ -78,6 +78,7 @@ _LINKER_FLAGS = {
     "-cl-mad-enable": ("mad_enable",),
     "-cl-kernel-arg-info": ("kernel_arg_info",),
     "-cl-opt-disable": ("opt_disable",),
+    "-cl-fp32-correctly-rounded-divide-sqrt": ("fp32_correctly_rounded_divide_sqrt",),
     "-g": ("debug",),
 }
 _STANDARDS = {
@@ -92,6 +93,7 @@ _STANDARDS = {
 }
 _CODE = {
     **_MATH,
+    "-cl-fp32-correctly-rounded-divide-sqrt": ("fp32_correctly_rounded_divide_sqrt",),
     "-cl-mad-enable": ("mad_enable",),
     "-cl-opt-disable": ("opt_disable",),
     "-cl-uniform-work-group-size": ("uniform_work_group_size",),

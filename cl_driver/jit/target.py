@@ -44,9 +44,9 @@ class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py);
     sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
-    or "" to choose for each kernel."""
+    or "" to choose for each kernel; slow_division: Cpu.has_slow_division."""
 
-    __slots__ = ("features", "parts", "sub_group_size", "triple", "vector_bits", "width")
+    __slots__ = ("features", "parts", "slow_division", "sub_group_size", "triple", "vector_bits", "width")
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Target:
         width: int = 0,
         sub_group_size: int = 0,
         parts: str = "",
+        slow_division: bool = False,
     ):
         self.triple = triple
         self.features = features
@@ -63,6 +64,7 @@ class Target:
         self.width = width
         self.sub_group_size = sub_group_size or vector_bits // 32
         self.parts = parts
+        self.slow_division = slow_division
 
     @property
     def architecture(self) -> str:
@@ -87,6 +89,7 @@ class Target:
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
         lanes = f"{self.vector_bits} {self.width} {self.sub_group_size} {self.parts or '-'}"
+        lanes += " slow-division" * self.slow_division
         return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other) -> bool:
@@ -100,7 +103,7 @@ class Target:
 
     def to_values(self) -> list:
         """For the wire."""
-        lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts]
+        lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts, self.slow_division]
         return [self.triple, list(self.features), *lanes]
 
     @classmethod
@@ -173,7 +176,8 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
     names = tuple(sorted(features))
     if parts not in PARTS:
         parts = ""
-    return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts)
+    slow = bits == 512 and cpu.has_slow_division
+    return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts, slow)
 
 
 def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:

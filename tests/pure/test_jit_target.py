@@ -7,8 +7,8 @@ from cl_driver.jit.symbols import loader_symbols
 from cl_driver.jit.target import Target, host_target, make_target, parse_cpu
 
 
-def cpu(architecture: str, flags: str) -> Cpu:
-    return Cpu(architecture, "name", "vendor", frozenset(flags.split()), 2000)
+def cpu(architecture: str, flags: str, vendor: str = "vendor") -> Cpu:
+    return Cpu(architecture, "name", vendor, frozenset(flags.split()), 2000)
 
 
 OLD = cpu("x86_64", "cmov cx8 fxsr mmx sse sse2 pni")
@@ -59,6 +59,16 @@ def test_keys_tell_targets_apart():
     target = make_target(SKYLAKE, "-fma", 4)
     again = Target.from_values(target.to_values())
     assert again == target and hash(again) == hash(target)
+
+
+def test_slow_division_is_intels():
+    """Of 512-bit vectors only, and part of the key."""
+    flags = " ".join(SKYLAKE.flags)
+    intel, amd = (cpu("x86_64", flags, vendor) for vendor in ("GenuineIntel", "AuthenticAMD"))
+    assert make_target(intel).slow_division and not make_target(amd).slow_division
+    assert not make_target(intel, "x86-64-v3").slow_division
+    assert make_target(intel).key != make_target(amd).key
+    assert Target.from_values(make_target(intel).to_values()).slow_division
 
 
 def test_this_cpu():

@@ -1,0 +1,127 @@
+"""Quotients and roots of floats from the CPU's estimates: errors, special cases, and when they are not taken.
+
+CL_DRIVER_TEST_SAMPLES: how many random arguments besides the special ones. All 2^32 arguments of 1 / x, sqrt and
+rsqrt were tried once: the bounds below are what that found.
+"""
+
+import os
+
+import numpy as np
+import pytest
+from kernel_harness import Program, compile_c
+
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.device.cpu import host_cpu
+
+pytestmark = pytest.mark.skipif("avx512vl" not in host_cpu().features, reason="no AVX-512")
+
+SAMPLES = int(os.environ.get("CL_DRIVER_TEST_SAMPLES", "20000"))
+OPTIONS = CodegenOptions(features=frozenset(host_cpu().features), vector_bits=512, slow_division=True)
+SPECIAL = np.array(
+    [0, 1, 2, 3, 0x1FFFFF, 0x200000, 0x200001, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF, 0x0D800000,
+     0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x40000000, 0x7E7FFFFF, 0x7E800000, 0x7F000000, 0x7F7FFFFF, 0x7F800000,
+     0x7FC00000],
+    np.uint32,
+)  # fmt: skip
+SPECIAL = np.concatenate([SPECIAL, SPECIAL | np.uint32(1 << 31)])
+
+# Expression: the exact result, and the largest error in units of the last place.
+CASES = {
+    "a / b": (lambda a, b: a / b, 0.77),
+    "1.0f / b": (lambda a, b: 1 / b, 0.53),
+    "3.0f / b": (lambda a, b: 3 / b, 0.77),
+    "a / 7.0f": (lambda a, b: a / 7, 0.77),
+    "a / a": (lambda a, b: a / a, 0),
+    "sqrt(a)": (lambda a, b: np.sqrt(a), 0.6),
+    "rsqrt(a)": (lambda a, b: 1 / np.sqrt(a), 1.05),
+    "native_recip(b)": (lambda a, b: 1 / b, 0.53),
+    "native_divide(a, b)": (lambda a, b: a / b, 0.77),
+    "native_sqrt(a)": (lambda a, b: np.sqrt(a), 0.6),
+    "native_rsqrt(a)": (lambda a, b: 1 / np.sqrt(a), 1.05),
+    "half_recip(b)": (lambda a, b: 1 / b, 8192),
+    "half_sqrt(a)": (lambda a, b: np.sqrt(a), 8192),
+    "half_rsqrt(a)": (lambda a, b: 1 / np.sqrt(a), 8192),
+}
+
+
+def arguments() -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of special values, random bits, and pairs of about the same size."""
+    random = np.random.default_rng(1)
+    a, b = random.integers(0, 1 << 32, (2, SAMPLES), np.uint32)
+    near = (b & 0x807FFFFF) + (np.clip((a >> 23 & 0xFF) + random.integers(-30, 31, SAMPLES), 0, 254) << 23)
+    pairs = np.repeat(SPECIAL, len(SPECIAL)), np.tile(SPECIAL, len(SPECIAL))
+    a, b = np.concatenate([pairs[0], a, a]), np.concatenate([pairs[1], b, near.astype(np.uint32)])
+    return a.view(np.float32), b.view(np.float32)
+
+
+def errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """In units of the last place; infinity for a special value that is not the expected one."""
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(np.float32)
+    _, exponent = np.frexp(np.where(np.isfinite(exact), exact, 1))
+    unit = np.ldexp(1.0, np.maximum(exponent - 24, -149))
+    difference = np.abs(found.astype(np.float64) - exact) / unit
+    same = (found == rounded) & (np.signbit(found) == np.signbit(rounded)) | np.isnan(found) & np.isnan(rounded)
+    plain = np.isfinite(rounded) & np.isfinite(found) & (rounded != 0)
+    return np.where(same & ~plain, 0, np.where(plain, difference, np.inf))
+
+
+def source(expression: str, options: str = "") -> bytes:
+    return compile_c(
+        "kernel void f(global float *to, global const float *from, global const float *by) {"
+        f"size_t i = get_global_id(0); float a = from[i], b = by[i]; to[i] = {expression}; }}",
+        f"-cl-std=CL3.0 {options}",
+    )
+
+
+def run(program: Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    a, b = arguments()
+    to = np.zeros_like(a)
+    program.run("f", len(a), 64, to, a, b)
+    return to, a, b
+
+
+@pytest.mark.parametrize("width", [16, 32])
+@pytest.mark.parametrize("expression", CASES)
+def test_errors(expression, width):
+    exact, bound = CASES[expression]
+    program = Program(source(expression), OPTIONS, width)
+    assert "14.ps.512" in program.code("f").text
+    to, a, b = run(program)
+    with np.errstate(all="ignore"):
+        found = errors(to, exact(a.astype(np.float64), b.astype(np.float64)))
+    worst = int(np.argmax(found))
+    assert found[worst] <= bound, (found[worst], a[worst], b[worst], to[worst])
+
+
+def test_what_a_float_can_hold_is_exact():
+    random = np.random.default_rng(2)
+    a, b = random.integers(1, 4096, (2, 4096)).astype(np.float32)
+    for expression, first, expected in (("a / b", a * b, a), ("sqrt(a)", a * a, a)):
+        to = np.zeros_like(a)
+        Program(source(expression), OPTIONS, 16).run("f", len(a), 64, to, first, b)
+        assert (to == expected).all()
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_half_functions_of_narrow_vectors(width):
+    program = Program(source("half_recip(b)"), OPTIONS, width)
+    assert f"rcp14.ps.{width * 32}" in program.code("f").text
+    to, _, b = run(program)
+    with np.errstate(all="ignore"):
+        assert errors(to, 1 / b.astype(np.float64)).max() <= 8192
+
+
+@pytest.mark.parametrize("options", [
+    CodegenOptions(features=OPTIONS.features, vector_bits=512),
+    CodegenOptions(features=OPTIONS.features, vector_bits=512, slow_division=True, exact_division=True),
+])  # fmt: skip
+def test_correct_rounding(options):
+    """Where the divider is fast, or -cl-fp32-correctly-rounded-divide-sqrt asks for it."""
+    for expression in ("a / b", "sqrt(a)"):
+        program = Program(source(expression), options, 16)
+        assert "14.ps" not in program.code("f").text
+        to, a, b = run(program)
+        with np.errstate(all="ignore"):
+            expected = a / b if "/" in expression else np.sqrt(a)
+        assert ((to == expected) | np.isnan(to) & np.isnan(expected)).all()
