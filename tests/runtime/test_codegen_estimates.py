@@ -1,7 +1,7 @@
 """Quotients and roots of floats from the CPU's estimates: errors, special cases, and when they are not taken.
 
-CL_DRIVER_TEST_SAMPLES: how many random arguments besides the special ones. All 2^32 arguments of 1 / x, sqrt and
-rsqrt were tried once: the bounds below are what that found.
+CL_DRIVER_TEST_SAMPLES: how many random arguments besides the special ones. All 2^32 arguments of 1 / x, sqrt
+and rsqrt were tried once: the bounds below are what that found.
 """
 
 import os
@@ -61,7 +61,8 @@ def errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
     _, exponent = np.frexp(np.where(np.isfinite(exact), exact, 1))
     unit = np.ldexp(1.0, np.maximum(exponent - 24, -149))
     difference = np.abs(found.astype(np.float64) - exact) / unit
-    same = (found == rounded) & (np.signbit(found) == np.signbit(rounded)) | np.isnan(found) & np.isnan(rounded)
+    same = (found == rounded) & (np.signbit(found) == np.signbit(rounded))
+    same |= np.isnan(found) & np.isnan(rounded)
     plain = np.isfinite(rounded) & np.isfinite(found) & (rounded != 0)
     return np.where(same & ~plain, 0, np.where(plain, difference, np.inf))
 
