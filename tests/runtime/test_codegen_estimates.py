@@ -19,8 +19,8 @@ SAMPLES = int(os.environ.get("CL_DRIVER_TEST_SAMPLES", "20000"))
 OPTIONS = CodegenOptions(features=frozenset(host_cpu().features), vector_bits=512, slow_division=True)
 SPECIAL = np.array(
     [0, 1, 2, 3, 0x1FFFFF, 0x200000, 0x200001, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF, 0x0D800000,
-     0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x40000000, 0x7E7FFFFF, 0x7E800000, 0x7F000000, 0x7F7FFFFF, 0x7F800000,
-     0x7FC00000],
+     0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x40000000, 0x7E7FFFFF, 0x7E800000, 0x7F000000, 0x7F7FFFFF,
+     0x7F800000, 0x7FC00000],
     np.uint32,
 )  # fmt: skip
 SPECIAL = np.concatenate([SPECIAL, SPECIAL | np.uint32(1 << 31)])
