@@ -126,6 +126,13 @@ _ROWS = (
     Setting("CL_DRIVER_JIT_DEBUG", "string", "", "Who is told of loaded kernels: gdb, perf, or gdb,perf."),
     Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
     Setting(
+        "CL_DRIVER_EXPLAIN",
+        "path",
+        "",
+        "A folder where each build of a program leaves a report, as text and as a page: what became of its "
+        "kernels, line by line (cl-driver explain). Builds take longer, and nothing comes from the cache.",
+    ),
+    Setting(
         "CL_DRIVER_ICD2",
         "flag",
         "0",

@@ -1,7 +1,8 @@
 """The cl-driver command. Every module of this package that has a function `run` is a subcommand.
 
 A subcommand's module has: a docstring, whose first line is its help; arguments(parser), optional;
-run(arguments) -> exit status. Its name is the module's with - for _.
+run(arguments) -> exit status; TAKES_BUILD_OPTIONS, if what argparse does not know are options of
+clBuildProgram, which run() finds in arguments.build_options. Its name is the module's with - for _.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def main(argv: list[str] | None = None) -> int:
         )
         if hasattr(module, "arguments"):
             module.arguments(sub)
-    arguments = parser.parse_args(argv)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and not hasattr(modules[arguments.command], "TAKES_BUILD_OPTIONS"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    arguments.build_options = rest
     try:
         return modules[arguments.command].run(arguments)
     except BrokenPipeError:

@@ -71,7 +71,7 @@ def _note(e, how: str, t: str, mask: str | None, stride: int | None) -> None:
     """Tells how lanes get at memory, and why so."""
     if e.remarks is not None:
         why = [] if stride is None else [f"{stride} bytes from lane to lane"]
-        why += [f"no instruction for vectors of addresses of {t}"] if how == LANES else []
+        why += [f"no fast gather or scatter of {t}"] if how == LANES else []
         e.note(how, ", ".join(why), mask is not None)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from cl_driver import settings
 from cl_driver.jit import bundle, identity, wire
@@ -51,7 +52,9 @@ class Service:
         self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
         self._settings = dict(settings.key_values())
         self._key = "\0".join(f"{name}={value}" for name, value in self._settings.items())
-        self._settings["CL_DRIVER_DUMP"] = self._dump = settings.text("CL_DRIVER_DUMP")
+        self._settings["CL_DRIVER_DUMP"] = settings.text("CL_DRIVER_DUMP")
+        self._explain = settings.text("CL_DRIVER_EXPLAIN")
+        self._uses_cache = not (self._settings["CL_DRIVER_DUMP"] or self._explain)
         self._inprocess = settings.text("CL_DRIVER_COMPILE") == "inprocess"
         self._pools: list = []
 
@@ -62,7 +65,7 @@ class Service:
         return digest(*(text.encode("utf-8", "surrogateescape") for text in common), *parts)
 
     def _source_key(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> str | None:
-        if any(word in source for word in _UNCACHEABLE) or self._dump:
+        if any(word in source for word in _UNCACHEABLE) or not self._uses_cache:
             return None
         parts = [source]
         for name in sorted(headers):
@@ -136,6 +139,8 @@ class Service:
     # Operations.
 
     def compile_source(self, source: bytes, options: str, headers: dict[str, bytes]) -> SourceResult:
+        if self._explain:
+            options += " -g"  # so that the report on what is linked has lines; the code is the same
         key, copy = self._source_key("compile", source, options, headers), self._source_copy(source, options)
         found = self._load(key)
         if found:
@@ -167,7 +172,7 @@ class Service:
                 il = bundle.specialise(il, specialisation)
         except bundle.BundleError as error:
             return None, str(error)
-        key = None if self._dump else self._digest("build", options, il)
+        key = self._digest("build", options, il) if self._uses_cache else None
         finished = self._finished(key)
         if finished:
             return finished
@@ -211,7 +216,16 @@ class Service:
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
         self._store(key, request[1]["options"], start, answer.get("dependencies", []), log, data)
+        if self._explain:
+            self._report(request)
         return executable, log
+
+    def _report(self, request: list) -> None:
+        """Leaves a report on a program that was built, in the folder of CL_DRIVER_EXPLAIN."""
+        operation, job, program, *rest = request
+        headers = rest[0] if operation == "build_source" else None
+        with suppress(CompileError):  # nobody waits for it
+            self._run([["explain", job, self._explain, program, headers]], self._deadline())
 
     def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
         """Has the kernels of a program compiled, the largest first, and puts them together."""

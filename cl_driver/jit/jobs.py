@@ -128,7 +128,23 @@ def kernel_for_groups(job: dict, il: bytes, name: str, size: list) -> list:
     return _pipeline().kernel_for_groups(_prepare(job, il), name, size)
 
 
-OPERATIONS = {f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups)}
+def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str:
+    """Leaves a report on a program in a folder; headers: those of a program in OpenCL C, None for SPIR-V.
+    The name of the files without its ending, "" if they could not be written."""
+    _pipeline()
+    from cl_driver.explain import program as explained
+
+    context = _context(job)
+    if headers is None:
+        report = explained.explain_il(program, context)
+    else:
+        report = explained.explain_source(program, headers, context)
+    return explained.write(report, folder, digest(wire.encode(job), program))
+
+
+OPERATIONS = {
+    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups, explain)
+}
 
 
 def run(operation: str, *arguments):

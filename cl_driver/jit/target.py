@@ -180,6 +180,16 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
     return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts, slow)
 
 
+def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> list[str]:
+    """A sentence for each of what make_target() is given that has no meaning."""
+    found = parse_cpu(setting, cpu)[1]
+    if width not in WIDTHS:
+        found.append(f"a width of {width} is none of {', '.join(map(str, WIDTHS[1:]))}")
+    if parts not in PARTS:
+        found.append(f"parts '{parts}' are not a number from 1 to 9 and a dimension, as in 4x or 4y")
+    return found
+
+
 def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:
     """The target for the CPU that this process runs on."""
     return make_target(host_cpu(), setting, width, parts)

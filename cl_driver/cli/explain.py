@@ -1,0 +1,65 @@
+"""Show what became of a kernel, line by line: what is vector code and what is not, and why.
+
+FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
+vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their
+cycles, and for each line of the source how it was done. --html FILE writes the same as a page.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+TAKES_BUILD_OPTIONS = True
+
+
+def arguments(parser) -> None:
+    parser.add_argument("file", help="OpenCL C source, or a .spv file; options of clBuildProgram may follow")
+    parser.add_argument("--kernel", metavar="NAME", help="only this kernel")
+    parser.add_argument("--width", type=int, default=0, metavar="N", help="work-items per vector")
+    parser.add_argument("--parts", default="", help="vectors executed together and their dimension: 4x, 4y")
+    parser.add_argument("--cpu", default="", help="the CPU to make code for, as in CL_DRIVER_CPU")
+    parser.add_argument("--html", metavar="FILE", help="write a page as well")
+
+
+def run(args) -> int:
+    from cl_driver import settings
+    from cl_driver.device.cpu import host_cpu
+    from cl_driver.explain.html import report_html
+    from cl_driver.explain.program import explain_il, explain_source
+    from cl_driver.explain.text import report_text
+    from cl_driver.jit import target
+    from cl_driver.jit.bundle import BundleError
+    from cl_driver.jit.errors import CompileError
+    from cl_driver.jit.source import Context
+
+    cpu = args.cpu or settings.text("CL_DRIVER_CPU")
+    problems = target.complaints(host_cpu(), cpu, args.width, args.parts)
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    width = args.width or settings.integer("CL_DRIVER_WIDTH")
+    made = target.host_target(cpu, width, args.parts or settings.text("CL_DRIVER_PARTS"))
+    path = Path(args.file)
+    data = path.read_bytes()
+    chosen = {"CL_DRIVER_CLANG": settings.text("CL_DRIVER_CLANG")}
+    options = " ".join(_quoted(option) for option in args.build_options)
+    try:
+        context = Context(made, options, chosen, os.getcwd(), str(path.absolute()))
+        if path.suffix == ".spv":
+            report = explain_il(data, context, args.kernel)
+        else:
+            report = explain_source(data, {}, context, args.kernel)
+    except (CompileError, BundleError) as error:
+        print(str(error).rstrip(), file=sys.stderr)
+        return 1
+    sys.stdout.write(report_text(report))
+    if args.html:
+        Path(args.html).write_text(report_html(report), encoding="utf-8")
+    return 0
+
+
+def _quoted(option: str) -> str:
+    """An option as clBuildProgram wants it: in quotes if it has spaces."""
+    return f'"{option}"' if " " in option else option

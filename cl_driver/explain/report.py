@@ -1,0 +1,287 @@
+"""A report on one program: plain data that text.py and html.py show.
+
+What is said of lines comes from what the code generator noted (passes/remarks.py) and from the machine code
+(assembly.py); nothing is analysed a second time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, namedtuple
+
+from cl_driver import pipeline
+from cl_driver.jit import emit
+from cl_driver.passes import remarks as r
+
+from . import cost
+from .assembly import Assembly
+
+# level: "good", "fair", "poor", "bad" or "plain". text: for people.
+Annotation = namedtuple("Annotation", "level text")
+
+# What is said of each way to do something, and how welcome it is.
+_WAYS = {
+    (r.LOAD, r.UNIFORM): ("good", "load: one for all lanes"),
+    (r.LOAD, r.CONTIGUOUS): ("good", "load: contiguous"),
+    (r.LOAD, r.SHUFFLED): ("fair", "load: whole vectors and shuffles"),
+    (r.LOAD, r.ASKED): (
+        "fair",
+        "load: contiguous or one for all where it finds that when it runs, else {why}",
+    ),
+    (r.LOAD, r.GATHER): ("poor", "load: gather"),
+    (r.LOAD, r.ROWS): ("poor", "load: an OpenCL vector for each lane, and shuffles"),
+    (r.LOAD, r.LANES): ("bad", "load: lane by lane"),
+    (r.STORE, r.UNIFORM): ("good", "store: one for all lanes"),
+    (r.STORE, r.CONTIGUOUS): ("good", "store: contiguous"),
+    (r.STORE, r.SHUFFLED): ("fair", "store: whole vectors and shuffles"),
+    (r.STORE, r.ASKED): ("fair", "store: contiguous where it finds that when it runs, else {why}"),
+    (r.STORE, r.SCATTER): ("poor", "store: scatter"),
+    (r.STORE, r.ROWS): ("poor", "store: an OpenCL vector for each lane, and shuffles"),
+    (r.STORE, r.LANES): ("bad", "store: lane by lane"),
+    (r.ATOMIC, r.REDUCED): ("good", "atomic: one for all lanes"),
+    (r.ATOMIC, r.LANES): ("bad", "atomic: lane by lane"),
+    (r.CALL, r.LANES): ("bad", "call: lane by lane"),
+    (r.ARITHMETIC, r.VECTOR): ("good", "arithmetic: vectors"),
+    (r.ARITHMETIC, r.UNIFORM): ("plain", "arithmetic: scalar, the same for all lanes"),
+    (r.ARITHMETIC, r.AFFINE): ("plain", "arithmetic: scalar, lanes differ by a constant step"),
+    (r.ARITHMETIC, r.LANES): ("bad", "arithmetic: lane by lane"),
+    (r.CONTROL, r.UNIFORM): ("good", "branch: the same way for all lanes"),
+    (r.CONTROL, r.MASKED): ("fair", "branch: lanes may differ, so both ways are gone, under masks"),
+    (r.CONTROL, r.LIVE): ("fair", "loop: lanes may leave it one by one, it goes on as long as any is in it"),
+    (r.CONTROL, r.SKIPPED): ("plain", "jumped over where no lane takes part"),
+}
+_ORDER = {"bad": 0, "poor": 1, "fair": 2, "good": 3, "plain": 4}
+
+
+class Loop:
+    """first, last: lines of the source; over_items: whether it is the one over work-items; items: work-items
+    of an iteration; cycles: of an iteration, an estimate, or None; limit: what takes them; spills: of it."""
+
+    def __init__(self, first, last, over_items, items, cycles, limit, spills, has_inner):
+        self.first, self.last = first, last
+        self.over_items = over_items
+        self.items = items
+        self.cycles = cycles
+        self.limit = limit
+        self.spills = spills
+        self.has_inner = has_inner
+
+
+class Variant:
+    """The code of a kernel for some launches. title: which; facts: (level, sentence); lines: {number of a
+    line of the source: Annotations}, 0 where no line is known; instructions: {line: (all, of vectors)}."""
+
+    def __init__(self, title: str, width: int, tile: tuple[int, int]):
+        self.title = title
+        self.width = width
+        self.tile = tile
+        self.facts: list[Annotation] = []
+        self.loops: list[Loop] = []
+        self.lines: dict[int, list[Annotation]] = {}
+        self.instructions: dict[int, tuple[int, int]] = {}
+
+
+class Kernel:
+    """name; variants, the one for most launches first."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.variants: list[Variant] = []
+
+
+class Report:
+    """file: the source's name; source: its lines; about: sentences on the program as a whole."""
+
+    def __init__(self, file: str, source: list[str]):
+        self.file = file
+        self.source = source
+        self.about: list[str] = []
+        self.kernels: list[Kernel] = []
+
+
+def kernel_report(program, name: str, file: str) -> Kernel:
+    """What became of one kernel of a pipeline.Prepared that explains."""
+    made = Kernel(name)
+    code, narrow, tiled = pipeline.entries(program, name)
+    titles = ("for all launches" if narrow is None and tiled is None else "for most launches"), ""
+    titles += ("for groups that consist of whole tiles",)
+    for title, one, variant in zip(titles, (code, None, tiled), ("", ".narrow", ".tiled"), strict=True):
+        if one is not None:
+            made.variants.append(_variant(program, one, title, variant, file))
+    if narrow is not None:
+        how = "whose lanes follow the linear local id" if narrow.width > 1 else "for one work-item at a time"
+        why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
+        made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
+    return made
+
+
+def _variant(program, code, title: str, variant: str, file: str) -> Variant:
+    context = program.context
+    made = Variant(title, code.width, code.tile)
+    ways = pipeline.llvm_ways(context, code, variant)
+    assembly = Assembly(*emit.commented_assembly(code.text, context.target, *ways), code.symbol)
+    _say_lanes(made, code, assembly, variant)
+    _say_facts(made, code.remarks.facts, file, code.width)
+    _say_notes(made, code.remarks.notes, file)
+    _say_code(made, assembly, file, context.target.architecture)
+    for notes in made.lines.values():
+        notes.sort(key=lambda note: _ORDER[note.level])
+    return made
+
+
+def line_of(location, file: str) -> int:
+    """The line of a file that a Location is at, or was called from; 0 if none is known."""
+    while location is not None:
+        if location.line and _same_file(location.file, file):
+            return location.line
+        location = location.at
+    return 0
+
+
+def _same_file(a: str, b: str) -> bool:
+    return a == b or a.lstrip("/") == b.lstrip("/")
+
+
+def _say_lanes(made: Variant, code, assembly: Assembly, variant: str) -> None:
+    """Width and parts, and why."""
+    choices, facts = code.remarks.choices, made.facts
+    why = choices.get("width", "")
+    if code.width == 1:
+        facts.append(Annotation("poor", f"1 work-item at a time: {why}" if why else "1 work-item at a time"))
+        steps = sorted({loop.step for loop in assembly.loops.values() if loop.step})
+        if steps:
+            counts = " or ".join(map(str, steps))
+            text = f"LLVM vectorised loops of it, so that they take {counts} iterations at a time"
+            facts.append(Annotation("good", text))
+        return
+    facts.append(Annotation("good", f"{code.width} work-items per vector: {why}"))
+    parts = code.tile[0] * code.tile[1] // code.width
+    along = "the next rows" if code.tile[1] > 1 else "the same row"
+    count = f"{parts} vectors of work-items at a time, of {along}" if parts > 1 else "1 vector at a time"
+    why = choices.get("parts of tiles" if variant == ".tiled" else "parts", "")
+    facts.append(Annotation("good" if parts > 1 else "plain", f"{count}: {why}" if why else count))
+
+
+def _say_facts(made: Variant, facts: dict, file: str, width: int) -> None:
+    """Regions and what is kept across barriers, memory."""
+
+    def say(level: str, text: str) -> None:
+        made.facts.append(Annotation(level, text))
+
+    regions = facts.get("region", [])
+    if len(regions) > 1:
+        once = sum(1 for _, is_once, _ in regions if is_once)
+        more = f", of which {once} run once per group" if once else ""
+        say("plain", f"barriers divide it into {len(regions)} regions{more}")
+    kinds = {"group": "once per group", "affine": "one per work-item, read once per vector"}
+    for name, type_, kind, location in facts.get("kept", []):
+        line = line_of(location, file)
+        where = f" (line {line})" if line else ""
+        what = f"{type_} {name}".strip()
+        say("plain", f"kept across barriers: {what}{where}, {kinds.get(kind, 'one per work-item')}")
+    for name, size in facts.get("kept memory", []):
+        say("poor", f"private memory that outlives barriers: {size} bytes {name}".rstrip())
+    for name, size in facts.get("local", []):
+        say("plain", f"local memory: {size} bytes {name.rpartition('.')[2]}".rstrip())
+    for variable, piece, why in facts.get("private", []):
+        name, line = variable.name or "an array", line_of(variable.line, file)
+        where = f" (line {line})" if line else ""
+        if piece:
+            say("good", f"private memory of {name}{where}: interleaved, so that lanes lie side by side")
+        else:
+            say("poor", f"private memory of {name}{where}: a block for each lane, since {why}")
+    ((private, fixed, per_item),) = facts.get("scratch", [(0, 0, 0)])
+    if private and width == 1:
+        say("plain", f"private memory: {private} bytes per work-item")
+    if fixed or per_item:
+        more = f", and {per_item} for each work-item of a group" if per_item else ""
+        say("plain", f"scratch memory of a thread: {fixed} bytes{more}")
+
+
+def _say_notes(made: Variant, notes: Counter, file: str) -> None:
+    """What the code generator did, line by line."""
+    counts: Counter = Counter()
+    for note, count in notes.items():
+        line = line_of(note.location, file)
+        if line or note.what not in (r.ARITHMETIC, r.CONTROL):  # what has no line is masks and addresses
+            counts[line, note.what, note.how, note.why, note.masked] += count
+    for (line, what, how, why, masked), count in counts.items():
+        if how == r.MASKED and any(key[:3] == (line, r.CONTROL, r.LIVE) for key in counts):
+            continue  # a loop's exits are said to be that
+        level, text = _WAYS.get((what, how), ("plain", f"{what}: {how}"))
+        if how == r.ASKED:
+            text = text.format(why=_words(why))
+        elif why:
+            text += f" ({why})"
+        if masked:
+            text += ", masked"
+            level = "fair" if level == "good" else level
+        if count > 1 and what is not r.CONTROL:
+            text += f" \N{MULTIPLICATION SIGN}{count}"
+        made.lines.setdefault(line, []).append(Annotation(level, text))
+
+
+def _words(ways: str) -> str:
+    return ways.replace(r.ROWS, "an OpenCL vector for each lane").replace(r.LANES, "lane by lane")
+
+
+def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -> None:
+    """What the machine code shows: instructions of each line, loops and their cycles, spills, calls."""
+    counts: dict[int, list[int]] = {}
+    spills: Counter = Counter()
+    calls: Counter = Counter()
+    for block in assembly.body:
+        for code in block.codes:
+            line = code.place[1] if code.place and _same_file(code.place[0], file) else 0
+            count = counts.setdefault(line, [0, 0])
+            count[0] += 1
+            count[1] += _is_vector(code, architecture)
+            if code.spill:
+                spills[line, code.spill] += 1
+            if code.mnemonic in ("call", "callq", "bl") and code.operands:
+                calls[line, code.operands[0].strip('"').removesuffix("@PLT")] += 1
+    if made.width == 1:  # LLVM's vectoriser decides, after the code generator
+        for line, (count, vectors) in counts.items():
+            text = f"code: {vectors} of {count} instructions on vectors" if vectors else "code: scalar"
+            note = Annotation("good" if vectors else "plain", text)
+            if line:
+                made.lines.setdefault(line, []).append(note)
+    made.instructions = {line: tuple(count) for line, count in sorted(counts.items())}
+    for (line, name), count in sorted(calls.items()):
+        times = f" \N{MULTIPLICATION SIGN}{count}" if count > 1 else ""
+        note = Annotation("bad", f"call: of {name.split('.')[0]}, which is not inlined{times}")
+        made.lines.setdefault(line, []).append(note)
+    for line in sorted({line for line, _ in spills}):
+        if line:
+            text = f"registers: {spills[line, 'spill']} spilled, {spills[line, 'reload']} reloaded"
+            made.lines.setdefault(line, []).append(Annotation("poor", text))
+    inner = sum(1 for loop in assembly.body_loops() if not loop.is_over_items for c in loop.codes if c.spill)
+    total = sum(spills.values())
+    if total:
+        stored = sum(n for (_, kind), n in spills.items() if kind == "spill")
+        where = f", {inner} of these in loops of the kernel" if inner else ", none in loops of the kernel"
+        text = f"spilled registers: {stored} stores and {total - stored} reloads{where}"
+        made.facts.append(Annotation("poor" if inner else "fair", text))
+    else:
+        made.facts.append(Annotation("good", "spilled registers: none"))
+    if not calls:
+        made.facts.append(Annotation("good", "calls that were not inlined: none"))
+    parents = {loop.parent for loop in assembly.loops.values()}
+    for loop in assembly.body_loops():
+        lines = {c.place[1] for c in loop.codes if c.place and _same_file(c.place[0], file)}
+        is_known = architecture == "x86_64"
+        cycles, limit = cost.estimate(loop.codes, loop not in parents) if is_known else (None, "")
+        spilled = sum(1 for c in loop.codes if c.spill)
+        items = loop.within().step or made.tile[0] * made.tile[1]
+        first, last = (min(lines), max(lines)) if lines else (0, 0)
+        shape = loop.is_over_items, items, cycles, limit, spilled, loop in parents
+        made.loops.append(Loop(first, last, *shape))
+
+
+def _is_vector(code, architecture: str) -> bool:
+    """Whether an instruction works on more than one element."""
+    if architecture != "x86_64":
+        return any("." in operand and operand[0] == "v" for operand in code.operands)
+    if "%zmm" in code.text or "%ymm" in code.text:
+        return True
+    name = code.mnemonic.removeprefix("v")
+    return "%xmm" in code.text and not name.endswith(("ss", "sd", "sh")) and name not in ("movd", "movq")

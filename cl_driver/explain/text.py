@@ -1,0 +1,59 @@
+"""Reports as plain text: for each kernel what was chosen, its loops, and the lines with what was done."""
+
+from __future__ import annotations
+
+from .report import Loop, Report, Variant
+
+
+def loop_text(loop: Loop) -> str:
+    """A loop in a sentence."""
+    what = "loop over work-items" if loop.over_items else "loop"
+    if loop.first:
+        what += f", line{'' if loop.first == loop.last else 's'} {loop.first}"
+        what += "" if loop.first == loop.last else f" to {loop.last}"
+    if loop.has_inner:
+        what += ", without the loops in it"
+    if loop.cycles is None:
+        return f"{what}: {loop.items} work-items at a time; no estimate of cycles for this architecture"
+    each = loop.cycles / max(loop.items, 1)
+    text = f"{what}: about {loop.cycles:.0f} cycles for {loop.items} work-items, {each:.2g} each"
+    text += f", that is how long {loop.limit} take" if loop.cycles else ""
+    return f"{text}; {loop.spills} spills and reloads" if loop.spills else text
+
+
+LEGEND = (
+    "cycles are estimates from the machine code and a table of instructions (cl_driver/explain/cost.py): "
+    "caches hit, and all of a loop's code is executed in each iteration"
+)
+
+
+def heading(variant: Variant) -> str:
+    """What a variant is."""
+    columns, rows = variant.tile
+    shape = f"{columns} \N{MULTIPLICATION SIGN} {rows}" if rows > 1 else str(columns)
+    return f"{variant.title}: {shape} work-item{'s' if columns * rows > 1 else ''} at a time"
+
+
+def report_text(report: Report) -> str:
+    """The whole report."""
+    out = [report.file or "(a program without source)", *(f"  {line}" for line in report.about)]
+    out += [f"  {LEGEND}"]
+    for kernel in report.kernels:
+        for variant in kernel.variants:
+            out += ["", f"kernel {kernel.name}, {heading(variant)}"]
+            out += [f"  {fact.text}" for fact in variant.facts]
+            out += [f"  {loop_text(loop)}" for loop in variant.loops]
+            out += _lines(report, variant)
+    return "\n".join(out) + "\n"
+
+
+def _lines(report: Report, variant: Variant) -> list[str]:
+    out = []
+    for number in sorted(variant.lines):
+        source = report.source[number - 1].rstrip() if 0 < number <= len(report.source) else ""
+        out.append(f"{number:5} | {source}" if number else "      (no line known)")
+        out += [f"      |     {_MARKS[note.level]} {note.text}" for note in variant.lines[number]]
+    return out
+
+
+_MARKS = {"good": "+", "fair": "~", "poor": "-", "bad": "!", "plain": "."}

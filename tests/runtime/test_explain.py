@@ -1,0 +1,396 @@
+"""cl-driver explain: that the report says of each line what the code generator did there."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from cl_driver import pipeline
+from cl_driver.cli import main
+from cl_driver.explain.assembly import Code
+from cl_driver.explain.cost import chain, registers, slots_of, throughput
+from cl_driver.explain.html import report_html
+from cl_driver.explain.program import explain_source
+from cl_driver.jit.errors import CompileError
+from cl_driver.jit.source import Context, compile_source
+from cl_driver.jit.target import host_target
+
+WIDE = host_target("", 8, "1x")
+OLD = host_target("x86-64-v3", 8, "1x")
+
+
+def explained(source: str, target=WIDE, options: str = "", kernel=None):
+    return explain_source(source.encode(), {}, Context(target, options, {}), kernel)
+
+
+def variant(source: str, target=WIDE, options: str = ""):
+    """What most launches run of the only kernel."""
+    return explained(source, target, options).kernels[0].variants[0]
+
+
+def said(source: str, target=WIDE, options: str = "") -> dict[str, str]:
+    """What is said of each line that ends in a comment, by the text of the comment."""
+    lines = variant(source, target, options).lines
+    marks = {n: m[1] for n, line in enumerate(source.split("\n"), 1) if (m := re.search(r"// (\w+)$", line))}
+    return {mark: "; ".join(note.text for note in lines.get(number, ())) for number, mark in marks.items()}
+
+
+MEMORY = """kernel void k(global float *out, global const float *in, global const int *index,
+    global const uchar *bytes, global const float4 *vectors, global const int *flags, int n) {
+    int i = get_global_id(0);
+    float r = 0;
+    r += in[i];            // contiguous
+    r += in[n];            // uniform
+    r += in[index[i]];     // gather
+    r += bytes[index[i]];  // bytes
+    float4 v = vectors[i]; // shuffled
+    r += v.x * v.y;
+    if (flags[i] > 2)      // divergent
+        r += in[i + n];    // masked
+    if (n > 3)             // same
+        r *= out[n];
+    out[index[i] + n] = r; // scatter
+    out[2 * i + n] = r;    // strided
+    out[i] = r;            // stored
+}
+"""
+
+
+def test_memory_line_by_line():
+    lines = said(MEMORY)
+    assert "load: contiguous" in lines["contiguous"] and "masked" not in lines["contiguous"]
+    assert "load: one for all lanes" in lines["uniform"]
+    assert "load: contiguous" in lines["gather"] and "load: gather" in lines["gather"]
+    assert "load: lane by lane (no fast gather or scatter of i8)" in lines["bytes"]
+    assert "load: whole vectors and shuffles" in lines["shuffled"]
+    assert "branch: lanes may differ" in lines["divergent"]
+    assert "load: contiguous, masked" in lines["masked"]
+    assert "branch: the same way for all lanes" in lines["same"]
+    assert "store: scatter" in lines["scatter"]
+    assert "8 bytes from lane to lane" in lines["strided"]
+    assert "store: contiguous" in lines["stored"]
+
+
+def test_memory_of_a_cpu_without_scatters():
+    lines = said(MEMORY, OLD)
+    assert "store: lane by lane" in lines["scatter"]
+    assert "load: lane by lane" in lines["gather"]
+
+
+def test_control_atomics_and_arithmetic():
+    lines = said("""kernel void k(global float *out, global int *counts, global const int *limits, int n) {
+    int i = get_global_id(0);
+    float x = limits[i];
+    for (int j = 0; j < limits[i]; j++) // live
+        x = x * 1.5f + 1.0f;            // vector
+    for (int j = 0; j < n; j++) {       // uniform
+        out[n + j] = n * 0.5f;          // scalar
+        x += out[i];
+    }
+    atomic_add(counts, limits[i]);      // reduced
+    atomic_inc(counts + limits[i]);     // lanes
+    out[i] = x;
+}
+""")
+    assert "goes on as long as any is in it" in lines["live"]
+    assert "arithmetic: vectors" in lines["vector"]
+    assert "branch: the same way for all lanes" in lines["uniform"]
+    assert "store: one for all lanes" in lines["scalar"]
+    assert "atomic: one for all lanes" in lines["reduced"]
+    assert "atomic: lane by lane" in lines["lanes"]
+
+
+def test_functions_and_built_ins_are_told_where_they_are():
+    lines = said("""float inner(float x) {
+    return x / 3.0f + exp(x);  // callee
+}
+kernel void k(global float *out, global const float *in) {
+    size_t i = get_global_id(0);
+    out[i] = inner(in[i]);     // caller
+}
+""")
+    assert re.search("arithmetic: vectors \N{MULTIPLICATION SIGN}[0-9]{2}", lines["callee"])  # exp is inlined
+    assert "load: contiguous" in lines["caller"]
+
+
+def facts(source: str, target=WIDE, options: str = "") -> str:
+    return "\n".join(fact.text for fact in variant(source, target, options).facts)
+
+
+BARRIERS = """kernel void k(global float *out, local float *t, int n) {
+    int i = get_local_id(0);
+    float kept = out[i] * 2;
+    for (int k = 0; k < n; k++) {
+        t[i] = kept + k;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        kept += t[i ^ k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[i] = kept;
+}
+"""
+
+
+def test_barriers_and_what_is_kept_across_them():
+    text = facts(BARRIERS)
+    assert re.search(r"barriers divide it into \d regions", text)
+    assert re.search(r"kept across barriers: f32.*, one per work-item", text)
+    assert re.search(r"kept across barriers: i32.*, once per group", text)
+
+
+def test_private_arrays():
+    source = """kernel void k(global int *out, int n) {
+        int a[32]; %s
+        for (int j = 0; j < 32; j++) a[j] = out[j] + get_global_id(0);
+        for (int j = 0; j < n; j++) a[(a[j & 31] + j) & 31] += j;
+        out[get_global_id(0)] = a[n & 31] %s;
+    }"""
+    assert "interleaved, so that lanes lie side by side" in facts(source % ("", ""))
+    mixed = facts(source % ("", "+ ((uchar *)a)[n & 127]"))
+    assert "a block for each lane, since elements of different sizes" in mixed
+
+
+def test_width_and_parts_say_why():
+    triad = "kernel void k(global float *a) { size_t i = get_global_id(0); a[i] *= 2.0f; }"
+    assert "8 work-items per vector: a setting asks for it" in facts(triad)
+    free = host_target()
+    text = facts(triad, free)
+    assert f"vectors of {free.vector_bits} bits hold {free.vector_bits // 32} values of 32" in text
+    assert re.search(r"4 vectors of work-items at a time, of the same row: each needs \d+ vector reg", text)
+    narrow = triad.replace("void k", "__attribute__((reqd_work_group_size(2, 1, 1))) void k")
+    assert "1 work-item at a time: the kernel requires rows of 2 work-items" in facts(narrow, free)
+    group = facts("kernel void k(global int *a) { a[get_group_id(0)] = get_global_id(0); }", free)
+    assert "1 vector at a time: work-items can tell how they are divided into groups" in group
+
+
+def test_what_llvm_vectorises_at_width_1():
+    target = host_target("", 1)
+    text = facts("kernel void k(global float *a) { size_t i = get_global_id(0); a[i] *= 2.0f; }", target)
+    assert "1 work-item at a time: a setting asks for it" in text
+    assert re.search(r"LLVM vectorised loops of it, so that they take \d+", text)
+
+
+def test_spilled_registers_are_those_of_the_machine_code():
+    names = [f"v{k}" for k in range(48)]
+    source = "kernel void k(global float *a, int n) {\n  size_t i = get_global_id(0);\n"
+    source += "".join(f"  float {v} = a[i + {k}];\n" for k, v in enumerate(names))
+    source += "  for (int j = 0; j < n; j++) {\n"
+    source += "".join(
+        f"    {v} = {v} * {w} + {v};\n" for v, w in zip(names, names[1:] + names[:1], strict=True)
+    )
+    source += "  }\n" + "".join(f"  a[i + {k}] = {v};\n" for k, v in enumerate(names)) + "}\n"
+    crowded = facts(source, host_target("x86-64-v3", 8, "1x"))
+    found = re.search(r"spilled registers: (\d+) stores and (\d+) reloads, (\d+) of these in loops", crowded)
+    assert found and int(found[2]) >= 16 and int(found[3]) >= 16, crowded
+    assert "spilled registers: none" in facts("kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+
+
+def test_calls_that_are_not_inlined():
+    source = """kernel void k(global double *a, global int *b) {
+        size_t i = get_global_id(0);
+        a[i] = lgamma(a[i]) + lgamma(a[i + b[i]]);
+    }"""
+    one = variant(source, host_target("", 1))
+    text = "\n".join(note.text for notes in one.lines.values() for note in notes)
+    assert re.search(r"call: of \w*lgamma\w*, which is not inlined", text)
+
+
+def test_cycles_are_estimated_for_loops():
+    loops = variant("""kernel void k(global float *a, int n) {
+    size_t i = get_global_id(0);
+    float x = a[i];
+    for (int j = 0; j < n; j++)
+        x = x * x + 0.5f;
+    a[i] = x;
+}
+""").loops
+    (inner,) = [loop for loop in loops if not loop.over_items]
+    assert (inner.first, inner.last) == (4, 5)
+    if inner.cycles is not None:  # x86: LLVM may unroll, and fma waits four cycles for the one before
+        assert inner.limit == "instructions that wait for one another"
+        assert inner.cycles % 4 == 0 and inner.cycles >= 4
+        assert inner.items == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "writes", "slots"),
+    [
+        ("vfmadd213ps\t%zmm1, %zmm2, %zmm3", {"v1", "v2", "v3"}, {"v3"}, {"mul": 1, "issue": 1}),
+        ("vaddps\t%ymm1, %ymm2, %ymm3", {"v1", "v2"}, {"v3"}, {"mul": 1, "issue": 1}),
+        (
+            "vaddps\t(%rax,%rcx,4), %ymm2, %ymm3",
+            {"v2", "rax", "rcx"},
+            {"v3"},
+            {"mul": 1, "load": 1, "issue": 2},
+        ),
+        ("vmovups\t%zmm0, 64(%rsp)", {"v0", "rsp"}, set(), {"store": 1, "issue": 1}),
+        ("addq\t$16, %r11", {"r11"}, {"r11"}, {"scalar": 1, "issue": 1}),
+        ("movl\t%eax, %edi", {"rax"}, {"rdi"}, {"issue": 1}),
+        ("vpaddd\t%zmm1, %zmm2, %zmm3 {%k1}", {"v1", "v2", "v3", "k1"}, {"v3"}, {"vector": 1, "issue": 1}),
+        ("vpxor\t%xmm8, %xmm8, %xmm8", set(), {"v8"}, {"vector": 1, "issue": 1}),
+        ("cmpq\t%r10, %r11", {"r10", "r11"}, set(), {"scalar": 1, "issue": 1}),
+    ],
+)
+def test_what_instructions_take(text, reads, writes, slots):
+    code = Code(text, "", None)
+    assert registers(code) == (reads, writes)
+    assert slots_of(code)[0] == slots
+
+
+def test_chains_and_throughput():
+    add, other = Code("vaddps\t%zmm0, %zmm1, %zmm1", "", None), Code("vaddps\t%zmm0, %zmm2, %zmm2", "", None)
+    assert chain([add, add]) == 8
+    assert chain([add, other]) == 4
+    assert throughput([add, other] * 8) == (8.0, "mul")
+
+
+class Checker(HTMLParser):
+    """Whether every element is closed in order, and nothing is asked for from elsewhere."""
+
+    VOID = ("meta", "br", "link", "img", "input", "hr")
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onclick", "srcset"}
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_page_is_self_contained():
+    source = MEMORY.replace("float r = 0;", 'float r = 0; /* <b> & "quotes" */')
+    page = report_html(explained(source))
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert not checker.open and page.startswith("<!DOCTYPE html>")
+    assert not {"script", "link", "img", "iframe", "b"} & set(checker.seen)
+    assert "url(" not in page and "@import" not in page and "http" not in page
+    assert "prefers-color-scheme: dark" in page and '<meta charset="utf-8">' in page
+    text = "".join(checker.texts)
+    for line in source.split("\n")[4:17]:
+        assert line in text
+    assert "store: scatter" in text
+
+
+def test_the_code_is_that_of_a_build_without_debug_information():
+    for source in (MEMORY, BARRIERS):
+        assert not any("other code" in sentence for sentence in explained(source).about)
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.cl"
+    path.write_text(
+        "#ifdef BROKEN\n#error here\n#endif\n"
+        "kernel void first(global float *a) { a[get_global_id(0)] *= FACTOR; }\n"
+        "kernel void second(global int *a) { a[get_global_id(0)] += 1; }\n"
+    )
+    return path
+
+
+def test_command(program, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    options = ["-DFACTOR=2", "-cl-fast-relaxed-math", "-I", str(tmp_path)]
+    assert main(["explain", str(program), *options, "--width", "4", "--html", str(page)]) == 0
+    out, err = capsys.readouterr()
+    assert "kernel first" in out and "kernel second" in out and not err
+    assert "    4 | kernel void first" in out and "store: contiguous" in out
+    assert "4 work-items per vector" in out
+    assert f"options: -DFACTOR=2 -cl-fast-relaxed-math -I {tmp_path}" in out
+    assert "kernel void first" in page.read_text()
+    chosen = ["--kernel", "second", "--parts", "2x", "--cpu", "x86-64-v2", "-DFACTOR=1"]
+    assert main(["explain", str(program), *chosen]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "first, " not in out and "2 vectors of work-items at a time" in out and "vectors of 128 bits" in out
+    )
+
+
+def test_command_on_a_module(program, tmp_path, capsys):
+    module = tmp_path / "program.spv"
+    for options, known in (("-DFACTOR=2", False), ("-DFACTOR=2 -g", True)):
+        arguments = ["spirv", "compile", str(program), f"--options={options}", "-o", str(module)]
+        assert main(arguments) == 0
+        assert main(["explain", str(module)]) == 0
+        out = capsys.readouterr().out
+        assert "kernel first" in out and "store: contiguous" in out
+        assert ("(no line known)" not in out) == known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["none.cl"], "No such file"),
+        (["program.cl"], "FACTOR"),
+        (["program.cl", "-DBROKEN"], "#error here"),
+        (["program.cl", "-DFACTOR=1", "--kernel", "third"], "no kernel third; there are first, second"),
+        (["program.cl", "-DFACTOR=1", "-nonsense"], "-nonsense"),
+        (["program.cl", "--width", "7"], "a width of 7"),
+        (["program.cl", "--parts", "y"], "parts 'y'"),
+        (["program.cl", "--cpu", "pentium"], "pentium"),
+        (["bad.spv"], "SPIR-V"),
+    ],
+)
+def test_what_is_wrong_is_said(program, tmp_path, capsys, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.spv").write_bytes(b"nonsense")
+    assert main(["explain", *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert complaint in err and not out
+
+
+def test_other_commands_take_no_build_options(program, capsys):
+    with pytest.raises(SystemExit):
+        main(["passes", str(program), "-DFACTOR=1"])
+    assert "unrecognized arguments: -DFACTOR=1" in capsys.readouterr().err
+
+
+def test_unknown_kernels_are_errors():
+    with pytest.raises(CompileError, match="no kernel other; there are k"):
+        explained(MEMORY, kernel="other")
+
+
+def test_builds_of_running_programs_leave_reports(make_service, tmp_path):
+    folder = tmp_path / "reports"
+    service = make_service(EXPLAIN=folder)
+    source = b"kernel void scale(global float *a, float f) {\n  a[get_global_id(0)] *= f;\n}\n"
+    for _ in range(2):  # not from the cache
+        assert service.build_source(source, "", {})[0]
+        text, page = sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
+        assert text.name.startswith("scale-") and text.suffix == ".txt" and page.suffix == ".html"
+        assert "    2 |   a[get_global_id(0)] *= f;" in text.read_text()
+        text.unlink(), page.unlink()
+    compiled = service.compile_source(source, "", {})
+    assert service.build([compiled.il], "", {})[0]
+    (report,) = folder.glob("*.txt")
+    text = report.read_text()  # with lines, and the source, which debuggers have it from
+    assert "    2 |   a[get_global_id(0)] *= f;" in text and "load: contiguous" in text
+    assert service.build_source(b"kernel void k() { x; }", "", {})[0] is None
+    assert len(list(folder.glob("*.txt"))) == 1
+
+
+@pytest.mark.parametrize("source", [MEMORY, BARRIERS])
+def test_nothing_is_different_where_it_is_noted(source):
+    """The code of a build, with and without somebody who wants to know what was decided."""
+    context = Context(WIDE, "-g", {})
+    spirv = compile_source(source.encode(), {}, context).spirv
+    program = pipeline.prepare(spirv, context)
+    plain = [code.text for code in pipeline.entries(program, "k") if code is not None]
+    assert pipeline.entries(program, "k")[0].remarks is None
+    program.explains = True
+    noted = [code.text for code in pipeline.entries(program, "k") if code is not None]
+    assert noted == plain and pipeline.entries(program, "k")[0].remarks.notes
