@@ -147,6 +147,8 @@ class Folder:
             return a
         if type(condition) is Constant and condition.type.kind is Kind.BOOL:
             return a if condition.value else b
+        if type(a) is Undef or type(b) is Undef:
+            return b if type(a) is Undef else a
         return None
 
     def _extract(self, instruction):

@@ -11,6 +11,7 @@ from .ops import PassOp
 from .remarks import MASKED, SKIPPED
 
 JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
+LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1
 LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
 
 _TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
@@ -58,6 +59,7 @@ class Line:
         self.end = graph.post.immediate(branch)
         self.current: Block = branch  # where the line goes on
         self.masks: dict = {branch: mask}
+        self.order: dict = {}  # place in the line
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
         self.known: dict = {}  # and, or, not that were already made
@@ -73,6 +75,7 @@ class Line:
             if node in done:
                 continue
             mask = self.masks[node] = self.block_mask(node)
+            self.order[node] = len(self.order)
             kept = self.kept.get(node)
             if isinstance(node, Loop):
                 self.place_loop(node, mask)
@@ -132,7 +135,7 @@ class Line:
             opposite = self.emit_logic(Op.LogicalNot, condition)
             rest = self.edge_masks[source, if_false] = self.emit_logic(Op.LogicalAnd, mask, opposite)
             # A mask that only a negation makes is better not asked for; that of lanes that have left, least.
-            self.costs[rest] = max(self.costs.get(rest, 0), 100 if live is condition else 1)
+            self.costs[rest] = max(self.costs.get(rest, 0), LEFT_COST if live is condition else 1)
             return
         selector, default, *cases = operands
         conditions: dict[Block, Value] = {}
@@ -302,6 +305,7 @@ class Line:
             (join, target, branch)
         ]
         self.edge_masks[join, target] = mask
+        self.order[join] = self.order[branch]
         kept.nodes.add(join)
         self.pending.append((kept, mask, self.filled | {mask} if jumps else self.filled))
 
@@ -314,12 +318,15 @@ class Line:
         """
         names = {s for s, _ in sources}
         for phi in list(block.phis()):
-            choices, rest = [], []
+            choices, rest, came_from = [], [], {}
             for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
                 if source in names:
                     choices.append((value, self.edge_masks[source, block]))
+                    came_from[value] = source
                 else:
                     rest += [value, source]
+            if any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
+                choices = self.with_block_masks(choices, came_from)
             distinct = {v for v, _ in choices if not isinstance(v, Undef)}
             shapes = self.worker.shapes
             if len(distinct) > 1 and shapes.stride(phi) is not None:
@@ -333,6 +340,36 @@ class Line:
             else:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
+
+    def with_block_masks(self, choices, came_from: dict[Value, Block]) -> list[tuple[Value, Value]]:
+        """Choices at the latch of a live loop under the masks of the blocks where lanes part, in their order.
+
+        Lanes that part later are given their value later, and that of lanes that stay does not matter. So no
+        mask is asked for but those that blocks have anyway.
+        """
+        defined = [(v, m) for v, m in choices if not isinstance(v, Undef)]
+        if len(defined) != len({v for v, _ in defined}) or len(defined) < 2:
+            return choices
+        placed = []
+        for value, mask in defined:
+            source = came_from[value]
+            before = self.graph.before.get(source, ())
+            at = before[0][2] if len(before) == 1 else source
+            if self.costs.get(mask, 0) >= LEFT_COST:
+                placed.append((-1, value, mask))
+            elif at not in self.order:
+                return choices
+            else:
+                placed.append((self.order[at], value, mask if at is source else self.masks[at]))
+        placed.sort(key=lambda choice: choice[0])
+        if placed[0][0] >= 0 or placed[1][0] < 0:
+            return choices
+        result, last = [], None
+        for order, value, mask in placed:
+            # Of two edges out of one block, the second has its own mask.
+            result.append((value, dict(defined)[value] if order == last else mask))
+            last = order
+        return result
 
     def any_of(self, op, mask: Value) -> Value:
         key = op, mask

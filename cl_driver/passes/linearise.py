@@ -31,6 +31,7 @@ from .remarks import LIVE, Remarks
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
 from .ssa import repair
+from .thread_exits import thread_exits
 
 
 def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
@@ -63,6 +64,8 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     worker.run(exit_tests)
     repair(function, types)
     simplify(function, types)
+    while thread_exits(function, types):
+        simplify(function, types)
     shapes = analyse_shapes(function, options)
     if shapes.divergent_branches:
         raise AssertionError(f"{function.name}: a divergent branch is left")

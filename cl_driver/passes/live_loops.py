@@ -9,7 +9,7 @@
 
 What was a divergent loop is now a uniform loop with divergent, acyclic control flow in its body, which
 linearise.py knows how to treat. Values that leave through an exit are collected by phis in head and latch: a
-lane that has left keeps what it left with. The function must be in loop-closed form (lcssa.py).
+lane that has left keeps what it left with; what one has there that goes on does not matter. The function must be in loop-closed form (lcssa.py).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class _Rewrite:
             kept.operands = [o for p in outside for o in (undef(phi.type), p)] + [around, self.latch]
             from_edge = {e: values[s] for s, e in edge_of.items()}
             for edge in self.edges:
-                around.operands += [from_edge.get(edge, kept), edge]
+                around.operands += [from_edge.get(edge, undef(phi.type)), edge]
             around.operands += [kept, self.head]
             self.head.instructions.insert(0, kept)
             self.latch.instructions.insert(0, around)
@@ -171,7 +171,7 @@ class _Rewrite:
         kept.operands = [o for p in outside for o in (undef, p)] + [around, self.latch]
         chosen = {e: self.types.integer(32, targets.index(t)) for _, t, e in exits}
         for edge in self.edges:
-            around.operands += [chosen.get(edge, kept), edge]
+            around.operands += [chosen.get(edge, undef), edge]
         around.operands += [kept, self.head]
         self.head.instructions.insert(0, kept)
         self.latch.instructions.insert(0, around)
