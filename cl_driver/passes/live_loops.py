@@ -9,7 +9,8 @@
 
 What was a divergent loop is now a uniform loop with divergent, acyclic control flow in its body, which
 linearise.py knows how to treat. Values that leave through an exit are collected by phis in head and latch: a
-lane that has left keeps what it left with; what one has there that goes on does not matter. The function must be in loop-closed form (lcssa.py).
+lane that has left keeps what it left with; what one has there that goes on does not matter. The function
+must be in loop-closed form (lcssa.py).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     latch: m = phi(a from A, false from B); any lane of m ? head : after
 
 becomes a latch that only A leads to and a copy of it on the way from B to `after`: a uniform test of a
-counter, or a jump over an empty mask, is then the loop's exit itself. What was merged in the latch for B's sake
-alone (masks, values that matter to no lane that stays) is gone from the loop.
+counter, or a jump over an empty mask, is then the loop's exit itself. What was merged in the latch for B's
+sake alone (masks, values that matter to no lane that stays) is gone from the loop.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ def _merge_uses(function: Function, types, latch: Block, copy: Block, of: dict[V
             continue
         for user in block.instructions:
             for k, operand in enumerate(user.operands):
-                if operand in inside and not (
-                    user.op is Op.Phi and user.operands[k + 1] in (latch, copy)
-                ):
+                if operand in inside and not (user.op is Op.Phi and user.operands[k + 1] in (latch, copy)):
                     uses.setdefault(operand, []).append((user, k))
             if user.mask in inside:
                 uses.setdefault(user.mask, []).append((user, None))
