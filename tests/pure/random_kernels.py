@@ -24,6 +24,7 @@ class Kernel:
         self.depth = 0
         self.counter = 0
         self.barriers = barriers
+        self.local = LOCAL
         self.varying = ["x", "y", "z"]
         self.uniform = ["u", "w"]
         self.loop_depth = 0
@@ -222,8 +223,8 @@ class Kernel:
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             self.say(f"shared[l] = {self.expression(False)};")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
-            index = self.choose(f"l ^ {self.random.randrange(LOCAL)}", "(l + 1)", self.expression(False))
-            self.say(f"{self.choose('x', 'y', 'z')} ^= shared[({index}) & {LOCAL - 1}];")
+            index = self.choose(f"l ^ {self.random.randrange(self.local)}", "(l + 1)", self.expression(False))
+            self.say(f"{self.choose('x', 'y', 'z')} ^= shared[({index}) & {self.local - 1}];")
 
     def branch(self, budget: int, together: bool) -> None:
         uniform = self.random.random() < 0.4

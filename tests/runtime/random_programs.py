@@ -1,0 +1,134 @@
+"""Compares thousands of random kernels of all types with the interpreter, at several widths.
+
+    python tests/runtime/random_programs.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N]
+
+Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts.
+Kernels run in processes of their own, so that one that crashes is found, too. Prints the seeds that fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+WIDTHS = (1, 8, 16)
+
+
+def check(seed: int, widths=WIDTHS, split: int = 1) -> None:
+    """One random kernel; raises AssertionError where the code differs from the interpreter."""
+    import numpy as np
+    from kernel_harness import Program, builtin_library, compile_c
+
+    from cl_driver.interp.run import run as interpret
+    from tests.pure.random_typed import COUNTERS, OWN, TypedKernel
+
+    kernel = TypedKernel(seed)
+    data = compile_c(kernel.source)
+    items = int(np.prod(kernel.global_size))
+    draw = np.random.default_rng(seed)
+    given = draw.integers(-50, 100, 32).astype(np.int32)
+    memory = draw.integers(-(1 << 31), 1 << 31, items * OWN).astype(np.int32)
+    counters = draw.integers(0, 1 << 32, COUNTERS).astype(np.uint32)
+    want = None
+    for width in widths:
+        choice = random.Random(f"{seed} {width}")
+        parts, axis = choice.choice(((1, 0), (1, 0), (2, 0), (2, 1), (4, 1), (3, 0)))
+        if width == 1:
+            parts = axis = 0
+        program = Program(data, width=width, parts=max(parts, 1), part_axis=axis)
+        if want is None:
+            want = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+            arguments = [want[0], given.copy(), 5, *want[1:]]
+            sizes = kernel.global_size, kernel.local_size
+            interpret(program.module, "k", arguments, *sizes, library=builtin_library())
+        got = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+        arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
+        program.run("k", kernel.global_size, kernel.local_size, *arguments, split=split)
+        for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
+            where = np.flatnonzero(a != b)[:4]
+            assert not len(where), (
+                f"seed {seed} at width {width}, {parts} parts along {axis}: {name}{where} is {b[where]}, "
+                f"not {a[where]}; {kernel.global_size} in groups of {kernel.local_size}\n{kernel.source}"
+            )
+
+
+def work(first: int, end: int, widths) -> None:
+    """A process's share: says `start SEED`, then `ok` or what is wrong."""
+    for seed in range(first, end):
+        print(f"start {seed}", flush=True)
+        try:
+            check(seed, widths)
+            print("ok", flush=True)
+        except Exception as problem:
+            last = traceback.extract_tb(problem.__traceback__)[-1]
+            text = f"{type(problem).__name__}: {str(problem)[:300]}".replace("\n", " ")
+            print(f"{text} ({Path(last.filename).name}:{last.lineno})", flush=True)
+
+
+def share(first: int, end: int, widths: str):
+    """A process that works on these seeds."""
+    command = [sys.executable, __file__, "--work", f"{first}-{end}", "--widths", widths]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        first, end = map(int, options.work.split("-"))
+        work(first, end, [int(width) for width in options.widths.split(",")])
+        return 0
+    os.nice(10)
+    deadline = time.monotonic() + options.seconds
+    size = -(-options.count // options.jobs)
+    ranges = [
+        (options.seed + k * size, min(options.seed + (k + 1) * size, options.seed + options.count))
+        for k in range(options.jobs)
+    ]
+    children = [(share(*r, options.widths), r[1]) for r in ranges]
+    done = failed = 0
+    while children:
+        child, end = children.pop(0)
+        seed = None
+        while time.monotonic() < deadline:
+            line = child.stdout.readline().strip()
+            if line.startswith("start "):
+                seed = int(line.split()[1])
+                continue
+            if line or seed is not None:
+                done += 1
+            if line and line != "ok":
+                failed += 1
+                print(f"seed {seed}: {line}", flush=True)
+            if not line:
+                if seed is not None:
+                    failed += 1
+                    print(f"seed {seed}: the process ended with {child.wait()}", flush=True)
+                    if seed + 1 < end:
+                        children.append((share(seed + 1, end, options.widths), end))
+                break
+            seed = None
+            if done % 100 == 0:
+                print(f"{done} done, {failed} failed", flush=True)
+        child.kill()
+        child.wait()
+    print(f"{done} programs at widths {options.widths}: {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
