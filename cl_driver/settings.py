@@ -101,6 +101,14 @@ _ROWS = (
         in_key=True,
     ),
     Setting(
+        "CL_DRIVER_LLVM",
+        "path",
+        "",
+        "LLVM's shared library, or llvmlite for the one in that package, which checks itself. Unset: clang's, "
+        "if it is of the version that this driver knows.",
+        in_key=True,
+    ),
+    Setting(
         "CL_DRIVER_COMPILE",
         "choice",
         "process",

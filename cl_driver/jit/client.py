@@ -95,7 +95,7 @@ class Service:
             return
         known = [[path, _content(path)] for path in dependencies]
         known += [[path, None] for path in _would_come_first(dependencies, options)]
-        tools = identity.tools(self._settings["CL_DRIVER_CLANG"])
+        tools = identity.tools(self._settings["CL_DRIVER_CLANG"], self._settings["CL_DRIVER_LLVM"])
         self.cache.store(key, wire.encode([tools, known, log, result]))
 
     # Processes.

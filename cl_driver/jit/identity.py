@@ -12,6 +12,8 @@ _FOLDERS = ("builtins", "codegen", "frontend", "jit", "passes", "spirv")
 # frontend/clang.py has the same; importing it would cost the host's process more than a cached build.
 CLANGS = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
 ELSEWHERE = "/usr/bin:/usr/local/bin:/opt/llvm/bin"
+# The LLVM library that this driver was tested with: clang-22 is linked with it.
+LLVM = "libLLVM.so.22.1"
 _found: list[str] = []
 
 
@@ -34,9 +36,23 @@ def _native(package: str) -> list[str]:
     return [os.path.join(package, "_native"), os.path.join(os.path.dirname(package), "build", "lib")]
 
 
-def tools(clang: str) -> list[str]:
-    """Clang and llvmlite as compiler processes will find them: "path size time". clang: the setting."""
-    return _clang(clang) + _llvmlite()
+def tools(clang: str, setting: str = "") -> list[str]:
+    """Clang and LLVM as compiler processes will find them: "path size time". clang, setting: CL_DRIVER_CLANG
+    and CL_DRIVER_LLVM."""
+    library = llvm(setting)
+    return _clang(clang) + (_file(library) if library else _llvmlite())
+
+
+def llvm(setting: str = "") -> str:
+    """LLVM's shared library; "" where llvmlite is to be used. setting: CL_DRIVER_LLVM."""
+    if setting:
+        return "" if setting == "llvmlite" else setting
+    machine = os.uname().machine
+    for folder in (f"/usr/lib/{machine}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/llvm-22/lib"):
+        path = os.path.join(folder, LLVM)
+        if os.path.exists(path):
+            return path
+    return ""
 
 
 def unchanged(made_with: list[str]) -> bool:

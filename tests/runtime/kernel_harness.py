@@ -209,7 +209,7 @@ _machine = None
 
 def machine(options: CodegenOptions):
     """A target machine with the features of the options, as far as this CPU has them."""
-    emit_object.warm_up()
+    emit_object.lite()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     features = ",".join(f"+{f}" for f in sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
     return target.create_target_machine(
@@ -220,7 +220,7 @@ def machine(options: CodegenOptions):
 def optimise(module, tm, width: int) -> None:
     """What the driver does with code of that width."""
     if width > 1:
-        emit_object._optimize(module, tm, "short")
+        emit_object.lite().optimize(module, tm, "short")
         return
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     builder = llvm.create_pass_builder(tm, tuning)

@@ -1,0 +1,156 @@
+"""LLVM as the shared library that clang is linked with, through its C API (llvm-c/*.h).
+
+It has no assertions, which makes it a third faster than llvmlite's, and any number of threads may compile at
+once, each in a context of its own; ctypes lets go of the GIL meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
+
+from cl_driver.jit.errors import CompileError
+from cl_driver.jit.target import Target
+
+_STRING = POINTER(c_char_p)
+_HANDLE = POINTER(c_void_p)
+
+# Result and arguments of the functions that are used; LLVMBool is an int that is not 0 for a failure.
+_FUNCTIONS = {
+    "LLVMContextCreate": (c_void_p,),
+    "LLVMContextDispose": (None, c_void_p),
+    "LLVMCreateMemoryBufferWithMemoryRange": (c_void_p, c_char_p, c_size_t, c_char_p, c_int),
+    "LLVMParseIRInContext": (c_int, c_void_p, c_void_p, _HANDLE, _STRING),
+    "LLVMVerifyModule": (c_int, c_void_p, c_int, _STRING),
+    "LLVMDisposeModule": (None, c_void_p),
+    "LLVMDisposeMessage": (None, c_char_p),
+    "LLVMSetTarget": (None, c_void_p, c_char_p),
+    "LLVMSetModuleDataLayout": (None, c_void_p, c_void_p),
+    "LLVMGetTargetFromTriple": (c_int, c_char_p, _HANDLE, _STRING),
+    "LLVMCreateTargetMachine": (c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_int, c_int, c_int),
+    "LLVMCreateTargetDataLayout": (c_void_p, c_void_p),
+    "LLVMCreatePassBuilderOptions": (c_void_p,),
+    "LLVMPassBuilderOptionsSetLoopVectorization": (None, c_void_p, c_int),
+    "LLVMPassBuilderOptionsSetLoopInterleaving": (None, c_void_p, c_int),
+    "LLVMPassBuilderOptionsSetSLPVectorization": (None, c_void_p, c_int),
+    "LLVMDisposePassBuilderOptions": (None, c_void_p),
+    "LLVMRunPasses": (c_void_p, c_void_p, c_char_p, c_void_p, c_void_p),
+    "LLVMGetErrorMessage": (c_void_p, c_void_p),
+    "LLVMTargetMachineEmitToMemoryBuffer": (c_int, c_void_p, c_void_p, c_int, _STRING, _HANDLE),
+    "LLVMGetBufferStart": (c_void_p, c_void_p),
+    "LLVMGetBufferSize": (c_size_t, c_void_p),
+    "LLVMDisposeMemoryBuffer": (None, c_void_p),
+    "LLVMParseCommandLineOptions": (None, c_int, POINTER(c_char_p), c_char_p),
+    "LLVMGetVersion": (None, POINTER(c_uint), POINTER(c_uint), POINTER(c_uint)),
+}
+_BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64"}
+
+_RETURN_STATUS = 2  # LLVMVerifierFailureAction
+_PIC, _SMALL = 2, 3  # LLVMRelocMode, LLVMCodeModel
+_FILE_TYPES = {True: 0, False: 1}  # LLVMCodeGenFileType: assembly, object
+
+
+class Library:
+    """See emit.py for what the arguments are. Any thread may call generate()."""
+
+    def __init__(self, path: str, options: tuple[str, ...], short_list: tuple[str, ...]):
+        """OSError or AttributeError where the library or a function of it is missing."""
+        self._llvm = ctypes.CDLL(path)
+        for name, (result, *arguments) in _FUNCTIONS.items():
+            function = getattr(self._llvm, name)
+            function.restype, function.argtypes = result, arguments
+        words = [b"cl_driver", *(option.encode() for option in options)]
+        self._llvm.LLVMParseCommandLineOptions(len(words), (c_char_p * len(words))(*words), None)
+        # One "function(...)" around the steps for functions: all of them for one function, then the next.
+        steps = ",".join(_PARAMETERS.get(name, name) for name in short_list if name not in _OF_MODULES)
+        modules = [name for name in short_list if name in _OF_MODULES]
+        self._short_list = ",".join([*modules, f"function({steps})"])
+        self._started: set[str] = set()
+        self._machines: dict = {}  # (target, level): idle ones; two threads must not use one at once
+
+    def generate(self, text: str, target: Target, passes: str, level: int, assembly: bool) -> bytes:
+        """Text to an object, or to the text of its assembly."""
+        idle = self._machines.setdefault((target, level), [])
+        machine, layout = idle.pop() if idle else self._machine(target, level)
+        context = self._llvm.LLVMContextCreate()  # the global one would keep every type for ever
+        module = c_void_p()
+        try:
+            module = self._parse(text.encode(), context)
+            self._llvm.LLVMSetTarget(module, target.triple.encode())
+            self._llvm.LLVMSetModuleDataLayout(module, layout)
+            self._optimize(module, machine, passes)
+            return self._emit(module, machine, assembly)
+        finally:
+            if module:
+                self._llvm.LLVMDisposeModule(module)
+            self._llvm.LLVMContextDispose(context)
+            idle.append((machine, layout))
+
+    def _machine(self, target: Target, level: int) -> tuple:
+        """A target machine, of position-independent code of the small model as the code loader wants it, and
+        the layout of its data."""
+        back_end = _BACK_ENDS.get(target.architecture)
+        if back_end and back_end not in self._started:
+            for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
+                getattr(self._llvm, f"LLVMInitialize{back_end}{part}")()
+            self._started.add(back_end)
+        found, why = c_void_p(), c_char_p()
+        triple = target.triple.encode()
+        if self._llvm.LLVMGetTargetFromTriple(triple, byref(found), byref(why)):
+            raise CompileError(f"LLVM has no back end for {target.triple}: {self._message(why)}")
+        features = target.feature_string.encode()
+        machine = self._llvm.LLVMCreateTargetMachine(found, triple, b"", features, level, _PIC, _SMALL)
+        return machine, self._llvm.LLVMCreateTargetDataLayout(machine)
+
+    def _parse(self, text: bytes, context) -> c_void_p:
+        """A verified module."""
+        module, why = c_void_p(), c_char_p()
+        buffer = self._llvm.LLVMCreateMemoryBufferWithMemoryRange(text, len(text), b"", 1)
+        failed = self._llvm.LLVMParseIRInContext(context, buffer, byref(module), byref(why))
+        if not failed:
+            failed = self._llvm.LLVMVerifyModule(module, _RETURN_STATUS, byref(why))
+            if failed:
+                self._llvm.LLVMDisposeModule(module)
+        text_of_failure = self._message(why)
+        if failed:
+            raise CompileError(f"the code generator made LLVM IR that is not valid: {text_of_failure}")
+        return module
+
+    def _optimize(self, module, machine, passes: str) -> None:
+        names = f"default<{'O2' if passes == 'scalar' else passes}>"
+        vectorize = passes in ("O2", "O3")
+        options = self._llvm.LLVMCreatePassBuilderOptions()
+        for what in ("LoopVectorization", "LoopInterleaving", "SLPVectorization"):
+            getattr(self._llvm, f"LLVMPassBuilderOptionsSet{what}")(options, vectorize)
+        try:
+            if passes == "short":
+                names = self._short_list
+            error = self._llvm.LLVMRunPasses(module, names.encode(), machine, options)
+        finally:
+            self._llvm.LLVMDisposePassBuilderOptions(options)
+        if error:
+            why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
+            raise CompileError(f"LLVM's passes: {why}")
+
+    def _emit(self, module, machine, assembly: bool) -> bytes:
+        buffer, why = c_void_p(), c_char_p()
+        kind = _FILE_TYPES[assembly]
+        emit = self._llvm.LLVMTargetMachineEmitToMemoryBuffer
+        if emit(machine, module, kind, byref(why), byref(buffer)):
+            raise CompileError(f"LLVM's code generator: {self._message(why)}")
+        try:
+            size = self._llvm.LLVMGetBufferSize(buffer)
+            return ctypes.string_at(self._llvm.LLVMGetBufferStart(buffer), size)
+        finally:
+            self._llvm.LLVMDisposeMemoryBuffer(buffer)
+
+    def _message(self, why: c_char_p) -> str:
+        """What LLVM said, which is then freed."""
+        text = (why.value or b"").decode("utf-8", "replace")
+        if why:
+            self._llvm.LLVMDisposeMessage(why)
+        return text
+
+
+_OF_MODULES = ("always-inline", "globaldce")
+_PARAMETERS = {"instcombine": "instcombine<no-verify-fixpoint>", "sroa": "sroa<preserve-cfg>"}

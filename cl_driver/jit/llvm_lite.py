@@ -1,0 +1,90 @@
+"""LLVM as the llvmlite wheel brings it: everywhere the same, but with assertions on, which cost a third of its
+time and end the process on what LLVM dislikes, and with one lock around everything."""
+
+from __future__ import annotations
+
+import functools
+
+try:
+    import llvmlite.binding as llvm
+except ModuleNotFoundError:
+    import site  # a compiler process starts without site-packages but those of cl_driver.conf
+
+    site.main()
+    import llvmlite.binding as llvm
+
+from cl_driver.jit.errors import CompileError
+from cl_driver.jit.target import Target
+
+# The steps of the short list as methods of llvmlite's pass manager.
+_METHODS = {
+    "always-inline": "always_inliner",
+    "globaldce": "global_dead_code_eliminate",
+    "sroa": "sroa",
+    "simplifycfg": "simplify_cfg",
+    "newgvn": "new_gvn",
+    "instcombine": "instruction_combine",
+}
+
+
+class Lite:
+    """See emit.py for what the arguments are."""
+
+    def __init__(self, options: tuple[str, ...], short_list: tuple[str, ...]):
+        self._short_list = short_list
+        for option in options:
+            llvm.set_option("cl_driver", option)
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+
+    def generate(self, text: str, target: Target, passes: str, level: int, assembly: bool) -> bytes:
+        """Text to an object, or to the text of its assembly."""
+        machine = _machine(target, level)
+        module = _parse(text)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        self.optimize(module, machine, passes)
+        return machine.emit_assembly(module).encode() if assembly else machine.emit_object(module)
+
+    def optimize(self, module, machine, passes: str) -> None:
+        """Runs a list of passes."""
+        if passes == "short":
+            builder = llvm.create_pass_builder(machine, _options(2, False))
+            manager = llvm.create_new_module_pass_manager()
+            for name in self._short_list:
+                getattr(manager, f"add_{_METHODS[name]}_pass")()
+        else:
+            level = 2 if passes == "scalar" else int(passes[1])
+            builder = llvm.create_pass_builder(machine, _options(level, level > 1 and passes != "scalar"))
+            manager = builder.getModulePassManager()
+        manager.run(module, builder)
+
+
+@functools.lru_cache(maxsize=8)
+def _machine(target: Target, level: int):
+    """The target machine: position-independent code of the small model, as the code loader wants it."""
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM has no back end for {target.triple}: {error}") from error
+    return found.create_target_machine(
+        cpu="", features=target.feature_string, opt=level, reloc="pic", codemodel="small"
+    )
+
+
+def _parse(text: str):
+    """A verified module in a context of its own: the global one would keep every type for ever."""
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(text, context)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"the code generator made LLVM IR that is not valid: {error}") from error
+    return module
+
+
+def _options(level: int, vectorize: bool):
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = vectorize
+    options.loop_unrolling = level > 0
+    return options
