@@ -104,8 +104,8 @@ _ROWS = (
         "CL_DRIVER_LLVM",
         "path",
         "",
-        "LLVM's shared library, or llvmlite for the one in that package, which checks itself. Unset: clang's, "
-        "if it is of the version that this driver knows.",
+        "LLVM's shared library, or llvmlite for the one of that package, which checks itself. Unset: the one "
+        "of clang, if it has the version that this driver knows.",
         in_key=True,
     ),
     Setting(

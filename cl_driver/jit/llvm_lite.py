@@ -1,5 +1,5 @@
-"""LLVM as the llvmlite wheel brings it: everywhere the same, but with assertions on, which cost a third of its
-time and end the process on what LLVM dislikes, and with one lock around everything."""
+"""LLVM as the llvmlite wheel brings it: everywhere the same, but with assertions on, which cost a third of
+its time and end the process on what LLVM dislikes, and with one lock around everything."""
 
 from __future__ import annotations
 
