@@ -240,7 +240,9 @@ class Service:
 
     def kernel_for_groups(self, executable: Executable, name: str, size: list[int]) -> list:
         options, il = executable.options, executable.il
-        key = None if self._dump else self._digest("groups", options, il, repr([name, size]).encode())
+        key = None
+        if self._uses_cache:
+            key = self._digest("groups", options, il, repr([name, size]).encode())
         start, found = time.time(), self._load(key)
         if found:
             return wire.decode(found[1])

@@ -20,17 +20,13 @@ from cl_driver.jit.target import Target
 # ones; those marked alwaysinline are inlined, and what is then called by nobody is dropped.
 SHORT_LIST = ("always-inline", "globaldce", "sroa", "simplifycfg", "newgvn", "instcombine", "simplifycfg")
 
-# What generate() makes of a module.
-OBJECT, ASSEMBLY, COMMENTED = "object", "assembly", "commented assembly"
-
 # Addresses are written as they are meant to be; to look for better ones takes an eighth of LLVM's time.
 OPTIONS = ("-disable-lsr",)
 
 
 @functools.cache
 def _llvm():
-    """The LLVM in use. generate() of it answers with the object or assembly and, for COMMENTED, the module
-    after LLVM's passes as text."""
+    """The LLVM in use, which has generate()."""
     path = identity.llvm(settings.text("CL_DRIVER_LLVM"))
     if path:
         from cl_driver.jit.llvm_library import Library
@@ -71,10 +67,10 @@ def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) ->
 
 def assembly(text: str, target: Target, passes: str = "O2", level: int = 2) -> str:
     """The same as compile_ir() as assembly text, for those who want to read it."""
-    return _llvm().generate(text, target, passes, level, ASSEMBLY)[0].decode()
+    return _llvm().generate(text, target, passes, level, "assembly")[0].decode()
 
 
 def commented_assembly(text: str, target: Target, passes: str, level: int) -> tuple[str, str]:
     """Assembly with LLVM's comments on blocks, loops and spilled registers, and the IR it was made of."""
-    data, module = _llvm().generate(text, target, passes, level, COMMENTED)
+    data, module = _llvm().generate(text, target, passes, level, "comments")
     return data.decode(), module

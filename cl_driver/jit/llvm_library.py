@@ -28,6 +28,8 @@ _FUNCTIONS = {
     "LLVMSetModuleDataLayout": (None, c_void_p, c_void_p),
     "LLVMGetTargetFromTriple": (c_int, c_char_p, _HANDLE, _STRING),
     "LLVMCreateTargetMachine": (c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_int, c_int, c_int),
+    "LLVMSetTargetMachineAsmVerbosity": (None, c_void_p, c_int),
+    "LLVMPrintModuleToString": (c_void_p, c_void_p),
     "LLVMCreateTargetDataLayout": (c_void_p, c_void_p),
     "LLVMCreatePassBuilderOptions": (c_void_p,),
     "LLVMPassBuilderOptionsSetLoopVectorization": (None, c_void_p, c_int),
@@ -47,7 +49,7 @@ _BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64"}
 
 _RETURN_STATUS = 2  # LLVMVerifierFailureAction
 _PIC, _SMALL = 2, 3  # LLVMRelocMode, LLVMCodeModel
-_FILE_TYPES = {True: 0, False: 1}  # LLVMCodeGenFileType: assembly, object
+_ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
 
 
 class Library:
@@ -68,8 +70,11 @@ class Library:
         self._started: set[str] = set()
         self._machines: dict = {}  # (target, level): idle ones; two threads must not use one at once
 
-    def generate(self, text: str, target: Target, passes: str, level: int, assembly: bool) -> bytes:
-        """Text to an object, or to the text of its assembly."""
+    def generate(
+        self, text: str, target: Target, passes: str, level: int, form="object"
+    ) -> tuple[bytes, str]:
+        """Text to an "object" or its "assembly", the latter also with "comments"; with these comes the IR
+        that it was made of, as text."""
         idle = self._machines.setdefault((target, level), [])
         machine, layout = idle.pop() if idle else self._machine(target, level)
         context = self._llvm.LLVMContextCreate()  # the global one would keep every type for ever
@@ -79,7 +84,9 @@ class Library:
             self._llvm.LLVMSetTarget(module, target.triple.encode())
             self._llvm.LLVMSetModuleDataLayout(module, layout)
             self._optimize(module, machine, passes)
-            return self._emit(module, machine, assembly)
+            self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
+            data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
+            return data, self._print(module) if form == "comments" else ""
         finally:
             if module:
                 self._llvm.LLVMDisposeModule(module)
@@ -132,9 +139,11 @@ class Library:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
 
-    def _emit(self, module, machine, assembly: bool) -> bytes:
+    def _print(self, module) -> str:
+        return self._message(c_char_p(self._llvm.LLVMPrintModuleToString(module)))
+
+    def _emit(self, module, machine, kind: int) -> bytes:
         buffer, why = c_void_p(), c_char_p()
-        kind = _FILE_TYPES[assembly]
         emit = self._llvm.LLVMTargetMachineEmitToMemoryBuffer
         if emit(machine, module, kind, byref(why), byref(buffer)):
             raise CompileError(f"LLVM's code generator: {self._message(why)}")

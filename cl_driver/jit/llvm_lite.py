@@ -37,14 +37,19 @@ class Lite:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
 
-    def generate(self, text: str, target: Target, passes: str, level: int, assembly: bool) -> bytes:
-        """Text to an object, or to the text of its assembly."""
+    def generate(
+        self, text: str, target: Target, passes: str, level: int, form="object"
+    ) -> tuple[bytes, str]:
+        """As Library.generate()."""
         machine = _machine(target, level)
         module = _parse(text)
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         self.optimize(module, machine, passes)
-        return machine.emit_assembly(module).encode() if assembly else machine.emit_object(module)
+        if form == "object":
+            return machine.emit_object(module), ""
+        machine.set_asm_verbosity(form == "comments")
+        return machine.emit_assembly(module).encode(), str(module) if form == "comments" else ""
 
     def optimize(self, module, machine, passes: str) -> None:
         """Runs a list of passes."""
