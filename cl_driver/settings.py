@@ -13,11 +13,12 @@ class Setting:
     """One environment variable. (A plain class: dataclasses would cost the host's process 12 ms to import.)
 
     type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1), "choice".
-    default: as text; "" where something else decides, which the sentence says.
+    pattern: a regular expression for the values that have a meaning, where the type says too little; wanted:
+    the same in words. default: as text; "" where something else decides, which the sentence says.
     in_key: whether it changes what the compiler makes, and so enters the compile-cache key.
     """
 
-    __slots__ = ("choices", "default", "in_key", "name", "sentence", "type")
+    __slots__ = ("choices", "default", "in_key", "name", "pattern", "sentence", "type", "wanted")
 
     def __init__(
         self,
@@ -27,6 +28,8 @@ class Setting:
         sentence: str,
         in_key: bool = False,
         choices: tuple[str, ...] = (),
+        pattern: str = "",
+        wanted: str = "",
     ):
         self.name = name
         self.type = type
@@ -34,6 +37,8 @@ class Setting:
         self.sentence = sentence
         self.in_key = in_key
         self.choices = choices
+        self.pattern = pattern
+        self.wanted = wanted or " or ".join(choices) or f"of type {type}"
 
 
 _ROWS = (
@@ -84,6 +89,8 @@ _ROWS = (
         "Work-items per SIMD vector, and per sub-group, of all kernels. Unset or 0: chosen for each kernel "
         "by what the CPU's vectors hold.",
         in_key=True,
+        pattern="0|1|2|4|8|16|32|64",
+        wanted="0 or a power of two up to 64",
     ),
     Setting(
         "CL_DRIVER_PARTS",
@@ -92,6 +99,8 @@ _ROWS = (
         "Vectors of work-items that are executed together, and the dimension in which they follow one "
         "another: 4x, 4y. Unset: chosen for each kernel.",
         in_key=True,
+        pattern="[1-9][xy]",
+        wanted="a number from 1 to 9 and x or y, as in 4y",
     ),
     Setting(
         "CL_DRIVER_CLANG",
@@ -131,7 +140,14 @@ _ROWS = (
         "Bytes of memory that a compiler process may take; 0 for no limit.",
     ),
     Setting("CL_DRIVER_COMPILE_IDLE", "integer", "60", "Seconds that an idle compiler process stays."),
-    Setting("CL_DRIVER_JIT_DEBUG", "string", "", "Who is told of loaded kernels: gdb, perf, or gdb,perf."),
+    Setting(
+        "CL_DRIVER_JIT_DEBUG",
+        "string",
+        "",
+        "Who is told of loaded kernels: gdb, perf, or gdb,perf.",
+        pattern="(gdb|perf)(,(gdb|perf))*",
+        wanted="gdb, perf, or gdb,perf",
+    ),
     Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
     Setting(
         "CL_DRIVER_EXPLAIN",
@@ -176,6 +192,11 @@ def parse_integer(text: str) -> int | None:
 
 
 def _valid(setting: Setting, text: str) -> bool:
+    if setting.pattern:
+        import re  # only for those who set one of these
+
+        if not re.fullmatch(setting.pattern, text):
+            return False
     match setting.type:
         case "integer":
             return parse_integer(text) is not None
@@ -220,8 +241,7 @@ def malformed(environment=os.environ) -> list[str]:
         if setting is None:
             sentences.append(f"{name} is not a setting of cl_driver")
         elif value and not _valid(setting, value):
-            wanted = " or ".join(setting.choices) or f"of type {setting.type}"
-            sentences.append(f"{name}={value} is ignored: it must be {wanted}")
+            sentences.append(f"{name}={value} is ignored: it must be {setting.wanted}")
     return sentences
 
 

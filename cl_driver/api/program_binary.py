@@ -1,32 +1,53 @@
 """Program binaries: what CL_PROGRAM_BINARIES gives and clCreateProgramWithBinary takes, in any process.
 
-Executables are jit/executable.py's own bytes: object code with the SPIR-V that it was made of, so that a
-binary from another CPU can be built again. Compiled objects and libraries are SPIR-V in a container:
-magic, digest of the rest, wire values [kind, options, those that concern code, SPIR-V].
+A binary begins with magic, and with the identity of the build of this driver that made it: object code and
+SPIR-V of another build need not fit this one's library, and so are refused here, not when they are linked.
+What follows is, of executables, jit/executable.py's own bytes: object code with the SPIR-V that it was made
+of, so that a binary from another CPU can be built again; of compiled objects and libraries, which are SPIR-V,
+digest of the rest and wire values [kind, options, those that concern code, SPIR-V].
 """
 
 from __future__ import annotations
 
 from cl_driver.api.errors import CLError
 from cl_driver.api.generated import enums as cl
-from cl_driver.jit import wire
+from cl_driver.jit import identity, wire
 from cl_driver.jit.executable import Executable, ExecutableError, blake2b, is_executable
 
-MAGIC = b"CLDOBJ\x00\x02"
+MAGIC = b"CLDBIN\x00\x01"
 DIGEST = 16
 HEADER = len(MAGIC) + DIGEST
 
 OBJECT_KINDS = (cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY)
 
 
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=DIGEST).digest()
+
+
+def _header() -> bytes:
+    """What the binaries of this build begin with."""
+    return MAGIC + _digest(identity.compiler().encode())
+
+
+def pack_executable(build) -> bytes:
+    """The binary of a DeviceBuild that is an executable."""
+    return _header() + build.executable.to_bytes()
+
+
 def pack_object(build) -> bytes:
     """The binary of a DeviceBuild that is a compiled object or library."""
     body = wire.encode([build.binary_type, build.options, sorted(build.code_options), build.spirv])
-    return MAGIC + blake2b(body, digest_size=DIGEST).digest() + body
+    return _header() + _digest(body) + body
 
 
 def unpack(data: bytes, build) -> None:
-    """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY if it is none."""
+    """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY if it is none, or of another build."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise CLError(cl.CL_INVALID_BINARY, "not a binary of this driver")
+    if data[:HEADER] != _header():
+        raise CLError(cl.CL_INVALID_BINARY, "the binary was made by another build of the driver")
+    data = data[HEADER:]
     if is_executable(data):
         try:
             executable = Executable.from_bytes(data)
@@ -35,10 +56,8 @@ def unpack(data: bytes, build) -> None:
         build.binary_type = cl.CL_PROGRAM_BINARY_TYPE_EXECUTABLE
         build.options, build.executable = executable.options, executable
         return
-    if data[: len(MAGIC)] != MAGIC:
-        raise CLError(cl.CL_INVALID_BINARY, "not a binary of this version of the driver")
-    body = bytes(data[HEADER:])
-    if blake2b(body, digest_size=DIGEST).digest() != data[len(MAGIC) : HEADER]:
+    body = bytes(data[DIGEST:])
+    if _digest(body) != data[:DIGEST]:
         raise CLError(cl.CL_INVALID_BINARY, "the binary is damaged")
     try:
         kind, options, code_options, spirv = wire.decode(body)

@@ -7,7 +7,7 @@ from cl_driver.api.errors import require
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.info import answer, int32, raw, size, sizes, string, uint
 from cl_driver.api.program import DeviceBuild, Program
-from cl_driver.api.program_binary import pack_object
+from cl_driver.api.program_binary import pack_executable, pack_object
 
 
 def _built(program: Program) -> DeviceBuild:
@@ -68,7 +68,7 @@ def binary_of(build: DeviceBuild) -> bytes:
     """The program binary for a device; empty if there is none: "a size of zero is returned"."""
     if not build.binary:
         if build.is_built:
-            build.binary = build.executable.to_bytes()
+            build.binary = pack_executable(build)
         elif build.spirv is not None and build.status == cl.CL_BUILD_SUCCESS:
             build.binary = pack_object(build)
     return build.binary

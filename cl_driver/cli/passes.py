@@ -24,6 +24,8 @@ def arguments(parser) -> None:
 
 
 def run(args) -> int:
+    from cl_driver import settings
+    from cl_driver.jit.target import PARTS
     from cl_driver.passes.dump import plan_text
     from cl_driver.passes.pipeline import plan, timings
     from cl_driver.passes.plan import PlanError, PlanOptions
@@ -32,6 +34,10 @@ def run(args) -> int:
 
     if args.width < 1 or args.width & (args.width - 1):
         print(f"a width of {args.width} is not a power of two", file=sys.stderr)
+        return 1
+    if not args.parts or args.parts not in PARTS:
+        wanted = settings.SETTINGS["CL_DRIVER_PARTS"].wanted
+        print(f"'{args.parts}' for --parts must be {wanted}", file=sys.stderr)
         return 1
     data = Path(args.file).read_bytes()
     if not args.file.endswith(".spv"):

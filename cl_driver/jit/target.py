@@ -8,6 +8,7 @@ more than a virtual machine may have, and LLVM may not know it.
 from __future__ import annotations
 
 from cl_driver.device.cpu import Cpu, host_cpu
+from cl_driver.settings import SETTINGS
 
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
 _LEVELS = {
@@ -186,7 +187,7 @@ def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> 
     if width not in WIDTHS:
         found.append(f"a width of {width} is none of {', '.join(map(str, WIDTHS[1:]))}")
     if parts not in PARTS:
-        found.append(f"parts '{parts}' are not a number from 1 to 9 and a dimension, as in 4x or 4y")
+        found.append(f"parts '{parts}' must be {SETTINGS['CL_DRIVER_PARTS'].wanted}")
     return found
 
 

@@ -1,7 +1,9 @@
 """Program binaries from one process in another, also for another CPU, and damaged ones."""
 
 import ctypes
+import os
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -19,7 +21,8 @@ kernel void k(global float *a, constant float *scale) {
 OPTIONS = "-cl-std=CL3.0 -cl-mad-enable"
 WRITER = """
 import sys
-sys.path.insert(0, {root!r})
+sys.path[:0] = [{tree!r}, {root!r}]
+import cl_driver
 from tests.loader.opencl import OpenCL
 from tests.loader.test_program_binaries import SOURCE, write_binary
 write_binary(OpenCL({library!r}), {path!r})
@@ -29,7 +32,10 @@ write_binary(OpenCL({library!r}), {path!r})
 def write_binary(opencl, path):
     context = opencl.context()
     program = opencl.program(context, SOURCE)
-    opencl.build(program, OPTIONS)
+    if os.environ.get("KIND") == "object":
+        opencl.ok("clCompileProgram", program, 0, None, OPTIONS.encode(), 0, None, None, None, None)
+    else:
+        opencl.build(program, OPTIONS)
     [size] = opencl.words("clGetProgramInfo", program, cl.CL_PROGRAM_BINARY_SIZES)
     data = ctypes.create_string_buffer(size)
     pointers = (ctypes.c_void_p * 1)(ctypes.addressof(data))
@@ -40,11 +46,11 @@ def write_binary(opencl, path):
 
 @pytest.fixture
 def written(environment, ocl_icd, tmp_path):
-    """written(**settings): the binary that another process makes."""
+    """written(tree, **settings): the binary that another process makes, with the driver of a tree."""
 
-    def run(**settings):
+    def run(tree=ROOT, **settings):
         path = tmp_path / "program.bin"
-        program = WRITER.format(root=str(ROOT), library=str(ocl_icd), path=str(path))
+        program = WRITER.format(tree=str(tree), root=str(ROOT), library=str(ocl_icd), path=str(path))
         done = subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
@@ -109,6 +115,35 @@ def test_a_binary_for_another_cpu_is_made_anew(opencl, written):
     opencl.ok("clReleaseProgram", program)
     opencl.ok("clReleaseContext", context)
     assert result_of(opencl, foreign) == [5.0] * 4
+
+
+def other_build(folder):
+    """A copy of the driver, as another version would be; what OCL_ICD_VENDORS has to name for it."""
+    shutil.copytree(ROOT / "cl_driver", folder / "cl_driver")
+    native = folder / "cl_driver" / "_native"
+    shutil.copytree(ROOT / "build" / "lib", native)
+    conf = native / "cl_driver.conf"
+    conf.write_text(conf.read_text().replace(f"path={ROOT}\n", f"path={folder}\n"))
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    (vendors / "cl_driver.icd").write_text(f"{native / 'libcl_driver.so'}\n")
+    return f"{vendors}/"
+
+
+@pytest.mark.parametrize("kind", ["executable", "object"])
+def test_binaries_of_another_build_are_refused(opencl, written, tmp_path, kind):
+    """Its object code and SPIR-V may ask the library for what this one's has not."""
+    tree = tmp_path / "other"
+    foreign = written(tree, KIND=kind, OCL_ICD_VENDORS=other_build(tree))
+    own = written(KIND=kind)
+    context, device = opencl.context(), opencl.device()
+    for binary, error in ((foreign, cl.CL_INVALID_BINARY), (own, cl.CL_SUCCESS)):
+        status = ctypes.c_int32(1)
+        arguments = context, 1, [device], [len(binary)], [binary], status
+        program, code = opencl.call("clCreateProgramWithBinary", *arguments)
+        assert (code, status.value, bool(program)) == (error, error, error == cl.CL_SUCCESS)
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
 
 
 def test_damaged_binaries_are_refused(opencl, written):

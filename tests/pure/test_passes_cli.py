@@ -35,6 +35,9 @@ def test_what_is_wrong_is_said(tmp_path, capsys):
     assert main(["passes", str(source), "third", "--options=-DNUMBER=1"]) == 1
     assert "no kernel third" in capsys.readouterr().err
     assert main(["passes", str(source), "--width=6"]) == 1
+    for parts in ("", "4", "y", "4z", "x4", "0x", "10x", "-1x"):
+        assert main(["passes", str(source), f"--parts={parts}", "--options=-DNUMBER=1"]) == 1
+        assert f"'{parts}' for --parts must be a number" in capsys.readouterr().err
     (tmp_path / "b.spv").write_bytes(b"nonsense")
     assert main(["passes", str(tmp_path / "b.spv")]) == 1
     assert main(["passes", str(tmp_path / "none.spv")]) == 1

@@ -33,6 +33,23 @@ def test_malformed_values_count_as_unset():
     assert len(settings.malformed(environment)) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("CL_DRIVER_PARTS", ["4x", "1y", "9x"], ["4", "x4", "10x", "4z", "0y", "4x ", "4X"]),
+        ("CL_DRIVER_WIDTH", ["0", "1", "16", "64"], ["3", "128", "-1", "wide"]),
+        ("CL_DRIVER_JIT_DEBUG", ["gdb", "perf", "gdb,perf"], ["lldb", "gdb perf", "gdb,"]),
+    ],
+)
+def test_values_without_a_meaning_are_complained_of(name, good, bad):
+    for value in good:
+        assert settings.malformed({name: value}) == [] and settings.text(name, {name: value}) == value
+    for value in bad:
+        (sentence,) = settings.malformed({name: value})
+        assert sentence == f"{name}={value} is ignored: it must be {settings.SETTINGS[name].wanted}"
+        assert settings.text(name, {name: value}) == ""
+
+
 def test_defaults_are_of_their_types():
     for setting in settings.SETTINGS.values():
         assert settings.malformed({setting.name: setting.default} if setting.default else {}) == []
