@@ -22,10 +22,10 @@ KERNEL = ctypes.CFUNCTYPE(
 )
 
 
-def compile_c(output: Path, *arguments: str) -> Path:
-    """Runs gcc over the loader's sources and the tests' own."""
+def compile_c(output: Path, *arguments: str, compiler: str = "gcc", own: str = "code_link.c") -> Path:
+    """Runs a compiler over the loader's sources and one of the tests' own."""
     (output.parent / "settings_table.h").write_text(_settings_table())
-    command = ["gcc", *FLAGS, f"-I{output.parent}", *map(str, SOURCES), str(HERE / "code_link.c"), *arguments]
+    command = [compiler, *FLAGS, f"-I{output.parent}", *map(str, SOURCES), str(HERE / own), *arguments]
     subprocess.run([*command, "-o", str(output)], check=True, timeout=120)
     return output
 

@@ -13,8 +13,10 @@ import struct
 import subprocess
 from pathlib import Path
 
+import emulation
 import llvmlite.binding as llvm
 import numpy as np
+from emulation import IS_EMULATED, Places
 
 from cl_driver.builtins import build
 from cl_driver.codegen import abi
@@ -91,6 +93,8 @@ class Program:
         """plan_options: fields of PlanOptions besides the width."""
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
+        if IS_EMULATED:
+            self.options = emulation.options_for(self.options)
         self.width = width
         if width > 1 and not plan_options.get("sub_groups"):
             plan_options = {"parts": int(PARTS[:-1]), "part_axis": "xy".index(PARTS[-1])} | plan_options
@@ -104,7 +108,7 @@ class Program:
         self.globals[: len(image)] = np.frombuffer(image, np.uint8)
         for offset, target in memory.fixups:
             self.globals[offset : offset + 8] = np.frombuffer(
-                struct.pack("<Q", self.globals.ctypes.data + target), np.uint8
+                struct.pack("<Q", Places().of(self.globals) + target), np.uint8
             )
         self.printed: list[tuple[str, bytes]] = []
         self._kernels: dict = {}
@@ -119,11 +123,17 @@ class Program:
         """(KernelCode, callable) of a kernel."""
         if name not in self._kernels:
             code = self.code(name)
-            self._kernels[name] = (code, *load(code, self.options, self._print))
+            if IS_EMULATED:
+                self._kernels[name] = code, emulation.Kernel(code, self._printed)
+            else:
+                self._kernels[name] = (code, *load(code, self.options, self._print))
         return self._kernels[name][:2]
 
     def _print(self, _buffer, text, args, size):
-        self.printed.append((text.decode("latin-1"), ctypes.string_at(args, size)))
+        self._printed(text, ctypes.string_at(args, size))
+
+    def _printed(self, text: bytes, args: bytes):
+        self.printed.append((text.decode("latin-1"), args))
 
     def run(
         self,
@@ -137,6 +147,8 @@ class Program:
     ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars."""
         code, entry = self.kernel(name)
+        places = Places()
+        places.of(self.globals)
         sizes, locals_, offsets = _three(global_size, 1), _three(local_size, 1), _three(offset, 0)
         groups = [-(-g // w) for g, w in zip(sizes, locals_, strict=True)]
         launch = struct.pack(
@@ -147,7 +159,7 @@ class Program:
             *offsets,
             *locals_,
             *groups,
-            self.globals.ctypes.data,
+            places.of(self.globals),
             0x1234,
         )
         assert len(launch) == abi.LAUNCH_SIZE
@@ -159,7 +171,7 @@ class Program:
                 data = struct.pack("<Q", used)
                 used += -(-argument.size // 128) * 128
             elif isinstance(argument, np.ndarray) and where.kind not in (VALUE, STRUCT):
-                data = struct.pack("<Q", argument.ctypes.data)
+                data = struct.pack("<Q", places.of(argument))
             elif argument is None:
                 data = struct.pack("<Q", 0)
             else:
@@ -172,15 +184,17 @@ class Program:
         scratch_size = code.scratch_fixed + code.scratch_per_item * items
         scratch = _aligned(scratch_size + 64)
         scratch[:] = 0xB6
-        thread = np.frombuffer(struct.pack("<QQQ", memory.ctypes.data, scratch.ctypes.data, used), np.uint8)
+        thread = np.frombuffer(struct.pack("<QQQ", places.of(memory), places.of(scratch), used), np.uint8)
         launch_bytes = np.frombuffer(launch, np.uint8)
+        if IS_EMULATED:
+            entry = functools.partial(entry, places)
         total = int(np.prod(groups))
         step = -(-total // split)
         for first in range(0, total, step):
             entry(
-                launch_bytes.ctypes.data,
-                block.ctypes.data,
-                thread.ctypes.data,
+                places.of(launch_bytes),
+                places.of(block),
+                places.of(thread),
                 first,
                 min(first + step, total),
             )
