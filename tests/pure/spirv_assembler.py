@@ -33,6 +33,12 @@ SCALARS = """
 %f64 = OpTypeFloat 64
 """
 
+
+def constants(type_: str = "i32", **values: int) -> str:
+    """Constants of a type of SCALARS, by their names."""
+    return "".join(f"%{name} = OpConstant %{type_} {value}\n" for name, value in values.items())
+
+
 PREAMBLE = f"""{CAPABILITIES}
 OpCapability Groups
 OpCapability Float16

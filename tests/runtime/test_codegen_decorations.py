@@ -9,6 +9,7 @@ from cl_driver.interp.run import run as interpret
 from cl_driver.spirv import reader, reflect
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.validate import validate
+from tests.pure.spirv_assembler import constants
 
 # No wrap
 
@@ -33,7 +34,7 @@ def test_no_wrap(body):
 def test_no_wrap_keeps_a_comparison_simple():
     """x + 1 > x is true of all x where the sum does not wrap."""
     body = "%s = OpIAdd %i32 %x %one\n%c = OpSGreaterThan %bool %s %x\n%r = OpSelect %i32 %c %one %zero"
-    types = "%one = OpConstant %i32 1\n%zero = OpConstant %i32 0"
+    types = constants(one=1, zero=0)
     x = np.full(ITEMS, 2**31 - 1, np.int32)
     for decorations, expected in (("", 0), ("OpDecorate %s NoSignedWrap", 1)):
         out = np.zeros(ITEMS, np.int32)
@@ -186,14 +187,10 @@ def test_packed_structures():
     %second = OpInBoundsAccessChain %ps_ %s %l1
     %field = OpInBoundsAccessChain %pi %second %one
     """
-    types = """
+    types = f"""
+    {constants(one=1, two=2, c10=10, c100=100)}
+    {constants("i64", l0=0, l1=1)}
     %st = OpTypeStruct %i8 %i32
-    %two = OpConstant %i32 2
-    %one = OpConstant %i32 1
-    %c10 = OpConstant %i32 10
-    %c100 = OpConstant %i32 100
-    %l0 = OpConstant %i64 0
-    %l1 = OpConstant %i64 1
     %ar = OpTypeArray %st %two
     %par = OpTypePointer Function %ar
     %ps_ = OpTypePointer Function %st
@@ -207,9 +204,8 @@ def test_packed_structures():
 @pytest.mark.parametrize("packed", ["", "OpDecorate %s2 CPacked"])
 def test_copy_logical(packed):
     """Structures of equal members are two types all the same; here one of them may also lie otherwise."""
-    types = """
-    %n = OpConstant %i32 2
-    %ten = OpConstant %i32 10
+    types = f"""
+    {constants(n=2, ten=10)}
     %inner1 = OpTypeStruct %i8 %i32
     %inner2 = OpTypeStruct %i8 %i32
     %a1 = OpTypeArray %inner1 %n
@@ -247,7 +243,7 @@ def test_promises_that_ask_for_nothing():
     OpDecorateId %w UniformId %scope
     OpDecorate %out Alignment 4
     """
-    types = "%max = OpConstant %i64 4096\n%scope = OpConstant %i32 3\n%five = OpConstant %i32 5"
+    types = constants("i64", max=4096) + constants(scope=3, five=5)
     body = "%u = OpIAdd %i32 %five %five\n%w = OpIMul %i32 %u %five\n%s = OpIAdd %i32 %x %y\n"
     body += "%r = OpIAdd %i32 %s %w"
     same(body, X + Y + 50, types=types, decorations=decorations)
@@ -291,13 +287,12 @@ def test_generic_pointers(pointer):
         body += f"%r{k} = OpIAdd %i32 {total} %s{k}\n"
         total = f"%r{k}"
     body += f"%scaled = OpIMul %i32 %m0 %thousand\n%r = OpIAdd %i32 {total} %scaled"
-    types = (
+    types = constants("i64", zero=0, one=1, two=2, three=3, thirteen=13)
+    types += constants(thousand=1000, none=0, bit1=100, bit2=200, bit4=400)
+    types += (
         "%pg = OpTypePointer Generic %i32\n%pw = OpTypePointer Workgroup %i32\n"
-        "%pf = OpTypePointer Function %i32\n%thirteen = OpConstant %i64 13\n"
+        "%pf = OpTypePointer Function %i32\n"
         "%array = OpTypeArray %i32 %thirteen\n%pwa = OpTypePointer Workgroup %array\n"
-        "%zero = OpConstant %i64 0\n%one = OpConstant %i64 1\n%two = OpConstant %i64 2\n"
-        "%three = OpConstant %i64 3\n%thousand = OpConstant %i32 1000\n%none = OpConstant %i32 0\n"
-        "%bit1 = OpConstant %i32 100\n%bit2 = OpConstant %i32 200\n%bit4 = OpConstant %i32 400\n"
         "%locals = OpVariable %pwa Workgroup"
     )
     body = "%lid = OpUMod %i64 %id %thirteen\n%shared = OpInBoundsAccessChain %pw %locals %zero\n" + body
@@ -316,7 +311,7 @@ def test_generic_pointers(pointer):
 def kernel_of(modes: str, more: str = "") -> reflect.KernelReflection:
     parts = {
         "modes": modes,
-        "types": "%n8 = OpConstant %i32 8\n%n2 = OpConstant %i32 2\n%n1 = OpConstant %i32 1",
+        "types": constants(n8=8, n2=2, n1=1),
     }
     return reflect.reflect(reader.read(module("%r = OpIAdd %i32 %x %y", "i32", "i32", more, **parts)))[0]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from kernel_harness import Local, Program, assemble, compile_c
 
-from tests.pure.spirv_assembler import CAPABILITIES, SCALARS
+from tests.pure.spirv_assembler import CAPABILITIES, SCALARS, constants
 
 HEAD = f"""{CAPABILITIES}
 %std = OpExtInstImport "OpenCL.std"
@@ -23,16 +23,7 @@ DECORATIONS
 %gp = OpTypePointer CrossWorkgroup %i32
 %gf = OpTypePointer CrossWorkgroup %f32
 %fn = OpTypeFunction %void %gp %gp %gp
-%zero = OpConstant %i32 0
-%one = OpConstant %i32 1
-%two = OpConstant %i32 2
-%three = OpConstant %i32 3
-%four = OpConstant %i32 4
-%seven = OpConstant %i32 7
-%eight = OpConstant %i32 8
-%hundred = OpConstant %i32 100
-%scope = OpConstant %i32 1
-%relaxed = OpConstant %i32 0
+{constants(zero=0, one=1, two=2, three=3, four=4, seven=7, eight=8, hundred=100, scope=1, relaxed=0)}
 %pair = OpTypeStruct %i32 %i32
 %gid = OpVariable %ptr_in Input
 TYPES
