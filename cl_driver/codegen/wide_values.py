@@ -265,6 +265,12 @@ def entry_mask(e, i):
     e.define_leaves(i, [e.entry_mask()])
 
 
+@lowers(PassOp.FirstItem)
+def first_item(e, i):
+    """The value of lane 0 of part 0."""
+    e.define(i, e.operand(i.operands[0]))
+
+
 @lowers(PassOp.AnyLane, PassOp.AnyLaneOfPart)
 def any_lane(e, i):
     """True if any lane's mask is true."""

@@ -19,7 +19,7 @@ PURE = frozenset(
     + [Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat]
     + [Op.ExpectKHR, Op.ConvertFToBF16INTEL, Op.ConvertBF16ToFINTEL]
     + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane, PassOp.FlushDenormals]
-    + [PassOp.AnyLaneOfPart]
+    + [PassOp.AnyLaneOfPart, PassOp.FirstItem]
 )
 
 ADDRESS = frozenset((Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain))

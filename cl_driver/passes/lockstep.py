@@ -15,6 +15,7 @@ from .plan import PlanError, PlanOptions
 from .reducible import make_reducible
 from .simplify import simplify
 from .unroll import unroll
+from .whole_loops import split_loops
 
 # Instructions that a kernel may have times the vectors of a group.
 MOST_INSTRUCTIONS = 6000
@@ -33,7 +34,9 @@ def hold_group(function: Function, types, options: PlanOptions) -> None:
     put_sizes(function, types, options.group)
     simplify(function, types)
     make_reducible(function, types)
-    unroll(function, types, MOST_INSTRUCTIONS // options.parts)
+    budget = MOST_INSTRUCTIONS // options.parts
+    unroll(function, types, budget)
+    split_loops(function, types, options, budget)
 
 
 def put_sizes(function: Function, types, group: tuple[int, int, int]) -> None:

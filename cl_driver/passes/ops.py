@@ -29,6 +29,9 @@ Only after linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
 AnyLane mask                     bool, uniform: true if any lane's mask is true, in any part
 AnyLaneOfPart mask               bool, uniform: the same for each part (parts.py)
+
+At widths above 1, where groups are held whole (whole_loops.py):
+FirstItem value                  uniform, also between parts: the value of the first lane of the first part
 """
 
 from __future__ import annotations
@@ -41,5 +44,5 @@ PassOp = enumeration(__name__, "PassOp", """
 ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
 ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
 Permute 65548 LaneShuffle 65549 FlushDenormals 65550
-AnyLaneOfPart 65551
+AnyLaneOfPart 65551 FirstItem 65552
 """)  # fmt: skip

@@ -277,6 +277,7 @@ RULES = {
     PassOp.GroupItems: lambda self, instruction: UNIFORM,
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
     PassOp.AnyLaneOfPart: ValueRules.any_of_part,
+    PassOp.FirstItem: lambda self, instruction: UNIFORM,
     PassOp.Ballot: ValueRules.of_subgroup,
     PassOp.ReadLane: ValueRules.of_subgroup,
     PassOp.EntryMask: lambda self, instruction: VARYING,

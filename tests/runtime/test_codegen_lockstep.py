@@ -214,3 +214,44 @@ def test_strided_sum(count, first):
     sums = np.array([sum(m) for m in mine], np.float32).reshape(groups, size)[:, ::-1].reshape(-1)
     assert np.array_equal(out[0::2], sums)
     assert np.array_equal(out[1::2], [m[-1] if m else -1 for m in mine])
+
+
+LOOPS = """
+kernel void k(global int *out, global const int *in, int count, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), a = 0, b = 0, c = 0, d = 1;
+    for (uint i = l; i <= (uint)count; i += n)   // unsigned, and up to count
+        a += in[i];
+    for (int i = l; !(i >= count); i += n)
+        for (int j = l; j < i; j += n)           // one in the other
+            b += in[j] - i;
+    int i = l;
+    while (i < count) {                          // asks before its body, which writes
+        out[n + i] = in[i] * 2;
+        i += n;
+    }
+    do {                                         // without a question before it
+        c += in[d + l];
+        d += n;
+    } while (d + l < count);
+    t[l] = a + b;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l & 1)
+        for (int i = l; i < count; i += 2 * n)   // where not all are
+            c += in[i];
+    out[l] = t[n - 1 - l] + c;
+}
+"""
+
+
+@pytest.mark.parametrize("count", (0, 1, 31, 32, 33, 95, 96, 200))
+@pytest.mark.parametrize("width", (4, 16))
+def test_loops(count, width):
+    """Loops of other forms that all work-items are in, or some."""
+    size = 32
+    values = np.random.default_rng(count).integers(-50, 50, 400).astype(np.int32)
+    built = program(LOOPS, width, (size,))
+    got, want = (np.zeros(size + 256, np.int32) for _ in range(2))
+    arguments = [want, values.copy(), count, np.zeros(size, np.int32)]
+    interpret(built.module, "k", arguments, (size,), (size,))
+    built.run("k", size, size, got, values, np.int32(count), Local(4 * size))
+    assert np.array_equal(got, want)
