@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
-from .dominance import Loop, LoopNest, dominators
+from .dominance import LoopNest, dominators
 from .ir import PURE, append, clone_instruction, is_removable, predecessors, rename_phi_edge
 from .lcssa import close_loops
 from .ops import PassOp
@@ -68,15 +68,13 @@ class _Split:
         self, function: Function, types, options: PlanOptions, shapes: ShapeInfo, nest, loop, before
     ):
         self.function = function
-        self.nest = nest
+        self.nest, self.loop, self.before = graph
         self.types = types
         self.options = options
         self.shapes = shapes
-        self.loop = loop
-        self.header = loop.header
-        (self.latch,) = loop.latches
-        self.before = before
-        self.entries = [b for b in before[loop.header] if b is not self.latch]
+        self.header = self.loop.header
+        (self.latch,) = self.loop.latches
+        self.entries = [b for b in self.before[self.header] if b is not self.latch]
 
     def run(self) -> None:
         loop, header, latch = self.loop, self.header, self.latch
