@@ -64,9 +64,7 @@ def split_loops(function: Function, types, options: PlanOptions, budget: int) ->
 
 
 class _Split:
-    def __init__(
-        self, function: Function, types, options: PlanOptions, shapes: ShapeInfo, nest, loop, before
-    ):
+    def __init__(self, function: Function, types, options: PlanOptions, shapes: ShapeInfo, *graph):
         self.function = function
         self.nest, self.loop, self.before = graph
         self.types = types
