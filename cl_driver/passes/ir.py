@@ -51,6 +51,11 @@ def is_removable(instruction: Instruction) -> bool:
     return False
 
 
+def is_arithmetic(instruction: Instruction) -> bool:
+    """True for functions of OpenCL.std that compute a value from their operands and do nothing else."""
+    return instruction.op is Op.ExtInst and instruction.operands[1] not in EXTINST_WITH_EFFECT | EXTINST_LOADS
+
+
 def is_extinst(instruction: Instruction, number: int) -> bool:
     return instruction.op is Op.ExtInst and instruction.operands[1] == number
 

@@ -325,7 +325,8 @@ class Line:
                     came_from[value] = source
                 else:
                     rest += [value, source]
-            if any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
+            # Not `stay`, which is false in lanes that have left.
+            if phi.type.kind is not Kind.BOOL and any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
                 choices = self.with_block_masks(choices, came_from)
             distinct = {v for v, _ in choices if not isinstance(v, Undef)}
             shapes = self.worker.shapes
@@ -348,6 +349,10 @@ class Line:
         mask is asked for but those that blocks have anyway.
         """
         defined = [(v, m) for v, m in choices if not isinstance(v, Undef)]
+        left = [(v, m) for v, m in defined if self.costs.get(m, 0) >= LEFT_COST]
+        if len({v for v, _ in defined}) == 2 and len(left) == 1 and self.loop.header in self.worker.live:
+            other = next(v for v, _ in defined if v is not left[0][0])
+            return [*left, (other, self.worker.live[self.loop.header])]
         if len(defined) != len({v for v, _ in defined}) or len(defined) < 2:
             return choices
         placed = []

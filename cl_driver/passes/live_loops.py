@@ -18,8 +18,11 @@ from __future__ import annotations
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction
 from .dominance import Loop
-from .ir import append, predecessors, remove_phi_edge
+from .ir import PURE, append, clone_instruction, is_arithmetic, predecessors, remove_phi_edge
 from .ops import PassOp
+from .simplify import STAY
+
+MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it
 
 
 def make_live_loops(function: Function, loops: list[Loop], types, number, leaving) -> list[Instruction]:
@@ -47,6 +50,7 @@ class _Rewrite:
         self.after = Block(function, "left")
         self.edges: list[Block] = []  # one block per back or exit edge; all lead to the latch
         self.made: dict[Block, None] = {}
+        self.carried: dict[Instruction, Instruction] = {}  # what leaves by any edge: the latch's phi
 
     def run(self) -> Instruction:
         types, head, latch, header = self.types, self.head, self.latch, self.loop.header
@@ -143,23 +147,82 @@ class _Rewrite:
 
     def carry_exit_values(self, target: Block, leaving, outside) -> None:
         """What the target's phis take from the loop is collected until all lanes have left."""
-        undef = self.types.undef
         edge_of = dict(leaving)
+        of_edges: dict[Instruction, list] = {}  # phi of the target: what it takes by each edge
         for phi in target.phis():
             values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-            kept = Instruction(Op.Phi, phi.type, (), self.head, phi.name)
-            around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
-            kept.operands = [o for p in outside for o in (undef(phi.type), p)] + [around, self.latch]
-            from_edge = {e: values[s] for s, e in edge_of.items()}
-            for edge in self.edges:
-                around.operands += [from_edge.get(edge, undef(phi.type)), edge]
-            around.operands += [kept, self.head]
-            self.head.instructions.insert(0, kept)
-            self.latch.instructions.insert(0, around)
-            values = {s: v for s, v in values.items() if s not in edge_of}
-            phi.operands = [o for s, v in values.items() for o in (v, s)] + [around, self.after]
+            of_edges[phi] = [values[s] for s in edge_of]
+            rest = [o for s, v in values.items() if s not in edge_of for o in (v, s)]
+            phi.operands = [*rest, None, self.after]
+        single = {values[0]: phi for phi, values in of_edges.items() if len(set(values)) == 1}
+        sunk = self.sinkable(single)
+        of: dict = {}  # a value of the loop: the same behind it
+        for phi, values in of_edges.items():
+            if values[0] not in sunk or values[0] not in single:
+                of[phi] = self.carry(phi, edge_of.values(), values, outside)
+                of.setdefault(values[0] if len(set(values)) == 1 else phi, of[phi])
+        for value in sunk:
+            operands = [of.get(o, o) for o in value.operands]
+            of[value] = clone_instruction(value, operands, self.after)
+            self.after.instructions.append(of[value])
+        for phi, values in of_edges.items():
+            phi.operands[-2] = of[phi] if phi in of else of[values[0]]
         for source in edge_of:
             remove_phi_edge(target, source)
+
+    def carry(self, phi: Instruction, edges, values, outside):
+        """Phis of head and latch for what leaves by some edges; the value behind the loop."""
+        value = values[0]
+        if len(set(values)) == 1:
+            if not self.is_inside(value):
+                return value
+            if (known := self.carried.get(value)) is not None:
+                for edge in edges:
+                    known.operands[known.operands.index(edge) - 1] = value
+                return known
+        undef = self.types.undef(phi.type)
+        kept = Instruction(Op.Phi, phi.type, (), self.head, phi.name)
+        around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
+        kept.operands = [o for p in outside for o in (undef, p)] + [around, self.latch]
+        from_edge = dict(zip(edges, values, strict=True))
+        for edge in self.edges:
+            around.operands += [from_edge.get(edge, undef), edge]
+        around.operands += [kept, self.head]
+        self.head.instructions.insert(0, kept)
+        self.latch.instructions.insert(0, around)
+        if len(set(values)) == 1:
+            self.carried[value] = around
+        return around
+
+    def is_inside(self, value) -> bool:
+        """Whether the loop computes a value, the phis included that have moved to the head."""
+        return type(value) is Instruction and (value.block is self.head or value.block in self.loop.blocks)
+
+    def sinkable(self, leaving) -> list[Instruction]:
+        """Values that can be computed behind the loop from others that leave it, operands first.
+
+        Each that is collected costs something in every iteration, one that is computed when all have left
+        nothing.
+        """
+        kept, trees = set(leaving), {}
+        for value in sorted(filter(self.is_inside, leaving), key=self.place, reverse=True):
+            tree: dict[Instruction, None] = {}
+            if self.is_tree(value, kept - {value}, tree):
+                trees[value] = tree
+                kept.discard(value)
+        return sorted({i for tree in trees.values() for i in tree}, key=self.place)
+
+    def place(self, value: Instruction) -> tuple[int, int]:
+        return self.number.get(value.block, -1), value.block.instructions.index(value)
+
+    def is_tree(self, value, leaves: set, tree: dict) -> bool:
+        """Whether a value is a small expression of values that leave the loop, or were there before."""
+        if not self.is_inside(value) or value in leaves or value in tree:
+            return True
+        if value.op not in PURE and not is_arithmetic(value) or value.op in STAY or len(tree) == MOST_SUNK:
+            return False
+        tree[value] = None
+        return all(self.is_tree(o, leaves, tree) for o in value.operands)
 
     def choose_target(self, targets, exits, outside) -> Instruction | None:
         """The number of the exit target that each lane left for, if there are several."""

@@ -21,7 +21,7 @@ from .ir import (
 from .ops import PassOp
 
 # Pure, but not to be moved: values of control flow, and divisions, which trap.
-_STAY = frozenset((
+STAY = frozenset((
     Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
     PassOp.AnyLaneOfPart, PassOp.ContextVariable, PassOp.GroupItems,
 ))  # fmt: skip
@@ -80,7 +80,7 @@ def merge_equal_operands(function: Function) -> bool:
     for block in function.blocks:
         for phi in list(block.phis()):
             first = phi.operands[0]
-            if type(first) is not Instruction or first.op not in PURE or first.op in _STAY:
+            if type(first) is not Instruction or first.op not in PURE or first.op in STAY:
                 continue
             others = phi.operands[2::2]
             if not others or first in others or not all(_equal(first, o, MAX_MERGED) for o in others):
@@ -100,7 +100,7 @@ def _equal(a, b, budget: int) -> bool:
         return True
     if type(a) is not Instruction or type(b) is not Instruction:
         return type(a) is type(b) and not isinstance(a, (Value, Block)) and a == b
-    if a.op is not b.op or a.type is not b.type or a.op not in PURE or a.op in _STAY or budget == 0:
+    if a.op is not b.op or a.type is not b.type or a.op not in PURE or a.op in STAY or budget == 0:
         return False
     if a.decorations != b.decorations or len(a.operands) != len(b.operands):
         return False
