@@ -19,7 +19,9 @@ from cl_driver.codegen.arguments import LOCAL
 from cl_driver.codegen.errors import CodegenError
 from cl_driver.codegen.library_names import (
     GEOMETRIC_INSTRUCTIONS,
+    INSTRUCTIONS,
     LIBRARY_INSTRUCTIONS,
+    SCALED,
     geometric_name,
     library_name,
 )
@@ -37,7 +39,7 @@ from cl_driver.passes import pipeline as passes
 from cl_driver.passes.remarks import Remarks
 from cl_driver.passes.subgroups import uses_subgroups
 from cl_driver.spirv import link, reader, reflect, validate
-from cl_driver.spirv.enums import Capability, FunctionControl, SourceLanguage
+from cl_driver.spirv.enums import Capability, FunctionControl, Op, SourceLanguage
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Function
 from cl_driver.spirv.types import TypeTable
@@ -95,6 +97,7 @@ class Library:
         if name not in self._strict:
             self._strict.add(name)
             forbid_fast_math(found)
+            _recognise_instructions(found)
         return found
 
     def has(self, name: str) -> bool:
@@ -106,6 +109,38 @@ class Library:
             return self.function(geometric_name(GEOMETRIC_INSTRUCTIONS[number], type_))
         name = LIBRARY_INSTRUCTIONS.get(number)
         return None if name is None else self.function(library_name(name, type_))
+
+
+class ScaledLibrary:
+    """The library for CPUs that have its INSTRUCTIONS: some OpenCL.std instructions have other functions."""
+
+    def __init__(self, library: Library):
+        self._library = library
+        self.types, self.function, self.has = library.types, library.function, library.has
+
+    def instruction(self, number: int, type_) -> Function | None:
+        name = LIBRARY_INSTRUCTIONS.get(number)
+        found = None if name is None else self.function(library_name(name, type_) + SCALED)
+        return found or self._library.instruction(number, type_)
+
+
+def _recognise_instructions(function: Function) -> None:
+    """Makes instructions of the calls that stand for them."""
+    for block in function.blocks:
+        for i in block.instructions:
+            linkage = i.operands[0].linkage if i.op is Op.FunctionCall else None
+            if linkage is not None and linkage[0] in INSTRUCTIONS:
+                i.op, i.operands = Op.ExtInst, ["OpenCL.std", INSTRUCTIONS[linkage[0]], *i.operands[1:]]
+
+
+def library_for(target: Target) -> Library | ScaledLibrary:
+    """The builtin library for a target."""
+    return suitable(library(), frozenset(target.features))
+
+
+def suitable(found: Library, features: frozenset[str]) -> Library | ScaledLibrary:
+    """The functions of a library that are for CPUs with these features."""
+    return ScaledLibrary(found) if "avx512vl" in features else found
 
 
 @functools.cache
@@ -303,7 +338,8 @@ def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
     how = codegen_options(program.context)
     options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
     try:
-        plan = passes.plan(program.module, program.entry_points[name], options, library())
+        functions = library_for(program.context.target)
+        plan = passes.plan(program.module, program.entry_points[name], options, functions)
         code = codegen.emit(plan, how, library(), program.globals)
     except (passes.PlanError, CodegenError) as error:
         raise CompileError(f"kernel '{name}': {error}\n") from error
@@ -353,6 +389,7 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
     entry, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
+    functions = library_for(program.context.target)
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
@@ -361,7 +398,7 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
         try:
-            plan = passes.plan(program.module, entry, options, library())
+            plan = passes.plan(program.module, entry, options, functions)
             if may_widen:
                 may_widen, chosen = False, width.parts(plan, program.context.target)
                 if chosen.parts > 1:

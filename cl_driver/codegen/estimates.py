@@ -14,13 +14,16 @@ from __future__ import annotations
 from ..spirv.enums import Decoration
 from ..spirv.module import Constant
 from .lanes import form
+from .library_names import INSTRUCTIONS
+from .registry import componentwise_extended
 from .types import element_type, float_text
 
 # Responses of vfixupimmps to a quiet NaN, signalling NaN, zero, 1, -infinity, infinity, negative and positive
-# number, from the lowest four bits up: 0 keeps the first operand, 1 takes the second, 3 is NaN, 4 and 5 are
-# the infinities.
+# number, from the lowest four bits up: 0 keeps the first operand, 1 takes the second, 2 the second as a quiet
+# NaN, 3 is NaN, 4 and 5 are the infinities.
 FIRST_IF_NAN = 0x11111100
 ROOT_OF_ZERO_AND_INFINITY = 0x00500100
+LOGARITHMS = 0x03530422
 
 _ONE = float_text(0x3F800000, 32)
 _SIGN_OF_SOURCE, _ONE_TO_TWO = 0, 0
@@ -133,6 +136,36 @@ def _minus(e, f, a: str) -> str:
 
 def _times(e, f, a: str, b: str) -> str:
     return e.emit(f"fmul {f('float')} {a}, {b}")
+
+
+@componentwise_extended(*INSTRUCTIONS.values())
+def library_instruction(e, f, i, *operands):
+    """What functions of the library call, on vectors of any length."""
+    if f.count >= 4:
+        return _BY_NUMBER[i.operands[1]](e, f, *operands)
+    wide, t = form(4), f("float")
+    if f.count:
+        every = ", ".join(f"i32 {min(k, f.count - 1)}" for k in range(4))
+        operands = [
+            e.emit(f"shufflevector {t} {o}, {t} poison, <4 x i32> <{every}>") if o[0] == "%" else o
+            for o in operands
+        ]
+    else:
+        operands = [e.splat(o, "float", wide) for o in operands]
+    result = _BY_NUMBER[i.operands[1]](e, wide, *operands)
+    if not f.count:
+        return e.emit(f"extractelement {wide('float')} {result}, i32 0")
+    every = ", ".join(f"i32 {k}" for k in range(f.count))
+    t = wide("float")
+    return e.emit(f"shufflevector {t} {result}, {t} poison, <{f.count} x i32> <{every}>")
+
+
+def log_limit(e, f, result: str, x: str) -> str:
+    """The first operand, or what the logarithm of a special x is."""
+    return fixup(e, f, result, x, LOGARITHMS)
+
+
+_BY_NUMBER = dict(zip(INSTRUCTIONS.values(), (exponent, significand, scale, log_limit), strict=True))
 
 
 def quotient(e, f, dividend, a: str, b: str) -> str:

@@ -45,6 +45,16 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
     87: "native_log2", 88: "native_log10", 89: "native_powr", 92: "native_sin", 94: "native_tan",
 }  # fmt: skip
 
+# Functions that the library calls and nothing defines: single instructions of CPUs with AVX-512. In plans
+# they are instructions of OpenCL.std whose numbers the specification does not use.
+INSTRUCTIONS = {
+    f"{PREFIX}op_{name}": 0x10000 + number
+    for number, name in enumerate(("exponent", "significand", "scale", "log_limit"))
+}
+
+# What the names of functions end in that call them, in the place of others.
+SCALED = "_scaled"
+
 # Geometric instructions on float and vectors of it, at widths above 1: __cld_<instruction>_f32x<components>
 # takes the instruction's own operands.
 GEOMETRIC_INSTRUCTIONS: dict[int, str] = {

@@ -9,13 +9,15 @@ Function or None. Its module and the program's must share their table of types (
 
 from __future__ import annotations
 
-from ..spirv.enums import Op, StorageClass
+from ..spirv.enums import Op, OpenCLStd, StorageClass
 from ..spirv.module import Function, Instruction, Kind, MemoryAccess, Value
 from .ir import EXTINST_WITH_EFFECT, append, instruction_count
 from .layout import size_of
 
 MAX_CALLEE = 1_000  # instructions of one library function
 MAX_TOTAL = 8_000  # instructions that one kernel may grow by
+
+_SIN_AND_COS = (OpenCLStd.sin, OpenCLStd.cos)
 
 
 def expand_builtins(function: Function, types, library) -> bool:
@@ -35,11 +37,37 @@ class _Expansion:
         for block in self.function.blocks:
             if not any(i.op is Op.ExtInst or i.op is Op.FunctionCall for i in block.instructions):
                 continue
-            old, block.instructions = block.instructions, []
+            old, block.instructions = self.with_sincos(block), []
             for instruction in old:
                 if not self.expand(instruction):
                     block.instructions.append(instruction)
         return self.grown > 0
+
+    def with_sincos(self, block) -> list[Instruction]:
+        """The instructions of a block, sin and cos of one number being one instruction, sincos."""
+        wanted: dict[Value, dict[int, Instruction]] = {}
+        for i in block.instructions:
+            if i.op is Op.ExtInst and i.operands[1] in _SIN_AND_COS:
+                wanted.setdefault(i.operands[2], {}).setdefault(i.operands[1], i)
+        pairs = {i: both for both in wanted.values() if len(both) == 2 for i in both.values()}
+        result = []
+        for i in block.instructions:
+            both = pairs.get(i)
+            if both is None:
+                result.append(i)
+                continue
+            if OpenCLStd.sincos not in both:  # the first of the two
+                variable = self.variable(i.type)
+                name, _, x = i.operands
+                sincos = Instruction(Op.ExtInst, i.type, [name, OpenCLStd.sincos, x, variable], block)
+                cosine = Instruction(Op.Load, i.type, [variable], block)
+                cosine.memory = MemoryAccess()
+                result += (sincos, cosine)
+                both[OpenCLStd.sincos] = {OpenCLStd.sin: sincos, OpenCLStd.cos: cosine}
+            value = both[OpenCLStd.sincos][i.operands[1]]
+            i.op, i.operands = Op.CopyObject, [value]
+            result.append(i)
+        return result
 
     def expand(self, instruction: Instruction) -> bool:
         if instruction.op is Op.FunctionCall:
@@ -115,7 +143,7 @@ class _Expansion:
             return False
         self.grown += size * count
         block = instruction.block
-        variable = self.result_variable(callee) if pointer is not None else None
+        variable = self.result_variable(callee.type.members[-1]) if pointer is not None else None
         results, seconds = [], []
         for k in range(count):
             parts = [self.component(block, a, k) for a in arguments]
@@ -154,8 +182,11 @@ class _Expansion:
             return value
         return append(block, Op.CompositeExtract, value.type.element, [value, k])
 
-    def result_variable(self, callee: Function) -> Instruction:
-        type_ = callee.type.members[-1]
+    def variable(self, type_) -> Instruction:
+        return self.result_variable(self.types.pointer(StorageClass.Function, type_))
+
+    def result_variable(self, type_) -> Instruction:
+        """A Function variable, given the type of its pointer."""
         entry = self.function.blocks[0]
         variable = Instruction(Op.Variable, type_, [StorageClass.Function], entry)
         entry.instructions.insert(0, variable)

@@ -29,7 +29,7 @@ from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
-from cl_driver.pipeline import Library
+from cl_driver.pipeline import Library, suitable
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reader import read
 from cl_driver.spirv.types import TypeTable
@@ -116,7 +116,8 @@ class Program:
     def code(self, name: str):
         """The KernelCode of a kernel."""
         entry = next(p for p in self.module.entry_points if p.name == name)
-        planned = plan(self.module, entry, self.plan_options, builtin_library())
+        functions = suitable(builtin_library(), self.options.features)
+        planned = plan(self.module, entry, self.plan_options, functions)
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):

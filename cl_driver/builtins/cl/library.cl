@@ -52,4 +52,5 @@
 #ifdef CLD_DEVICE
 #include "atomics.cl"
 #include "llvm.cl"
+#include "scaled_f32.cl"
 #endif

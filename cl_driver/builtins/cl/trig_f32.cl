@@ -66,29 +66,74 @@ HELPER float cos_part_f32(float r, float low) {
     return u + (rest + FMA(z * z, poly_cos_f32(z), -r * low));
 }
 
+/* The same for r within REDUCTION_LIMIT_F32, where the rounding error of r may stay: 1.4 ulp in all. The third
+ * part of pi/2 counts where r is nearly 0. */
+HELPER float reduce_near_f32(float ax, __private float *low, __private int *quadrant) {
+    float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
+    float k = t - ROUND_F32;
+    *low = k * -PI_2_3_F32;
+    *quadrant = as_int(t);
+    return FMA(k, -PI_2_2_F32, FMA(k, -PI_2_1_F32, ax));
+}
+
+HELPER float cos_near_f32(float r) {
+    float z = r * r;
+    return FMA(z, FMA(z, poly_cos_f32(z), -0.5f), 1.0f);
+}
+
+/* The quadrants of sine and cosine: which of the two it is, and with which sign. */
+HELPER float sin_of_quadrant_f32(float s, float c, int k, float x) {
+    return flip_f32(k & 1 ? c : s, ((uint)k << 30) ^ as_uint(x));
+}
+
+HELPER float cos_of_quadrant_f32(float s, float c, int k) {
+    return flip_f32(k & 1 ? s : c, (uint)(k + 1) << 30);
+}
+
+SLOW_PATH float __cld_slow_sin_f32(float x) {
+    double both = __cld_slow_reduce_f32(ABS(x));
+    float r = (float)both, low = (float)(both - (double)r);
+    return sin_of_quadrant_f32(sin_part_f32(r, low), cos_part_f32(r, low), (int)(as_ulong(both) & 3UL), x);
+}
+
+SLOW_PATH float __cld_slow_cos_f32(float x) {
+    double both = __cld_slow_reduce_f32(ABS(x));
+    float r = (float)both, low = (float)(both - (double)r);
+    return cos_of_quadrant_f32(sin_part_f32(r, low), cos_part_f32(r, low), (int)(as_ulong(both) & 3UL));
+}
+
 float __cld_sin_f32(float x) {
     float low;
     int k;
-    float r = reduce_f32(ABS(x), &low, &k);
-    float result = k & 1 ? cos_part_f32(r, low) : sin_part_f32(r, low);
-    return flip_f32(result, ((uint)k << 30) ^ as_uint(x));
+    float r = reduce_near_f32(ABS(x), &low, &k);
+    float result = sin_of_quadrant_f32(sin_part_f32(r, low), cos_near_f32(r), k, x);
+    if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32))
+        result = __cld_slow_sin_f32(x);
+    return result;
 }
 
 float __cld_cos_f32(float x) {
     float low;
     int k;
-    float r = reduce_f32(ABS(x), &low, &k);
-    float result = k & 1 ? sin_part_f32(r, low) : cos_part_f32(r, low);
-    return flip_f32(result, (uint)(k + 1) << 30);
+    float r = reduce_near_f32(ABS(x), &low, &k);
+    float result = cos_of_quadrant_f32(sin_part_f32(r, low), cos_near_f32(r), k);
+    if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32))
+        result = __cld_slow_cos_f32(x);
+    return result;
 }
 
 float __cld_sincos_f32(float x, __private float *cosval) {
     float low;
     int k;
-    float r = reduce_f32(ABS(x), &low, &k);
-    float s = sin_part_f32(r, low), c = cos_part_f32(r, low);
-    *cosval = flip_f32(k & 1 ? s : c, (uint)(k + 1) << 30);
-    return flip_f32(k & 1 ? c : s, ((uint)k << 30) ^ as_uint(x));
+    float r = reduce_near_f32(ABS(x), &low, &k);
+    float s = sin_part_f32(r, low), c = cos_near_f32(r);
+    float sine = sin_of_quadrant_f32(s, c, k, x), cosine = cos_of_quadrant_f32(s, c, k);
+    if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32)) {
+        sine = __cld_slow_sin_f32(x);
+        cosine = __cld_slow_cos_f32(x);
+    }
+    *cosval = cosine;
+    return sine;
 }
 
 /* -1 / (high + low), corrected once by the residual. */
