@@ -331,6 +331,13 @@ def entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.K
 def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
     """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code that holds whole groups of a
     local size (passes/lockstep.py)."""
+    code = group_code(program, name, size)
+    data = _object(program.context, code, ".group")
+    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+
+
+def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelCode:
+    """The same as LLVM IR."""
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
     if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
@@ -345,8 +352,7 @@ def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
         raise CompileError(f"kernel '{name}': {error}\n") from error
     if code.size > _WIDE_TEXT:
         raise CompileError(f"kernel '{name}': {code.size} bytes of LLVM IR\n")
-    data = _object(program.context, code, ".group")
-    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+    return code
 
 
 def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:

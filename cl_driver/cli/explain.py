@@ -20,6 +20,9 @@ def arguments(parser) -> None:
     parser.add_argument("--width", type=int, default=0, metavar="N", help="work-items per vector")
     parser.add_argument("--parts", default="", help="vectors executed together and their dimension: 4x, 4y")
     parser.add_argument("--cpu", default="", help="the CPU to make code for, as in CL_DRIVER_CPU")
+    parser.add_argument(
+        "--local-size", metavar="XxYxZ", help="code for groups of this size, where there is any"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page as well")
 
 
@@ -36,6 +39,9 @@ def run(args) -> int:
 
     cpu = args.cpu or settings.text("CL_DRIVER_CPU")
     problems = target.complaints(host_cpu(), cpu, args.width, args.parts)
+    size = _local_size(args.local_size)
+    if size == []:
+        problems.append(f"a local size of '{args.local_size}' is not of the form 256, 16x16 or 8x8x4")
     if problems:
         print("\n".join(problems), file=sys.stderr)
         return 1
@@ -48,9 +54,9 @@ def run(args) -> int:
     try:
         context = Context(made, options, chosen, os.getcwd(), str(path.absolute()))
         if path.suffix == ".spv":
-            report = explain_il(data, context, args.kernel)
+            report = explain_il(data, context, args.kernel, size)
         else:
-            report = explain_source(data, {}, context, args.kernel)
+            report = explain_source(data, {}, context, args.kernel, size)
     except (CompileError, BundleError) as error:
         print(str(error).rstrip(), file=sys.stderr)
         return 1
@@ -58,6 +64,18 @@ def run(args) -> int:
     if args.html:
         Path(args.html).write_text(report_html(report), encoding="utf-8")
     return 0
+
+
+def _local_size(text: str | None) -> list[int] | None:
+    """Three sizes from 16x16 and the like; [] for what has no such meaning, None for no text."""
+    if text is None:
+        return None
+    parts = text.split("x")
+    if len(parts) > 3 or not all(
+        part.isascii() and part.isdigit() and 0 < int(part) <= 4096 for part in parts
+    ):
+        return []
+    return [*map(int, parts), 1, 1][:3]
 
 
 def _quoted(option: str) -> str:

@@ -11,6 +11,7 @@ import re
 # What kernel_emitter.py and wide_kernel.py call the loop over work-items, or LLVM's vectoriser its own.
 _ITEM_LOOP = re.compile(r"r\d+\.x\b")
 _VECTORISED = re.compile(r"(vec\.epilog\.)?vector\.body")
+_AROUND = re.compile(r"group$|r\d+\.[yz]$")  # loops over groups, planes and rows
 _TAIL = re.compile(r"r\d+\.t(ail|\d)|r\d+\.rest")
 _LABEL = re.compile(r"^(?:\.L|#\s+%)(BB\d+_\d+|bb\.\d+):\s*(.*)$")
 _FUNCTION = re.compile(r'^"?([\w.$]+)"?:')
@@ -75,6 +76,11 @@ class Loop:
     def codes(self) -> list[Code]:
         return [code for block in self.blocks for code in block.codes]
 
+    @property
+    def usual_codes(self) -> list[Code]:
+        """Without what is executed only where addresses turn out not to be regular (codegen/regular.py)."""
+        return [c for block in self.blocks if not block.name.startswith("irregular") for c in block.codes]
+
 
 class Assembly:
     """The kernel's function: blocks, and loops by the label of their first block. others: functions beside
@@ -97,8 +103,9 @@ class Assembly:
         return found or [b for b in self.blocks if not _TAIL.match(b.name)]
 
     def body_loops(self) -> list[Loop]:
-        """The loops of the body, the outer ones first."""
-        return [loop for loop in self.loops.values() if loop.within() is not None]
+        """The loops of the body. Groups that are held whole have none over work-items."""
+        found = [loop for loop in self.loops.values() if loop.within() is not None]
+        return found or [loop for loop in self.loops.values() if not _AROUND.match(loop.name)]
 
     def _loop(self, header: str) -> Loop:
         return self.loops.setdefault(header, Loop(header))

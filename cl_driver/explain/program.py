@@ -19,9 +19,14 @@ _DEBUG = re.compile(r",? !dbg !\d+|^!\d{7,} = .*\n|^!llvm\.(?:dbg|module)\..*\n"
 
 
 def explain_source(
-    source: bytes, headers: dict[str, bytes], context: Context, kernel: str | None = None
+    source: bytes,
+    headers: dict[str, bytes],
+    context: Context,
+    kernel: str | None = None,
+    local_size: list[int] | None = None,
 ) -> Report:
-    """The report on a program in OpenCL C, or on one kernel of it. context.source_copy: the source's name.
+    """The report on a program in OpenCL C, or on one kernel of it, for groups of a size too where these have
+    code of their own. context.source_copy: the source's name.
 
     CompileError has the log where it does not build.
     """
@@ -33,7 +38,7 @@ def explain_source(
         raise CompileError(result.log)
     program = pipeline.prepare(result.spirv, lined)
     file = context.source_copy or _main_file(program)
-    report = _report(program, file, source.decode("utf-8", "replace").split("\n"), kernel)
+    report = _report(program, file, source.decode("utf-8", "replace").split("\n"), kernel, local_size)
     if context.text.strip():
         report.about.append(f"options: {context.text.strip()}")
     if not context.options.debug:
@@ -44,7 +49,9 @@ def explain_source(
     return report
 
 
-def explain_il(il: bytes, context: Context, kernel: str | None = None) -> Report:
+def explain_il(
+    il: bytes, context: Context, kernel: str | None = None, local_size: list[int] | None = None
+) -> Report:
     """The report on SPIR-V (jit/bundle.py); lines are known if it has debug information."""
     program = pipeline.prepare(il, context)
     file = _main_file(program)
@@ -53,7 +60,7 @@ def explain_il(il: bytes, context: Context, kernel: str | None = None) -> Report
             source = opened.read().split("\n")
     except (OSError, ValueError):
         source = []
-    return _report(program, file, source, kernel)
+    return _report(program, file, source, kernel, local_size)
 
 
 def write(report: Report, folder: str, digest: str) -> str:
@@ -71,14 +78,17 @@ def write(report: Report, folder: str, digest: str) -> str:
     return name
 
 
-def _report(program: pipeline.Prepared, file: str, source: list[str], kernel: str | None) -> Report:
+def _report(
+    program: pipeline.Prepared, file: str, source: list[str], kernel: str | None, local_size: list[int] | None
+) -> Report:
     if kernel is not None and kernel not in program.names:
         raise CompileError(f"no kernel {kernel}; there are {', '.join(program.names) or 'none'}\n")
     program.explains = True
     target = program.context.target
     report = Report(file, source)
     report.about.append(f"for {target.architecture}, vectors of {target.vector_bits} bits")
-    report.kernels = [kernel_report(program, name, file) for name in program.names if kernel in (None, name)]
+    wanted = [name for name in program.names if kernel in (None, name)]
+    report.kernels = [kernel_report(program, name, file, local_size) for name in wanted]
     return report
 
 

@@ -10,6 +10,7 @@ from collections import Counter, namedtuple
 
 from cl_driver import pipeline
 from cl_driver.jit import emit
+from cl_driver.jit.errors import CompileError
 from cl_driver.passes import remarks as r
 
 from . import cost
@@ -98,8 +99,11 @@ class Report:
         self.kernels: list[Kernel] = []
 
 
-def kernel_report(program, name: str, file: str) -> Kernel:
-    """What became of one kernel of a pipeline.Prepared that explains."""
+def kernel_report(program, name: str, file: str, local_size: list[int] | None = None) -> Kernel:
+    """What became of one kernel of a pipeline.Prepared that explains.
+
+    local_size: of launches that may have code of their own.
+    """
     made = Kernel(name)
     code, narrow, tiled = pipeline.entries(program, name)
     titles = ("for all launches" if narrow is None and tiled is None else "for most launches"), ""
@@ -111,7 +115,28 @@ def kernel_report(program, name: str, file: str) -> Kernel:
         how = "whose lanes follow the linear local id" if narrow.width > 1 else "for one work-item at a time"
         why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
+    if code.may_hold_groups:
+        _add_group_variant(made, program, file, local_size)
     return made
+
+
+def _add_group_variant(made: Kernel, program, file: str, local_size: list[int] | None) -> None:
+    """What launches with groups of one size get once it is made."""
+    facts = made.variants[0].facts
+    if local_size is None:
+        text = "launches may get code of their own, made for their local size (--local-size shows it)"
+        facts.append(Annotation("plain", text))
+        return
+    groups = " \N{MULTIPLICATION SIGN} ".join(map(str, local_size))
+    try:
+        code = pipeline.group_code(program, made.name, local_size)
+    except CompileError as error:
+        facts.append(
+            Annotation("plain", f"no code of their own for groups of {groups}: {str(error).strip()}")
+        )
+        return
+    code.remarks.choose("parts", "the whole group, so that its barriers have nothing left to do")
+    made.variants.append(_variant(program, code, f"for groups of {groups}", ".group", file))
 
 
 def _variant(program, code, title: str, variant: str, file: str) -> Variant:
@@ -155,8 +180,9 @@ def _say_lanes(made: Variant, code, assembly: Assembly, variant: str) -> None:
         return
     facts.append(Annotation("good", f"{code.width} work-items per vector: {why}"))
     parts = code.tile[0] * code.tile[1] // code.width
-    along = "the next rows" if code.tile[1] > 1 else "the same row"
-    count = f"{parts} vectors of work-items at a time, of {along}" if parts > 1 else "1 vector at a time"
+    along = ", of the next rows" if code.tile[1] > 1 else ", of the same row"
+    along = "" if variant == ".group" else along
+    count = f"{parts} vectors of work-items at a time{along}" if parts > 1 else "1 vector at a time"
     why = choices.get("parts of tiles" if variant == ".tiled" else "parts", "")
     facts.append(Annotation("good" if parts > 1 else "plain", f"{count}: {why}" if why else count))
 
@@ -269,9 +295,10 @@ def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -
     for loop in assembly.body_loops():
         lines = {c.place[1] for c in loop.codes if c.place and _same_file(c.place[0], file)}
         is_known = architecture == "x86_64"
-        cycles, limit = cost.estimate(loop.codes, loop not in parents) if is_known else (None, "")
+        cycles, limit = cost.estimate(loop.usual_codes, loop not in parents) if is_known else (None, "")
         spilled = sum(1 for c in loop.codes if c.spill)
-        items = loop.within().step or made.tile[0] * made.tile[1]
+        over = loop.within()
+        items = (over.step if over is not None else 0) or made.tile[0] * made.tile[1]
         first, last = (min(lines), max(lines)) if lines else (0, 0)
         shape = loop.is_over_items, items, cycles, limit, spilled, loop in parents
         made.loops.append(Loop(first, last, *shape))

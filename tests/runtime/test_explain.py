@@ -10,10 +10,11 @@ import pytest
 
 from cl_driver import pipeline
 from cl_driver.cli import main
-from cl_driver.explain.assembly import Code
+from cl_driver.explain.assembly import Assembly, Code
 from cl_driver.explain.cost import chain, registers, slots_of, throughput
 from cl_driver.explain.html import report_html
 from cl_driver.explain.program import explain_source
+from cl_driver.jit import emit
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import host_target
@@ -152,6 +153,22 @@ def test_barriers_and_what_is_kept_across_them():
     assert re.search(r"kept across barriers: i32.*, once per group", text)
 
 
+def test_groups_that_are_held_whole():
+    target = host_target("", 8)
+    kernel = explained(BARRIERS, target, kernel="k").kernels[0]
+    assert len(kernel.variants) == 1
+    assert any("made for their local size" in fact.text for fact in kernel.variants[0].facts)
+    context = Context(target, "", {})
+    kernel = explain_source(BARRIERS.encode(), {}, context, None, [32, 1, 1]).kernels[0]
+    general, held = kernel.variants
+    text = "\n".join(fact.text for fact in held.facts)
+    assert "4 vectors of work-items at a time" in text and "the whole group" in text
+    assert held.loops and all(loop.items == 32 for loop in held.loops)
+    assert "barriers divide" not in text and "kept across barriers" not in text
+    kernel = explain_source(BARRIERS.encode(), {}, context, None, [3, 1, 1]).kernels[0]
+    assert any("no code of their own for groups of 3" in fact.text for fact in kernel.variants[0].facts)
+
+
 def test_private_arrays():
     source = """kernel void k(global int *out, int n) {
         int a[32]; %s
@@ -224,6 +241,18 @@ def test_cycles_are_estimated_for_loops():
         assert inner.limit == "instructions that wait for one another"
         assert inner.cycles % 4 == 0 and inner.cycles >= 4
         assert inner.items == 8
+
+
+def test_the_slower_of_two_ways_is_left_out_of_the_estimate():
+    source = b"kernel void k(global float *a, int n) { int i = get_global_id(0); a[i] += a[i ^ n]; }"
+    context = Context(WIDE, "-g", {})
+    program = pipeline.prepare(compile_source(source, {}, context).spirv, context)
+    code = pipeline.entries(program, "k")[0]
+    made = emit.commented_assembly(code.text, WIDE, *pipeline.llvm_ways(context, code, ""))
+    assembly = Assembly(*made, code.symbol)
+    (loop,) = assembly.body_loops()
+    assert loop.is_over_items and 0 < len(loop.usual_codes) < len(loop.codes)
+    assert {block.name.rstrip("0123456789") for block in loop.blocks} >= {"regular", "irregular"}
 
 
 @pytest.mark.parametrize(
@@ -353,6 +382,7 @@ def test_command_on_a_module(program, tmp_path, capsys):
         (["program.cl", "-DFACTOR=1", "-nonsense"], "-nonsense"),
         (["program.cl", "--width", "7"], "a width of 7"),
         (["program.cl", "--parts", "y"], "parts 'y'"),
+        (["program.cl", "--local-size", "16,16"], "local size of '16,16'"),
         (["program.cl", "--cpu", "pentium"], "pentium"),
         (["bad.spv"], "SPIR-V"),
     ],
