@@ -31,6 +31,7 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
 from cl_driver.jit import bundle, width
+from cl_driver.jit.background import Background
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
@@ -298,30 +299,59 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """
     context = program.context
     try:
-        code, narrow, tiled = entries(program, name)
-        objects = [_object(context, code)]
+        objects = _Objects(context)
+        code, narrow, tiled = entries(program, name, objects.start)
+        objects.start(code)
         info = kernel_info(program, code)
         if narrow is not None:
-            info.narrow_object, info.narrow_symbol = len(objects), narrow.symbol
-            objects.append(_object(context, narrow, ".narrow"))
+            info.narrow_object, info.narrow_symbol = objects.start(narrow, ".narrow"), narrow.symbol
         if tiled is not None:
-            info.tiled_object, info.tiled_symbol = len(objects), tiled.symbol
+            info.tiled_object, info.tiled_symbol = objects.start(tiled, ".tiled"), tiled.symbol
             info.tile_width, info.tile_height = tiled.tile
-            objects.append(_object(context, tiled, ".tiled"))
         for other in (narrow, tiled):
             if other is not None:
                 info.local_static = max(info.local_static, other.local_static)
                 info.scratch_fixed = max(info.scratch_fixed, other.scratch_fixed)
                 info.scratch_per_item = max(info.scratch_per_item, other.scratch_per_item)
+        return info, objects.finish()
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         text = str(error)
         raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
-    return info, objects
 
 
-def entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None, ...]:
-    """A kernel as LLVM IR: for most launches, for those that this does not suit, for groups of tiles."""
-    code, narrow = _entries(program, name)
+class _Objects:
+    """The objects of a kernel, LLVM's work on each on a thread of its own while the next one is lowered."""
+
+    def __init__(self, context: Context):
+        from cl_driver.jit import emit
+
+        emit.warm_up()  # here, for other threads must not import
+        self._context = context
+        self._codes: list[codegen.KernelCode] = []
+        self._making: list[Background] = []
+
+    def start(self, code: codegen.KernelCode, variant: str = "") -> int:
+        """The number of the object of this code; that of the first is 0."""
+        for number, known in enumerate(self._codes):
+            if known is code:
+                return number
+        self._codes.append(code)
+        self._making.append(Background(_object, self._context, code, variant))
+        return len(self._codes) - 1
+
+    def finish(self) -> list[bytes]:
+        """Waits for all."""
+        return [one.result() for one in self._making]
+
+
+def entries(
+    program: Prepared, name: str, ready=None
+) -> tuple[codegen.KernelCode, codegen.KernelCode | None, ...]:
+    """A kernel as LLVM IR: for most launches, for those that this does not suit, for groups of tiles.
+
+    ready: called with the first as soon as it is there, while the others are not.
+    """
+    code, narrow = _entries(program, name, ready)
     tiled = _tiled(program, code)
     if tiled is not None and any(program.reflections[name].required_local_size):
         code, tiled = tiled, None
@@ -355,7 +385,9 @@ def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelC
     return code
 
 
-def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
+def _entries(
+    program: Prepared, name: str, ready=None
+) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
     """A kernel as LLVM IR and, if that takes several work-items at a time, what takes any launch.
 
     The latter is code for one work-item at a time. For kernels with sub-groups it is code of the same width
@@ -366,6 +398,8 @@ def _entries(program: Prepared, name: str) -> tuple[codegen.KernelCode, codegen.
         code = _lower(program, name, options)
         if code.width == 1 or (code.has_free_groups and not code.assumes_small_ids):
             return code, None
+        if ready and (code.tiles is None or not any(program.reflections[name].required_local_size)):
+            ready(code)
         narrow = _lower(program, name, passes.PlanOptions(width=1))
         # Ids of 2^30 and more are all that it is for: nobody will wait for its speed, but everybody for it.
         narrow.is_rare = code.has_free_groups

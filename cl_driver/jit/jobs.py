@@ -8,11 +8,11 @@ relative include folders refer, "source_copy": file with the source for debugger
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 
 from cl_driver.jit import source as frontend
 from cl_driver.jit import wire
+from cl_driver.jit.background import Background
 from cl_driver.jit.cache import digest
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.target import Target
@@ -50,29 +50,6 @@ def _prepare(job: dict, il: bytes):
     return _prepared[key]
 
 
-class _Background:
-    """A call on a thread of its own (concurrent.futures takes longer to import than all of this file)."""
-
-    def __init__(self, function, *arguments):
-        self._outcome: list = []
-        self._thread = threading.Thread(target=self._call, args=(function, arguments))
-        self._thread.start()
-
-    def _call(self, function, arguments) -> None:
-        try:
-            self._outcome = [function(*arguments), None]
-        except BaseException as error:
-            self._outcome = [None, error]
-
-    def result(self):
-        """Waits; raises what the call raised."""
-        self._thread.join()
-        value, error = self._outcome
-        if error is not None:
-            raise error
-        return value
-
-
 def compile_source(job: dict, source: bytes, headers: dict) -> list:
     """[SPIR-V or None, log, dependencies]."""
     result = frontend.compile_source(source, headers, _context(job))
@@ -102,7 +79,7 @@ def prepare(job: dict, il: bytes, finish: int) -> dict:
 def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
     """compile_source() and prepare() in one go: what prepare() answers, and "dependencies"; {"log",
     "dependencies"} alone where the source does not compile."""
-    compiling = _Background(compile_source, job, source, headers)
+    compiling = Background(compile_source, job, source, headers)
     try:
         warm_up()  # while clang runs
     finally:

@@ -64,6 +64,7 @@ def serve(sock, idle: float) -> None:
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
     until it is compiled, and would take more than proportional time: all is looked at again and again.
     """
+    sys.setswitchinterval(0.0005)  # LLVM on another thread wants the GIL seldom, but then soon
     gc.disable()
     gc.freeze()
     while _is_readable(sock, idle or None):
