@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from cl_driver import settings
 from cl_driver.jit import bundle, identity, wire
@@ -224,8 +223,10 @@ class Service:
         """Leaves a report on a program that was built, in the folder of CL_DRIVER_EXPLAIN."""
         operation, job, program, *rest = request
         headers = rest[0] if operation == "build_source" else None
-        with suppress(CompileError):  # nobody waits for it
+        try:
             self._run([["explain", job, self._explain, program, headers]], self._deadline())
+        except CompileError:
+            pass  # nobody waits for it (and contextlib takes long to import)
 
     def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
         """Has the kernels of a program compiled, the largest first, and puts them together."""
