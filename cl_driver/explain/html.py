@@ -32,7 +32,7 @@ _AROUND = 3  # lines of the source without a remark that are shown beside those 
 
 def report_html(report: Report) -> str:
     """The whole page."""
-    name = escape(report.file or "a program without source")
+    name = escape(report.file or "a program without debug information")
     out = [
         "<!DOCTYPE html>",
         '<html lang="en">',

@@ -39,6 +39,7 @@ def explain_source(
     program = pipeline.prepare(result.spirv, lined)
     file = context.source_copy or _main_file(program)
     report = _report(program, file, source.decode("utf-8", "replace").split("\n"), kernel, local_size)
+    report.file = context.source_copy or "a program in OpenCL C"
     if context.text.strip():
         report.about.append(f"options: {context.text.strip()}")
     if not context.options.debug:

@@ -37,7 +37,7 @@ def heading(variant: Variant) -> str:
 
 def report_text(report: Report) -> str:
     """The whole report."""
-    out = [report.file or "(a program without source)", *(f"  {line}" for line in report.about)]
+    out = [report.file or "a program without debug information", *(f"  {line}" for line in report.about)]
     out += [f"  {LEGEND}"]
     for kernel in report.kernels:
         for variant in kernel.variants:

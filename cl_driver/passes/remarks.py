@@ -16,7 +16,6 @@ UNIFORM = "uniform"  # once for all lanes
 AFFINE = "affine"  # once: lane 0's value, of which those of the others are known
 VECTOR = "vector"  # arithmetic on whole vectors
 CONTIGUOUS = "contiguous"  # one vector of memory
-REVERSED = "reversed"  # the same, the lanes in reverse order
 SHUFFLED = "shuffled"  # vectors of memory, of which shuffles pick or mix what each lane has
 ASKED = "asked"  # contiguous or uniform where the kernel finds that it is, when it runs
 REDUCED = "reduced"  # an atomic: one operation for all lanes

@@ -415,6 +415,7 @@ def test_builds_of_running_programs_leave_reports(make_service, tmp_path):
         text, page = sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
         assert text.name.startswith("scale-") and text.suffix == ".txt" and page.suffix == ".html"
         assert "    2 |   a[get_global_id(0)] *= f;" in text.read_text()
+        assert text.read_text().startswith("a program in OpenCL C\n")
         text.unlink(), page.unlink()
     compiled = service.compile_source(source, "", {})
     assert service.build([compiled.il], "", {})[0]
