@@ -14,6 +14,7 @@ from .ops import PassOp
 from .shape import ShapeInfo
 
 LARGEST = 3_000  # instructions of a region beyond which nobody looks
+RARELY = 2  # how much less a register counts in a loop's blocks that not every iteration comes to
 
 
 def registers_of(type_: Type, lane_bits: int) -> int:
@@ -42,9 +43,18 @@ def vector_pressure(function: Function, shapes: ShapeInfo, lane_bits: int) -> in
                 sizes[i] = registers_of(i.type, lane_bits)
     live_out = _live_out(function, sizes)
     before = predecessors(function)
-    nest = LoopNest(function, dominators(function, before), before)
-    innermost = {block for loop in nest.loops if not _has_inner(loop, nest) for block in loop.blocks}
-    return max((_peak(block, live_out[block], sizes) for block in innermost or function.blocks), default=0)
+    tree = dominators(function, before)
+    nest = LoopNest(function, tree, before)
+    innermost = {block: loop for loop in nest.loops if not loop.children for block in loop.blocks}
+    most = 0
+    for block in innermost or function.blocks:
+        peak = _peak(block, live_out[block], sizes)
+        # What stands behind a jump over an empty mask, say what a function of the library does with numbers
+        # that are very large, is executed less often than the loop that it is in.
+        if innermost and not any(tree.dominates(block, latch) for latch in innermost[block].latches):
+            peak = -(-peak // RARELY)
+        most = max(most, peak)
+    return most
 
 
 def divergent_loops(function: Function) -> int | None:
@@ -55,10 +65,6 @@ def divergent_loops(function: Function) -> int | None:
         return None
     conditions = [latch.terminator.operands[0] for loop in loops for latch in loop.latches]
     return sum(isinstance(c, Instruction) and c.op is PassOp.AnyLane for c in conditions)
-
-
-def _has_inner(loop, nest) -> bool:
-    return any(other.parent is loop for other in nest.loops)
 
 
 def _live_out(function: Function, sizes: dict) -> dict[Block, set]:
