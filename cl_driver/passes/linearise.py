@@ -31,7 +31,7 @@ from .remarks import LIVE, Remarks
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
 from .ssa import repair
-from .thread_exits import thread_exits
+from .thread_exits import split_tests, thread_exits
 
 
 def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
@@ -67,6 +67,9 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     while thread_exits(function, types):
         simplify(function, types)
     shapes = analyse_shapes(function, options)
+    if split_tests(function, types, shapes):
+        simplify(function, types)
+        shapes = analyse_shapes(function, options)
     if shapes.divergent_branches:
         raise AssertionError(f"{function.name}: a divergent branch is left")
     return shapes

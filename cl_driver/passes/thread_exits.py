@@ -118,3 +118,62 @@ def _merge_uses(function: Function, types, latch: Block, copy: Block, of: dict[V
                 user.mask = updater.resolve(user.mask)
             else:
                 user.operands[k] = updater.resolve(user.operands[k])
+
+
+def split_tests(function: Function, types, shapes) -> bool:
+    """Tests by themselves what all lanes have in common of the condition to go on in a live loop.
+
+    `n < limit && ...` with a counter: the counter need not become part of a mask. True if anything changed.
+    """
+    before = predecessors(function)
+    changed = False
+    for loop in LoopNest(function, dominators(function, before), before).loops:
+        latch = loop.latches[0]
+        terminator = latch.terminator
+        if len(loop.latches) > 1 or terminator.op is not Op.BranchConditional:
+            continue
+        test, head, after = terminator.operands[:3]
+        if head is not loop.header or type(test) is not Instruction or test.op is not PassOp.AnyLane:
+            continue
+        leaves: list[Value] = []
+        _conjuncts(test.operands[0], leaves)
+        common = [v for v in leaves if shapes.is_common(v)]
+        if not common or len(common) == len(leaves):
+            continue
+        last = Block(function, "latch")
+        latch.instructions.pop()
+        mask = _all_of(last, types, [v for v in leaves if v not in common])
+        append(latch, Op.BranchConditional, None, [_all_of(latch, types, common), last, after])
+        append(
+            last,
+            Op.BranchConditional,
+            None,
+            [append(last, PassOp.AnyLane, types.bool(), [mask]), head, after],
+        )
+        for phi in head.phis():
+            at = phi.operands.index(latch)
+            stays = phi.operands[at - 1] is test.operands[0]
+            phi.operands[at - 1 : at + 1] = [mask if stays else phi.operands[at - 1], last]
+        for phi in after.phis():
+            phi.operands += [phi.operands[phi.operands.index(latch) - 1], last]
+        function.blocks.append(last)
+        changed = True
+    return changed
+
+
+def _conjuncts(mask: Value, leaves: list[Value]) -> None:
+    """What must all be true for a mask to be true; clang writes `a && b` as a select."""
+    if type(mask) is Instruction and len(leaves) < LARGEST:
+        false = mask.operands[2] if mask.op is Op.Select else None
+        if mask.op is Op.LogicalAnd or (type(false) is Constant and not false.value):
+            for operand in mask.operands[:2]:
+                _conjuncts(operand, leaves)
+            return
+    leaves.append(mask)
+
+
+def _all_of(block: Block, types, values: list[Value]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = append(block, Op.LogicalAnd, types.bool(), [result, value])
+    return result
