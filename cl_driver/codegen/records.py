@@ -98,7 +98,7 @@ def _member(e, i):
     base, offset, steps = pointer, 0, []
     while isinstance(base, Instruction):
         if base.op in ADDRESS:
-            offset += _walk(base, steps)
+            offset += walk(base, steps)
         elif base.op is not Op.CopyObject and (
             base.op is not Op.Bitcast or base.operands[0].type.kind is not Kind.POINTER
         ):
@@ -107,7 +107,7 @@ def _member(e, i):
     return (base, tuple(steps), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
 
 
-def _walk(chain, steps: list) -> int:
+def walk(chain, steps: list) -> int:
     """The constant part of what an access chain adds; the rest is appended as (index, bytes)."""
     type_, indices, offset = chain.operands[0].type.element, list(chain.operands[1:]), 0
     sizes = []

@@ -23,6 +23,7 @@ from .debug import is_located
 from .division import reciprocal
 from .emitter import Components, instruction_name
 from .errors import CodegenError
+from .known_lanes import KnownLanes
 from .lanes import form
 from .records import find_records, load_record, store_record
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
@@ -58,6 +59,9 @@ class WideEmitter:
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region
         self.regularity = Regularity(self)
+        self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes
+        self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
+        self.tree = None  # dominators of the region, with `known`
         super().__init__(*arguments)
 
     # Shapes.
@@ -312,6 +316,10 @@ class WideEmitter:
             if self.remarks is not None:
                 self.remarks.begin(i)
             record = records.get(i)
+            if self.known is not None:
+                if self.shapes.part_of:
+                    self.select_part(self.shapes.part_of.get(i, 0))
+                self.known.before(i, record is None)
             if record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ..passes.dominance import dominators
 from ..spirv.enums import BuiltIn
 from .emitter import instruction_name
 from .errors import CodegenError
 from .flat_lanes import FLAT_IDS, id_components, reciprocals
 from .kernel_emitter import KernelEmitter
+from .known_lanes import KnownLanes
 from .memory import BuiltinAddress, load_value, store_operand
 from .types import alignment_of, leaf_types, size_of
 from .wide import WideEmitter
@@ -123,6 +125,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """
         if self.group:
             self.local_ids, self._row, self._tail = ["0", "0", "0"], "0", False
+            self.known, self.certain = KnownLanes(self, self.group), {}
+            self.tree = dominators(region.function)
             self._emit_body(region, f"{r}.b", f"{r}.exit")
             return
         before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")

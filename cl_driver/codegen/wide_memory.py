@@ -8,6 +8,7 @@ from ..passes.ops import PassOp
 from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
+from .known_lanes import load_places, store_places
 from .lanes import MANGLED, form
 from .memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
 from .memory import access_chain as single_access_chain
@@ -136,6 +137,10 @@ def load(e, i):
     alignment = access_alignment(i.memory, i.type)
     if e.spacing(pointer) > 1:
         e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
+        return
+    if e.known is not None and e.known.here is not None:
+        e.note(SHUFFLED, masked=i.mask is not None)
+        e.define_leaves(i, [load_places(e, e.known.here, ir_type(i.type), size_of(i.type))])
         return
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
@@ -312,6 +317,12 @@ def store(e, i):
         pieces = _pieces(e, pointer, value.type)
         for piece, leaf in zip(pieces, e.leaves(value), strict=True):
             store_piece(e, i, *piece, leaf)
+        return
+    if e.known is not None and e.known.here is not None:
+        places = e.known.here
+        mask = None if places.is_certain else e.mask_of(i)
+        e.note(SHUFFLED, masked=i.mask is not None)
+        store_places(e, places, ir_type(value.type), size_of(value.type), e.leaf(value), mask)
         return
     store_to(
         e,

@@ -6,7 +6,7 @@ from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind, Undef, Value
 
 
-def _signed(value: int, width: int) -> int:
+def signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
@@ -24,35 +24,35 @@ def _truncated_division(a: int, b: int) -> int:
 
 
 # Integer laws: (a, b, width in bits) of unsigned operands to a result that is masked afterwards, or None.
-_INTEGER = {
+INTEGER = {
     Op.IAdd: lambda a, b, w: a + b,
     Op.ISub: lambda a, b, w: a - b,
     Op.IMul: lambda a, b, w: a * b,
     Op.UDiv: _nonzero(lambda a, b, w: a // b),
     Op.UMod: _nonzero(lambda a, b, w: a % b),
-    Op.SDiv: _nonzero(lambda a, b, w: _truncated_division(_signed(a, w), _signed(b, w))),
+    Op.SDiv: _nonzero(lambda a, b, w: _truncated_division(signed(a, w), signed(b, w))),
     Op.BitwiseAnd: lambda a, b, w: a & b,
     Op.BitwiseOr: lambda a, b, w: a | b,
     Op.BitwiseXor: lambda a, b, w: a ^ b,
     Op.ShiftLeftLogical: _shift_in_range(lambda a, b, w: a << b),
     Op.ShiftRightLogical: _shift_in_range(lambda a, b, w: a >> b),
-    Op.ShiftRightArithmetic: _shift_in_range(lambda a, b, w: _signed(a, w) >> b),
+    Op.ShiftRightArithmetic: _shift_in_range(lambda a, b, w: signed(a, w) >> b),
 }
 
-_COMPARE = {
+COMPARE = {
     Op.IEqual: lambda a, b, w: a == b,
     Op.INotEqual: lambda a, b, w: a != b,
     Op.UGreaterThan: lambda a, b, w: a > b,
     Op.UGreaterThanEqual: lambda a, b, w: a >= b,
     Op.ULessThan: lambda a, b, w: a < b,
     Op.ULessThanEqual: lambda a, b, w: a <= b,
-    Op.SGreaterThan: lambda a, b, w: _signed(a, w) > _signed(b, w),
-    Op.SGreaterThanEqual: lambda a, b, w: _signed(a, w) >= _signed(b, w),
-    Op.SLessThan: lambda a, b, w: _signed(a, w) < _signed(b, w),
-    Op.SLessThanEqual: lambda a, b, w: _signed(a, w) <= _signed(b, w),
+    Op.SGreaterThan: lambda a, b, w: signed(a, w) > signed(b, w),
+    Op.SGreaterThanEqual: lambda a, b, w: signed(a, w) >= signed(b, w),
+    Op.SLessThan: lambda a, b, w: signed(a, w) < signed(b, w),
+    Op.SLessThanEqual: lambda a, b, w: signed(a, w) <= signed(b, w),
 }
 
-_LOGICAL = {
+LOGICAL = {
     Op.LogicalAnd: lambda a, b: a and b,
     Op.LogicalOr: lambda a, b: a or b,
     Op.LogicalEqual: lambda a, b: a == b,
@@ -81,9 +81,9 @@ class Folder:
             Op.SConvert: self._convert,
             Op.LogicalNot: self._not,
         }
-        self.by_op.update(dict.fromkeys(_INTEGER, self._integer))
-        self.by_op.update(dict.fromkeys(_COMPARE, self._compare))
-        self.by_op.update(dict.fromkeys(_LOGICAL, self._logical))
+        self.by_op.update(dict.fromkeys(INTEGER, self._integer))
+        self.by_op.update(dict.fromkeys(COMPARE, self._compare))
+        self.by_op.update(dict.fromkeys(LOGICAL, self._logical))
 
     def fold(self, instruction: Instruction) -> Value | None:
         law = self.by_op.get(instruction.op)
@@ -100,14 +100,14 @@ class Folder:
         if a.type.kind is not Kind.INT:
             return None
         width = instruction.type.width
-        result = _INTEGER[op](a.value or 0, right, width)
+        result = INTEGER[op](a.value or 0, right, width)
         return None if result is None else self.types.integer(width, result)
 
     def _compare(self, instruction):
         a, b = instruction.operands
         if type(a) is not Constant or type(b) is not Constant or a.type.kind is not Kind.INT:
             return None
-        result = _COMPARE[instruction.op](a.value or 0, b.value or 0, a.type.width)
+        result = COMPARE[instruction.op](a.value or 0, b.value or 0, a.type.width)
         return self.types.constant(instruction.type, result)
 
     def _logical(self, instruction):
@@ -116,7 +116,7 @@ class Folder:
             return None
         op = instruction.op
         if type(a) is Constant and type(b) is Constant:
-            return self.types.constant(instruction.type, bool(_LOGICAL[op](bool(a.value), bool(b.value))))
+            return self.types.constant(instruction.type, bool(LOGICAL[op](bool(a.value), bool(b.value))))
         for known, other in ((a, b), (b, a)):
             if type(known) is Constant:
                 if op is Op.LogicalAnd:
@@ -190,5 +190,5 @@ class Folder:
             return None
         number = value.value or 0
         if instruction.op is Op.SConvert:
-            number = _signed(number, value.type.width)
+            number = signed(number, value.type.width)
         return self.types.integer(instruction.type.width, number)

@@ -17,8 +17,10 @@ from .simplify import simplify
 from .unroll import unroll
 from .whole_loops import split_loops
 
-# Instructions that a kernel may have times the vectors of a group.
+# Instructions that a kernel may have times the vectors of a group, and those that may be in loops that were
+# unrolled for the sake of local memory, whose places are known then (codegen/known_lanes.py).
 MOST_INSTRUCTIONS = 6000
+MOST_OF_LOCAL = 20_000
 
 _SIZES = (BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize)
 
@@ -35,7 +37,7 @@ def hold_group(function: Function, types, options: PlanOptions) -> None:
     simplify(function, types)
     make_reducible(function, types)
     budget = MOST_INSTRUCTIONS // options.parts
-    unroll(function, types, budget)
+    unroll(function, types, budget, MOST_OF_LOCAL // options.parts)
     split_loops(function, types, options, budget)
 
 

@@ -3,7 +3,7 @@ of trees and scans have their distances as constants then, and so are their mask
 
 from __future__ import annotations
 
-from ..spirv.enums import Op
+from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Block, Constant, Function, Instruction, Kind, Value
 from .dominance import Loop, LoopNest, dominators
 from .fold import Folder
@@ -14,8 +14,9 @@ from .simplify import simplify
 MOST_ITERATIONS = 64
 
 
-def unroll(function: Function, types, budget: int) -> None:
-    """Changes a reducible function in place. budget: instructions that it may have afterwards.
+def unroll(function: Function, types, budget: int, local_budget: int) -> None:
+    """Changes a reducible function in place. budget: instructions that it may have afterwards; local_budget:
+    the same where what is unrolled accesses local memory.
 
     Outer loops first: what they count decides how often inner ones run.
     """
@@ -34,13 +35,23 @@ def unroll(function: Function, types, budget: int) -> None:
                 continue
             count, end = counted
             added = (count - 1) * sum(len(block.instructions) for block in loop.blocks)
-            if size + added <= budget:
+            if size + added <= (local_budget if _is_local(loop) else budget):
                 close_loops(function, types)
                 _copy(function, loop, count, end)
                 simplify(function, types)
                 break
         else:
             return
+
+
+def _is_local(loop: Loop) -> bool:
+    return any(
+        o.type.storage is StorageClass.Workgroup
+        for block in loop.blocks
+        for i in block.instructions
+        if i.op in (Op.Load, Op.Store)
+        for o in i.operands[:1]
+    )
 
 
 def _count(loop: Loop, folder: Folder, tree, before) -> tuple[int, Block] | None:

@@ -92,6 +92,9 @@ static void end_kernel(struct cld_event *command, cl_int status) {
 
 static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel, .learn = learn};
 
+/* Local arguments are so many bytes apart: known_lanes.py takes vectors of that size. */
+enum { LOCAL_ROOM = 128 };
+
 /* The argument block as the kernel sees it: local arguments become offsets behind the kernel's own local
  * variables; buffers are held. Sizes and handles were checked when they were set, but nothing keeps a buffer
  * that is the argument of a kernel alive until here. */
@@ -106,7 +109,7 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
     }
     command->kernel.args = args;
     memcpy(args, kernel->block, info->block_size);
-    uint64_t local = info->local_static;
+    uint64_t local = info->local_static, used = local; /* with and without room between arguments */
     uint32_t base_align = command->queue->device->base_align;
     for (uint32_t i = 0; i < info->arg_count; i++) {
         const struct cld_arg_info *arg = &info->args[i];
@@ -114,10 +117,13 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
         if (arg->kind == CLD_ARG_LOCAL) {
             uint64_t size, align = arg->align ? arg->align : 1;
             memcpy(&size, args + arg->offset, sizeof size);
+            used = (used + align - 1) & ~(align - 1);
+            align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
             local = (local + align - 1) & ~(align - 1);
             memcpy(args + arg->offset, &local, sizeof local);
             CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
                         "more local memory than there is");
+            used += size;
         } else if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
@@ -130,7 +136,7 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
         }
     }
     uint64_t most = command->queue->device->local_memory_size;
-    CLD_REQUIRE(!most || local <= most, CL_OUT_OF_RESOURCES, "more local memory than the device has");
+    CLD_REQUIRE(!most || used <= most, CL_OUT_OF_RESOURCES, "more local memory than the device has");
     command->kernel.local_size = local;
     return CL_SUCCESS;
 }

@@ -52,8 +52,11 @@ static bool grow(uint8_t **memory, size_t *capacity, size_t size) {
     return true;
 }
 
+/* Bytes behind the end of local memory, for whole vectors (cl_driver/codegen/known_lanes.py). */
+enum { LOCAL_SLACK = 512 };
+
 bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size) {
-    return grow(&self->kernel.local_memory, &self->local_capacity, local_size) &&
+    return grow(&self->kernel.local_memory, &self->local_capacity, local_size + LOCAL_SLACK) &&
            grow(&self->kernel.scratch, &self->scratch_capacity, scratch_size);
 }
 

@@ -179,7 +179,7 @@ class Program:
                 data = argument if isinstance(argument, bytes) else np.asarray(argument).tobytes()
                 assert len(data) == where.size, (len(data), where)
             block[where.offset : where.offset + len(data)] = np.frombuffer(data, np.uint8)
-        memory = _aligned(max(used, 1) + 64)
+        memory = _aligned(max(used, 1) + 512)
         memory[:] = 0xA5
         items = int(np.prod(locals_))
         scratch_size = code.scratch_fixed + code.scratch_per_item * items

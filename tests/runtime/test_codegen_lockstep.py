@@ -255,3 +255,71 @@ def test_loops(count, width):
     interpret(built.module, "k", arguments, (size,), (size,))
     built.run("k", size, size, got, values, np.int32(count), Local(4 * size))
     assert np.array_equal(got, want)
+
+
+PLACES = """
+kernel void k(global int *out, global const int *in, local int *t, local short *s) {
+    local int a[8], b[24];               // neither consists of whole vectors of 16
+    int l = get_local_id(0), n = get_local_size(0), sum = 0;
+    t[l] = in[l];
+    s[l] = in[l] * 3;
+    if (l < 8)
+        a[l] = in[l] + 1;
+    if (l < 24)
+        b[l] = in[l] + 2;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = 1; d < 16; d *= 2) {    // exchanged between neighbours
+        int other = t[l ^ d];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        t[l] += other * d;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if ((in[l] & d) && !(l & 1))     // under masks of all kinds
+            t[l ^ 1] = l;
+        if (l % 3 == 1)
+            s[l - 1] += d;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (in[l] & 1)
+        sum = t[n - 1 - l] - s[(l * 5) & (n - 1)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ((local short *)t)[2 * l] = s[l];    // as elements of another type
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum += t[(l + 3) & (n - 1)] + a[l & 7] * b[(l * 7) % 24];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    atomic_add(&t[l & 3], 5);            // by others than loads and stores
+    barrier(CLK_LOCAL_MEM_FENCE);
+    t[n - 1 - l] += 7;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (in[0] > 1000)                    // never there: an index that is in no array
+        sum += t[l - 100000];
+    out[l] = sum + t[l] + t[0];
+}
+"""
+
+
+def places(values):
+    """What PLACES computes, step by step for all work-items."""
+    n, ids = len(values), np.arange(len(values))
+    t, s, a, b = values.copy(), (values * 3).astype(np.int16), values[:8] + 1, values[:24] + 2
+    for d in (1, 2, 4, 8):
+        other = t[ids ^ d]
+        t = t + other * d
+        chosen = ((values & d) != 0) & (ids % 2 == 0)
+        t[ids[chosen] ^ 1] = ids[chosen]
+        s[ids[ids % 3 == 1] - 1] += np.int16(d)
+    total = np.where(values & 1, t[n - 1 - ids] - s[(ids * 5) & (n - 1)], 0)
+    t.view(np.int16)[2 * ids] = s
+    total = total + t[(ids + 3) & (n - 1)] + a[ids & 7] * b[(ids * 7) % 24]
+    t[:4] += 5 * (n // 4)
+    t += 7
+    return total + t + t[0]
+
+
+@pytest.mark.parametrize("width, size", ((4, 32), (8, 32), (16, 32), (16, 64), (8, 64)))
+def test_known_places(width, size):
+    """Local memory at places that are known when the code is made."""
+    values = np.random.default_rng(size).integers(-50, 50, size).astype(np.int32)
+    built = program(PLACES, width, (size,))
+    out = np.zeros(size, np.int32)
+    built.run("k", size, size, out, values, Local(4 * size), Local(2 * size))
+    assert np.array_equal(out, places(values))
