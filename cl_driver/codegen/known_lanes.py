@@ -1,11 +1,11 @@
 """Where groups are held whole (passes/lockstep.py), what follows from local ids and constants is a number in
-each lane. Local memory at such places is loaded and stored as whole vectors, and shuffled. Within a block what
-was loaded or stored is remembered, and stored when somebody may look: what a sort or a scan exchanges between
-neighbours does not leave the registers.
+each lane. Local memory at such places is loaded and stored as whole vectors, and shuffled. Within a block
+what was loaded or stored is remembered, and stored when somebody may look: what a sort or a scan exchanges
+between neighbours does not leave the registers.
 
 Vectors are those that an array consists of, from where it begins. They may hold elements that nobody asked
-for, which are stored as they are: local memory is one thread's. For a vector that reaches beyond the end there
-is room (arguments lie 128 bytes apart, see kernel_launch.c), or it is not used (variables).
+for, which are stored as they are: local memory is one thread's. For a vector that reaches beyond the end
+there is room (arguments lie 128 bytes apart, see kernel_launch.c), or it is not used (variables).
 """
 
 from __future__ import annotations
