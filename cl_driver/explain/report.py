@@ -49,6 +49,8 @@ _WAYS = {
     (r.CONTROL, r.MASKED): ("fair", "branch: lanes may differ, so both ways are gone, under masks"),
     (r.CONTROL, r.LIVE): ("fair", "loop: lanes may leave it one by one, it goes on as long as any is in it"),
     (r.CONTROL, r.SKIPPED): ("plain", "jumped over where no lane takes part"),
+    (r.CONTROL, r.BARRIER): ("plain", "barrier: all of the group come here, row by row, before any goes on"),
+    (r.CONTROL, r.DROPPED): ("good", "barrier: nothing to do, for the whole group is in vectors"),
 }
 _ORDER = {"bad": 0, "poor": 1, "fair": 2, "good": 3, "plain": 4}
 

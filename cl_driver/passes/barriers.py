@@ -29,8 +29,9 @@ from .ir import ADDRESS, PURE, append, predecessors
 from .layout import size_of
 from .lcssa import close_loops
 from .ops import REGION_END, PassOp
-from .plan import KernelPlan, PrivateVariable, Region, Slot
+from .plan import KernelPlan, PlanOptions, PrivateVariable, Region, Slot
 from .regions import RegionMaker
+from .remarks import BARRIER
 from .shape import ShapeInfo, analyse_group, analyse_shapes
 from .simplify import simplify
 
@@ -55,6 +56,14 @@ def is_boundary(instruction: Instruction) -> bool:
     return not (isinstance(scope, Constant) and scope.value in (Scope.Subgroup, Scope.Invocation))
 
 
+def note_boundaries(function: Function, options: PlanOptions, what: str) -> None:
+    """Tells who wants to know what becomes of the barriers."""
+    for block in function.blocks if options.remarks is not None else ():
+        for i in block.instructions:
+            if is_boundary(i):
+                options.remarks.control(i, what)
+
+
 def has_boundary(function: Function) -> bool:
     for block in function.blocks:
         for instruction in block.instructions:
@@ -66,6 +75,7 @@ def has_boundary(function: Function) -> bool:
 
 def split_at_barriers(function: Function, plan: KernelPlan) -> None:
     """Fills in the regions, slots and private variables of the plan. The function is used up."""
+    note_boundaries(function, plan.options, BARRIER)
     _Splitter(function, plan).run()
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from ..spirv.enums import BuiltIn, Op
 from ..spirv.module import Constant, Function, Instruction, Variable
-from .barriers import is_boundary
+from .barriers import is_boundary, note_boundaries
 from .ir import ADDRESS, substitute
 from .plan import PlanError, PlanOptions
 from .reducible import make_reducible
+from .remarks import DROPPED
 from .simplify import simplify
 from .unroll import unroll
 from .whole_loops import split_loops
@@ -28,6 +29,7 @@ _SIZES = (BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize)
 def hold_group(function: Function, types, options: PlanOptions) -> None:
     """Makes a kernel into code for groups of PlanOptions.group, all of them full. PlanError where it uses
     what only regions have: collectives and asynchronous copies."""
+    note_boundaries(function, options, DROPPED)
     for block in function.blocks:
         for i in block.instructions:
             if 259 <= i.op <= 271 or 6401 <= i.op <= 6408:

@@ -9,7 +9,7 @@ from collections import Counter, namedtuple
 
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Variable
-from .ir import EXTINST_LOADS, EXTINST_WITH_EFFECT
+from .ir import EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
 
 # How something is done for the lanes of a vector, from best to worst.
 UNIFORM = "uniform"  # once for all lanes
@@ -26,6 +26,8 @@ LANES = "lanes"  # lane by lane, as scalar code
 MASKED = "masked"  # a branch: both ways are gone under masks
 LIVE = "live"  # a loop: it goes on as long as any lane does
 SKIPPED = "skipped"  # code that is jumped over where no lane takes part
+BARRIER = "barrier"  # where a region ends
+DROPPED = "dropped"  # a barrier with nothing to do
 
 LOAD, STORE, ATOMIC, CALL, ARITHMETIC, CONTROL = "load", "store", "atomic", "call", "arithmetic", "control"
 
@@ -33,6 +35,7 @@ LOAD, STORE, ATOMIC, CALL, ARITHMETIC, CONTROL = "load", "store", "atomic", "cal
 # sentence's part, or ""; masked: whether lanes outside of a mask take no part.
 Note = namedtuple("Note", "location what how why masked")
 
+_VSTORES = 172  # what has an effect from here on writes what it is given; before, it computes
 _ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
 _ARITHMETIC = frozenset([op for op in Op if 126 <= op <= 205 or 109 <= op <= 115 or 4450 <= op <= 4455])
 
@@ -44,7 +47,9 @@ def what_is(instruction) -> str | None:
         number = instruction.operands[1]
         if number in EXTINST_LOADS:
             return LOAD
-        return STORE if number in EXTINST_WITH_EFFECT else ARITHMETIC
+        if number in (EXTINST_PRINTF, EXTINST_PREFETCH):
+            return CALL if number == EXTINST_PRINTF else None
+        return STORE if number in EXTINST_WITH_EFFECT and number >= _VSTORES else ARITHMETIC
     if op is Op.Load or op is Op.Store:
         pointer = instruction.operands[0]
         if type(pointer) is Variable and pointer.builtin is not None:
@@ -57,6 +62,21 @@ def what_is(instruction) -> str | None:
     if op is Op.BranchConditional or op is Op.Switch:
         return None if instruction.line is None else CONTROL  # those without a place are ours
     return ARITHMETIC if op in _ARITHMETIC else None
+
+
+def _why_by_lane(instruction) -> str:
+    """Why there is nothing but scalar code for each lane of an instruction."""
+    op = instruction.op
+    if instruction.memory is not None and instruction.memory.volatile:
+        return "volatile"
+    if op in _ATOMICS:
+        return "addresses differ, or there is no sum of such"
+    if op is Op.FunctionCall:
+        function = instruction.operands[0]
+        return f"of {function.linkage[0] if function.linkage else function.name}"
+    if op is Op.ExtInst:
+        return "printf" if instruction.operands[1] == EXTINST_PRINTF else "there is no vector code for it"
+    return f"there is no vector code for Op{op.name}"
 
 
 class Remarks:
@@ -95,6 +115,8 @@ class Remarks:
         """How the instruction at hand is done; the first word counts, what follows is done in some cases."""
         what = what_is(self._instruction)
         if what is not None:
+            if how == LANES and not why:
+                why = _why_by_lane(self._instruction)
             self._own.append(Note(self._instruction.line, what, how, why, masked))
 
     def end(self, is_varying: bool, stride) -> None:

@@ -128,6 +128,25 @@ kernel void k(global float *out, global const float *in) {
     assert "load: contiguous" in lines["caller"]
 
 
+def test_why_lanes_are_on_their_own():
+    lines = said("""kernel void k(global float *out, volatile global float *port, global int *counts) {
+    int i = get_global_id(0);
+    float x = port[i];                              // volatile
+    atomic_inc(counts + counts[i]);                 // atomic
+    if (x > 100.0f) printf("%f", x);                // printf
+    barrier(CLK_GLOBAL_MEM_FENCE);                  // barrier
+    out[i] = x;
+}
+""")
+    check(
+        lines,
+        volatile="load: lane by lane (volatile)",
+        atomic="atomic: lane by lane (addresses differ",
+        printf="call: lane by lane (printf), masked",
+        barrier="barrier: all of the group come here",
+    )
+
+
 def facts(source: str, target=WIDE, options: str = "") -> str:
     return "\n".join(fact.text for fact in variant(source, target, options).facts)
 
@@ -164,6 +183,8 @@ def test_groups_that_are_held_whole():
     text = "\n".join(fact.text for fact in held.facts)
     assert "4 vectors of work-items at a time" in text and "the whole group" in text
     assert held.loops and all(loop.items == 32 for loop in held.loops)
+    said_of = "\n".join(note.text for notes in held.lines.values() for note in notes)
+    assert "barrier: nothing to do" in said_of and "before any goes on" not in said_of
     assert "barriers divide" not in text and "kept across barriers" not in text
     kernel = explain_source(BARRIERS.encode(), {}, context, None, [3, 1, 1]).kernels[0]
     assert any("no code of their own for groups of 3" in fact.text for fact in kernel.variants[0].facts)
