@@ -19,6 +19,7 @@ import numpy as np
 from emulation import IS_EMULATED, Places
 
 from cl_driver.builtins import build
+from cl_driver.builtins.library import Library, suitable
 from cl_driver.codegen import abi
 from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.kernel import emit
@@ -29,7 +30,6 @@ from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
 from cl_driver.passes.pipeline import plan
 from cl_driver.passes.plan import PlanOptions
-from cl_driver.pipeline import Library, suitable
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reader import read
 from cl_driver.spirv.types import TypeTable
