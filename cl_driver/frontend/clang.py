@@ -335,15 +335,10 @@ def _folder_of(headers: dict[str, bytes]):
 def _spawn(arguments, source, folder, fds, time_limit):
     environment = _environment()
     child = waiting.take(arguments, folder, environment, fds)
-    try:
-        output, errors = child.communicate(source, timeout=time_limit)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.communicate()
-        return b"", "", None
-    if not fds:
+    output, errors, status = child.converse(source, time_limit)
+    if not fds and status is not None:
         waiting.expect(arguments, folder, environment)
-    return output, errors.decode("utf-8", "replace"), child.returncode
+    return output, errors.decode("utf-8", "replace"), status
 
 
 # Inline, so that it may be in every module of a link; its name is reserved.

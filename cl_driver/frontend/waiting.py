@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import subprocess
+import time
 from contextlib import suppress
 
 TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
@@ -18,9 +20,11 @@ MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 _ENOUGH = 2  # programs that a process has compiled when it expects another one
 
+_FUNCTION_END = (1 << 16 | 56).to_bytes(4, "little")  # OpFunctionEnd
+
 _allowed = False
 _started = 0
-_waiting: list[tuple[tuple, subprocess.Popen]] = []  # (what it was started as, the child), one at most
+_waiting: list[tuple[tuple, Child]] = []  # (what it was started as, the child), one at most
 
 
 def allow() -> None:
@@ -34,28 +38,108 @@ def _key(arguments: list[str], folder: str | None) -> tuple:
     return (*arguments, folder, status.st_mtime_ns, status.st_ino)
 
 
-def start(arguments: list[str], folder: str | None, environment: dict[str, str], fds=()) -> subprocess.Popen:
-    """A child with pipes, whose limits are set, started now."""
-    child = subprocess.Popen(
-        arguments,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-        pass_fds=fds,
-    )
-    try:
-        # Limits are set from outside: code that runs between fork and exec would forbid vfork.
-        resource.prlimit(child.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-        resource.prlimit(child.pid, resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT))
-        resource.prlimit(child.pid, resource.RLIMIT_CORE, (0, 0))
-    except (OSError, ValueError):
-        pass  # it has ended already, or a lower limit is in force
-    return child
+class Child(subprocess.Popen):
+    """clang with pipes, whose limits are set, started now.
+
+    What it writes with `-o -` comes through a pipe that it opens by name, and so closes when all is written:
+    its end, which takes it another 3 ms, need not be waited for.
+    """
+
+    def __init__(self, arguments: list[str], folder: str | None, environment: dict[str, str], fds=()):
+        self._output, self._other_end = os.pipe()
+        path = f"/proc/self/fd/{self._output}"
+        named = [
+            path if before == "-o" and a == "-" else a
+            for before, a in zip(["", *arguments[:-1]], arguments, strict=True)
+        ]
+        try:
+            super().__init__(
+                named,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=environment,
+                pass_fds=(*fds, self._output),
+            )
+        except BaseException:
+            self._close()
+            raise
+        with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
+            # Limits are set from outside: code that runs between fork and exec would forbid vfork.
+            resource.prlimit(self.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+            resource.prlimit(self.pid, resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT))
+            resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
+
+    def converse(self, source: bytes, seconds: float) -> tuple[bytes, bytes, int | None]:
+        """What it makes of a source, what it says, and its status: None if that takes more than `seconds`."""
+        poll, end = select.poll(), time.monotonic() + seconds
+        stdin, errors = self.stdin.fileno(), self.stderr.fileno()
+        poll.register(stdin, select.POLLOUT)
+        poll.register(self._output, select.POLLIN)
+        poll.register(errors, select.POLLIN)
+        texts: dict[int, bytearray] = {self._output: bytearray(), errors: bytearray()}
+        left, rest = {self._output, errors}, memoryview(source)
+        try:
+            while left and not (self._output not in left and _is_whole(texts[self._output], texts[errors])):
+                ready = poll.poll(max(0, end - time.monotonic()) * 1000)
+                if not ready:
+                    self.kill()
+                    self.wait()
+                    return b"", b"", None
+                for descriptor, _ in ready:
+                    if descriptor == stdin:
+                        with suppress(BrokenPipeError):
+                            rest = rest[os.write(stdin, rest[: select.PIPE_BUF]) :]
+                            if rest:
+                                continue
+                        poll.unregister(stdin)
+                        self._end_input()
+                    elif descriptor in left:
+                        part = os.read(descriptor, 1 << 16)
+                        texts[descriptor] += part
+                        if not part:
+                            left.discard(descriptor)
+                            poll.unregister(descriptor)
+                        if bool(part) == (descriptor == self._output):
+                            self._close_other_end()  # it has opened the pipe, or never will
+            status = 0 if left else self.wait()
+            return bytes(texts[self._output]), bytes(texts[errors]), status
+        finally:
+            self._end_input()
+            self.stderr.close()
+            self._close()
+
+    def discard(self) -> None:
+        """Ends it unheard."""
+        self.kill()
+        self.wait()
+        self._end_input()
+        self.stderr.close()
+        self._close()
+
+    def _end_input(self) -> None:
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+
+    def _close_other_end(self) -> None:
+        if self._other_end >= 0:
+            os.close(self._other_end)
+            self._other_end = -1
+
+    def _close(self) -> None:
+        self._close_other_end()
+        if self._output >= 0:
+            os.close(self._output)
+            self._output = -1
 
 
-def take(arguments: list[str], folder: str | None, environment: dict[str, str], fds=()) -> subprocess.Popen:
+def _is_whole(output: bytearray, errors: bytearray) -> bool:
+    """Whether that is a SPIR-V module with a last function, of which there was nothing to say."""
+    return not errors and output.endswith(_FUNCTION_END)
+
+
+def take(arguments: list[str], folder: str | None, environment: dict[str, str], fds=()) -> Child:
     """The child that waits, if it was started with these arguments; else a new one."""
     global _started
     _started += 1
@@ -64,13 +148,12 @@ def take(arguments: list[str], folder: str | None, environment: dict[str, str], 
         if child.poll() is None:
             if known == _key(arguments, folder):
                 return child
-            child.kill()
-        child.communicate()
-    return start(arguments, folder, environment, fds)
+        child.discard()
+    return Child(arguments, folder, environment, fds)
 
 
 def expect(arguments: list[str], folder: str | None, environment: dict[str, str]) -> None:
     """A program came with these arguments: others like it may follow."""
     if _allowed and _started >= _ENOUGH and not _waiting:
         with suppress(OSError):  # the next program does without
-            _waiting.append((_key(arguments, folder), start(arguments, folder, environment)))
+            _waiting.append((_key(arguments, folder), Child(arguments, folder, environment)))
