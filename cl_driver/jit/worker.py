@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 
 from cl_driver.frontend import waiting
 from cl_driver.jit import jobs, protocol
@@ -22,6 +23,10 @@ from cl_driver.jit.errors import CompileError
 from cl_driver.spawn import CHILD_DESCRIPTOR
 
 _MANY_OBJECTS = 200_000
+
+# What malloc() keeps of freed memory, and up to which size it takes from there (mallopt(3)): LLVM frees what
+# it used for one kernel before the next, and the kernel would have to clear the pages again.
+_KEPT = {-1: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
 
 
 def _end() -> None:
@@ -67,15 +72,27 @@ def serve(sock, idle: float) -> None:
     sys.setswitchinterval(0.0005)  # LLVM on another thread wants the GIL seldom, but then soon
     gc.disable()
     gc.freeze()
+    is_first = True
     while _is_readable(sock, idle or None):
         try:
             request = protocol.receive(sock)
             protocol.send(sock, [protocol.STARTED])
             protocol.send(sock, _answer(request))
+            if is_first:
+                is_first = False
+                _keep_memory()
         except protocol.Disconnected:
             return
         if gc.get_count()[0] > _MANY_OBJECTS or not _is_readable(sock, 0.1):
             gc.collect()
+
+
+def _keep_memory() -> None:
+    import ctypes
+
+    for parameter, size in _KEPT.items():
+        with suppress(AttributeError):  # not glibc
+            ctypes.CDLL(None).mallopt(parameter, size)
 
 
 def _limit_memory(size: int) -> None:
