@@ -9,6 +9,7 @@ from .lanes import MANGLED, form
 from .types import ir_type, leaf_types, member_offset, size_of
 
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+_JOINED = {"i8": 8, "i16": 16}  # bits of what lanes load that are joined before they become a vector
 _EXTENSIONS = {Op.SConvert: "sext", Op.UConvert: "zext"}
 
 
@@ -80,17 +81,38 @@ def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignme
     f, has_gathers = e.form, _has_gathers(e, t)
     _note(e, GATHER if has_gathers else LANES, t, mask, affine and affine[1])
     if not has_gathers:
-        result = "zeroinitializer"
-        for lane, at in enumerate(_places(e, addresses, mask, affine, "spare", offset)):
-            value = e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}")
-            result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {lane}")
-        return result
+        places = _places(e, addresses, mask, affine, "spare", offset)
+        values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in places]
+        if t in _JOINED and e.width * _JOINED[t] >= 64:
+            return _joined(e, t, values)
+        return _inserted(e, t, values)
     where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
     return e.emit(
         f"call {f(t)} @llvm.masked.gather.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
         f"({f('ptr')} align {alignment} {where}, {f('i1')} {mask or 'splat (i1 true)'}, "
         f"{f(t)} zeroinitializer){metadata}"
     )
+
+
+def _inserted(e, t: str, values: list[str]) -> str:
+    f, result = form(len(values)), "zeroinitializer"
+    for k, value in enumerate(values):
+        result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {k}")
+    return result
+
+
+def _joined(e, t: str, values: list[str]) -> str:
+    """Small integers as a vector, by way of integers of 64 bits: x86 has one port to insert elements, which
+    with vectors of 512 bits is one of two for all that is done to these, and more of them for scalars."""
+    bits, words = _JOINED[t], []
+    for first in range(0, len(values), 64 // bits):
+        parts = [e.emit(f"zext {t} {value} to i64") for value in values[first : first + 64 // bits]]
+        parts = [e.emit(f"shl i64 {part}, {k * bits}") if k else part for k, part in enumerate(parts)]
+        while len(parts) > 1:
+            parts = [e.emit(f"or i64 {a}, {b}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        words += parts
+    whole = _inserted(e, "i64", words)
+    return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
 
 
 def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: int = 0) -> list[str]:
