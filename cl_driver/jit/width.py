@@ -21,8 +21,12 @@ MOST_GROUP_PARTS = 32
 
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 
-# Bytes of registers that one value of all lanes may take: with more, code grows and spills.
-_VALUE_BYTES = 512
+# Registers that one value of all lanes may take: with more, code grows and spills.
+_VALUE_REGISTERS = 16
+
+# Eight short chains of operations keep two units busy that take four cycles; they are only worth it while all
+# that they hold leaves registers over.
+_ROOM_OF_EIGHT = 20
 
 
 def choose(functions: list[Function], required_local_size, target: Target, remarks=None) -> int:
@@ -41,9 +45,9 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
         return 1
     say(f"vectors of {target.vector_bits} bits hold {lanes} values of 32")
     widest = max((_bits(i.type) for f in functions for b in f.blocks for i in b.instructions), default=0)
-    while lanes > 1 and lanes * widest > 8 * _VALUE_BYTES:
+    while lanes > 1 and lanes * widest > _VALUE_REGISTERS * target.vector_bits:
         lanes //= 2
-        say(f"its values of {widest} bits in all lanes take {_VALUE_BYTES} bytes of registers at most")
+        say(f"its values of {widest} bits in all lanes take {_VALUE_REGISTERS} registers at most")
     return lanes
 
 
@@ -82,6 +86,8 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
     # Neighbours in a row part more often than those in the next rows, and the last one to leave counts.
     most = 2 if loops and axis == 0 else 4
     fitting = [n for n in (4, 2) if n <= most and n * pressure <= room]
+    if loops == 0 and 8 * pressure <= _ROOM_OF_EIGHT:
+        fitting = [8]
     limit = "" if most == 4 else ", and 2 is the most along rows whose lanes leave loops one by one"
     say(f"each needs {pressure} vector registers at once, and there is room for {room:g}{limit}")
     return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
@@ -103,6 +109,8 @@ def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
     pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
     room = _registers(target) * _IN_LOOPS
     fitting = [n for n in (4, 2) if all(p is not None and n * p <= room for p in pressures)]
+    if not plan.uses_barrier and all(p is not None and 8 * p <= _ROOM_OF_EIGHT for p in pressures):
+        fitting = [8]
     if fitting and options.remarks is not None:
         most = max(pressures, default=0)
         why = f"for groups of whole tiles: each vector needs {most} registers at once, there are {room:g}"

@@ -1,0 +1,71 @@
+"""How many lanes and vectors kernels get that consist of short chains of operations, or of wide vectors."""
+
+import numpy as np
+import pytest
+from kernel_harness import Program, compile_c
+
+from cl_driver import pipeline
+from cl_driver.device.cpu import Cpu
+from cl_driver.jit import bundle
+from cl_driver.jit.target import make_target
+
+FLAGS = (
+    "cmov cx8 cx16 fxsr mmx sse sse2 pni ssse3 sse4_1 sse4_2 popcnt lahf_lm avx avx2 bmi1 bmi2 f16c fma abm"
+)
+AVX512 = FLAGS + " avx512f avx512bw avx512cd avx512dq avx512vl"
+SOURCE = """
+kernel void free_chain(global float *to, float a, int steps) {
+    float x = a, y = to[get_global_id(0)];
+    for (int k = 0; k < steps; k++) {
+        x = mad(y, x, y);
+        y = mad(x, 0.25f, 0.5f);
+    }
+    to[get_global_id(0)] = y;
+}
+kernel void local_chain(global float *to, float a, int steps) {
+    float x = a, y = get_local_id(0);
+    for (int k = 0; k < steps; k++) {
+        x = mad(y, x, y);
+        y = mad(x, 0.25f, 0.5f);
+    }
+    to[get_global_id(0)] = y;
+}
+kernel void floats(global float16 *to) {
+    to[get_global_id(0)] *= 3.0f;
+}
+kernel void doubles(global double16 *to) {
+    to[get_global_id(0)] *= 3.0;
+}
+"""
+
+
+def prepared(flags: str) -> pipeline.Prepared:
+    target = make_target(Cpu("x86_64", "name", "vendor", frozenset(flags.split()), 2000))
+    return pipeline.Prepared(pipeline.Context(target, "", {}), bundle.pack([(compile_c(SOURCE), {})]))
+
+
+@pytest.mark.parametrize("flags, floats, doubles", [(AVX512, 16, 8), (FLAGS, 8, 4)])
+def test_a_value_takes_half_of_the_registers(flags, floats, doubles):
+    program = prepared(flags)
+    assert (program.lanes("floats").width, program.lanes("doubles").width) == (floats, doubles)
+
+
+def test_short_chains_are_executed_eight_at_a_time():
+    program = prepared(AVX512)
+    assert pipeline.kernel(program, "free_chain")[0].free_groups
+    assert "fma.v16f32" in pipeline._entries(program, "free_chain")[0].text
+    assert pipeline._entries(program, "free_chain")[0].tile == (128, 1)
+    assert pipeline.kernel(program, "local_chain")[0].tile_width == 128
+
+
+@pytest.mark.parametrize("name", ["free_chain", "local_chain"])
+@pytest.mark.parametrize("size", [128, 256, 96])
+def test_eight_parts(name, size):
+    found = []
+    for width, parts in ((1, 1), (16, 8)):
+        to = np.arange(3 * size, dtype=np.float32) / 64
+        options = {"parts": parts, "part_axis": 0} if width > 1 else {}
+        program = Program(compile_c(SOURCE), width=width, **options)
+        program.run(name, len(to), size, to, np.float32(0.5), np.int32(9))
+        found.append(to)
+    assert np.allclose(*found, rtol=1e-6)
