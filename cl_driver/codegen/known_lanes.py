@@ -16,7 +16,7 @@ from ..passes.ops import PassOp
 from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Variable
 from .records import walk
-from .types import size_of
+from .types import ir_type, size_of
 
 MOST_VECTORS = 4  # more of them are slower than a gather
 ROOM = 128  # bytes, of which vectors of arguments may be
@@ -154,7 +154,7 @@ class KnownLanes:
 
     def places(self, pointer, type_, mask) -> Places | None:
         """Where the lanes access an array in local memory, if that is known."""
-        if pointer.type.storage is not StorageClass.Workgroup or type_.kind not in (Kind.INT, Kind.FLOAT):
+        if pointer.type.storage is not StorageClass.Workgroup or place_type(type_) is None:
             return None
         base, offset, steps = pointer, 0, []
         while isinstance(base, Instruction):
@@ -176,6 +176,14 @@ class KnownLanes:
         if not used or min(used) < 0 or any(at % size for at in used):
             return None
         return Places(base, [at // size for at in lanes], active, mask is None or active is not None)
+
+
+def place_type(type_) -> str | None:
+    """The LLVM type of what lies at one place: a number, or a small OpenCL vector as an integer."""
+    if type_.kind in (Kind.INT, Kind.FLOAT):
+        return ir_type(type_)
+    is_small = type_.kind is Kind.VECTOR and type_.count in (2, 4, 8) and size_of(type_) <= 8
+    return f"i{8 * size_of(type_)}" if is_small and type_.element.kind is not Kind.BOOL else None
 
 
 class Places:

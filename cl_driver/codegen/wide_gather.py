@@ -55,7 +55,7 @@ def gather(
         if size > 8:
             return _rows(*access, types, alignment)
         chunks = _lanes_of(*access, f"i{8 * size}", 0, alignment)
-        return _split(e, chunks, 8 * size, types)
+        return split(e, chunks, 8 * size, types)
     leaves = []
     for t, offset in zip(types, leaf_offsets(type_), strict=True):
         own = min(alignment, size_of(t)) if offset or count > 1 else alignment
@@ -156,7 +156,7 @@ def every(e, t: str, data: str, length: int, stride: int, first: int) -> str:
     return e.emit(f"shufflevector {whole} {data}, {whole} poison, <{e.width} x i32> <{lanes}>")
 
 
-def _split(e, chunks: str, bits: int, types) -> list[str]:
+def split(e, chunks: str, bits: int, types) -> list[str]:
     """The leaves that integers of so many bits consist of."""
     t, count, f, whole = memory_type(types[0]), len(types), e.form, f"i{bits}"
     if bits // count >= 32:

@@ -8,7 +8,7 @@ from ..passes.ops import PassOp
 from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
-from .known_lanes import load_places, store_places
+from .known_lanes import load_places, place_type, store_places
 from .lanes import MANGLED, form
 from .memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
 from .memory import access_chain as single_access_chain
@@ -25,6 +25,7 @@ from .wide_gather import (
     leaf_offsets,
     memory_type,
     scatter,
+    split,
     to_memory,
 )
 
@@ -140,7 +141,11 @@ def load(e, i):
         return
     if e.known is not None and e.known.here is not None:
         e.note(SHUFFLED, masked=i.mask is not None)
-        e.define_leaves(i, [load_places(e, e.known.here, ir_type(i.type), size_of(i.type))])
+        size = size_of(i.type)
+        leaves = [load_places(e, e.known.here, place_type(i.type), size)]
+        if i.type.kind is Kind.VECTOR:
+            leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
+        e.define_leaves(i, leaves)
         return
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
@@ -322,7 +327,13 @@ def store(e, i):
         places = e.known.here
         mask = None if places.is_certain else e.mask_of(i)
         e.note(SHUFFLED, masked=i.mask is not None)
-        store_places(e, places, ir_type(value.type), size_of(value.type), e.leaf(value), mask)
+        t, leaves = place_type(value.type), e.leaves(value)
+        data = leaves[0]
+        if value.type.kind is Kind.VECTOR:
+            element = ir_type(value.type.element)
+            data = interleave(e, element, leaves, len(leaves))
+            data = e.emit(f"bitcast <{e.width * len(leaves)} x {element}> {data} to {e.form(t)}")
+        store_places(e, places, t, size_of(value.type), data, mask)
         return
     store_to(
         e,

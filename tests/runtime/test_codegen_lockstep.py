@@ -323,3 +323,40 @@ def test_known_places(width, size):
     out = np.zeros(size, np.int32)
     built.run("k", size, size, out, values, Local(4 * size), Local(2 * size))
     assert np.array_equal(out, places(values))
+
+
+VECTORS = """
+kernel void k(global int *out, global const int *in, local int2 *t, local uchar4 *c) {
+    local float2 f[32];
+    int l = get_local_id(0), n = get_local_size(0);
+    t[l] = (int2)(in[l], in[l] + 5);
+    c[l] = convert_uchar4((int4)(in[l], l, in[l] + l, 7) & 255);
+    if (l < 32)
+        f[l] = (float2)(in[l], l);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int2 a = t[l ^ 3], b = t[n - 1 - l];
+    uchar4 d = c[l ^ 1];
+    float2 e = f[(l * 5) & 31];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (in[l] & 2)
+        t[l ^ 1] = a.yx - b;
+    if (l & 2)
+        c[l ^ 2] = d.wzyx;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    a = t[(l + 7) & (n - 1)];
+    d += c[l ^ 5];
+    out[l] = a.x * 3 + a.y + (d.x | d.y << 8 | d.z << 16 | d.w << 24) + (int)(e.x * e.y);
+}
+"""
+
+
+@pytest.mark.parametrize("width, size", ((4, 32), (16, 64)))
+def test_known_places_of_vectors(width, size):
+    """Small OpenCL vectors at places that are known."""
+    values = np.random.default_rng(size).integers(-50, 50, size).astype(np.int32)
+    built = program(VECTORS, width, (size,))
+    got, want = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    local = [np.zeros(2 * size, np.int32), np.zeros(4 * size, np.uint8)]
+    interpret(built.module, "k", [want, values.copy(), *local], (size,), (size,))
+    built.run("k", size, size, got, values, Local(8 * size), Local(4 * size))
+    assert np.array_equal(got, want)
