@@ -107,14 +107,15 @@ def _guarded_divisor(e, f, i, a, b, signed: bool) -> str:
 
 # Floating-point arithmetic.
 
+_ONE = float_text(0x3F800000, 32)
 _FLOAT = {Op.FAdd: "fadd", Op.FSub: "fsub", Op.FMul: "fmul", Op.FDiv: "fdiv"}
 
 
 @componentwise(*_FLOAT)
 def float_arithmetic(e, f, i, a, b):
     """OpFAdd, OpFSub, OpFMul, OpFDiv."""
-    if i.op is Op.FDiv and estimates.pays(e, f, i):
-        return estimates.quotient(e, f, i.operands[0], a, b)
+    if i.op is Op.FDiv and a == f.splat("float", _ONE) and estimates.pays(e, f, i):
+        return estimates.reciprocal(e, f, b)
     return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
 
 

@@ -1,22 +1,23 @@
-"""Quotients and roots of floats from the CPU's estimates: where its divider is slow, and for half_*.
+"""Reciprocals and roots of floats from the CPU's estimates: where its divider is slow, and for half_*.
 
-Intel's cores divide 16 floats in 16 cycles and take their roots in 18, AMD's in 5 to 9. An estimate of 14
-bits (AVX-512) and a step of Newton's method take 4 to 7. OpenCL C allows 2.5 ulp for x / y, 3 for sqrt and 2
-for rsqrt (section 7.4), unless -cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded ones.
+An Intel core takes 20 times as long for 16 quotients of floats as for a multiplication, 23 for their roots
+and 42 for the reciprocals of these, while an estimate of 14 bits (AVX-512) and a step of Newton's method take
+8, 12 and 9; AMD's dividers are faster. A quotient in general takes 14 so, but the divider works while others
+do: only reciprocals pay. OpenCL C allows 2.5 ulp for 1 / x, 3 for sqrt and 2 for rsqrt (section 7.4), unless
+-cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded ones.
 
-The step of a quotient and of a root adds the residual, a - b·q or x - s·s, which fma computes without
-error: what comes out is within 2^-28 before it is rounded. So errors are below 0.6 ulp, x / x is 1, and
-quotients and roots that are floats are exact. Zeros, infinities, NaN and subnormals are as IEEE 754 has them.
+The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within 2^-28
+before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals are.
+Zeros, infinities, NaN and subnormals are as IEEE 754 has them.
 """
 
 from __future__ import annotations
 
 from ..spirv.enums import Decoration
-from ..spirv.module import Constant
 from .lanes import form
 from .library_names import INSTRUCTIONS
 from .registry import componentwise_extended
-from .types import element_type, float_text
+from .types import element_type
 
 # Responses of vfixupimmps to a quiet NaN, signalling NaN, zero, 1, -infinity, infinity, negative and positive
 # number, from the lowest four bits up: 0 keeps the first operand, 1 takes the second, 2 the second as a quiet
@@ -25,7 +26,6 @@ FIRST_IF_NAN = 0x11111100
 ROOT_OF_ZERO_AND_INFINITY = 0x00500100
 LOGARITHMS = 0x03530422
 
-_ONE = float_text(0x3F800000, 32)
 _SIGN_OF_SOURCE, _ONE_TO_TWO = 0, 0
 
 
@@ -166,23 +166,6 @@ def log_limit(e, f, result: str, x: str) -> str:
 
 
 _BY_NUMBER = dict(zip(INSTRUCTIONS.values(), (exponent, significand, scale, log_limit), strict=True))
-
-
-def quotient(e, f, dividend, a: str, b: str) -> str:
-    """a / b, dividend being the Value that a is."""
-    if isinstance(dividend, Constant) and a == f.splat("float", _ONE):
-        return reciprocal(e, f, b)
-    return divide(e, f, a, b)
-
-
-def divide(e, f, a: str, b: str) -> str:
-    """a / b: of the significands, so that nothing overflows on the way."""
-    x, y = significand(e, f, a), significand(e, f, b)
-    power = e.emit(f"fsub {f('float')} {exponent(e, f, a)}, {exponent(e, f, b)}")
-    estimate = rough_reciprocal(e, f, y)
-    quotient = _times(e, f, x, estimate)
-    residual = _fma(e, f, _minus(e, f, y), quotient, x)
-    return scale(e, f, _fma(e, f, residual, estimate, quotient), power)
 
 
 def reciprocal(e, f, x: str) -> str:

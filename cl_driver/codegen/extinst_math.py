@@ -94,8 +94,6 @@ def half_square_root(e, f, i, a):
 @componentwise_extended(Std.half_divide, Std.native_divide)
 def divide(e, f, i, a, b):
     """half_divide, native_divide."""
-    if estimates.pays(e, f, i):
-        return estimates.quotient(e, f, i.operands[2], a, b)
     return e.emit(f"fdiv {e.flags(i)}{f(ir_type(element_type(i.type)))} {a}, {b}")
 
 
