@@ -6,9 +6,9 @@ and 42 for the reciprocals of these, while an estimate of 14 bits (AVX-512) and 
 do: only reciprocals pay. OpenCL C allows 2.5 ulp for 1 / x, 3 for sqrt and 2 for rsqrt (section 7.4), unless
 -cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded ones.
 
-The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within 2^-28
-before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals are.
-Zeros, infinities, NaN and subnormals are as IEEE 754 has them.
+The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within
+2^-28 before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals
+are. Zeros, infinities, NaN and subnormals are as IEEE 754 has them.
 """
 
 from __future__ import annotations
