@@ -32,8 +32,6 @@ _FUNCTIONS = {
     "LLVMPrintModuleToString": (c_void_p, c_void_p),
     "LLVMCreateTargetDataLayout": (c_void_p, c_void_p),
     "LLVMCreatePassBuilderOptions": (c_void_p,),
-    "LLVMPassBuilderOptionsSetLoopVectorization": (None, c_void_p, c_int),
-    "LLVMPassBuilderOptionsSetLoopInterleaving": (None, c_void_p, c_int),
     "LLVMPassBuilderOptionsSetSLPVectorization": (None, c_void_p, c_int),
     "LLVMDisposePassBuilderOptions": (None, c_void_p),
     "LLVMRunPasses": (c_void_p, c_void_p, c_char_p, c_void_p, c_void_p),
@@ -46,6 +44,12 @@ _FUNCTIONS = {
     "LLVMGetVersion": (None, POINTER(c_uint), POINTER(c_uint), POINTER(c_uint)),
 }
 _BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64"}
+
+# O2 without vectorisers, as far as large code gains from it: in LLVM 22 the option for that does nothing.
+_SCALAR = (
+    "default<O1>,function(early-cse<memssa>,jump-threading,correlated-propagation,loop-mssa(licm),gvn,sccp,"
+    "instcombine<no-verify-fixpoint>,dse,adce,simplifycfg)"
+)
 
 _RETURN_STATUS = 2  # LLVMVerifierFailureAction
 _PIC, _SMALL = 2, 3  # LLVMRelocMode, LLVMCodeModel
@@ -124,17 +128,11 @@ class Library:
         return module
 
     def _optimize(self, module, machine, passes: str) -> None:
-        names = f"default<{'O2' if passes == 'scalar' else passes}>"
-        vectorize = passes in ("O2", "O3")
+        names = {"short": self._short_list, "scalar": _SCALAR}.get(passes, f"default<{passes}>")
         options = self._llvm.LLVMCreatePassBuilderOptions()
-        for what in ("LoopVectorization", "LoopInterleaving", "SLPVectorization"):
-            getattr(self._llvm, f"LLVMPassBuilderOptionsSet{what}")(options, vectorize)
-        try:
-            if passes == "short":
-                names = self._short_list
-            error = self._llvm.LLVMRunPasses(module, names.encode(), machine, options)
-        finally:
-            self._llvm.LLVMDisposePassBuilderOptions(options)
+        self._llvm.LLVMPassBuilderOptionsSetSLPVectorization(options, passes in ("O2", "O3"))
+        error = self._llvm.LLVMRunPasses(module, names.encode(), machine, options)
+        self._llvm.LLVMDisposePassBuilderOptions(options)
         if error:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
