@@ -165,7 +165,7 @@ class TypedKernel(Kernel):
         if self.barriers:
             self.say(f"local {_name(*typed[0][1:])} tl[{size}]; tl[l] = t0;")
         self.say("shared[l] = g;")
-        self.block(4, True, self.random.randrange(4, 9))
+        self.block(3, True, self.random.randrange(3, 7))
         self.say("uint r = (int)(m ^ m >> 32) + (int)f + q.x + 3u * q.y + 5u * q.z + 9u * q.w;")
         self.say("r += x + 31u * y + 17u * z + u + 7u * w + priv[x & 7] + s.c + s.b[0] + s.b[1] * 3 + s.a;")
         for name, base, count in [*typed, *((f"ta[{k}]", *self.array) for k in range(4))]:

@@ -13,6 +13,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -79,13 +80,51 @@ def share(first: int, end: int, widths: str):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
+class Tally:
+    """Runs shares in threads, and counts what their processes say."""
+
+    def __init__(self, widths: str, deadline: float):
+        self.widths, self.deadline = widths, deadline
+        self.lock = threading.Lock()
+        self.done = self.failed = 0
+
+    def note(self, seed: int, line: str) -> None:
+        with self.lock:
+            self.done += 1
+            if line != "ok":
+                self.failed += 1
+                print(f"seed {seed}: {line}", flush=True)
+            elif self.done % 100 == 0:
+                print(f"{self.done} done, {self.failed} failed", flush=True)
+
+    def run(self, first: int, end: int) -> None:
+        """All seeds of a share; a process that dies is replaced behind the seed that it died of."""
+        while first < end and time.monotonic() < self.deadline:
+            child = share(first, end, self.widths)
+            seed, told = first, True
+            for line in child.stdout:
+                if line.startswith("start "):
+                    seed, told = int(line.split()[1]), False
+                else:
+                    self.note(seed, line.strip())
+                    told = True
+                if time.monotonic() > self.deadline:
+                    break
+            else:
+                if not told:
+                    self.note(seed, f"the process ended with {child.wait()}")
+            child.kill()
+            child.wait()
+            first = seed + 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after so long")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -93,41 +132,18 @@ def main() -> int:
         work(first, end, [int(width) for width in options.widths.split(",")])
         return 0
     os.nice(10)
-    deadline = time.monotonic() + options.seconds
-    size = -(-options.count // options.jobs)
-    ranges = [
-        (options.seed + k * size, min(options.seed + (k + 1) * size, options.seed + options.count))
-        for k in range(options.jobs)
+    tally = Tally(options.widths, time.monotonic() + options.seconds)
+    last, size = options.seed + options.count, -(-options.count // options.jobs)
+    threads = [
+        threading.Thread(target=tally.run, args=(first, min(first + size, last)))
+        for first in range(options.seed, last, size)
     ]
-    children = [(share(*r, options.widths), r[1]) for r in ranges]
-    done = failed = 0
-    while children:
-        child, end = children.pop(0)
-        seed = None
-        while time.monotonic() < deadline:
-            line = child.stdout.readline().strip()
-            if line.startswith("start "):
-                seed = int(line.split()[1])
-                continue
-            if line or seed is not None:
-                done += 1
-            if line and line != "ok":
-                failed += 1
-                print(f"seed {seed}: {line}", flush=True)
-            if not line:
-                if seed is not None:
-                    failed += 1
-                    print(f"seed {seed}: the process ended with {child.wait()}", flush=True)
-                    if seed + 1 < end:
-                        children.append((share(seed + 1, end, options.widths), end))
-                break
-            seed = None
-            if done % 100 == 0:
-                print(f"{done} done, {failed} failed", flush=True)
-        child.kill()
-        child.wait()
-    print(f"{done} programs at widths {options.widths}: {failed} failed")
-    return failed > 0
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"{tally.done} programs at widths {options.widths}: {tally.failed} failed")
+    return tally.failed > 0
 
 
 if __name__ == "__main__":

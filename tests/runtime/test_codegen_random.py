@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+import random_programs
 from kernel_harness import Program, compile_c
 
 from cl_driver.codegen.options import CodegenOptions
@@ -58,3 +59,8 @@ def test_random_kernel_with_sub_groups(seed):
 @pytest.mark.parametrize("seed", range(24))
 def test_random_kernel(seed):
     check(seed)
+
+
+@pytest.mark.parametrize("seed", (3, 8, 11, 16))
+def test_random_kernel_of_all_types(seed):
+    random_programs.check(seed)
