@@ -77,7 +77,7 @@ class Kernel:
             return f"in[({a}) & 31]"
         if kind == 13 and not uniform and "x" in self.varying:
             return self.choose(
-                f"(int)(m >> ({a} & 31))", f"q.{self.choose(*'xyzw')}", f"s.b[{a} & 1]", "(int)f"
+                f"(int)(m >> ({a} & 31))", f"q.{self.choose(*'xyzw')}", f"(int)s.b[{a} & 1]", "(int)f"
             )
         if kind == 12 and self.helpers and depth > 1:
             return f"h{self.random.randrange(len(self.helpers))}({a}, {b})"

@@ -17,7 +17,7 @@ _SIGNED = {"char": 8, "short": 16, "int": 32, "long": 64}
 _INTEGERS = _SIGNED | {f"u{name}": bits for name, bits in _SIGNED.items()}
 _BASES = (*_INTEGERS, "float", "double")
 _COUNTS = (1, 1, 1, 2, 3, 4, 8, 16)
-_SHAPES = ((32,), (16,), (8, 4), (4, 2, 2), (64,), (20,), (1,), (5, 3))
+_SHAPES = ((32,), (16,), (8, 4), (4, 2, 2), (64,), (20,), (2,), (5, 3))
 _WHOLE = tuple(shape for shape in _SHAPES if shape != (20,) and shape != (5, 3))  # powers of two
 
 
