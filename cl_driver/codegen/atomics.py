@@ -66,7 +66,7 @@ def atomic_store(e, i):
     e.emit_void(f"store atomic {e.typed(value)}, ptr {e.operand(pointer)} {order}, align {alignment}")
 
 
-_READ_MODIFY_WRITE = {
+READ_MODIFY_WRITE = {
     Op.AtomicExchange: "xchg", Op.AtomicIAdd: "add", Op.AtomicISub: "sub", Op.AtomicSMin: "min",
     Op.AtomicUMin: "umin", Op.AtomicSMax: "max", Op.AtomicUMax: "umax", Op.AtomicAnd: "and",
     Op.AtomicOr: "or", Op.AtomicXor: "xor", Op.AtomicFAddEXT: "fadd", Op.AtomicFMinEXT: "fmin",
@@ -74,11 +74,11 @@ _READ_MODIFY_WRITE = {
 }  # fmt: skip
 
 
-@lowers(*_READ_MODIFY_WRITE)
+@lowers(*READ_MODIFY_WRITE)
 def read_modify_write(e, i):
     """Atomics that give the old value back. Increment and decrement have no value operand."""
     value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
-    e.define(i, update(e, _READ_MODIFY_WRITE[i.op], i, e.operand(i.operands[0]), value))
+    e.define(i, update(e, READ_MODIFY_WRITE[i.op], i, e.operand(i.operands[0]), value))
 
 
 def update(e, operation: str, i, address: str, value: str) -> str:

@@ -36,6 +36,7 @@ class Regularity:
     def __init__(self, emitter):
         self.e = emitter
         self._natures: dict = {}
+        self._open: set = set()  # values whose nature is being guessed
         self._answers: dict = {}  # (value, stride): (conditions, lane 0's value)
 
     # Natures.
@@ -49,18 +50,28 @@ class Regularity:
             return NEIGHBOURS if e.stride_is_mixed(value) else ALIKE
         if value in self._natures:
             return self._natures[value]
-        self._natures[value] = None  # of what depends on itself
+        if value in self._open:
+            return None
+        self._open.add(value)
+        found = None
         if depth < _DEPTH and value.type.kind in (Kind.INT, Kind.POINTER) and value not in e.shapes.private:
-            self._natures[value] = self._guess(value, depth + 1)
-        return self._natures[value]
+            found = self._guess(value, depth + 1)
+        self._open.discard(value)
+        self._natures[value] = found
+        return found
 
     def _guess(self, value, depth: int) -> str | None:
         op, operands = value.op, value.operands
         if op is Op.Phi:
+            outer, self._open = self._open, set()
+            entering = (v for v in operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
+            for v in entering:  # in a loop the question is whether what comes back is like what came in
+                self._natures[value] = self.nature(v, depth)
             natures = {self.nature(v, depth) for v in operands[::2] if not isinstance(v, Undef)}
+            self._open = outer
             return natures.pop() if len(natures) == 1 else None
         if op in ADDRESS:
-            terms = self._address_terms(value)
+            terms = self.address_terms(value)
             return self._of_sum([v for v, _ in terms if v is not None], depth) if terms else None
         if op in _SAME:
             return self.nature(operands[0], depth)
@@ -157,7 +168,7 @@ class Regularity:
         e, op, operands = self.e, value.op, value.operands
         t = ir_type(value.type)
         if op in ADDRESS:
-            terms = self._address_terms(value)
+            terms = self.address_terms(value)
             return self._sum(terms, stride) if terms else None
         if op is Op.Phi:
             return self._phi(value, stride)
@@ -226,7 +237,7 @@ class Regularity:
         by = str(factor) if factor is not None else e.operand(b)
         return found[0], e.emit(f"mul {t} {found[1]}, {by}")
 
-    def _address_terms(self, chain):
+    def address_terms(self, chain):
         """What an access chain adds up: (pointer, 1), (index, bytes)...; None if there is more to it.
 
         Steps by constants are terms, too: (None, bytes).

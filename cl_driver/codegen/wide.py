@@ -55,9 +55,11 @@ class WideEmitter:
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
         self._harmless: dict = {}
+        self.tables: dict = {}  # tables.py
         self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region
+        self.counted_loops = None  # row_tiles.py
         self.regularity = Regularity(self)
         self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes
         self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
@@ -89,11 +91,12 @@ class WideEmitter:
         return self.shapes.strides.get(value, 0) != 0 or value in self.shapes.private
 
     def harmless_memory(self, name: str) -> str:
-        """128 bytes of the stack for lanes outside of a mask: "spare" holds zeros, "dump" is written to."""
+        """128 bytes of the stack for lanes outside of a mask: "spare" holds zeros, "dump" is written to,
+        "counter" is written to and read."""
         found = self._harmless.get(name)
         if found is None:
             found = self._harmless[name] = self.alloca("[128 x i8]", 64)
-            if name == "spare":
+            if name != "dump":
                 self.prologue.append(f"  store [128 x i8] zeroinitializer, ptr {found}, align 64")
         return found
 

@@ -101,7 +101,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
-        self.function, self._used = region.function, None
+        self.function, self._used, self.counted_loops = region.function, None, None
         self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
         self.shapes = None

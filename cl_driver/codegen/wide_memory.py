@@ -16,6 +16,8 @@ from .memory import load as single_load
 from .memory import store as single_store
 from .registry import lowers_wide
 from .regular import either
+from .row_tiles import find_rows, load_rows
+from .tables import look_up
 from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
 from .wide_gather import (
     addresses_here,
@@ -135,6 +137,10 @@ def load(e, i):
     if i.memory is not None and i.memory.volatile:
         e.lane_by_lane(i, single_load)
         return
+    found = look_up(e, i)
+    if found is not None:
+        e.define_leaves(i, [found])
+        return
     alignment = access_alignment(i.memory, i.type)
     if e.spacing(pointer) > 1:
         e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
@@ -183,7 +189,16 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
     if asked is None:
         affine = (address.single, address.stride) if address.single is not None else None
         addresses = all_lanes(e, address)
-        e.define_leaves(i, gather(e, addresses, type_, alignment, mask, metadata, affine))
+
+        def anywhere():
+            return gather(e, addresses, type_, alignment, mask, metadata, affine)
+
+        rows = find_rows(e, i) if i.op is Op.Load and mask is None else None
+        if rows is None:
+            e.define_leaves(i, anywhere())
+        else:
+            leaf = load_rows(e, i, rows, alignment, affine, lambda: anywhere()[0], metadata)
+            e.define_leaves(i, [leaf])
         return
     condition, first, stride = asked
     e.note(ASKED, masked=masked)

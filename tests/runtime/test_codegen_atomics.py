@@ -341,3 +341,40 @@ def test_one_atomic_for_all_lanes():
     counter, out = np.zeros(2, np.int32), np.zeros(ITEMS, np.int32)
     program.run("k", ITEMS, GROUP, counter, out)
     assert counter.tolist() == [sum(range(ITEMS)), ITEMS] and out.tolist() == list(range(ITEMS))
+
+
+SHARED_CELLS = """
+kernel void old_values(global uint *out, global uint *end, global const uint *in) {
+  local uint cells[8]; size_t x = get_global_id(0), l = get_local_id(0);
+  if (l < 8) cells[l] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (in[x] & 3) out[x] = atomic_add(&cells[in[x] >> 2 & 7], in[x] >> 8);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (l < 8) end[get_group_id(0) * 8 + l] = cells[l]; }
+kernel void strided(global uint *out, global uint *end, global const uint *in) {
+  local uint cells[8]; size_t l = get_local_id(0);
+  if (l < 8) cells[l] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = get_global_id(0); i < 200; i += get_global_size(0)) atomic_add(&cells[in[i] & 7], 1u);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (l < 8) end[get_group_id(0) * 8 + l] = cells[l]; }
+"""
+
+
+@pytest.mark.parametrize("name", ["old_values", "strided"])
+def test_lanes_that_share_local_cells(name):
+    """Several lanes of a vector change one cell; lanes outside of the mask change none."""
+    spirv, rng = compile_c(SHARED_CELLS), np.random.default_rng(7)
+    inputs = rng.integers(0, 1 << 32, 200).astype(np.uint32)
+    for group in (13, 32):
+        items = 2 * group
+        want = None
+        for width in WIDTHS:
+            program = Program(spirv, width=width)
+            if want is None:
+                want = np.zeros(items, np.uint32), np.zeros(16, np.uint32)
+                interpret(program.module, name, [*want, inputs.copy()], (items,), (group,))
+            out = np.zeros(items, np.uint32), np.zeros(16, np.uint32)
+            program.run(name, items, group, *out, inputs)
+            assert np.array_equal(out[1], want[1]), f"{name}, width {width}, groups of {group}"
+            assert np.array_equal(out[0], want[0]), f"{name}, width {width}"
