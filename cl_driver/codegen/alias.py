@@ -82,7 +82,7 @@ class AliasScopes:
         """The parameters and variables that an address may be computed from; None if that is not known."""
         found = self._roots.get(pointer, self)
         if found is self:
-            found = self._roots[pointer] = _roots(pointer)
+            found = self._roots[pointer] = roots(pointer)
         return found
 
 
@@ -90,17 +90,18 @@ def _node(numbers) -> str:
     return "!{" + ", ".join(f"!{number}" for number in sorted(numbers)) + "}"
 
 
-def _roots(pointer) -> frozenset | None:
-    seen, rest, roots = {pointer}, [pointer], set()
+def roots(pointer) -> frozenset | None:
+    """The arguments and variables that a pointer may point into; None if that is not known."""
+    seen, rest, found = {pointer}, [pointer], set()
     while rest:
         value = rest.pop()
         if isinstance(value, (Argument, Variable)):
-            roots.add(value)
+            found.add(value)
             continue
         if not isinstance(value, Instruction) or len(seen) > _SEARCHED:
             return None
         if value.op is Op.Variable:
-            roots.add(value)
+            found.add(value)
             continue
         if value.op is Op.Phi:
             sources = value.operands[::2]
@@ -112,7 +113,7 @@ def _roots(pointer) -> frozenset | None:
             return None
         rest += [source for source in sources if source not in seen]
         seen.update(sources)
-    return frozenset(roots)
+    return frozenset(found)
 
 
 def _is_constant(pointer) -> bool:

@@ -349,7 +349,11 @@ class KernelEmitter(KernelFields):
         ):
             self.emit_void(line)
         self.begin_block("finished")
+        self.before_return()
         self.emit_void("ret void")
+
+    def before_return(self) -> None:
+        """What there is to do at the end of a call."""
 
     def _region_exits(self, region) -> list:
         return [block for block in region.function.blocks if block.terminator.op == PassOp.RegionExit]

@@ -55,7 +55,8 @@ class WideEmitter:
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
         self._harmless: dict = {}
-        self.tables: dict = {}  # tables.py
+        self.tables: dict = {}  # tables.py, streams.py: what is in the prologue
+        self.streams = None  # streams.py
         self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region

@@ -10,6 +10,7 @@ from .flat_lanes import FLAT_IDS, id_components, reciprocals
 from .kernel_emitter import KernelEmitter
 from .known_lanes import KnownLanes
 from .memory import BuiltinAddress, load_value, store_operand
+from .streams import Streams
 from .types import alignment_of, leaf_types, size_of
 from .wide import WideEmitter
 
@@ -27,6 +28,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def __init__(self, module, plan, width: int):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
+        self.streams = None if module.options.aarch64 else Streams(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
@@ -79,6 +81,11 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if self.parts > 1:
             raise CodegenError(f"{variable.name} in memory")
         return super()._builtin_memory(variable)
+
+    def before_return(self) -> None:
+        """Stores past the caches are seen by all before what comes after the kernel."""
+        if self.streams is not None and self.streams.is_used:
+            self.emit_void("call void @llvm.x86.sse.sfence()")
 
     def entry_mask(self) -> str:
         """`<W x i1>`: the lanes that hold a work-item."""

@@ -8,6 +8,7 @@ from ..passes.ops import PassOp
 from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
+from . import streams
 from .known_lanes import load_places, place_type, store_places
 from .lanes import MANGLED, form
 from .memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
@@ -381,7 +382,7 @@ def store_to(
     leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
-        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata)
+        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer)
         return
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
@@ -432,14 +433,23 @@ def store_single(
 
 def store_contiguous(
     e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = "",
-    metadata: str = "",
+    metadata: str = "", pointer=None,
 ) -> None:  # fmt: skip
-    """Stores W values that follow one another in memory, each of len(leaves) elements."""
+    """Stores W values that follow one another in memory, each of len(leaves) elements.
+
+    pointer: the Value that the address was computed from, if they may be stored past the caches.
+    """
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
     whole = form(e.width * stride)
     data = interleave(e, t, leaves, stride)
     if mask is None and count == stride:
+        if (
+            pointer is not None
+            and not hint
+            and streams.store(e, pointer, whole(t), data, address, place, alignment, metadata)
+        ):
+            return
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
         return
     wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)

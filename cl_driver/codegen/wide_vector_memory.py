@@ -105,7 +105,7 @@ def vstore_half(e, i):
     mask, metadata = e.mask_of(i), e.alias_metadata(pointer)
     if address.single is not None and address.stride == place:
         e.note(CONTIGUOUS if count == 1 else SHUFFLED, masked=mask is not None)
-        store_contiguous(e, address.single, HALF, leaves, place, 2, mask, metadata=metadata)
+        store_contiguous(e, address.single, HALF, leaves, place, 2, mask, metadata=metadata, pointer=pointer)
         return
     leaf = all_lanes(e, address)
     e.note(SCATTER, masked=mask is not None)

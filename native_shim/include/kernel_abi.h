@@ -7,7 +7,7 @@
 /* One per NDRange command, constant while it runs. Unused dimensions hold size 1, offset 0. */
 struct cld_launch {
     uint32_t work_dim;
-    uint32_t reserved;
+    uint32_t stream_bytes; /* output of so many bytes is stored past the caches; 0: never */
     uint64_t global_size[3];
     uint64_t global_offset[3];
     uint64_t local_size[3]; /* enqueued; groups at the upper edges may be smaller (non-uniform work-groups) */

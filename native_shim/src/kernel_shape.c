@@ -9,6 +9,10 @@
  * enough that a group's data stays in the cache and that there are groups for all threads. */
 enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
 
+/* Output of so many bytes is stored past the caches. Measured (triad, two threads): a fifth less time from 4 MiB
+ * on; but with a kernel that reads the output next 7 % more at 8 and 16 MiB, 2 % at 32 MiB, a fifth less at 64. */
+enum { STREAM_BYTES = 32 << 20 };
+
 /* The largest divisor of size up to most that is a multiple of width; without one, the largest divisor. */
 static uint64_t divisor(uint64_t size, uint64_t most, uint64_t width) {
     uint64_t best = 1;
@@ -66,7 +70,7 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     const struct cld_device *device = queue->device;
     *empty = !global_size;
     launch->work_dim = work_dim;
-    launch->reserved = 0;
+    launch->stream_bytes = STREAM_BYTES;
     bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS, required = info->reqd_local_size[0];
     uint64_t items = 1, groups = 1;
     for (cl_uint i = 0; i < 3; i++) {

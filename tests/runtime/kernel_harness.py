@@ -145,6 +145,7 @@ class Program:
         offset=(0, 0, 0),
         split: int = 1,
         local_memory: int = 1 << 16,
+        stream_bytes: int = 0,
     ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars."""
         code, entry = self.kernel(name)
@@ -155,7 +156,7 @@ class Program:
         launch = struct.pack(
             "<II12QQQ",
             _dimensions(global_size),
-            0,
+            stream_bytes,
             *sizes,
             *offsets,
             *locals_,

@@ -1,0 +1,106 @@
+"""Stores past the caches: of whole vectors, each place once, to buffers that the kernel does not read.
+
+A store into the cache reads the line first, which is a third of a copy's traffic. But who reads the output
+next finds it in the cache if it is not too large, so only a launch can tell: it says from how many bytes of
+output it is worth it (cld_launch.stream_bytes).
+"""
+
+from __future__ import annotations
+
+from ..passes.dominance import LoopNest, dominators
+from ..passes.ir import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, predecessors
+from ..passes.ops import PassOp
+from ..spirv.enums import Op, StorageClass
+from ..spirv.enums import OpenCLStd as Std
+from ..spirv.module import Argument
+from . import abi
+from .alias import roots
+
+_SMALLEST, _LARGEST = 16, 512  # bytes of a vector
+_STORES = frozenset((Std.vstoren, Std.vstore_half, Std.vstore_halfn, Std.vstorea_halfn))
+_HARMLESS = PURE | {Op.Branch, Op.BranchConditional, Op.Switch, Op.Variable, Op.Nop, PassOp.RegionExit}
+
+
+class Streams:
+    """What of a kernel's output may be stored past the caches."""
+
+    def __init__(self, plan):
+        self.is_used = False
+        self._loops: dict = {}  # function: blocks in loops
+        self._read: set | None = set()  # arguments that are read; None if anybody may see the order of stores
+        for region in plan.regions:
+            for block in region.function.blocks:
+                for i in block.instructions:
+                    self._note(i)
+
+    def _note(self, i) -> None:
+        if self._read is None or i.op is Op.Store or i.op in _HARMLESS:
+            return
+        is_load = i.op is Op.Load
+        if i.op is Op.ExtInst:
+            is_load = i.operands[1] in EXTINST_LOADS
+            if not is_load and (i.operands[1] not in EXTINST_WITH_EFFECT or i.operands[1] in _STORES):
+                return
+        if not is_load:
+            self._read = None
+            return
+        found = roots(i.operands[3] if i.op is Op.ExtInst else i.operands[0])
+        self._read = None if found is None else self._read | found
+
+    def allows(self, e, pointer) -> bool:
+        """Whether full vectors through a pointer are written once, and not read."""
+        found = roots(pointer) if self._read is not None else None
+        if not found or found & self._read or not all(_is_buffer(root) for root in found):
+            return False
+        function = e.function
+        if function not in self._loops:
+            before = predecessors(function)
+            self._loops[function] = LoopNest(function, dominators(function, before), before).innermost
+        return e.current not in self._loops[function]
+
+
+def _is_buffer(root) -> bool:
+    return isinstance(root, Argument) and root.type.storage == StorageClass.CrossWorkgroup
+
+
+def store(
+    e, pointer, vector: str, data: str, address: str, place: int, alignment: int, metadata: str
+) -> bool:
+    """Stores a vector past the caches if the launch has much output. False: it was not stored.
+
+    place: bytes of each lane.
+    """
+    size = place * e.width
+    fits = size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST
+    if e.streams is None or not fits or not e.streams.allows(e, pointer):
+        return False
+    e.streams.is_used = True
+    line = min(64, size)
+    bits = e.emit(f"ptrtoint ptr {address} to i64")
+    over = e.emit(f"and i64 {bits}, {line - 1}")
+    aligned = e.emit(f"icmp eq i64 {over}, 0")
+    past = e.emit(f"and i1 {aligned}, {_has_much_output(e, place)}")
+    labels = [e.new_label(name) for name in ("past", "into", "stored")]
+    e.emit_void(f"br i1 {past}, label %{labels[0]}, label %{labels[1]}")
+    for label, how in zip(labels, (f"{line}, !nontemporal !0", f"{alignment}"), strict=False):
+        e.begin_block(label)
+        e.emit_void(f"store {vector} {data}, ptr {address}, align {how}{metadata}")
+        e.emit_void(f"br label %{labels[2]}")
+    e.begin_block(labels[2])
+    return True
+
+
+def _has_much_output(e, place: int) -> str:
+    """i1, once per call: whether all work-items together write enough."""
+    key = "much output", place
+    if key not in e.tables:
+        outer, e.lines = e.lines, e.prologue
+        sizes = [e.launch_field(abi.LAUNCH_GLOBAL_SIZE + 8 * k, "i64") for k in range(3)]
+        items = e.emit(f"mul i64 {sizes[0]}, {sizes[1]}")
+        items = e.emit(f"mul i64 {items}, {sizes[2]}")
+        output = e.emit(f"mul i64 {items}, {place}")
+        least = e.emit(f"zext i32 {e.launch_field(abi.LAUNCH_STREAM_BYTES, 'i32')} to i64")
+        below = e.emit(f"sub i64 {least}, 1")  # of 0, which is for never, more than any output
+        e.tables[key] = e.emit(f"icmp ult i64 {below}, {output}")
+        e.lines = outer
+    return e.tables[key]
