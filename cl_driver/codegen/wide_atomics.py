@@ -6,7 +6,7 @@ value is then what was in memory, combined with the values of the lanes before i
 
 from __future__ import annotations
 
-from ..passes.remarks import REDUCED
+from ..passes.remarks import LANES, REDUCED
 from ..spirv.enums import Op
 from .atomics import READ_MODIFY_WRITE, is_plain, update
 from .atomics import read_modify_write as one_by_one
@@ -90,6 +90,7 @@ def _in_turn(e, i) -> None:
     """
     pointer, f, t = i.operands[0], e.form, ir_type(i.type)
     mask, addresses = e.mask_of(i), all_lanes(e, address_of(e, pointer))
+    e.note(LANES, masked=mask is not None)
     if mask is not None:
         other = e.splat(e.harmless_memory("counter"), "ptr", f)
         addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")

@@ -140,6 +140,7 @@ def load(e, i):
         return
     found = look_up(e, i)
     if found is not None:
+        e.note(SHUFFLED, masked=i.mask is not None)
         e.define_leaves(i, [found])
         return
     alignment = access_alignment(i.memory, i.type)
@@ -198,6 +199,7 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         if rows is None:
             e.define_leaves(i, anywhere())
         else:
+            e.note(SHUFFLED, masked=False)
             leaf = load_rows(e, i, rows, alignment, affine, lambda: anywhere()[0], metadata)
             e.define_leaves(i, [leaf])
         return
