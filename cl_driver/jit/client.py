@@ -252,7 +252,7 @@ class Service:
                 [["kernel_for_groups", self._job(options), il, name, size]], self._deadline()
             )
         except CompileError as error:
-            answer = [b"", str(error), 0, 0, 0]
+            return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
         self._store(key, options, start, [], "", wire.encode(answer))
         return answer
 
