@@ -171,8 +171,8 @@ struct cld_kernel_info {
     uint32_t tile_width;          /* work-items of a row that entry_tiled, or else entry, takes at a time */
     uint32_t tile_height;         /* rows, likewise */
     uint32_t uses_printf;
-    uint64_t flags;             /* enum cld_kernel_flags */
-    uint64_t most_group_items;  /* of groups that there may be code for by their size (group_code.h), or 0 */
+    uint64_t flags;            /* enum cld_kernel_flags */
+    uint64_t most_group_items; /* of groups that there may be code for by their size (group_code.h), or 0 */
     _Atomic(struct cld_group_code *) groups;
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */

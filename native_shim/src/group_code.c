@@ -1,3 +1,4 @@
+/* Code for the local sizes that programs launch with: asked for, loaded, chosen. */
 #define _GNU_SOURCE
 #include "group_code.h"
 

@@ -9,8 +9,9 @@
  * enough that a group's data stays in the cache and that there are groups for all threads. */
 enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
 
-/* Output of so many bytes is stored past the caches. Measured (triad, two threads): a fifth less time from 4 MiB
- * on; but with a kernel that reads the output next 7 % more at 8 and 16 MiB, 2 % at 32 MiB, a fifth less at 64. */
+/* Output of so many bytes is stored past the caches. Measured (triad, two threads): a fifth less time from 4
+ * MiB on; but with a kernel that reads the output next 7 % more at 8 and 16 MiB, 2 % at 32 MiB, a fifth less
+ * at 64. */
 enum { STREAM_BYTES = 32 << 20 };
 
 /* The largest divisor of size up to most that is a multiple of width; without one, the largest divisor. */
