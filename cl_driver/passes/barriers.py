@@ -25,7 +25,7 @@ from .collectives import Once, lower_collectives
 from .describe import variable_alignment
 from .dominance import DominatorTree, dominators
 from .inline import is_by_value
-from .ir import ADDRESS, PURE, append, predecessors
+from .ir import ADDRESS, GROUP_OPERATIONS, PURE, append, predecessors
 from .layout import size_of
 from .lcssa import close_loops
 from .ops import REGION_END, PassOp
@@ -68,7 +68,7 @@ def has_boundary(function: Function) -> bool:
     for block in function.blocks:
         for instruction in block.instructions:
             op = instruction.op
-            if op is Op.ControlBarrier or 259 <= op <= 271 or 6401 <= op <= 6408:
+            if op is Op.ControlBarrier or op in GROUP_OPERATIONS:
                 return True
     return False
 

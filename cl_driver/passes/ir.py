@@ -22,6 +22,9 @@ PURE = frozenset(
     + [PassOp.AnyLaneOfPart, PassOp.FirstItem]
 )
 
+# Asynchronous copies, all, any, broadcasts, reductions and scans of work-groups and sub-groups.
+GROUP_OPERATIONS = frozenset(op for op in Op if 259 <= op <= 271 or 6401 <= op <= 6408)
+
 ADDRESS = frozenset((Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
 
 # OpenCL.std instructions that write through a pointer, print, or hint.

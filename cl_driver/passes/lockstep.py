@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..spirv.enums import BuiltIn, Op
 from ..spirv.module import Constant, Function, Instruction, Variable
 from .barriers import is_boundary, note_boundaries
-from .ir import ADDRESS, substitute
+from .ir import ADDRESS, GROUP_OPERATIONS, substitute
 from .plan import PlanError, PlanOptions
 from .reducible import make_reducible
 from .remarks import DROPPED
@@ -32,7 +32,7 @@ def hold_group(function: Function, types, options: PlanOptions) -> None:
     note_boundaries(function, options, DROPPED)
     for block in function.blocks:
         for i in block.instructions:
-            if 259 <= i.op <= 271 or 6401 <= i.op <= 6408:
+            if i.op in GROUP_OPERATIONS:
                 raise PlanError("collective operations of a group in lockstep")
         block.instructions = [i for i in block.instructions if not is_boundary(i)]
     put_sizes(function, types, options.group)
