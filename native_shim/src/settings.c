@@ -4,13 +4,16 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct {
-    const char *name, *type, *default_text, *choices; /* choices: separated by '|' */
+    const char *name, *type, *default_text;
+    const char *choices; /* separated by '|' */
+    const char *pattern; /* a regular expression, or empty */
 } rows[] = {
-#define CLD_SETTING(name, type, default_text, choices) {#name, type, default_text, choices},
+#define CLD_SETTING(name, type, default_text, choices, pattern) {#name, type, default_text, choices, pattern},
 #include "settings_table.h"
 #undef CLD_SETTING
 };
@@ -44,8 +47,19 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
+static bool matches(const char *pattern, const char *text) {
+    regex_t compiled;
+    if (regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB))
+        return false;
+    bool found = !regexec(&compiled, text, 0, NULL, 0);
+    regfree(&compiled);
+    return found;
+}
+
 static bool valid(int i, const char *text) {
     int64_t value;
+    if (*rows[i].pattern && !matches(rows[i].pattern, text))
+        return false;
     if (!strcmp(rows[i].type, "integer"))
         return integer(text, &value);
     if (!strcmp(rows[i].type, "flag"))

@@ -217,9 +217,9 @@ static void arguments(void) {
     OK(clSetKernelArg(kernel, 2, 4, &number));
     OK(clFinish(queue));
     CHECK(seen.pointer == ((struct cld_mem *)buffer)->data && seen.number == 5 && seen.aligned);
-    CHECK_IS(seen.local[0], 112); /* behind the static variables, 16-byte aligned as the type asks */
-    CHECK_IS(seen.local[1], 144);
-    CHECK_IS(seen.local_memory_size, 344);
+    CHECK_IS(seen.local[0], 128); /* behind the static variables, with room for vectors after each */
+    CHECK_IS(seen.local[1], 256);
+    CHECK_IS(seen.local_memory_size, 456);
     OK(clSetKernelArg(kernel, 0, 8, &none));
     OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL));
     OK(clFinish(queue));
