@@ -108,7 +108,7 @@ void pairs(global float *a, int n) {{ {loop} a[i] += 1; }}
     assert executable, log
     widths = {kernel.name: kernel.width for kernel in executable.kernels}
     lanes = executable_width(executable)
-    assert widths == {"plain": lanes, "loop": lanes, "wide_values": min(lanes, 4), "pairs": 1}
+    assert widths == {"plain": lanes, "loop": lanes, "wide_values": lanes // 2, "pairs": 1}
 
 
 def test_what_is_not_spirv_is_an_error(make_service):
