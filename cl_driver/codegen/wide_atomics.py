@@ -10,42 +10,28 @@ from ..passes.remarks import LANES, REDUCED
 from ..spirv.enums import Op
 from .atomics import READ_MODIFY_WRITE, is_plain, update
 from .atomics import read_modify_write as one_by_one
-from .lanes import MANGLED
 from .registry import lowers_wide
+from .totals import ATOMICRMW, COMBINED, combine, reduce
 from .types import ir_type
 from .wide_memory import address_of, all_lanes
 
-# Operation: LLVM's name for vector.reduce and atomicrmw, and the neutral element in so many bits.
-_COMBINED = {
-    Op.AtomicIAdd: ("add", lambda bits: 0),
-    Op.AtomicISub: ("add", lambda bits: 0),
-    Op.AtomicIIncrement: ("add", lambda bits: 0),
-    Op.AtomicIDecrement: ("add", lambda bits: 0),
-    Op.AtomicAnd: ("and", lambda bits: -1),
-    Op.AtomicOr: ("or", lambda bits: 0),
-    Op.AtomicXor: ("xor", lambda bits: 0),
-    Op.AtomicSMin: ("smin", lambda bits: (1 << bits - 1) - 1),
-    Op.AtomicSMax: ("smax", lambda bits: -1 << bits - 1),
-    Op.AtomicUMin: ("umin", lambda bits: -1),
-    Op.AtomicUMax: ("umax", lambda bits: 0),
-}
 _SUBTRACTS = (Op.AtomicISub, Op.AtomicIDecrement)
-_ATOMICRMW = {"smin": "min", "smax": "max"}
 
 
-@lowers_wide(*_COMBINED)
+@lowers_wide(*COMBINED)
 def read_modify_write(e, i):
     """Where the address is one: a reduction, one atomic, and a scan if the old values are used."""
     pointer = i.operands[0]
     if e.is_varying(pointer) or e.stride(pointer):
         each_by_itself(e, i)
         return
-    name, neutral = _COMBINED[i.op]
+    name, neutral = COMBINED[i.op]
     t, f = ir_type(i.type), e.form
     identity = f.splat(t, str(neutral(i.type.width)))
     mask = e.mask_of(i)
     e.note(REDUCED, masked=mask is not None)
-    total = _sum_of_steps(e, i, t) if name == "add" and mask is None else None
+    gathers = e.totals is not None and e.totals.allow(e, i)
+    total = _sum_of_steps(e, i, t) if name == "add" and mask is None and not gathers else None
     values = ""
     if total is None or e.is_used(i):
         values = e.leaf(i.operands[3]) if len(i.operands) > 3 else f.splat(t, "1")
@@ -53,15 +39,18 @@ def read_modify_write(e, i):
             values = e.emit(f"sub {f(t)} zeroinitializer, {values}")
     if mask is not None:
         values = e.emit(f"select {f('i1')} {mask}, {f(t)} {values}, {f(t)} {identity}")
+    if gathers:
+        e.totals.gather(e, i, values)
+        return
     if total is None:
-        total = e.emit(f"call {t} @llvm.vector.reduce.{name}.{f.suffix(MANGLED[t])}({f(t)} {values})")
+        total = reduce(e, name, t, values)
     address = e.operand(pointer)
     before, after = e.label, None
     if mask is not None:
         body, after = e.new_label("atomic"), e.new_label("done")
         e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
         e.begin_block(body)
-    old = update(e, _ATOMICRMW.get(name, name), i, address, total)
+    old = update(e, ATOMICRMW.get(name, name), i, address, total)
     if after is not None:
         done = e.label
         e.emit_void(f"br label %{after}")
@@ -69,11 +58,11 @@ def read_modify_write(e, i):
         old = e.emit(f"phi {t} [ {old}, %{done} ], [ 0, %{before} ]")
     leaf = e.splat(old, t, f)
     if e.is_used(i):
-        leaf = _combine(e, name, t, leaf, _exclusive_scan(e, name, t, values, identity))
+        leaf = combine(e, name, t, leaf, _exclusive_scan(e, name, t, values, identity))
     e.define_leaves(i, [leaf])
 
 
-@lowers_wide(*(op for op in READ_MODIFY_WRITE if op not in _COMBINED))
+@lowers_wide(*(op for op in READ_MODIFY_WRITE if op not in COMBINED))
 def each_by_itself(e, i):
     """Where lanes have addresses of their own, and what cannot be combined."""
     if is_plain(i.operands[0]) and e.is_varying(i.operands[0]):
@@ -126,7 +115,7 @@ def _exclusive_scan(e, name: str, t: str, values: str, identity: str) -> str:
     """In each lane the combination of the values of the lanes before it."""
     result, distance = _moved_up(e, t, values, identity, 1), 1
     while distance < e.width:
-        result = _combine(e, name, t, result, _moved_up(e, t, result, identity, distance))
+        result = combine(e, name, t, result, _moved_up(e, t, result, identity, distance))
         distance *= 2
     return result
 
@@ -135,9 +124,3 @@ def _moved_up(e, t: str, values: str, identity: str, distance: int) -> str:
     """The value of the lane so many places before; the identity where there is none."""
     lanes = ", ".join(f"i32 {lane - distance if lane >= distance else e.width}" for lane in range(e.width))
     return e.emit(f"shufflevector {e.form(t)} {values}, {e.form(t)} {identity}, <{e.width} x i32> <{lanes}>")
-
-
-def _combine(e, name: str, t: str, a: str, b: str) -> str:
-    if name in ("add", "and", "or", "xor"):
-        return e.emit(f"{name} {e.form(t)} {a}, {b}")
-    return e.intrinsic(name, e.form, t, a, b)

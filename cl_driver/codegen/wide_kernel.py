@@ -11,6 +11,7 @@ from .kernel_emitter import KernelEmitter
 from .known_lanes import KnownLanes
 from .memory import BuiltinAddress, load_value, store_operand
 from .streams import Streams
+from .totals import Totals
 from .types import alignment_of, leaf_types, size_of
 from .wide import WideEmitter
 
@@ -29,6 +30,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
         self.streams = None if module.options.aarch64 else Streams(plan)
+        self.totals = Totals(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
@@ -83,7 +85,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         return super()._builtin_memory(variable)
 
     def before_return(self) -> None:
-        """Stores past the caches are seen by all before what comes after the kernel."""
+        """Totals of atomics; stores past the caches are seen by all before what comes after the kernel."""
+        self.totals.finish(self)
         if self.streams is not None and self.streams.is_used:
             self.emit_void("call void @llvm.x86.sse.sfence()")
 

@@ -40,6 +40,12 @@ EXTINST_LOADS = frozenset((171, 173, 174, 179))  # vload...
 # Operations on the lanes of a sub-group: they must stay where they are, but do nothing else.
 ACROSS_LANES = frozenset((PassOp.Active, PassOp.Ballot, PassOp.ReadLane, PassOp.Permute, PassOp.LaneShuffle))
 
+# Atomics that combine an integer with what is in memory, in any order of the work-items.
+INTEGER_ATOMICS = frozenset((
+    Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement, Op.AtomicAnd, Op.AtomicOr,
+    Op.AtomicXor, Op.AtomicSMin, Op.AtomicSMax, Op.AtomicUMin, Op.AtomicUMax,
+))  # fmt: skip
+
 # Reads that may be left out when nobody uses the result.
 REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.ContextLoad, PassOp.ContextLoadItem}
 

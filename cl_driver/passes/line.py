@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..spirv.enums import Op
 from ..spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
 from .dominance import Loop
-from .ir import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, append
+from .ir import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
 from .linear_graph import EXIT, Graph
 from .ops import PassOp
 from .remarks import MASKED, SKIPPED
@@ -202,6 +202,8 @@ class Line:
 
     def acts_once(self, instruction: Instruction) -> bool:
         """Memory access at a uniform address, or a call: scalar code that needs a lane to act for."""
+        if instruction.op in INTEGER_ATOMICS:  # the code generator's are for any mask
+            return False
         if instruction.op is Op.FunctionCall:
             return True
         return any(
