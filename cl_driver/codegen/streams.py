@@ -26,6 +26,7 @@ class Streams:
 
     def __init__(self, plan):
         self.is_used = False
+        self.pending: list[tuple] = []  # stores that wait for those of the other parts
         self._loops: dict = {}  # function: blocks in loops
         self._read: set | None = set()  # arguments that are read; None if anybody may see the order of stores
         for region in plan.regions:
@@ -68,26 +69,38 @@ def store(
 ) -> bool:
     """Stores a vector past the caches if the launch has much output. False: it was not stored.
 
-    place: bytes of each lane.
+    place: bytes of each lane. It is stored when flush() is called: all parts ask once, or LLVM would
+    move the work of each behind the question of the one before.
     """
     size = place * e.width
     fits = size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST
     if e.streams is None or not fits or not e.streams.allows(e, pointer):
         return False
     e.streams.is_used = True
-    line = min(64, size)
-    bits = e.emit(f"ptrtoint ptr {address} to i64")
+    e.streams.pending.append((f"{vector} {data}, ptr {address}", address, place, alignment, metadata))
+    return True
+
+
+def flush(e) -> None:
+    """Emits the stores that wait, all of vectors of one size."""
+    waiting, e.streams.pending = e.streams.pending, []
+    place, bits = waiting[0][2], "0"
+    for _, address, *_ in waiting:
+        one = e.emit(f"ptrtoint ptr {address} to i64")
+        bits = e.emit(f"or i64 {bits}, {one}") if bits != "0" else one
+    line = min(64, place * e.width)
     over = e.emit(f"and i64 {bits}, {line - 1}")
     aligned = e.emit(f"icmp eq i64 {over}, 0")
     past = e.emit(f"and i1 {aligned}, {_has_much_output(e, place)}")
     labels = [e.new_label(name) for name in ("past", "into", "stored")]
     e.emit_void(f"br i1 {past}, label %{labels[0]}, label %{labels[1]}")
-    for label, how in zip(labels, (f"{line}, !nontemporal !0", f"{alignment}"), strict=False):
+    for label, is_past in zip(labels, (True, False), strict=False):
         e.begin_block(label)
-        e.emit_void(f"store {vector} {data}, ptr {address}, align {how}{metadata}")
+        for what, _, _, alignment, metadata in waiting:
+            how = f"{line}, !nontemporal !0" if is_past else f"{alignment}"
+            e.emit_void(f"store {what}, align {how}{metadata}")
         e.emit_void(f"br label %{labels[2]}")
     e.begin_block(labels[2])
-    return True
 
 
 def _has_much_output(e, place: int) -> str:

@@ -28,6 +28,7 @@ from .lanes import form
 from .records import find_records, load_record, store_record
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 from .regular import Regularity
+from .streams import flush
 from .types import constant_text, ir_type, leaf_types
 
 # Effects that a group of lanes has once, not once per lane.
@@ -306,6 +307,8 @@ class WideEmitter:
         after_phis = None
         records, done = find_records(self, instructions), set()
         for i in instructions:
+            if self.streams is not None and self.streams.pending and not self.shapes.part_of.get(i):
+                flush(self)
             if i.op is Op.Phi:
                 self.phi(i)
                 continue

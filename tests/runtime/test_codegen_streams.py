@@ -41,6 +41,9 @@ def test_what_streams(compiled, width, parts):
         text = program.code(name).text
         expected = name in STREAM and SIZES.get(name, 4) * width >= 16
         assert ("!nontemporal" in text) == ("sse.sfence" in text) == expected, name
+        if name == "copied" and expected:
+            asked = text.count("label %past")
+            assert text.count(", !nontemporal") == asked * parts, "all parts ask once"
 
 
 @pytest.mark.parametrize("first", [0, 1, 16])
