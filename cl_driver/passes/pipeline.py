@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
+from .array_loops import unroll_array_loops
 from .barriers import has_boundary, split_at_barriers
 from .describe import describe
 from .dump import function_text
@@ -87,6 +88,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     if options.width > 1 or has_boundary(function):
         # Loops must have one header before anything reasons about loops.
         run_pass("reducible", make_reducible, options, function, types)
+
+    if options.width > 1:
+        # LLVM does it at width 1. After promotion: what is still in memory are arrays.
+        run_pass("array_loops", unroll_array_loops, options, function, types)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     result.orders_memory = has_order

@@ -27,17 +27,16 @@ def unroll(function: Function, types, budget: int, local_budget: int) -> None:
         tree = dominators(function, before)
         size = instruction_count(function)
         for loop in LoopNest(function, tree, before).loops:
-            if loop.header in refused or len(loop.latches) != 1:
+            if loop.header in refused:
                 continue
             refused.add(loop.header)
-            counted = _count(loop, folder, tree, before)
+            counted = iterations(loop, folder, tree, before)
             if counted is None:
                 continue
-            count, end = counted
+            count, end = len(counted[0]), counted[1]
             added = (count - 1) * sum(len(block.instructions) for block in loop.blocks)
             if size + added <= (local_budget if _is_local(loop) else budget):
-                close_loops(function, types)
-                _copy(function, loop, count, end)
+                copy_loop(function, types, loop, count, end)
                 simplify(function, types)
                 break
         else:
@@ -54,27 +53,38 @@ def _is_local(loop: Loop) -> bool:
     )
 
 
-def _count(loop: Loop, folder: Folder, tree, before) -> tuple[int, Block] | None:
-    """How often a loop's header is executed, and the block that leaves the loop then."""
+def iterations(
+    loop: Loop, folder: Folder, tree, before, known: dict | None = None, blocks: set[Block] | None = None
+) -> tuple[list[dict], Block] | None:
+    """What the phis of a loop's header are each time that it is executed, as far as they are constants, and
+    the block that leaves the loop in the end. None if it is not known how often that is, or too often.
+
+    known: what phis of loops around it are, for a loop within `blocks`.
+    """
     ends = [b for b in loop.blocks if not loop.blocks.issuperset(b.successors())]
+    if len(loop.latches) != 1:
+        return None
     (latch,) = loop.latches
     ends = [b for b in ends if tree.dominates(b, latch) and b.terminator.op is Op.BranchConditional]
     entries = [b for b in before[loop.header] if b is not latch]
     if len(ends) != 1 or len(entries) != 1:
         return None
     (end,) = ends
+    blocks, around = blocks or loop.blocks, dict(known or ())
     phis = {}
     for phi in loop.header.phis():
         phis[phi] = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-    known: dict[Value, Constant | None] = {phi: _constant(edges[entries[0]]) for phi, edges in phis.items()}
-    for count in range(1, MOST_ITERATIONS + 1):
-        values = dict(known)
-        condition = _evaluate(end.terminator.operands[0], loop, values, folder)
+    step = {phi: _evaluate(edges[entries[0]], blocks, around, folder) for phi, edges in phis.items()}
+    steps: list[dict[Value, Constant | None]] = []
+    while len(steps) < MOST_ITERATIONS:
+        steps.append(step)
+        values = {**(known or {}), **step}
+        condition = _evaluate(end.terminator.operands[0], blocks, values, folder)
         if condition is None:
             return None
         if end.terminator.operands[1 if condition.value else 2] not in loop.blocks:
-            return count, end
-        known = {phi: _evaluate(edges[latch], loop, values, folder) for phi, edges in phis.items()}
+            return steps, end
+        step = {phi: _evaluate(edges[latch], blocks, values, folder) for phi, edges in phis.items()}
     return None
 
 
@@ -82,19 +92,19 @@ def _constant(value) -> Constant | None:
     return value if type(value) is Constant and value.type.kind in (Kind.INT, Kind.BOOL) else None
 
 
-def _evaluate(value, loop: Loop, values: dict, folder: Folder) -> Constant | None:
-    """The value in one iteration, if it follows from what the loop's phis are in it."""
+def _evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Constant | None:
+    """A value in one iteration, if it follows from what phis are in it. blocks: of the loops concerned."""
     if not isinstance(value, Instruction):
         return _constant(value)
     if value in values:
         return values[value]
     values[value] = None
-    if value.op is Op.Phi or value.block not in loop.blocks or value.op not in folder.by_op:
+    if value.op is Op.Phi or value.block not in blocks or value.op not in folder.by_op:
         return None
     operands = []
     for operand in value.operands:
         if isinstance(operand, Value):
-            operand = _evaluate(operand, loop, values, folder)
+            operand = _evaluate(operand, blocks, values, folder)
             if operand is None:
                 return None
         operands.append(operand)
@@ -103,8 +113,9 @@ def _evaluate(value, loop: Loop, values: dict, folder: Folder) -> Constant | Non
     return values[value]
 
 
-def _copy(function: Function, loop: Loop, count: int, end: Block) -> None:
+def copy_loop(function: Function, types, loop: Loop, count: int, end: Block) -> None:
     """Puts `count` copies of a loop one behind the other in its place."""
+    close_loops(function, types)
     (latch,) = loop.latches
     blocks = [b for b in function.blocks if b in loop.blocks]
     outside = [b for b in function.blocks if b not in loop.blocks]
