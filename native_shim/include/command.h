@@ -193,8 +193,10 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
  * are added to ready if they are of that pool, else given to theirs. */
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
-/* Executes chunks of an open command that the thread has joined, beginning with those of its slot. */
-void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot. call_later:
+ * calls for another thread after the first one. */
+void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+                             struct cld_ready *ready);
 
 /* Ends a command or user event. */
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);

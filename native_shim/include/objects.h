@@ -57,6 +57,8 @@ struct cld_queue {
     uint64_t pending_time;        /* estimated duration of those in ns */
     struct cld_event *unfinished; /* out-of-order: every command that is not complete, newest first */
     struct cld_event *barrier;    /* out-of-order: the newest barrier that is not complete */
+    _Atomic uint32_t waiters;     /* threads of the host that wait for one of its commands */
+    _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (worker.c) */
 };
 
 struct cld_mem {

@@ -19,8 +19,9 @@ struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, 
 /* A slot that nobody has, the preferred one if it is free. There must be one. Callers exclude each other. */
 unsigned cld_share_join(struct cld_share *share, unsigned preferred);
 
-/* A chunk [*first, *last) that nobody else gets; false if none is left for this thread. */
-bool cld_share_take(struct cld_share *share, unsigned slot, uint64_t *first, uint64_t *last);
+/* A chunk [*first, *last) that nobody else gets, of at most so many times the least size; false if none is
+ * left for this thread. */
+bool cld_share_take(struct cld_share *share, unsigned slot, uint64_t most, uint64_t *first, uint64_t *last);
 
 /* Nobody gets chunks any more. */
 void cld_share_stop(struct cld_share *share);

@@ -8,14 +8,18 @@
  * executes them. */
 void cld_pool_push(struct cld_ready *ready);
 
-/* Lets other threads of the pool join the command, and wakes up to count of them. The caller participates. */
-void cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
+/* Lets other threads of the pool join the command, and calls for count of them. The caller participates. True
+ * if it is to call for one more later, with cld_pool_call. */
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
+
+/* Calls for one more thread for an open command, unless enough have joined it. */
+void cld_pool_call(struct cld_event *command);
 
 /* The caller is done with its part. True if it was the last participant and has to complete the command. */
 bool cld_pool_leave(struct cld_event *command);
 
-/* For a waiting thread of the host: executes the event that it waits for, or something of its queue, if there
- * is anything to be had. */
+/* For a waiting thread of the host: executes the event that it waits for, or something of its queue, or looks
+ * for it for a short time. False if there was nothing, or the event is complete. */
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready);
 
 /* Whether the calling thread may execute commands of that queue: threads of the host are no part of a

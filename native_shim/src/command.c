@@ -19,7 +19,7 @@
 enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
 /* Below: executed by one thread. Above: it pays to wake another. */
-enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000 };
+enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, CHUNKS_BEFORE_CALL = 4 };
 
 struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
                                   const struct cld_operation *operation, bool with_event) {
@@ -376,13 +376,17 @@ static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *do
     return true;
 }
 
-void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+                             struct cld_ready *ready) {
     struct cld_share *share = command->share;
     unsigned slot = self->slot;
     uint64_t first, last, units = 0, start = cld_now();
     self->executing++;
-    while (cld_share_take(share, slot, &first, &last)) {
+    while (cld_share_take(share, slot, call_later ? CHUNKS_BEFORE_CALL : UINT64_MAX, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
+        if (call_later)
+            cld_pool_call(command);
+        call_later = false;
         if (error) {
             fail(command, error);
             cld_share_stop(share);
@@ -410,8 +414,8 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     command->share = cld_share_new(done, command->total, command->grain, others + 1);
     if (!command->share)
         return false;
-    cld_pool_open(command, self, others);
-    cld_command_participate(command, self, ready);
+    bool call_later = cld_pool_open(command, self, others);
+    cld_command_participate(command, self, call_later, ready);
     return true;
 }
 

@@ -35,6 +35,8 @@ static void renew_queue(void *object) {
     queue->pending = queue->pending_end = queue->unfinished = queue->barrier = NULL;
     queue->pending_count = 0;
     queue->pending_time = 0;
+    atomic_store(&queue->waiters, 0);
+    atomic_store(&queue->helpers, 0);
 }
 
 /* The parent executes it; in the child it has failed. What it holds stays held: nobody knows how far another

@@ -70,17 +70,18 @@ static bool replace(struct range *range, uint64_t *seen, uint64_t next, uint64_t
                                                  memory_order_acquire);
 }
 
-static uint64_t chunk_of(uint64_t next, uint64_t end) {
-    return (end - next + CHUNKS - 1) / CHUNKS;
+static uint64_t chunk_of(uint64_t next, uint64_t end, uint64_t most) {
+    uint64_t chunk = (end - next + CHUNKS - 1) / CHUNKS;
+    return chunk < most ? chunk : most;
 }
 
-static bool take_own(struct range *own, uint64_t *next, uint64_t *end) {
+static bool take_own(struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
     uint64_t seen = atomic_load_explicit(&own->quanta, memory_order_acquire);
     do {
         *next = next_of(seen);
         if (*next >= end_of(seen))
             return false;
-        *end = *next + chunk_of(*next, end_of(seen));
+        *end = *next + chunk_of(*next, end_of(seen), most);
     } while (!replace(own, &seen, *end, end_of(seen)));
     return true;
 }
@@ -102,26 +103,26 @@ static struct range *longest(struct cld_share *share, uint64_t *seen) {
 
 /* Takes the second half of another's range: a chunk of it at once, the rest becomes the thread's own range,
  * which is empty, so that nobody else writes to it. */
-static bool steal(struct cld_share *share, struct range *own, uint64_t *next, uint64_t *end) {
+static bool steal(struct cld_share *share, struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
     uint64_t seen;
     for (struct range *from; (from = longest(share, &seen));) {
         uint64_t middle = next_of(seen) + (end_of(seen) - next_of(seen)) / 2, last = end_of(seen);
         if (!replace(from, &seen, next_of(seen), middle))
             continue;
         *next = middle;
-        *end = middle + chunk_of(middle, last);
+        *end = middle + chunk_of(middle, last, most);
         atomic_store_explicit(&own->quanta, pack(*end, last), memory_order_release);
         return true;
     }
     return false;
 }
 
-bool cld_share_take(struct cld_share *share, unsigned slot, uint64_t *first, uint64_t *last) {
+bool cld_share_take(struct cld_share *share, unsigned slot, uint64_t most, uint64_t *first, uint64_t *last) {
     struct range *own = &share->ranges[slot];
     uint64_t next, end;
     if (atomic_load_explicit(&share->stopped, memory_order_relaxed))
         return false;
-    if (!take_own(own, &next, &end) && !steal(share, own, &next, &end)) {
+    if (!take_own(own, most, &next, &end) && !steal(share, own, most, &next, &end)) {
         atomic_store_explicit(&share->drained, true, memory_order_relaxed);
         return false;
     }

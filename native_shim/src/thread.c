@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -95,10 +96,22 @@ uint64_t cld_now(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+/* A sleep and a wake take some microseconds; where the CPU has fallen asleep, too, some dozens. */
+enum { LINGER_TIME = 50000, TURNS = 64 };
+
+bool cld_linger(unsigned turn, uint64_t start) {
+    cld_pause();
+    if (turn % TURNS != TURNS - 1)
+        return true;
+    sched_yield();
+    return cld_now() - start < LINGER_TIME;
 }
 
-void cld_futex_wake(_Atomic uint32_t *word, int count) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+bool cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    return !syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+unsigned cld_futex_wake(_Atomic uint32_t *word, int count) {
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    return woken > 0 ? (unsigned)woken : 0;
 }

@@ -4,9 +4,6 @@
 #include "command.h"
 #include "worker.h"
 
-/* How long a waiter looks at the status before it sleeps: a sleep and a wake cost some microseconds. */
-enum { SPINS = 2000 };
-
 /* Executes what has become ready, as far as that is what the event waits for; the rest goes to the pool. */
 static void execute_until(struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
     while (ready->first && cld_event_status(event) > 0) {
@@ -36,10 +33,11 @@ int32_t cld_event_wait(struct cld_event *event) {
     int32_t status = cld_event_status(event);
     if (status <= 0)
         return status;
+    bool help = queue && cld_pool_may_help(queue, self);
     if (queue) {
         struct cld_ready ready = {NULL, NULL};
-        bool help = cld_pool_may_help(queue, self);
         cld_queue_flush(queue, help ? &ready : NULL);
+        atomic_fetch_add(&queue->waiters, 1);
         while (help && cld_event_status(event) > 0) {
             execute_until(event, self, &ready);
             if (cld_event_status(event) <= 0 || !cld_pool_help(event, self, &ready))
@@ -48,15 +46,17 @@ int32_t cld_event_wait(struct cld_event *event) {
         if (ready.first)
             cld_pool_push(&ready);
     }
-    for (int i = 0; i < SPINS && (status = cld_event_status(event)) > 0; i++)
-        cld_pause();
-    if (status > 0) {
+    if (cld_event_status(event) > 0) {
+        uint64_t start = cld_now();
+        for (unsigned turn = 0; !help && cld_event_status(event) > 0 && cld_linger(turn, start); turn++)
+            ;
         if (self->role == CLD_CALLBACK_THREAD)
             cld_callback_thread_blocks();
         sleep_on(event);
-        status = cld_event_status(event);
     }
-    return status;
+    if (queue)
+        atomic_fetch_sub(&queue->waiters, 1);
+    return cld_event_status(event);
 }
 
 /* In-order: the newest command, with a hold, unless all are complete. The pointer may be gone between the

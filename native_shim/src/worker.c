@@ -10,7 +10,7 @@
 #include "log.h"
 #include "share.h"
 
-enum { SPINS = 1500, STACK_SIZE = 4 << 20 };
+enum { STACK_SIZE = 4 << 20 };
 
 struct cld_pool {
     pthread_mutex_t lock; /* the next three, and the members of open commands that command.h names */
@@ -20,10 +20,10 @@ struct cld_pool {
     unsigned threads; /* that the device has */
     struct cld_device *device;
     _Atomic unsigned started;
-    _Atomic unsigned idle;  /* of them, looking for work or asleep */
-    _Atomic uint32_t epoch; /* counts the calls for help; workers sleep on it */
-    _Atomic uint32_t sleepers;
-    _Atomic int32_t users; /* the device, and each thread */
+    _Atomic unsigned idle;     /* of them, looking for work or asleep */
+    _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
+    _Atomic uint32_t sleepers; /* that nobody has woken yet */
+    _Atomic int32_t users;     /* the device, and each thread */
 };
 
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools */
@@ -102,46 +102,121 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     return wanted ? ready : cld_ready_take(&pool->ready);
 }
 
-static void call(struct cld_pool *pool, unsigned count);
-
-/* To wake a thread costs about a microsecond: nobody wakes more than two for a command, but each of those
- * that join it goes on with it, until enough have come. With the lock held. */
-static unsigned calls_for(const struct cld_event *command) {
-    return command->calls < 2 ? command->calls : 2;
-}
-
-static bool work_once(struct cld_pool *pool, const struct cld_event *wanted, struct cld_self *self,
-                      struct cld_ready *ready) {
-    bool joined;
-    pthread_mutex_lock(&pool->lock);
-    struct cld_event *command = find_work(pool, wanted, self, &joined);
-    unsigned others = 0;
-    if (command && pool->ready.first) /* one wake may have been meant for several commands */
-        others = 1;
-    if (joined)
-        others += calls_for(command);
-    pthread_mutex_unlock(&pool->lock);
-    if (!command)
-        return false;
-    if (others)
-        call(pool, others);
-    if (joined)
-        cld_command_participate(command, self, ready);
-    else
-        cld_command_execute(command, self, ready);
-    return true;
-}
-
-bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
-    struct cld_pool *pool = atomic_load_explicit(&event->queue->device->pool, memory_order_acquire);
-    return pool && work_once(pool, event, self, ready);
-}
-
 static void unuse(struct cld_pool *pool) {
     if (atomic_fetch_sub(&pool->users, 1) != 1)
         return;
     pthread_mutex_destroy(&pool->lock);
     free(pool);
+}
+
+static void *work(void *argument);
+
+/* Threads of the pool that are awake and will look for work, or are being woken. */
+static unsigned looking(struct cld_pool *pool) {
+    unsigned idle = atomic_load(&pool->idle), asleep = atomic_load(&pool->sleepers);
+    return idle > asleep ? idle - asleep : 0;
+}
+
+/* Calls for that many threads, of which some may be awake: others are woken, and more are made up to the
+ * device's number. The CPUs are no more than the threads of the pool, and a thread of the host that waits
+ * does the work of one: to wake one too many costs more than it does. */
+static void call(struct cld_pool *pool, unsigned count, unsigned awake) {
+    atomic_fetch_add(&pool->epoch, 1);
+    awake += looking(pool);
+    if (count <= awake)
+        return;
+    count -= awake;
+    unsigned asleep = atomic_load(&pool->sleepers); /* or about to be, which they will not */
+    if (asleep)
+        atomic_fetch_sub(&pool->sleepers, cld_futex_wake(&pool->epoch, (int)count));
+    count -= asleep < count ? asleep : count;
+    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
+    while (count && started < pool->threads) {
+        if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
+            continue;
+        atomic_fetch_add(&pool->users, 1);
+        if (!cld_thread_start(pool->device, work, pool)) {
+            atomic_fetch_sub(&pool->started, 1);
+            unuse(pool);
+            cld_log(1, "a worker thread cannot be made");
+            break;
+        }
+        started++;
+        count--;
+    }
+}
+
+/* Whether every CPU has a worker that executes something. */
+static bool is_busy(struct cld_pool *pool) {
+    return !atomic_load_explicit(&pool->idle, memory_order_relaxed) &&
+           atomic_load_explicit(&pool->started, memory_order_relaxed) == pool->threads;
+}
+
+/* To wake a thread costs about a microsecond: nobody wakes more than two, but each of those that find work
+ * goes on with it, until enough have come. With the lock held. */
+static unsigned wanted(const struct cld_pool *pool) {
+    unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
+    for (const struct cld_event *command = pool->open; command && count < 2; command = command->open_next)
+        if (cld_share_is_open(command->share, command->participants))
+            count += command->calls;
+    return count < 2 ? count : 2;
+}
+
+static bool work_once(struct cld_pool *pool, const struct cld_event *event, struct cld_self *self,
+                      struct cld_ready *ready) {
+    bool joined;
+    pthread_mutex_lock(&pool->lock);
+    struct cld_event *command = find_work(pool, event, self, &joined);
+    unsigned others = command ? wanted(pool) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!command)
+        return false;
+    if (others)
+        call(pool, others, 0);
+    if (joined)
+        cld_command_participate(command, self, false, ready);
+    else
+        cld_command_execute(command, self, ready);
+    return true;
+}
+
+/* For something to do, until there may be, or the event is complete, or it is time to sleep: at once where
+ * each CPU has a worker that is busy. True if somebody has called. */
+static bool look(struct cld_pool *pool, const struct cld_event *event, uint32_t epoch) {
+    uint64_t start = cld_now();
+    atomic_fetch_add(&event->queue->helpers, 1);
+    for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
+        if (atomic_load_explicit(&event->status, memory_order_relaxed) <= 0 || is_busy(pool) ||
+            !cld_linger(turn, start))
+            break;
+    atomic_fetch_sub(&event->queue->helpers, 1);
+    /* Only now: who has counted on this thread has called before. */
+    return atomic_load(&pool->epoch) != epoch;
+}
+
+static void pass_on(struct cld_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    unsigned count = wanted(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (count)
+        call(pool, count, 0);
+}
+
+bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
+    struct cld_pool *pool = pool_of(event->queue->device);
+    if (!pool)
+        return false;
+    for (;;) {
+        uint32_t epoch = atomic_load(&pool->epoch);
+        if (work_once(pool, event, self, ready))
+            return true;
+        if (!look(pool, event, epoch))
+            return false;
+        if (atomic_load(&event->status) <= 0) { /* the call may have been meant for this thread */
+            pass_on(pool);
+            return false;
+        }
+    }
 }
 
 static void *work(void *argument) {
@@ -166,13 +241,14 @@ static void *work(void *argument) {
         if (stop)
             break;
         atomic_fetch_add(&pool->idle, 1);
-        for (int i = 0; i < SPINS && atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; i++)
-            cld_pause();
-        if (atomic_load(&pool->epoch) == epoch) {
-            atomic_fetch_add(&pool->sleepers, 1);
-            cld_futex_wait(&pool->epoch, epoch);
-            atomic_fetch_sub(&pool->sleepers, 1);
-        }
+        uint64_t start = cld_now();
+        for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
+            if (!cld_linger(turn, start)) {
+                atomic_fetch_add(&pool->sleepers, 1);
+                if (!cld_futex_wait(&pool->epoch, epoch))
+                    atomic_fetch_sub(&pool->sleepers, 1);
+                break;
+            }
         atomic_fetch_sub(&pool->idle, 1);
     }
     unuse(pool);
@@ -221,29 +297,6 @@ bool cld_thread_start(const struct cld_device *device, void *(*function)(void *)
     return made;
 }
 
-/* Calls for that many threads: those that sleep wake, and more are made up to the device's number. */
-static void call(struct cld_pool *pool, unsigned count) {
-    atomic_fetch_add(&pool->epoch, 1);
-    /* Also where some are idle and awake: another caller may count on the same ones. */
-    if (atomic_load(&pool->sleepers))
-        cld_futex_wake(&pool->epoch, (int)count);
-    unsigned idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
-    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
-    while (count > idle && started < pool->threads) {
-        if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
-            continue;
-        atomic_fetch_add(&pool->users, 1);
-        if (!cld_thread_start(pool->device, work, pool)) {
-            atomic_fetch_sub(&pool->started, 1);
-            unuse(pool);
-            cld_log(1, "a worker thread cannot be made");
-            break;
-        }
-        started++;
-        count--;
-    }
-}
-
 static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count) {
     pthread_mutex_lock(&pool->lock);
     if (pool->ready.last)
@@ -252,7 +305,7 @@ static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count)
         pool->ready.first = ready->first;
     pool->ready.last = ready->last;
     pthread_mutex_unlock(&pool->lock);
-    call(pool, count);
+    call(pool, count, 0);
 }
 
 /* No thread can be made, so that the caller has to do it. */
@@ -291,12 +344,16 @@ void cld_pool_push(struct cld_ready *ready) {
     }
 }
 
-void cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
-    struct cld_pool *pool = pool_of(command->queue->device);
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
+    struct cld_queue *queue = command->queue;
+    struct cld_pool *pool = pool_of(queue->device);
     command->participants = 1;
     self->slot = cld_share_join(command->share, self->slot);
     if (!pool)
-        return;
+        return false;
+    /* Who has just enqueued a command is likely to wait for it soon, and to take part. */
+    bool later = count && self->role == CLD_WORKER_THREAD && !queue->device->parent &&
+                 !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
     pthread_mutex_lock(&pool->lock);
     command->open = true;
     command->open_previous = NULL;
@@ -304,11 +361,24 @@ void cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     if (pool->open)
         pool->open->open_previous = command;
     pool->open = command;
-    command->calls = count;
-    count = calls_for(command);
+    command->calls = count - later;
+    count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (count)
-        call(pool, count);
+    /* Also where nobody is to be woken: those that are awake will see it. */
+    call(pool, count, atomic_load(&queue->helpers));
+    return later;
+}
+
+void cld_pool_call(struct cld_event *command) {
+    struct cld_pool *pool = pool_of(command->queue->device);
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    bool wanted = command->open && cld_share_is_open(command->share, command->participants);
+    command->calls += wanted;
+    pthread_mutex_unlock(&pool->lock);
+    if (wanted)
+        call(pool, 1, 0);
 }
 
 bool cld_pool_leave(struct cld_event *command) {

@@ -26,7 +26,8 @@ static unsigned join(unsigned preferred) {
 static void *take_all(void *argument) {
     unsigned index = (unsigned)(uintptr_t)argument, slot = join(index);
     uint64_t first, last, random = index;
-    while (cld_share_take(share, slot, &first, &last)) {
+    while (cld_share_take(share, slot, index == 1 ? 3 : UINT64_MAX, &first, &last)) {
+        CHECK(index != 1 || last - first <= 3 * grain);
         CHECK(first < last && last <= UNITS);
         CHECK(last - first >= grain || last == UNITS);
         for (uint64_t i = first; i < last; i++)
@@ -62,12 +63,12 @@ static void slots_are_kept(void) {
     CHECK_IS(join(77), 1);
     CHECK(!cld_share_is_open(share, 3));
     uint64_t first, last;
-    CHECK(cld_share_take(share, 2, &first, &last));
+    CHECK(cld_share_take(share, 2, UINT64_MAX, &first, &last));
     CHECK_IS(first, UNITS - UNITS / 3);
-    CHECK(cld_share_take(share, 0, &first, &last));
+    CHECK(cld_share_take(share, 0, UINT64_MAX, &first, &last));
     CHECK_IS(first, 0);
     cld_share_stop(share);
-    CHECK(!cld_share_take(share, 0, &first, &last));
+    CHECK(!cld_share_take(share, 0, UINT64_MAX, &first, &last));
     CHECK(!cld_share_is_open(share, 0));
     free(share);
 }
@@ -78,7 +79,7 @@ static void many(void) {
     share = cld_share_new(7, total, 1, 3);
     unsigned slots[3] = {join(0), join(1), join(2)};
     for (unsigned i = 0, done = 0; done < 3; i++) {
-        if (cld_share_take(share, slots[i % 3], &first, &last)) {
+        if (cld_share_take(share, slots[i % 3], UINT64_MAX, &first, &last)) {
             CHECK(7 <= first && first < last && last <= total);
             sum += last - first;
         } else {
