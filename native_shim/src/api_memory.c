@@ -10,6 +10,7 @@
 
 #include "callback.h"
 #include "log.h"
+#include "storage.h"
 #include "svm.h"
 
 /* Flags of which at most one may be given. */
@@ -17,12 +18,7 @@
 #define HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
 #define HOST_POINTER (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)
 
-enum {
-    STORAGE_ALIGN = 128,       /* CL_DEVICE_MEM_BASE_ADDR_ALIGN, and what kernels' vector code likes */
-    PAGE_ALIGN_FROM = 1 << 16, /* larger buffers start on a page of their own: zero-copy maps like it */
-    PAGE = 4096,
-    OVERRUN = 256,
-};
+enum { OVERRUN = 256 };
 
 static bool at_most_one(cl_mem_flags flags) {
     return !(flags & (flags - 1));
@@ -105,13 +101,12 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         mem->data = mem->host_ptr = host_ptr;
         mem->svm = is_svm;
     } else {
-        size_t align = size >= PAGE_ALIGN_FROM ? PAGE : STORAGE_ALIGN;
-        void *storage = NULL;
         /* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in.
          * Behind it is some room for kernels that write past the end (piglit's bswap, by 64 bytes): the harm
          * that it does elsewhere would be the host's heap. */
         size_t room = ((size + 63) & ~(size_t)63) + OVERRUN;
-        if (size > SIZE_MAX - PAGE || posix_memalign(&storage, align, room))
+        void *storage = room > size ? cld_storage(room) : NULL;
+        if (!storage)
             status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         else if (host_ptr)
             memcpy(storage, host_ptr, size);

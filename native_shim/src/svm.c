@@ -8,6 +8,7 @@
 
 #include "lock.h"
 #include "log.h"
+#include "storage.h"
 
 enum { ALIGN = 128 }; /* of long16, the largest data type */
 
@@ -107,8 +108,8 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
      * must be a power of two up to the largest data type supported". */
     if ((alignment & (alignment - 1)) || alignment > ALIGN)
         return fail("alignment is not a power of two up to 128");
-    void *start = NULL;
-    if (size > SIZE_MAX - 4096 || posix_memalign(&start, size >= 1 << 16 ? 4096 : ALIGN, size))
+    void *start = cld_storage(size);
+    if (!start)
         return fail("no memory");
     cld_lock(context);
     bool known = insert(context, start, size);

@@ -1,5 +1,7 @@
 /* Commands on buffers and shared virtual memory: what they do, against a plain loop, and every error that the
  * specification lists. */
+#include <inttypes.h>
+
 #include "harness.h"
 
 static cl_context context;
@@ -381,6 +383,39 @@ static void lifetime(void) {
     free(data);
 }
 
+/* Whether the kernel has been told that huge pages are wanted where the address is. */
+static bool wants_huge_pages(const void *address) {
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool here = false, wants = false;
+    while (file && fgets(line, sizeof line, file)) {
+        uintptr_t first, last;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
+            here = first <= (uintptr_t)address && (uintptr_t)address < last;
+        else if (here && !strncmp(line, "VmFlags:", 8))
+            wants = strstr(line, " hg");
+    }
+    if (file)
+        fclose(file);
+    return wants;
+}
+
+static void large_pages(void) {
+    cl_mem large = clCreateBuffer(context, 0, 16 << 20, NULL, NULL);
+    cl_mem small = clCreateBuffer(context, 0, 1 << 20, NULL, NULL);
+    void *svm = clSVMAlloc(context, 0, 16 << 20, 0);
+    CHECK(large && small && svm);
+    if (!access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK)) {
+        CHECK(wants_huge_pages(bytes_of(large) + (15 << 20)));
+        CHECK(wants_huge_pages(svm));
+    }
+    CHECK_IS((uintptr_t)bytes_of(large) % (2 << 20), 0);
+    CHECK_IS((uintptr_t)bytes_of(small) % 4096, 0);
+    OK(clReleaseMemObject(large));
+    OK(clReleaseMemObject(small));
+    clSVMFree(context, svm);
+}
+
 int main(void) {
     context = test_context();
     queue = test_queue(context, 0);
@@ -390,6 +425,7 @@ int main(void) {
     errors();
     maps();
     shared_memory();
+    large_pages();
     lifetime();
     OK(clReleaseCommandQueue(queue));
     OK(clReleaseContext(context));

@@ -1,0 +1,11 @@
+/* Memory of buffers and of SVM allocations. */
+#ifndef CLD_STORAGE_H
+#define CLD_STORAGE_H
+
+#include <stddef.h>
+
+/* So many bytes, which nobody has touched: each page comes to the memory node of the thread that first writes to
+ * it. Aligned to 128 bytes at least, to pages from 64 KiB on. Freed with free(). NULL: out of memory. */
+void *cld_storage(size_t size);
+
+#endif
