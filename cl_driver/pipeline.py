@@ -23,7 +23,6 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
 from cl_driver.jit import bundle, width
-from cl_driver.jit.background import Background
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
@@ -203,78 +202,57 @@ def prepare(il: bytes, context: Context) -> Prepared:
 
 
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
-    """Compiles one kernel of a program: what is known of it, and its objects.
+    """Compiles one kernel of a program: what is known of it, and its object.
 
-    Code for several work-items at a time comes with a second object for the launches that it does not suit:
-    rows of few work-items, and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only below).
+    That is for most launches. Code for others is made when there is one (VARIANTS).
     """
-    context = program.context
     try:
-        objects = _Objects(context)
-        code, narrow, tiled = entries(program, name, objects.start)
-        objects.start(code)
-        info = kernel_info(program, code)
-        if narrow is not None:
-            info.narrow_object, info.narrow_symbol = objects.start(narrow, ".narrow"), narrow.symbol
-        if tiled is not None:
-            info.tiled_object, info.tiled_symbol = objects.start(tiled, ".tiled"), tiled.symbol
-            info.tile_width, info.tile_height = tiled.tile
-        for other in (narrow, tiled):
-            if other is not None:
-                info.local_static = max(info.local_static, other.local_static)
-                info.scratch_fixed = max(info.scratch_fixed, other.scratch_fixed)
-                info.scratch_per_item = max(info.scratch_per_item, other.scratch_per_item)
-        return info, objects.finish()
+        code = entry(program, name)
+        return kernel_info(program, code), [_object(program.context, code)]
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
-        text = str(error)
-        raise CompileError(text if name in text else f"kernel '{name}': {text}") from error
+        raise _about(name, error) from error
 
 
-class _Objects:
-    """The objects of a kernel, LLVM's work on each on a thread of its own while the next one is lowered."""
-
-    def __init__(self, context: Context):
-        from cl_driver.jit import emit
-
-        emit.warm_up()  # here, for other threads must not import
-        self._context = context
-        self._codes: list[codegen.KernelCode] = []
-        self._making: list[Background] = []
-
-    def start(self, code: codegen.KernelCode, variant: str = "") -> int:
-        """The number of the object of this code; that of the first is 0."""
-        for number, known in enumerate(self._codes):
-            if known is code:
-                return number
-        self._codes.append(code)
-        self._making.append(Background(_object, self._context, code, variant))
-        return len(self._codes) - 1
-
-    def finish(self) -> list[bytes]:
-        """Waits for all."""
-        return [one.result() for one in self._making]
+def _about(name: str, error: Exception) -> CompileError:
+    text = str(error)
+    return CompileError(text if name in text else f"kernel '{name}': {text}")
 
 
-def entries(
-    program: Prepared, name: str, ready=None
-) -> tuple[codegen.KernelCode, codegen.KernelCode | None, ...]:
-    """A kernel as LLVM IR: for most launches, for those that this does not suit, for groups of tiles.
-
-    ready: called with the first as soon as it is there, while the others are not.
-    """
-    code, narrow = _entries(program, name, ready)
-    tiled = _tiled(program, code)
-    if tiled is not None and any(program.reflections[name].required_local_size):
-        code, tiled = tiled, None
-    return code, narrow, tiled
+# Kinds of code that is made for some launches only, when there is one (enum cld_launch_code_kind). Several
+# work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts lanes
+# up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole vectors of
+# work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group" for groups
+# of one size.
+VARIANTS = NARROW, REST, TILED, GROUP = ("narrow", "rest", "tiled", "group")
 
 
-def kernel_for_groups(program: Prepared, name: str, size: list[int]) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code that holds whole groups of a
-    local size (passes/lockstep.py)."""
-    code = group_code(program, name, size)
-    data = _object(program.context, code, ".group")
+def kernel_variant(program: Prepared, name: str, kind: int, size: list[int]) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; size: see variant()."""
+    code = variant(program, name, VARIANTS[kind], size)
+    data = _object(program.context, code, "." + VARIANTS[kind])
     return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+
+
+def variant(program: Prepared, name: str, kind: str, size: list[int]) -> codegen.KernelCode:
+    """The same as LLVM IR.
+
+    size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
+    time for "rest" and "tiled".
+    """
+    try:
+        if kind == GROUP:
+            return group_code(program, name, size)
+        if kind == NARROW:
+            return _lower(program, name, _narrow(program, name), fixed=True)
+        lanes, columns, rows = size
+        parts = rows if rows > 1 else columns // lanes
+        options = replace(program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1))
+        code = _lower(program, name, options, "rest" if kind == REST else "full and rest", fixed=True)
+        if [code.width, *code.tile] != [lanes, columns, rows]:
+            raise CompileError(f"no tiles of {columns} by {rows}: {code.remark}")
+        return code
+    except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
+        raise _about(name, error) from error
 
 
 def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelCode:
@@ -296,66 +274,60 @@ def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelC
     return code
 
 
-def _entries(
-    program: Prepared, name: str, ready=None
-) -> tuple[codegen.KernelCode, codegen.KernelCode | None]:
-    """A kernel as LLVM IR and, if that takes several work-items at a time, what takes any launch.
-
-    The latter is code for one work-item at a time. For kernels with sub-groups it is code of the same width
-    whose lanes follow the linear local id.
-    """
+def entry(program: Prepared, name: str) -> codegen.KernelCode:
+    """A kernel as LLVM IR, for most launches."""
     options = program.lanes(name)
-    if not options.sub_groups:
-        code = _lower(program, name, options)
-        if code.width == 1 or (code.has_free_groups and not code.assumes_small_ids):
-            return code, None
-        if ready and (code.tiles is None or not any(program.reflections[name].required_local_size)):
-            ready(code)
-        narrow = _lower(program, name, passes.PlanOptions(width=1))
-        # Ids of 2^30 and more are all that it is for: nobody will wait for its speed, but everybody for it.
-        narrow.is_rare = code.has_free_groups
-        return code, narrow
-    flat = _lower(program, name, replace(options, flat_lanes=True, small_ids=False))
-    if flat.width == 1:
-        return flat, None
+    if options.sub_groups:
+        flat = _lower(program, name, _narrow(program, name))
+        if flat.width == 1:
+            return flat
     code = _lower(program, name, options)
-    return (code, flat) if code.width > 1 else (code, None)
+    suits_all = code.has_free_groups and not code.assumes_small_ids
+    code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
+    required = program.reflections[name].required_local_size
+    if code.tiles is not None and any(required):
+        tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
+        if not any(size % step for size, step in zip(required, tile, strict=False)):
+            tiled = _lower(program, name, options, fixed=True)
+            if tiled.tile == tile:
+                tiled.has_narrow, tiled.tiles, code = True, None, tiled
+    return code
 
 
-def _tiled(program: Prepared, code: codegen.KernelCode) -> codegen.KernelCode | None:
-    """Code with parts for groups that consist of tiles, where that is worth an entry of its own."""
-    options = code.tiles
-    if options is None:
-        return None
-    lanes, parts = options.width, options.parts
-    tile = (lanes, parts) if options.part_axis else (lanes * parts, 1)
-    required = program.reflections[code.name].required_local_size
-    if any(size % step for size, step in zip(required, tile, strict=False)):
-        return None
-    tiled = _lower(program, code.name, options)
-    return tiled if tiled.tile == tile else None
+def _narrow(program: Prepared, name: str) -> passes.PlanOptions:
+    """For any launch: one work-item at a time, or, for kernels with sub-groups, lanes that follow the linear
+    local id."""
+    options = program.lanes(name)
+    if options.sub_groups:
+        return replace(options, flat_lanes=True, small_ids=False)
+    return passes.PlanOptions(width=1)
 
 
-def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen.KernelCode:
-    """A kernel as LLVM IR, at a width or, where that is not possible, at 1."""
-    entry, refusal = program.entry_points[name], ""
+def _lower(
+    program: Prepared, name: str, options: passes.PlanOptions, vectors: str = "full", fixed: bool = False
+) -> codegen.KernelCode:
+    """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
+
+    vectors: see codegen.emit(). fixed: with these options, or not at all.
+    """
+    point, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
     functions = library_for(program.context.target)
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
-    may_widen = not program.context.target.parts and not program.uses_sub_groups(name)
+    may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
     while True:
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
         try:
-            plan = passes.plan(program.module, entry, options, functions)
+            plan = passes.plan(program.module, point, options, functions)
             if may_widen:
                 may_widen, chosen = False, width.parts(plan, program.context.target)
                 if chosen.parts > 1:
                     options = chosen
                     continue
-            code = codegen.emit(plan, how, library(), program.globals)
+            code = codegen.emit(plan, how, library(), program.globals, vectors)
             if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
@@ -365,7 +337,7 @@ def _lower(program: Prepared, name: str, options: passes.PlanOptions) -> codegen
             code.is_unoptimised = unoptimised
             return code
         except (passes.PlanError, CodegenError) as error:
-            if options.width == 1:
+            if options.width == 1 or fixed:
                 raise
             if options.parts > 1:
                 if options.remarks is not None:
@@ -390,7 +362,7 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
 
 def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
-    level = 0 if code.is_unoptimised or code.is_rare else 2
+    level = 0 if code.is_unoptimised else 2
     return "short" if variant else llvm_passes(context, code), level
 
 
@@ -409,6 +381,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
     uses_sub_groups = program.uses_sub_groups(code.name)
+    tile = code.tile if code.tiles is None else code.tile_of_tiles
     return KernelInfo(
         name=code.name,
         symbol=code.symbol,
@@ -424,18 +397,17 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         uses_printf=code.uses_printf,
         uniform_groups=program.uniform_groups,
         is_wide=code.width > 1,
-        narrow_object=0,
-        narrow_symbol="",
-        tiled_object=0,
-        tiled_symbol="",
+        has_narrow=code.has_narrow,
+        has_rest=code.has_rest,
+        has_tiled=code.tiles is not None,
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,
         sub_groups_per_group=reflection.sub_groups_per_group,
         sub_group_width=code.width if uses_sub_groups else program.sub_group_size(code.name),
         uses_sub_groups=uses_sub_groups,
-        tile_width=code.tile[0],
-        tile_height=code.tile[1],
+        tile_width=tile[0],
+        tile_height=tile[1],
         free_groups=code.has_free_groups,
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
         remark=code.remark,

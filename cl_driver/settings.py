@@ -128,8 +128,8 @@ _ROWS = (
         "CL_DRIVER_GROUP_CODE",
         "choice",
         "background",
-        "Code for kernels with barriers that is made for the local size of a launch: in the background once "
-        "a kernel has run for a while, at the first launch, or not at all.",
+        "Code for kernels with barriers that is made for the local size of a launch, or for its tiles: in "
+        "the background once a kernel has run for a while, at the first launch, or not at all.",
         choices=("background", "now", "off"),
     ),
     Setting("CL_DRIVER_COMPILE_TIMEOUT", "integer", "300", "Seconds that a build may take; 0 for no limit."),

@@ -44,7 +44,7 @@ CHAPTERS = {
         "clGetKernelInfo",
         "clGetKernelArgInfo",
         "clGetKernelWorkGroupInfo",
-        "kernel_for_groups",
+        "kernel_variant",
     ),
 }
 _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}

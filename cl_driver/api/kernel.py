@@ -61,14 +61,16 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
     return (answer(WORK_GROUP_INFO, param_name, _kernel(program, name)[0]),)
 
 
-@entrypoint("kernel_for_groups", Program)
-def kernel_for_groups(program: Program, name: bytes, size: list):
-    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for groups of that local size,
-    for the data plane; an empty object where there is none."""
+@entrypoint("kernel_variant", Program)
+def kernel_variant(program: Program, executable: int, name: bytes, kind: int, size: list):
+    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for some launches of a kernel,
+    for the data plane; an empty object, and why, where there is none.
+
+    executable: number in the answer of program_executable. kind: enum cld_launch_code_kind.
+    """
     from cl_driver.jit import client
 
-    kernel, build = _kernel(program, name)
-    return client.kernel_for_groups(build.executable, kernel.name, size)
+    return client.kernel_variant(program.executables[executable], name.decode(), kind, size)
 
 
 @entrypoint("clGetKernelArgInfo", Program)

@@ -102,6 +102,13 @@ class Program:
         return [build for build in self.builds.values() if build.is_built or build.is_ready_binary]
 
     @property
+    def executables(self) -> list:
+        """Of what is usable; devices that were built in one call share theirs."""
+        builds = [self.build_used_by(device) for device in self.builds]
+        usable = self.usable
+        return list({id(b.executable): b.executable for b in builds if b in usable}.values())
+
+    @property
     def built(self) -> DeviceBuild | None:
         """The first build that kernels can be made of."""
         return next(iter(self.usable), None)

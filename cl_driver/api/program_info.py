@@ -96,32 +96,24 @@ def program_executable(program: Program):
 
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
-    required_local_size, max_group_size, width, uses_printf, flags, tile_width,
-    tile_height, sub_group_width, sub_group_size, sub_groups_per_group, most_group_items, object
-    index and symbol of the narrow entry, and of the tiled one, arguments]; an argument [kind, constant,
-    size, align, offset].
+    required_local_size, max_group_size, width, uses_printf, flags, tile_width, tile_height, sub_group_width,
+    sub_group_size, sub_groups_per_group, most_group_items, arguments]; an argument [kind, constant, size,
+    align, offset].
     """
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
     require(usable, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
-    executables: list = []
-    places = []
-    for device in program.builds:
-        build = program.build_used_by(device)
-        if build not in usable:
-            places.append(-1)
-            continue
-        # Devices that were built in one call share their executable.
-        shared = [index for index, other in enumerate(executables) if other is build.executable]
-        places.append(shared[0] if shared else len(executables))
-        if not shared:
-            executables.append(build.executable)
-    return [_for_data_plane(executable) for executable in executables], places
+    builds = [program.build_used_by(device) for device in program.builds]
+    found = program.executables
+    numbers = {id(executable): number for number, executable in enumerate(found)}
+    places = [numbers[id(build.executable)] if build in usable else -1 for build in builds]
+    return [_for_data_plane(executable) for executable in found], places
 
 
 def _flags(kernel) -> int:
     """enum cld_kernel_flags of native_shim/include/objects.h."""
     flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
+    flags += (kernel.has_narrow, kernel.has_rest, kernel.has_tiled)
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 
@@ -147,10 +139,6 @@ def _for_data_plane(executable) -> list:
             kernel.sub_group_size,
             kernel.sub_groups_per_group,
             kernel.most_group_items,
-            kernel.narrow_object,
-            kernel.narrow_symbol,
-            kernel.tiled_object,
-            kernel.tiled_symbol,
             [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
         ]
         for kernel in executable.kernels

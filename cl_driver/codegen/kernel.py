@@ -40,12 +40,20 @@ class KernelCode:
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
     remark: str = ""
-    is_rare: bool = False  # hardly ever run
+    has_rest: bool = False  # takes whole tiles only: see emit()
+    has_narrow: bool = False  # does not suit all launches
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
     may_hold_groups: bool = False  # there may be code for groups of one size (passes/lockstep.py)
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
     debug_size: int = 0  # bytes of the text that are debug information
     remarks: Remarks | None = None  # what was decided, where somebody wants to know
+
+    @property
+    def tile_of_tiles(self) -> tuple[int, int]:
+        """Work-items of a row, and rows, of the tiles of `tiles`."""
+        options = self.tiles
+        along = options.width * (1 if options.part_axis else options.parts)
+        return along, options.parts if options.part_axis else 1
 
     @property
     def size(self) -> int:
@@ -54,18 +62,27 @@ class KernelCode:
 
 
 def emit(
-    plan: KernelPlan, options: CodegenOptions, library=None, globals_layout: GlobalsLayout | None = None
+    plan: KernelPlan,
+    options: CodegenOptions,
+    library=None,
+    globals_layout: GlobalsLayout | None = None,
+    vectors: str = "full and rest",
 ) -> KernelCode:
     """Lowers a planned kernel. CodegenError names what cannot be lowered.
 
     library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
-    the plan's module if absent.
+    the plan's module if absent. vectors: "full" for whole tiles of work-items only, where what is left of
+    rows and columns can come in a call of its own, and "rest" for that call.
     """
     if globals_layout is None:
         globals_layout = layout_globals(plan.module)
     module = ModuleEmitter(options, library, globals_layout.offsets)
     width = plan.options.width
-    emitter = KernelEmitter(module, plan) if width == 1 else WideKernelEmitter(module, plan, width)
+    if width == 1:
+        emitter, vectors = KernelEmitter(module, plan), "full and rest"
+    else:
+        emitter = WideKernelEmitter(module, plan, width, vectors)
+        vectors = emitter.vectors
     try:
         text = emitter.kernel_text()
         module.emit_pending()
@@ -87,6 +104,7 @@ def emit(
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
+        has_rest=vectors == "full",
         debug_size=emitter.debug.size if emitter.debug is not None else 0,
         remarks=_plan_remarks(plan, scratch),
     )

@@ -19,6 +19,14 @@ from .wide import WideEmitter
 TAIL_LIMIT = 1500
 
 
+def _comes_apart(plan) -> bool:
+    """Whether full vectors and the rest of all groups may be executed one after the other."""
+    if not plan.has_free_groups or plan.options.flat_lanes or plan.options.group or len(plan.regions) > 1:
+        return False
+    region = plan.regions[0]
+    return not region.once and sum(len(b.instructions) for b in region.function.blocks) <= TAIL_LIMIT
+
+
 class WideKernelEmitter(WideEmitter, KernelEmitter):
     """Emits a kernel at a width above 1.
 
@@ -26,12 +34,13 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     local_ids, _row and builtin_cache are those of the part whose instructions are being lowered.
     """
 
-    def __init__(self, module, plan, width: int):
+    def __init__(self, module, plan, width: int, vectors: str = "full and rest"):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
         self.streams = None if module.options.aarch64 else Streams(plan)
         self.totals = Totals(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
+        self.vectors = vectors if _comes_apart(plan) else "full and rest"  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
         self.parts = plan.options.parts
@@ -150,7 +159,12 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             self.emit_void(f"br label %{r}.x")
             full, rest = self._row_size, end
         else:
-            full, rest = self._full_vectors(r), f"{r}.rest"
+            full, rest = self._full_vectors(r), end if self.vectors == "full" else f"{r}.rest"
+            if self.vectors == "rest":
+                self.emit_void(f"br label %{rest}")
+                self._emit_rest(region, r, full, end)
+                self._rows_end(r)
+                return
             self.emit_void(f"%{r}.any = icmp ne i64 {full}, 0")
             self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{rest}")
         self.begin_block(f"{r}.x")
@@ -165,7 +179,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.tile[0]}")
         self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, {full}")
         self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")
-        if not self._tail:
+        if rest != end:
             self._emit_rest(region, r, full, end)
         if self._flat:
             self.begin_block(end)

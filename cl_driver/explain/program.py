@@ -106,8 +106,8 @@ def _main_file(program: pipeline.Prepared) -> str:
 def _is_same_code(lined: pipeline.Prepared, plain: pipeline.Prepared, kernel: str | None) -> bool:
     """Whether two builds of a program have the same LLVM IR, debug information apart."""
 
-    def texts(program, name) -> list[str]:
-        return [_DEBUG.sub("", code.text) for code in pipeline.entries(program, name) if code is not None]
+    def text(program, name) -> str:
+        return _DEBUG.sub("", pipeline.entry(program, name).text)
 
     names = [name for name in lined.names if kernel in (None, name)]
-    return lined.names == plain.names and all(texts(lined, name) == texts(plain, name) for name in names)
+    return lined.names == plain.names and all(text(lined, name) == text(plain, name) for name in names)

@@ -107,14 +107,16 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
     local_size: of launches that may have code of their own.
     """
     made = Kernel(name)
-    code, narrow, tiled = pipeline.entries(program, name)
-    titles = ("for all launches" if narrow is None and tiled is None else "for most launches"), ""
-    titles += ("for groups that consist of whole tiles",)
-    for title, one, variant in zip(titles, (code, None, tiled), ("", ".narrow", ".tiled"), strict=True):
-        if one is not None:
-            made.variants.append(_variant(program, one, title, variant, file))
-    if narrow is not None:
-        how = "whose lanes follow the linear local id" if narrow.width > 1 else "for one work-item at a time"
+    code = pipeline.entry(program, name)
+    title = "for most launches" if code.has_narrow or code.tiles else "for all launches"
+    made.variants.append(_variant(program, code, title, "", file))
+    if code.tiles is not None:
+        tiled = pipeline.variant(program, name, pipeline.TILED, [code.width, *code.tile_of_tiles])
+        title = "for groups that consist of whole tiles"
+        made.variants.append(_variant(program, tiled, title, ".tiled", file))
+    if code.has_narrow:
+        is_flat = program.uses_sub_groups(name)
+        how = "whose lanes follow the linear local id" if is_flat else "for one work-item at a time"
         why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
     if code.may_hold_groups:

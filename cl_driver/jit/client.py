@@ -239,18 +239,17 @@ class Service:
             executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
-    def kernel_for_groups(self, executable: Executable, name: str, size: list[int]) -> list:
+    def kernel_variant(self, executable: Executable, name: str, kind: int, size: list[int]) -> list:
         options, il = executable.options, executable.il
         key = None
         if self._uses_cache:
-            key = self._digest("groups", options, il, repr([name, size]).encode())
+            key = self._digest("variant", options, il, repr([name, kind, size]).encode())
         start, found = time.time(), self._load(key)
         if found:
             return wire.decode(found[1])
         try:
-            [answer] = self._run(
-                [["kernel_for_groups", self._job(options), il, name, size]], self._deadline()
-            )
+            request = ["kernel_variant", self._job(options), il, name, kind, size]
+            [answer] = self._run([request], self._deadline())
         except CompileError as error:
             return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
         self._store(key, options, start, [], "", wire.encode(answer))
@@ -364,10 +363,10 @@ def build_source(
     return service().build_source(source, options, headers or {})
 
 
-def kernel_for_groups(executable: Executable, name: str, size: list[int]) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of a kernel's code for groups of that
-    local size; an empty object, and why, where it has none."""
-    return service().kernel_for_groups(executable, name, size)
+def kernel_variant(executable: Executable, name: str, kind: int, size: list[int]) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code for some launches of a kernel
+    (pipeline.VARIANTS); an empty object, and why, where there is none."""
+    return service().kernel_variant(executable, name, kind, size)
 
 
 def unload() -> None:

@@ -139,14 +139,14 @@ class KernelInfo(_Record):
     kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
     zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
     uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
-    work-items of dimension 0 at a time; narrow_symbol: "", or in objects[narrow_object] the entry for
-    launches that the wide one does not suit, those with global ids or sizes from 2^30 among them;
-    tiled_symbol: "", or in objects[tiled_object] the entry for groups that consist of its tiles;
+    work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is code of these kinds
+    (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids or sizes from 2^30
+    among them; for what it leaves of rows and columns that are not whole tiles; for groups of whole tiles;
     private_size: bytes per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size,
     sub_groups_per_group: as required by the kernel, or 0; sub_group_width: work-items per sub-group;
     uses_sub_groups: it can tell them apart, so that lanes must be consecutive in the linear local id: the
-    entry takes only launches whose rows are, the narrow one is wide, too, and takes all; tile_width,
-    tile_height: work-items of a row, and rows, that the tiled entry, or else the entry, takes at a time;
+    entry takes only launches whose rows are, narrow code is wide, too, and takes all; tile_width,
+    tile_height: work-items of a row, and rows, that tiled code, or else the entry, takes at a time;
     free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
     most_group_items: of groups for which there may be code of their own, by their size (passes/lockstep.py);
     remark: how it was vectorised, or why not.
@@ -167,10 +167,9 @@ class KernelInfo(_Record):
         uses_printf=_flag,
         uniform_groups=_flag,
         is_wide=_flag,
-        narrow_object=_small,
-        narrow_symbol=_text,
-        tiled_object=_small,
-        tiled_symbol=_text,
+        has_narrow=_flag,
+        has_rest=_flag,
+        has_tiled=_flag,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,
@@ -243,7 +242,7 @@ class Executable(_Record):
         if not all(map(_bytes, self.objects)):
             raise ExecutableError("malformed Executable.objects")
         for kernel in self.kernels:
-            if max(kernel.object_index, kernel.narrow_object, kernel.tiled_object) >= len(self.objects):
+            if kernel.object_index >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
             raise ExecutableError("two kernels have one name")
@@ -252,8 +251,6 @@ class Executable(_Record):
     def add(self, info: KernelInfo, objects: list[bytes]) -> None:
         """Appends a kernel and its objects, which its fields number from 0."""
         info.object_index += len(self.objects)
-        info.narrow_object += len(self.objects)
-        info.tiled_object += len(self.objects)
         self.kernels.append(info)
         self.objects += objects
 

@@ -100,9 +100,9 @@ def kernel(job: dict, il: bytes, name: str) -> list:
     return [info.to_values(), objects]
 
 
-def kernel_for_groups(job: dict, il: bytes, name: str, size: list) -> list:
+def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list) -> list:
     """What the client's function of that name answers."""
-    return _pipeline().kernel_for_groups(_prepare(job, il), name, size)
+    return _pipeline().kernel_variant(_prepare(job, il), name, kind, size)
 
 
 def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str:
@@ -120,7 +120,7 @@ def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str
 
 
 OPERATIONS = {
-    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_for_groups, explain)
+    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_variant, explain)
 }
 
 

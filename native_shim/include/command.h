@@ -10,6 +10,7 @@
 #ifndef CLD_COMMAND_H
 #define CLD_COMMAND_H
 
+#include "launch_code.h"
 #include "objects.h"
 #include "thread.h"
 
@@ -95,7 +96,7 @@ struct cld_event {
             struct cld_kernel_info *info; /* held */
             uint8_t *args;                /* `inline_args` or malloced */
             uint64_t local_size;
-            const struct cld_group_code *group; /* the info's, or NULL */
+            const struct cld_launch_code *code; /* the info's, or NULL */
         } kernel;
         struct cld_copy_region copy;
         struct {

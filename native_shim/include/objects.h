@@ -97,6 +97,7 @@ struct cld_executable {
     struct cld_code **code;
     uint8_t *globals; /* program-scope variables, initialised */
     size_t globals_size;
+    uint32_t number; /* among those of its program */
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */
@@ -139,14 +140,18 @@ struct cld_arg_info {
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
-    /* `entry` takes `width` work-items of dimension 0 at a time and, if there is an entry_narrow, every
-     * global id and size to be below 2^30; other launches use entry_narrow, which takes them one by one. */
+    /* `entry` takes `width` work-items of dimension 0 at a time. */
     CLD_KERNEL_WIDE = 2,
-    /* It can tell sub-groups apart, which are consecutive in the linear local id. Where rows do not consist
-     * of whole sub-groups, entry_narrow must be taken. */
+    /* It can tell sub-groups apart, which are consecutive in the linear local id. `entry` is for rows that
+     * consist of whole sub-groups. */
     CLD_KERNEL_SUB_GROUPS = 4,
     /* No work-item can tell how they are divided into groups. */
     CLD_KERNEL_FREE_GROUPS = 8,
+    /* There is code of these kinds (launch_code.h): without NARROW and REST `entry` is for all launches, with
+     * NARROW for those with global ids and sizes below 2^30 at most. */
+    CLD_KERNEL_NARROW = 16,
+    CLD_KERNEL_REST = 32,
+    CLD_KERNEL_TILED = 64,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -156,8 +161,6 @@ struct cld_kernel_info {
     struct cld_executable *executable; /* held */
     char *name;
     cld_kernel_fn entry;
-    cld_kernel_fn entry_narrow; /* or NULL */
-    cld_kernel_fn entry_tiled;  /* or NULL: for groups that consist of tiles */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */
@@ -170,12 +173,12 @@ struct cld_kernel_info {
     uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
     uint64_t reqd_sub_groups;     /* per work-group, likewise */
     uint32_t width;               /* work-items per vector, the preferred multiple */
-    uint32_t tile_width;          /* work-items of a row that entry_tiled, or else entry, takes at a time */
-    uint32_t tile_height;         /* rows, likewise */
+    uint32_t tile_width;  /* work-items of a row that the tiled code, or else entry, takes at a time */
+    uint32_t tile_height; /* rows, likewise */
     uint32_t uses_printf;
     uint64_t flags;            /* enum cld_kernel_flags */
-    uint64_t most_group_items; /* of groups that there may be code for by their size (group_code.h), or 0 */
-    _Atomic(struct cld_group_code *) groups;
+    uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
+    _Atomic(struct cld_launch_code *) codes;
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */
     _Atomic uint32_t launches;  /* counts the short ones, of which only some are timed */

@@ -8,7 +8,7 @@
 
 #include "api_program.h"
 #include "code.h"
-#include "group_code.h"
+#include "launch_code.h"
 #include "lock.h"
 #include "log.h"
 
@@ -26,7 +26,7 @@ void cld_executable_drop(struct cld_executable *executable) {
 void cld_kernel_info_drop(struct cld_kernel_info *info) {
     if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
         return;
-    cld_group_code_drop(atomic_load(&info->groups));
+    cld_launch_code_drop(atomic_load(&info->codes));
     cld_executable_drop(info->executable);
     free(info->name);
     free(info->args);
@@ -160,24 +160,10 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
     info->most_group_items = (uint64_t)cld_get_int(reply);
-    uint32_t narrow_object = (uint32_t)cld_get_int(reply);
-    char *narrow_symbol = get_string(reply);
-    uint32_t tiled_object = (uint32_t)cld_get_int(reply);
-    char *tiled_symbol = get_string(reply);
-    bool whole = get_args(info, reply) && info->name && symbol && narrow_symbol && tiled_symbol;
-    if (whole) {
+    if (get_args(info, reply) && info->name && symbol)
         info->entry = find_entry(executable, object, symbol);
-        if (*narrow_symbol)
-            info->entry_narrow = find_entry(executable, narrow_object, narrow_symbol);
-        if (*tiled_symbol)
-            info->entry_tiled = find_entry(executable, tiled_object, tiled_symbol);
-        whole =
-            info->entry && (info->entry_narrow || !*narrow_symbol) && (info->entry_tiled || !*tiled_symbol);
-    }
     free(symbol);
-    free(narrow_symbol);
-    free(tiled_symbol);
-    if (!whole) {
+    if (!info->entry) {
         cld_kernel_info_drop(info);
         return NULL;
     }
@@ -185,13 +171,14 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
 }
 
 /* One [objects, size, align, image, fix-ups, kernels]. What was made before a failure is in the variant. */
-static bool get_variant(struct cld_variant *variant, struct cld_msg *reply) {
+static bool get_variant(struct cld_variant *variant, uint32_t number, struct cld_msg *reply) {
     cld_get_list(reply);
     struct cld_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
         return false;
     atomic_store(&executable->holds, 1);
     variant->executable = executable;
+    executable->number = number;
     if (!load_code(executable, reply) || !make_globals(executable, reply))
         return false;
     uint32_t kernels = cld_get_list(reply);
@@ -215,8 +202,8 @@ static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_c
     int32_t *of = calloc(device_count ? device_count : 1, sizeof *of);
     *count = 0;
     bool whole = variants && of;
-    while (whole && *count < wanted)
-        whole = get_variant(&variants[(*count)++], reply);
+    for (; whole && *count < wanted; ++*count)
+        whole = get_variant(&variants[*count], *count, reply);
     if (whole) {
         uint32_t devices = cld_get_list(reply);
         for (uint32_t i = 0; i < devices; i++) {

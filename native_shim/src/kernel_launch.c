@@ -6,8 +6,8 @@
 
 #include "api.h"
 #include "enqueue.h"
-#include "group_code.h"
 #include "launch.h"
+#include "launch_code.h"
 #include "log.h"
 #include "printf.h"
 #include "worker.h"
@@ -28,55 +28,44 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
-/* Rows of fewer work-items than this are as fast one by one. */
-enum { SHORTEST_ROW = 4 };
-
-/* Whether the entry that takes several work-items at a time may take these, and is worth it. */
-static bool suits_wide(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    if (!info->entry_narrow)
-        return true;
-    for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
-        if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
-            return false;
-    if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
-        return launch->local_size[0] >= SHORTEST_ROW || (info->flags & CLD_KERNEL_FREE_GROUPS);
-    bool one_row = launch->local_size[1] == 1 && launch->local_size[2] == 1;
-    return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
+/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
+static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
+    uint64_t needed;
+    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
+        return false;
+    if (*size < needed)
+        *size = needed;
+    return true;
 }
 
-/* The entry that suits a launch best. */
-static cld_kernel_fn choose_entry(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    if ((info->flags & CLD_KERNEL_WIDE) && !suits_wide(info, launch))
-        return info->entry_narrow;
-    bool tiled = info->entry_tiled && launch->local_size[0] % info->tile_width == 0 &&
-                 launch->local_size[1] % info->tile_height == 0;
-    return tiled ? info->entry_tiled : info->entry;
+static bool runs_entry(const struct cld_launch_code *code) {
+    return !code || code->kind == CLD_CODE_REST;
 }
 
-/* Bytes of scratch memory for a launch with groups of so many work-items; false if there is an overflow. */
-static bool find_scratch_size(const struct cld_event *command, uint64_t items, uint64_t *size) {
+/* Bytes of scratch memory for a launch; false if there is an overflow. */
+static bool find_scratch_size(const struct cld_event *command, uint64_t *size) {
     const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_group_code *group = command->kernel.group;
-    uint64_t per_item = group ? group->scratch_per_item : info->scratch_per_item;
-    uint64_t fixed = group ? group->scratch_fixed : info->scratch_fixed;
-    return !__builtin_mul_overflow(per_item, items, size) && !__builtin_add_overflow(*size, fixed, size);
+    const struct cld_launch_code *code = command->kernel.code;
+    const uint64_t *local = command->kernel.launch.local_size;
+    uint64_t items = local[0] * local[1] * local[2];
+    *size = 0;
+    return (!runs_entry(code) || raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
+           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_launch *launch = &command->kernel.launch;
-    struct cld_kernel_info *info = command->kernel.info;
-    const uint64_t *local = launch->local_size;
+    const struct cld_launch_code *code = command->kernel.code;
     uint64_t scratch_size;
-    if (!find_scratch_size(command, local[0] * local[1] * local[2], &scratch_size) ||
+    if (!find_scratch_size(command, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
-    const struct cld_group_code *group = command->kernel.group;
-    cld_kernel_fn entry = group ? atomic_load_explicit(&group->entry, memory_order_acquire) : NULL;
-    if (!entry)
-        entry = choose_entry(info, launch);
     uint64_t saved = cld_float_enter();
-    entry(launch, command->kernel.args, &self->kernel, first, last);
+    if (runs_entry(code))
+        command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
+    if (code)
+        code->entry(launch, command->kernel.args, &self->kernel, first, last);
     cld_float_leave(saved);
     return CL_SUCCESS;
 }
@@ -92,12 +81,9 @@ static void end_kernel(struct cld_event *command, cl_int status) {
 
 static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel, .learn = learn};
 
-/* Local arguments are so many bytes apart: known_lanes.py takes vectors of that size. */
-enum { LOCAL_ROOM = 128 };
-
-/* The argument block as the kernel sees it: local arguments become offsets behind the kernel's own local
- * variables; buffers are held. Sizes and handles were checked when they were set, but nothing keeps a buffer
- * that is the argument of a kernel alive until here. */
+/* The argument block as the kernel sees it, but for local arguments; buffers are held. Sizes and handles were
+ * checked when they were set, but nothing keeps a buffer that is the argument of a kernel alive until here.
+ */
 static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
     uint8_t *args = command->inline_args;
@@ -109,22 +95,11 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
     }
     command->kernel.args = args;
     memcpy(args, kernel->block, info->block_size);
-    uint64_t local = info->local_static, used = local; /* with and without room between arguments */
     uint32_t base_align = command->queue->device->base_align;
     for (uint32_t i = 0; i < info->arg_count; i++) {
         const struct cld_arg_info *arg = &info->args[i];
         CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
-        if (arg->kind == CLD_ARG_LOCAL) {
-            uint64_t size, align = arg->align ? arg->align : 1;
-            memcpy(&size, args + arg->offset, sizeof size);
-            used = (used + align - 1) & ~(align - 1);
-            align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
-            local = (local + align - 1) & ~(align - 1);
-            memcpy(args + arg->offset, &local, sizeof local);
-            CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
-                        "more local memory than there is");
-            used += size;
-        } else if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
+        if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
             CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
@@ -134,6 +109,34 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
                 return CL_OUT_OF_HOST_MEMORY;
             memcpy(args + arg->offset, &mem->data, sizeof mem->data);
         }
+    }
+    return CL_SUCCESS;
+}
+
+/* Local arguments are so many bytes apart: known_lanes.py takes vectors of that size. */
+enum { LOCAL_ROOM = 128 };
+
+/* Makes local arguments offsets behind the local variables of all code that the launch runs. */
+static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const struct cld_launch_code *code = command->kernel.code;
+    uint64_t used = runs_entry(code) ? info->local_static : 0;
+    if (code && used < code->local_static)
+        used = code->local_static;
+    uint64_t local = used; /* with room between arguments */
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        if (arg->kind != CLD_ARG_LOCAL)
+            continue;
+        uint64_t size, align = arg->align ? arg->align : 1;
+        memcpy(&size, kernel->block + arg->offset, sizeof size);
+        used = (used + align - 1) & ~(align - 1);
+        align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
+        local = (local + align - 1) & ~(align - 1);
+        memcpy(command->kernel.args + arg->offset, &local, sizeof local);
+        CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
+                    "more local memory than there is");
+        used += size;
     }
     uint64_t most = command->queue->device->local_memory_size;
     CLD_REQUIRE(!most || used <= most, CL_OUT_OF_RESOURCES, "more local memory than the device has");
@@ -149,7 +152,7 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-    if (info->most_group_items && item_time)
+    if ((info->most_group_items || info->flags & CLD_KERNEL_TILED) && item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
     command->timed = command->estimate >= SHORT_TIME ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
@@ -175,26 +178,26 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.info = info;
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
-    command->kernel.group = NULL;
+    command->kernel.code = NULL;
     bool empty = false;
     cl_int status = snapshot(command, kernel);
     if (!status)
         status = cld_launch_shape(queue, info, work_dim, global_work_offset, global_work_size,
                                   local_work_size, &command->kernel.launch, &empty);
     struct cld_launch *launch = &command->kernel.launch;
-    uint64_t items = 0;
     if (!status && !empty) {
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_launch_regroup(queue, info, launch);
-        items = launch->local_size[0] * launch->local_size[1] * launch->local_size[2];
-        command->kernel.group = cld_group_code_for(kernel, info, launch);
+        status = cld_launch_code_choose(kernel, info, launch, &command->kernel.code);
         uint64_t scratch_size;
-        if (!find_scratch_size(command, items, &scratch_size))
+        if (!status && !find_scratch_size(command, &scratch_size))
             status = CL_OUT_OF_RESOURCES;
         launch->globals = info->executable ? info->executable->globals : NULL;
-        if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+        if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
             status = CL_OUT_OF_HOST_MEMORY;
     }
+    if (!status)
+        status = place_local(command, kernel);
     if (status) {
         cld_command_discard(command);
         return status;

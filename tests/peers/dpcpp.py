@@ -88,7 +88,7 @@ def main() -> int:
                 if arguments.objects:
                     pipeline.kernel(program, name)
                 else:
-                    pipeline._entries(program, name)
+                    pipeline.entry(program, name)
         except Exception as error:
             why = re.sub(r"kernel '?\S+:", "", str(error)).strip()[:100]
             failures[re.sub(r"\d+", "N", why)] += 1

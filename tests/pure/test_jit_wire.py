@@ -100,10 +100,9 @@ def make_kernel(**changes) -> KernelInfo:
         "uses_printf": False,
         "uniform_groups": True,
         "is_wide": False,
-        "narrow_object": 0,
-        "narrow_symbol": "",
-        "tiled_object": 0,
-        "tiled_symbol": "",
+        "has_narrow": True,
+        "has_rest": True,
+        "has_tiled": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,
@@ -133,15 +132,11 @@ def make_executable(**changes) -> Executable:
 
 def test_an_executable_survives():
     executable = make_executable()
-    executable.add(make_kernel(name="second", narrow_object=1), [b"object 2", b"object 3"])
+    executable.add(make_kernel(name="second"), [b"object 2"])
     data = executable.to_bytes()
     again = Executable.from_bytes(data)
     assert again == executable and is_executable(data)
-    assert (
-        again.kernel("second").object_index == 1
-        and again.kernel("second").narrow_object == 2
-        and again.kernel("third") is None
-    )
+    assert again.kernel("second").object_index == 1 and again.kernel("third") is None
     assert again.kernels[0].args[0].type_name == "float*"
 
 

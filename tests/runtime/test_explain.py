@@ -268,7 +268,7 @@ def test_the_slower_of_two_ways_is_left_out_of_the_estimate():
     source = b"kernel void k(global float *a, int n) { int i = get_global_id(0); a[i] += a[i ^ n]; }"
     context = Context(WIDE, "-g", {})
     program = pipeline.prepare(compile_source(source, {}, context).spirv, context)
-    code = pipeline.entries(program, "k")[0]
+    code = pipeline.entry(program, "k")
     made = emit.commented_assembly(code.text, WIDE, *pipeline.llvm_ways(context, code, ""))
     assembly = Assembly(*made, code.symbol)
     (loop,) = assembly.body_loops()
@@ -453,8 +453,8 @@ def test_nothing_is_different_where_it_is_noted(source):
     context = Context(WIDE, "-g", {})
     spirv = compile_source(source.encode(), {}, context).spirv
     program = pipeline.prepare(spirv, context)
-    plain = [code.text for code in pipeline.entries(program, "k") if code is not None]
-    assert pipeline.entries(program, "k")[0].remarks is None
+    plain = pipeline.entry(program, "k").text
+    assert pipeline.entry(program, "k").remarks is None
     program.explains = True
-    noted = [code.text for code in pipeline.entries(program, "k") if code is not None]
-    assert noted == plain and pipeline.entries(program, "k")[0].remarks.notes
+    noted = pipeline.entry(program, "k").text
+    assert noted == plain and pipeline.entry(program, "k").remarks.notes

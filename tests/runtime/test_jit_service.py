@@ -3,6 +3,7 @@
 import pytest
 from service_harness import EXPECTED, SOURCE, scaled
 
+from cl_driver import pipeline
 from cl_driver.frontend import clang as frontend_clang
 from cl_driver.jit import identity
 from cl_driver.jit.executable import Executable
@@ -79,15 +80,19 @@ LOOP = b"""kernel void scale(global float *a, float f) {
 
 @pytest.mark.parametrize("width", [0, 1, 2, 8, 16])
 def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
-    executable, log = make_service(WIDTH=width).build_source(LOOP, "", {})
+    service = make_service(WIDTH=width)
+    executable, log = service.build_source(LOOP, "", {})
     assert executable, log
     assert scaled(executable) == EXPECTED
     info = executable.kernel("scale")
     assert info.is_wide == (info.width > 1) and info.width == (width or executable_width(executable))
+    assert info.has_narrow == info.is_wide and len(executable.objects) == 1
     if info.is_wide:
-        assert len(executable.objects) == 2
-        info.object_index, info.symbol = info.narrow_object, info.narrow_symbol
+        executable.objects[0], info.symbol, *_ = service.kernel_variant(executable, "scale", NARROW, [0] * 3)
         assert scaled(executable) == EXPECTED
+
+
+NARROW, TILED = (pipeline.VARIANTS.index(kind) for kind in (pipeline.NARROW, pipeline.TILED))
 
 
 def executable_width(executable: Executable) -> int:
@@ -176,16 +181,20 @@ def test_groups_that_consist_of_tiles_have_code_of_their_own(make_service):
         ("__attribute__((reqd_work_group_size({lanes}, 3, 1)))", False),
     ):
         text = source.format(attribute=attribute.format(lanes=lanes), barrier=barrier)
-        executable, log = make_service().build_source(text.encode(), "", {})
+        service = make_service()
+        executable, log = service.build_source(text.encode(), "", {})
         assert executable, log
         info = executable.kernel("tile")
-        assert bool(info.tiled_symbol) == expected
+        assert info.has_tiled == expected and info.has_narrow
         lanes = info.width
         rows = 1 if "3, 1" in attribute else 4
         assert (info.tile_width, info.tile_height) == (lanes, rows)
-        assert len(executable.objects) == 2 + expected
+        assert len(executable.objects) == 1
+        if expected:
+            data, why, *_ = service.kernel_variant(executable, "tile", TILED, [lanes, lanes, rows])
+            assert data, why
     trees = """kernel void tree(local int *a) { for (int k = 8; k; k /= 2) { barrier(CLK_LOCAL_MEM_FENCE);
         if (get_local_id(0) < k) a[get_local_id(0)] += a[k + get_local_id(0)]; } }"""
     executable, log = make_service().build_source(trees.encode(), "", {})
     assert executable, log
-    assert not executable.kernel("tree").tiled_symbol
+    assert not executable.kernel("tree").has_tiled

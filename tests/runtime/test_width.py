@@ -53,8 +53,8 @@ def test_a_value_takes_half_of_the_registers(flags, floats, doubles):
 def test_short_chains_are_executed_eight_at_a_time():
     program = prepared(AVX512)
     assert pipeline.kernel(program, "free_chain")[0].free_groups
-    assert "fma.v16f32" in pipeline._entries(program, "free_chain")[0].text
-    assert pipeline._entries(program, "free_chain")[0].tile == (128, 1)
+    assert "fma.v16f32" in pipeline.entry(program, "free_chain").text
+    assert pipeline.entry(program, "free_chain").tile == (128, 1)
     assert pipeline.kernel(program, "local_chain")[0].tile_width == 128
 
 

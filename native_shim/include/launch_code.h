@@ -1,0 +1,36 @@
+/* Code that a kernel gets for some launches only, made when there is such a launch: what the build made does
+ * for most. Programs do not wait for what they never use. */
+#ifndef CLD_LAUNCH_CODE_H
+#define CLD_LAUNCH_CODE_H
+
+#include "objects.h"
+
+/* In the order of pipeline.VARIANTS. */
+enum cld_launch_code_kind {
+    CLD_CODE_NARROW, /* for launches that `entry` does not suit */
+    CLD_CODE_REST,   /* what `entry` leaves of rows and columns that are not whole tiles */
+    CLD_CODE_TILED,  /* for groups that consist of tiles */
+    CLD_CODE_GROUP,  /* for groups of one size, held whole (cl_driver/passes/lockstep.py) */
+};
+
+/* One kind of code for a kernel, for one local size where it depends on that. entry: NULL until it is there,
+ * or for ever if has_failed. What it needs of memory is beside it. Freed with the kernel's info. */
+struct cld_launch_code {
+    struct cld_launch_code *next;
+    enum cld_launch_code_kind kind;
+    uint64_t size[3];
+    _Atomic(cld_kernel_fn) entry;
+    atomic_bool has_failed;
+    uint64_t local_static, scratch_fixed, scratch_per_item;
+    struct cld_code *code;
+};
+
+/* Chooses what a launch runs instead of the kernel's entry, or after it if it is of the kind CLD_CODE_REST;
+ * NULL if it is the entry alone. Asks for code that the launch would gain from, and makes what it needs. */
+cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                              const struct cld_launch *launch, const struct cld_launch_code **chosen);
+
+/* Frees a list of them. */
+void cld_launch_code_drop(struct cld_launch_code *list);
+
+#endif

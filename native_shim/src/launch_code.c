@@ -1,0 +1,260 @@
+/* Code for some launches of a kernel: asked for, loaded, chosen. */
+#define _GNU_SOURCE
+#include "launch_code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "code.h"
+#include "lock.h"
+#include "log.h"
+#include "settings.h"
+
+/* Local sizes of a kernel that get code of their own; nanoseconds that the kernel must have run for before
+ * one does: about what its compilation takes. */
+enum { MOST_SIZES = 8, WORTH_IT = 20000000 };
+
+struct request {
+    struct cld_program *program;  /* held */
+    struct cld_kernel_info *info; /* held */
+    struct cld_launch_code *code;
+    uint64_t generation; /* of the program, when the kernel was its own */
+};
+
+static struct cld_launch_code *new_code(enum cld_launch_code_kind kind, const uint64_t *size) {
+    struct cld_launch_code *made = calloc(1, sizeof *made);
+    if (made) {
+        made->kind = kind;
+        memcpy(made->size, size, sizeof made->size);
+    }
+    return made;
+}
+
+void cld_launch_code_drop(struct cld_launch_code *list) {
+    while (list) {
+        struct cld_launch_code *next = list->next;
+        if (list->code)
+            cld_code_unload(list->code);
+        free(list);
+        list = next;
+    }
+}
+
+static struct cld_launch_code *find(struct cld_launch_code *list, enum cld_launch_code_kind kind,
+                                    const uint64_t *size) {
+    while (list && (list->kind != kind || memcmp(list->size, size, sizeof list->size)))
+        list = list->next;
+    return list;
+}
+
+/* Adds code to the kernel's. False, and the code is dropped, if another thread has added the like, or if
+ * there are enough local sizes. */
+static bool add(struct cld_kernel_info *info, struct cld_launch_code *added) {
+    struct cld_launch_code *first = atomic_load_explicit(&info->codes, memory_order_acquire);
+    do {
+        unsigned count = 0;
+        for (const struct cld_launch_code *code = first; code; code = code->next)
+            count += code->kind == CLD_CODE_GROUP;
+        if (find(first, added->kind, added->size) || (added->kind == CLD_CODE_GROUP && count >= MOST_SIZES)) {
+            cld_launch_code_drop(added);
+            return false;
+        }
+        added->next = first;
+    } while (!atomic_compare_exchange_weak(&info->codes, &first, added));
+    return true;
+}
+
+/* The answer: object (empty where there is none), symbol or why not, local_static, scratch_fixed,
+ * scratch_per_item. */
+static bool take_code(struct cld_launch_code *code, struct cld_msg *reply) {
+    size_t size, length;
+    const void *object = cld_get_bytes(reply, &size);
+    const char *bytes = cld_get_bytes(reply, &length);
+    code->local_static = (uint64_t)cld_get_int(reply);
+    code->scratch_fixed = (uint64_t)cld_get_int(reply);
+    code->scratch_per_item = (uint64_t)cld_get_int(reply);
+    if (reply->failed)
+        return false;
+    if (!size) {
+        cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)length, bytes);
+        return false;
+    }
+    char error[256] = "";
+    char *symbol = strndup(bytes, length);
+    code->code = symbol ? cld_code_load(object, size, error, sizeof error) : NULL;
+    cld_kernel_fn entry = NULL;
+    if (code->code) {
+        void *address = cld_code_symbol(code->code, symbol);
+        memcpy(&entry, &address, sizeof entry);
+        atomic_store_explicit(&code->entry, entry, memory_order_release);
+    } else {
+        cld_log(1, "clEnqueueNDRangeKernel: object code is not loaded: %s", error);
+    }
+    free(symbol);
+    return entry;
+}
+
+static cl_int make_code(const struct request *request) {
+    struct cld_program *program = request->program;
+    struct cld_msg question, reply;
+    cld_msg_init(&question);
+    cld_put_int(&question, (int64_t)program->obj.key);
+    cld_put_int(&question, request->info->executable->number);
+    cld_put_string(&question, request->info->name);
+    cld_put_int(&question, request->code->kind);
+    cld_put_list(&question, 3);
+    for (int i = 0; i < 3; i++)
+        cld_put_int(&question, (int64_t)request->code->size[i]);
+    cl_int status = cld_door_call("kernel_variant", &question, &reply);
+    cld_lock(program);
+    bool current = program->generation == request->generation; /* else it was built anew meanwhile */
+    cld_unlock(program);
+    if (!status && !current)
+        status = CL_INVALID_PROGRAM_EXECUTABLE;
+    if (!status && !take_code(request->code, &reply))
+        status = CL_OUT_OF_RESOURCES;
+    if (status)
+        atomic_store(&request->code->has_failed, true);
+    cld_msg_free(&question);
+    cld_msg_free(&reply);
+    return status;
+}
+
+static struct request new_request(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                  struct cld_launch_code *code) {
+    struct cld_program *program = kernel->program;
+    cld_lock(program);
+    struct request request = {program, info, code, program->generation};
+    cld_unlock(program);
+    return request;
+}
+
+static void *make_later(void *argument) {
+    struct request request = *(struct request *)argument;
+    free(argument);
+    make_code(&request);
+    cld_kernel_info_drop(request.info);
+    cld_object_drop(request.program);
+    return NULL;
+}
+
+/* Has code made that is in the kernel's list. */
+static void ask_for(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                    struct cld_launch_code *code) {
+    struct request request = new_request(kernel, info, code);
+    if (cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now")) {
+        make_code(&request);
+        return;
+    }
+    struct request *later = malloc(sizeof *later);
+    if (!later)
+        return;
+    *later = request;
+    cld_object_hold(request.program);
+    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
+    if (!cld_start_thread(make_later, later)) {
+        cld_kernel_info_drop(info);
+        cld_object_drop(request.program);
+        free(later);
+    }
+}
+
+/* Code that a launch can do without: NULL until it is there. Asks for it once the kernel has run for a while.
+ */
+static const struct cld_launch_code *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                          enum cld_launch_code_kind kind, const uint64_t *size) {
+    struct cld_launch_code *code = find(atomic_load_explicit(&info->codes, memory_order_acquire), kind, size);
+    if (!code) {
+        bool now = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
+        bool off = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
+        uint64_t busy = atomic_load_explicit(&info->busy_time, memory_order_relaxed);
+        if (off || (!now && busy < WORTH_IT) || !(code = new_code(kind, size)) || !add(info, code))
+            return NULL;
+        ask_for(kernel, info, code);
+    }
+    return code;
+}
+
+/* Code that a launch cannot do without. Threads that need it at once make it twice: who waits for another
+ * might hold what that one waits for, an interpreter's lock say. */
+static cl_int need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                   enum cld_launch_code_kind kind, const uint64_t *size,
+                   const struct cld_launch_code **found) {
+    *found = find(atomic_load_explicit(&info->codes, memory_order_acquire), kind, size);
+    if (*found)
+        return CL_SUCCESS;
+    struct cld_launch_code *code = new_code(kind, size);
+    if (!code)
+        return CL_OUT_OF_HOST_MEMORY;
+    struct request request = new_request(kernel, info, code);
+    cl_int status = make_code(&request);
+    if (status) {
+        cld_launch_code_drop(code);
+        return status == CL_OUT_OF_HOST_MEMORY ? status : CL_OUT_OF_RESOURCES;
+    }
+    add(info, code);
+    *found = find(atomic_load_explicit(&info->codes, memory_order_acquire), kind, size);
+    return CL_SUCCESS;
+}
+
+/* Rows of fewer work-items than this are as fast one by one. */
+enum { SHORTEST_ROW = 4 };
+
+static bool has_large_ids(const struct cld_launch *launch) {
+    for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_launch_shape() has looked */
+        if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
+            return true;
+    return false;
+}
+
+/* Whether the entry that takes several work-items at a time may take these, and is worth it. */
+static bool suits_wide(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    if (has_large_ids(launch))
+        return false;
+    if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
+        return launch->local_size[0] >= SHORTEST_ROW || (info->flags & CLD_KERNEL_FREE_GROUPS);
+    bool one_row = launch->local_size[1] == 1 && launch->local_size[2] == 1;
+    return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
+}
+
+/* Whether the work-items of each group fill vectors, and all groups are of one size for which there may be
+ * code. */
+static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    const uint64_t *size = launch->local_size;
+    for (int i = 0; i < 3; i++)
+        if (launch->global_size[i] % size[i])
+            return false;
+    return size[0] % info->width == 0 && size[0] * size[1] * size[2] <= info->most_group_items &&
+           !has_large_ids(launch);
+}
+
+static bool has_tiles(const struct cld_kernel_info *info, const uint64_t *size) {
+    return size[0] % info->tile_width == 0 && size[1] % info->tile_height == 0;
+}
+
+/* Whether groups, or those at the edges, do not consist of tiles. */
+static bool has_rest(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    const uint64_t *size = launch->local_size, *global = launch->global_size;
+    uint64_t edge[2] = {global[0] % size[0], global[1] % size[1]};
+    return !has_tiles(info, size) || !has_tiles(info, edge);
+}
+
+cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                              const struct cld_launch *launch, const struct cld_launch_code **chosen) {
+    const uint64_t any[3] = {0}, tile[3] = {info->width, info->tile_width, info->tile_height};
+    *chosen = NULL;
+    if ((info->flags & CLD_KERNEL_NARROW) && !suits_wide(info, launch))
+        return need(kernel, info, CLD_CODE_NARROW, any, chosen);
+    const struct cld_launch_code *wished = NULL;
+    if (info->most_group_items && is_whole(info, launch))
+        wished = wish(kernel, info, CLD_CODE_GROUP, launch->local_size);
+    if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_TILED) &&
+        has_tiles(info, launch->local_size))
+        wished = wish(kernel, info, CLD_CODE_TILED, tile);
+    if (wished && atomic_load_explicit(&wished->entry, memory_order_acquire))
+        *chosen = wished;
+    else if ((info->flags & CLD_KERNEL_REST) && has_rest(info, launch))
+        return need(kernel, info, CLD_CODE_REST, tile, chosen);
+    return CL_SUCCESS;
+}
