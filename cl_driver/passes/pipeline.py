@@ -13,6 +13,7 @@ from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
 from .array_loops import unroll_array_loops
 from .barriers import has_boundary, split_at_barriers
+from .decided_loops import unroll_decided_loops
 from .describe import describe
 from .dump import function_text
 from .expand import expand_builtins
@@ -92,6 +93,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     if options.width > 1:
         # LLVM does it at width 1. After promotion: what is still in memory are arrays.
         run_pass("array_loops", unroll_array_loops, options, function, types)
+        run_pass("decided_loops", unroll_decided_loops, options, function, types)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     result.orders_memory = has_order

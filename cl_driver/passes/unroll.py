@@ -74,17 +74,17 @@ def iterations(
     phis = {}
     for phi in loop.header.phis():
         phis[phi] = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-    step = {phi: _evaluate(edges[entries[0]], blocks, around, folder) for phi, edges in phis.items()}
+    step = {phi: evaluate(edges[entries[0]], blocks, around, folder) for phi, edges in phis.items()}
     steps: list[dict[Value, Constant | None]] = []
     while len(steps) < MOST_ITERATIONS:
         steps.append(step)
         values = {**(known or {}), **step}
-        condition = _evaluate(end.terminator.operands[0], blocks, values, folder)
+        condition = evaluate(end.terminator.operands[0], blocks, values, folder)
         if condition is None:
             return None
         if end.terminator.operands[1 if condition.value else 2] not in loop.blocks:
             return steps, end
-        step = {phi: _evaluate(edges[latch], blocks, values, folder) for phi, edges in phis.items()}
+        step = {phi: evaluate(edges[latch], blocks, values, folder) for phi, edges in phis.items()}
     return None
 
 
@@ -92,7 +92,7 @@ def _constant(value) -> Constant | None:
     return value if type(value) is Constant and value.type.kind in (Kind.INT, Kind.BOOL) else None
 
 
-def _evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Constant | None:
+def evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Constant | None:
     """A value in one iteration, if it follows from what phis are in it. blocks: of the loops concerned."""
     if not isinstance(value, Instruction):
         return _constant(value)
@@ -104,7 +104,7 @@ def _evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Consta
     operands = []
     for operand in value.operands:
         if isinstance(operand, Value):
-            operand = _evaluate(operand, blocks, values, folder)
+            operand = evaluate(operand, blocks, values, folder)
             if operand is None:
                 return None
         operands.append(operand)

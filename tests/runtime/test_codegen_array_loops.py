@@ -41,6 +41,13 @@ kernel void vectors(global int *out, global const int *in, int n) {
   int x = get_global_id(0); int4 v[10]; for (int k = 0; k < 10; k++) v[k] = (int4)(x, k, in[x], n);
   for (int r = 0; r < n; r++) for (int k = 1; k < 10; k++) { v[k] += v[k - 1].wxyz; if (v[k].y & 1) v[k - 1] = v[k].zwxy; }
   out[x] = v[9].x + v[0].y * 7 + v[3].z; }
+kernel void rounds(global int *out, global const int *in, int n) {
+  uint x = get_global_id(0), a = in[x], b = n, c = x; local int line[64]; line[get_local_id(0)] = a; barrier(CLK_LOCAL_MEM_FENCE);
+  for (uint i = 0; i < 30; i++) { uint f, at = i;
+    switch (i / 6) { case 0: f = a & b; break; case 1: f = a | c; at = 5 * i; break; case 2: f = a ^ b ^ c; at = 3 * i + 1; break; default: f = a + line[i % get_local_size(0)]; }
+    if (at % 3 == 1 && c & 4) { out[x] = at; continue; }
+    uint t = rotate(f + in[at % 74], i & 7); c = b; b = a; a = (i & 1 ? t : t + x) & 0xffff; }
+  out[x] = a ^ b * 3 ^ c; }
 kernel void with_barriers(global int *out, global const int *in, int n) {
   local int line[64]; int x = get_global_id(0), l = get_local_id(0), v[6]; for (int k = 0; k < 6; k++) v[k] = in[x] + k;
   for (int r = 0; r < n; r++) { for (int k = 0; k < 6; k++) { line[l] = v[k]; barrier(CLK_LOCAL_MEM_FENCE); v[k] ^= line[(l + 1) % get_local_size(0)]; barrier(CLK_LOCAL_MEM_FENCE); }
@@ -50,6 +57,7 @@ kernel void with_barriers(global int *out, global const int *in, int n) {
 FORMS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 3), (8, 2))
 IN_REGISTERS = ("table_row", "sorted", "square", "writes", "vectors")
 IN_MEMORY = ("by_data", "leaves_early", "with_barriers")
+WITHOUT_ARRAYS = ("rounds",)  # passes/decided_loops.py
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,7 @@ def programs():
     return [Program(data, width=width, parts=parts) for width, parts in FORMS]
 
 
-@pytest.mark.parametrize("name", [*IN_REGISTERS, *IN_MEMORY])
+@pytest.mark.parametrize("name", [*IN_REGISTERS, *IN_MEMORY, *WITHOUT_ARRAYS])
 def test_arrays_in_loops(programs, name):
     """Groups of 37 have vectors with lanes that are no work-items."""
     inputs = np.random.default_rng(5).integers(0, 1000, 74).astype(np.int32)
