@@ -410,6 +410,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_height=tile[1],
         free_groups=code.has_free_groups,
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
+        counted=code.counted,
+        counted_size=code.counted_size,
         remark=code.remark,
     )
 

@@ -84,15 +84,21 @@ def read_modify_write(e, i):
 def update(e, operation: str, i, address: str, value: str) -> str:
     """The old value of what the atomic changes at an address."""
     pointer, _, semantics = i.operands[:3]
-    t, alignment = ir_type(i.type), alignment_of(i.type)
+    t = ir_type(i.type)
     if is_plain(pointer):
-        old = e.emit(f"load {t}, ptr {address}, align {alignment}")
-        new = _plain_result(e, operation, t, old, value)
-        e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
-        return old
+        return update_plainly(e, operation, i, address, value)
     if t == "half" and operation != "xchg":
         return _exchange_loop(e, operation, t, address, value, ordering(e, semantics))
     return e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}")
+
+
+def update_plainly(e, operation: str, i, address: str, value: str) -> str:
+    """The same in memory that no other thread can touch."""
+    t, alignment = ir_type(i.type), alignment_of(i.type)
+    old = e.emit(f"load {t}, ptr {address}, align {alignment}")
+    new = _plain_result(e, operation, t, old, value)
+    e.emit_void(f"store {t} {new}, ptr {address}, align {alignment}")
+    return old
 
 
 def _exchange_loop(e, operation: str, t: str, address: str, value: str, order: str) -> str:

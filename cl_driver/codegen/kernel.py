@@ -39,6 +39,8 @@ class KernelCode:
     assumes_small_ids: bool  # holds only where every global id and size fits 31 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
+    counted: int = 0  # 1 + the number of the argument that threads may have copies of (own_counts.py), or 0
+    counted_size: int = 0  # bytes of its elements
     remark: str = ""
     has_rest: bool = False  # takes whole tiles only: see emit()
     has_narrow: bool = False  # does not suit all launches
@@ -88,7 +90,8 @@ def emit(
         module.emit_pending()
     except CodegenError as error:
         raise CodegenError(f"kernel {plan.name}: {error}") from error
-    scratch = emitter.scratch
+    scratch, counts = emitter.scratch, emitter.counts
+    counted = counts is not None and counts.argument is not None
     return KernelCode(
         text=module.text(text),
         symbol=emitter.symbol,
@@ -105,6 +108,8 @@ def emit(
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
         has_rest=vectors == "full",
+        counted=plan.arguments.index(counts.argument) + 1 if counted else 0,
+        counted_size=counts.size if counted else 0,
         debug_size=emitter.debug.size if emitter.debug is not None else 0,
         remarks=_plan_remarks(plan, scratch),
     )

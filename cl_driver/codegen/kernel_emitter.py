@@ -54,6 +54,7 @@ class KernelEmitter(KernelFields):
         self._row = ""
         self._before_items: list = []  # lines of the region's first block, before the loops over work-items
         self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
+        self.counts = None  # own_counts.py
         self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
         self._exit_label = ""
         self._metadata: list[str] = []

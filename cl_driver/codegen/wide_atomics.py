@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ..passes.remarks import LANES, REDUCED
 from ..spirv.enums import Op
-from .atomics import READ_MODIFY_WRITE, is_plain, update
+from .atomics import READ_MODIFY_WRITE, is_plain, update, update_plainly
 from .atomics import read_modify_write as one_by_one
 from .registry import lowers_wide
+from .regular import either
 from .totals import ATOMICRMW, COMBINED, combine, reduce
 from .types import ir_type
 from .wide_memory import address_of, all_lanes
@@ -65,34 +66,48 @@ def read_modify_write(e, i):
 @lowers_wide(*(op for op in READ_MODIFY_WRITE if op not in COMBINED))
 def each_by_itself(e, i):
     """Where lanes have addresses of their own, and what cannot be combined."""
-    if is_plain(i.operands[0]) and e.is_varying(i.operands[0]):
-        _in_turn(e, i)
+    pointer = i.operands[0]
+    if is_plain(pointer) and e.is_varying(pointer):
+        _in_turn(e, i, _operands_in_lanes(e, i))
+    elif e.counts is not None and e.counts.has(i):
+        operands = _operands_in_lanes(e, i)
+        either(
+            e, e.counts.is_there(e), [],
+            lambda: _in_turn(e, i, operands),
+            lambda: e.lane_by_lane(i, one_by_one),
+        )  # fmt: skip
     else:
         e.lane_by_lane(i, one_by_one)
 
 
-def _in_turn(e, i) -> None:
-    """On memory of the group's thread: each lane's addition and the like, without a branch.
+def _operands_in_lanes(e, i) -> tuple:
+    """Of all lanes: the mask, addresses, and values or, where it is one, the value."""
+    mask, addresses = e.mask_of(i), all_lanes(e, address_of(e, i.operands[0]))
+    if len(i.operands) < 4:
+        return mask, addresses, "1", None
+    if e.is_same_in_lanes(i.operands[3]):
+        return mask, addresses, e.operand(i.operands[3]), None
+    return mask, addresses, "", e.leaf(i.operands[3])
+
+
+def _in_turn(e, i, operands: tuple) -> None:
+    """On memory of the group's thread, or a copy for the thread: each lane's addition and the like, without a
+    branch.
 
     Addresses are extracted from vectors, not read from the stack: 1.1 cycles a lane against 3.6, as stores
     whose address is known late make loads wait.
     """
-    pointer, f, t = i.operands[0], e.form, ir_type(i.type)
-    mask, addresses = e.mask_of(i), all_lanes(e, address_of(e, pointer))
+    (mask, addresses, value, values), f, t = operands, e.form, ir_type(i.type)
     e.note(LANES, masked=mask is not None)
     if mask is not None:
         other = e.splat(e.harmless_memory("counter"), "ptr", f)
         addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
-    value, values = "1", None
-    if len(i.operands) > 3:
-        same = e.is_same_in_lanes(i.operands[3])
-        value, values = (e.operand(i.operands[3]), None) if same else ("", e.leaf(i.operands[3]))
     leaf, is_used = "zeroinitializer", e.is_used(i)
     for lane in range(e.width):
         at = e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}")
         if values is not None:
             value = e.emit(f"extractelement {f(t)} {values}, i32 {lane}")
-        old = update(e, READ_MODIFY_WRITE[i.op], i, at, value)
+        old = update_plainly(e, READ_MODIFY_WRITE[i.op], i, at, value)
         if is_used:
             leaf = e.emit(f"insertelement {f(t)} {leaf}, {t} {old}, i32 {lane}")
     e.define_leaves(i, [leaf])

@@ -10,6 +10,7 @@ from .flat_lanes import FLAT_IDS, id_components, reciprocals
 from .kernel_emitter import KernelEmitter
 from .known_lanes import KnownLanes
 from .memory import BuiltinAddress, load_value, store_operand
+from .own_counts import OwnCounts
 from .streams import Streams
 from .totals import Totals
 from .types import alignment_of, leaf_types, size_of
@@ -39,6 +40,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.private_stride = self.scratch.private_stride
         self.streams = None if module.options.aarch64 else Streams(plan)
         self.totals = Totals(plan)
+        self.counts = OwnCounts(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self.vectors = vectors if _comes_apart(plan) else "full and rest"  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
@@ -87,6 +89,10 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if piece is None or self.shapes is None:
             return super().stride(value)
         return self.shapes.strides.get(value, 0) * self.width + piece
+
+    def _argument(self, argument) -> str:
+        given = super()._argument(argument)
+        return self.counts.pointer(self, given) if argument is self.counts.argument else given
 
     def _builtin_memory(self, variable) -> str:
         if self.parts > 1:

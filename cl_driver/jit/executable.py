@@ -149,7 +149,8 @@ class KernelInfo(_Record):
     tile_height: work-items of a row, and rows, that tiled code, or else the entry, takes at a time;
     free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
     most_group_items: of groups for which there may be code of their own, by their size (passes/lockstep.py);
-    remark: how it was vectorised, or why not.
+    counted: 1 + the number of the argument of which threads may have copies to add to, or 0
+    (codegen/own_counts.py); counted_size: bytes of its elements; remark: how it was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -180,6 +181,8 @@ class KernelInfo(_Record):
         tile_height=_small,
         free_groups=_flag,
         most_group_items=_small,
+        counted=_small,
+        counted_size=_small,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)

@@ -28,6 +28,8 @@ struct cld_operation {
     /* Executes the units [first, last) of the command's total; several threads do so at once. A result that
      * is not CL_SUCCESS ends the command with that error. */
     cl_int (*run)(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last);
+    /* Called by each thread that ran some, when it will run no more. May be NULL. */
+    void (*leave)(struct cld_event *command, struct cld_self *self);
     /* Called once when nothing runs any more or anything ever will, before the status is set: drops what the
      * command holds. May be NULL. */
     void (*end)(struct cld_event *command, cl_int status);
@@ -89,6 +91,7 @@ struct cld_event {
     struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */
     struct cld_mem **more_mems;            /* malloced, instead of mems */
     uint32_t mem_count;
+    uint32_t counted_bytes; /* of what threads have copies of (own_counts.h), or 0 */
 
     union {
         struct {

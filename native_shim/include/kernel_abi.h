@@ -21,6 +21,8 @@ struct cld_thread {
     uint8_t *local_memory; /* 128-byte aligned; kernel-scope variables first, then local arguments */
     uint8_t *scratch;      /* 128-byte aligned; scratch_fixed + scratch_per_item * items of a full group */
     uint64_t local_memory_size; /* bytes of it that this launch uses: tells generic pointers apart */
+    uint8_t *counts;  /* where the kernel adds in place of what an argument points to (own_counts.h) */
+    uint64_t counted; /* 1 + the number of that argument; 0: none */
 };
 
 /* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */

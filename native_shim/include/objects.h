@@ -176,6 +176,8 @@ struct cld_kernel_info {
     uint32_t tile_width;  /* work-items of a row that the tiled code, or else entry, takes at a time */
     uint32_t tile_height; /* rows, likewise */
     uint32_t uses_printf;
+    uint32_t counted;          /* 1 + the argument of which threads may have copies (own_counts.h), or 0 */
+    uint32_t counted_size;     /* bytes of its elements */
     uint64_t flags;            /* enum cld_kernel_flags */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_launch_code *) codes;

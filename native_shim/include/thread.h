@@ -25,7 +25,9 @@ struct cld_self {
     bool blocked;       /* callback threads: in a wait, counted as such */
     unsigned slot;      /* of the last command that this thread shared with others (share.h) */
     struct cld_thread kernel;
-    size_t local_capacity, scratch_capacity;
+    size_t local_capacity, scratch_capacity, counts_capacity;
+    uint8_t *counts; /* own_counts.c */
+    bool has_counts; /* of the command that it executes */
 };
 
 extern _Thread_local struct cld_self cld_self_storage;

@@ -160,6 +160,8 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
     info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
     info->most_group_items = (uint64_t)cld_get_int(reply);
+    info->counted = (uint32_t)cld_get_int(reply);
+    info->counted_size = (uint32_t)cld_get_int(reply);
     if (get_args(info, reply) && info->name && symbol)
         info->entry = find_entry(executable, object, symbol);
     free(symbol);

@@ -48,6 +48,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->open = false;
     command->more_mems = NULL;
     command->mem_count = 0;
+    command->counted_bytes = 0;
     return command;
 }
 
@@ -344,6 +345,11 @@ static uint64_t elapsed_since(uint64_t start) {
     return now > start ? now - start : 1;
 }
 
+static void leave(struct cld_event *command, struct cld_self *self) {
+    if (command->operation->leave)
+        command->operation->leave(command, self);
+}
+
 static void finish_execution(struct cld_event *command, struct cld_ready *ready) {
     cld_event_complete(command, atomic_load(&command->error), ready);
 }
@@ -396,6 +402,7 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
     if (units && command->operation->learn)
         command->operation->learn(command, elapsed_since(start), units);
     self->executing--;
+    leave(command, self);
     if (cld_pool_leave(command)) {
         free(share);
         finish_execution(command, ready);
@@ -452,5 +459,6 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         return;
     if (done < command->total)
         run_alone(command, self, done);
+    leave(command, self);
     finish_execution(command, ready);
 }

@@ -9,6 +9,7 @@
 #include "launch.h"
 #include "launch_code.h"
 #include "log.h"
+#include "own_counts.h"
 #include "printf.h"
 #include "worker.h"
 
@@ -61,6 +62,7 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
+    cld_own_counts_enter(command, self);
     uint64_t saved = cld_float_enter();
     if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
@@ -79,7 +81,8 @@ static void end_kernel(struct cld_event *command, cl_int status) {
         cld_kernel_info_drop(command->kernel.info);
 }
 
-static const struct cld_operation kernel_operation = {.run = run_kernel, .end = end_kernel, .learn = learn};
+static const struct cld_operation kernel_operation = {
+    .run = run_kernel, .leave = cld_own_counts_leave, .end = end_kernel, .learn = learn};
 
 /* The argument block as the kernel sees it, but for local arguments; buffers are held. Sizes and handles were
  * checked when they were set, but nothing keeps a buffer that is the argument of a kernel alive until here.
@@ -192,6 +195,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         uint64_t scratch_size;
         if (!status && !find_scratch_size(command, &scratch_size))
             status = CL_OUT_OF_RESOURCES;
+        cld_own_counts_choose(command, kernel);
         launch->globals = info->executable ? info->executable->globals : NULL;
         if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
             status = CL_OUT_OF_HOST_MEMORY;

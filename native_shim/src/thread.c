@@ -24,7 +24,9 @@ static void thread_end(void *pointer) {
     free(self->kernel.local_memory);
     free(self->kernel.scratch);
     self->kernel.local_memory = self->kernel.scratch = NULL;
-    self->local_capacity = self->scratch_capacity = 0;
+    free(self->counts);
+    self->counts = NULL;
+    self->local_capacity = self->scratch_capacity = self->counts_capacity = 0;
 }
 
 static void make_key(void) {

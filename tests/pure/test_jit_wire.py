@@ -113,6 +113,8 @@ def make_kernel(**changes) -> KernelInfo:
         "tile_height": 4,
         "free_groups": True,
         "most_group_items": 512,
+        "counted": 0,
+        "counted_size": 0,
         "remark": "",
     }
     return KernelInfo(**(values | changes))

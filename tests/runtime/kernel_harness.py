@@ -146,8 +146,12 @@ class Program:
         split: int = 1,
         local_memory: int = 1 << 16,
         stream_bytes: int = 0,
+        counts: np.ndarray | None = None,
     ):
-        """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars."""
+        """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars.
+
+        counts: what the thread has in place of the counted argument (codegen/own_counts.py).
+        """
         code, entry = self.kernel(name)
         places = Places()
         places.of(self.globals)
@@ -186,7 +190,10 @@ class Program:
         scratch_size = code.scratch_fixed + code.scratch_per_item * items
         scratch = _aligned(scratch_size + 64)
         scratch[:] = 0xB6
-        thread = np.frombuffer(struct.pack("<QQQ", places.of(memory), places.of(scratch), used), np.uint8)
+        counted = (0, 0) if counts is None else (places.of(counts), code.counted)
+        thread = struct.pack("<5Q", places.of(memory), places.of(scratch), used, *counted)
+        assert len(thread) == abi.THREAD_SIZE
+        thread = np.frombuffer(thread, np.uint8)
         launch_bytes = np.frombuffer(launch, np.uint8)
         if IS_EMULATED:
             entry = functools.partial(entry, places)
