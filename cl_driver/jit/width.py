@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from cl_driver.jit.target import Target
+from cl_driver.passes.chains import work_of
 from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, vector_pressure
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
-
-# Registers that parts may want, as a share of those that there are: not all are wanted all the time, and
-# outside of loops a spilled one costs little (measured: tests/bench).
-_IN_LOOPS = 1.2
-_WITHOUT_LOOPS = 1.5
 
 # Vectors of a group that are executed together where code is made for its size.
 MOST_GROUP_PARTS = 32
@@ -24,9 +21,15 @@ _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 # Registers that one value of all lanes may take: with more, code grows and spills.
 _VALUE_REGISTERS = 16
 
-# Eight short chains of operations keep two units busy that take four cycles; they are only worth it while all
-# that they hold leaves registers over.
-_ROOM_OF_EIGHT = 20
+# Up to eight vectors are executed together as long as they leave this share of the registers, else four.
+_ROOM_OF_EIGHT = 0.75
+
+# How much longer all take when one more vector waits for the last lane to leave a loop: neighbours in a row
+# part more often than those in the next rows.
+_WAITING = (0.08, 0.03)
+
+# More vectors are more code to compile: what they have to gain, unless they share what rows have in common.
+_GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
 
 
 def choose(functions: list[Function], required_local_size, target: Target, remarks=None) -> int:
@@ -60,7 +63,7 @@ def _bits(type_: Type | None) -> int:
 
 
 def parts(plan: KernelPlan, target: Target) -> PlanOptions:
-    """The options of a plan with as many parts as its values leave registers for.
+    """The options of a plan with as many parts as are estimated to be fastest.
 
     Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
     """
@@ -76,21 +79,39 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
         say("work-items can tell how they are divided into groups, which may not fill several vectors")
         return options
     region = plan.regions[0]
-    pressure = vector_pressure(region.function, region.shapes, target.vector_bits // options.width)
-    if pressure is None:
-        say("the kernel is too large to look at")
-        return options
     axis = int(_uses_rows(region.function))
-    loops = divergent_loops(region.function)
-    room = _registers(target) * (_IN_LOOPS if loops is not None else _WITHOUT_LOOPS)
-    # Neighbours in a row part more often than those in the next rows, and the last one to leave counts.
-    most = 2 if loops and axis == 0 else 4
-    fitting = [n for n in (4, 2) if n <= most and n * pressure <= room]
-    if loops == 0 and 8 * pressure <= _ROOM_OF_EIGHT:
-        fitting = [8]
-    limit = "" if most == 4 else ", and 2 is the most along rows whose lanes leave loops one by one"
-    say(f"each needs {pressure} vector registers at once, and there is room for {room:g}{limit}")
-    return replace(options, parts=fitting[0], part_axis=axis) if fitting else options
+    found, why = _best(plan, [region], axis, target)
+    say(why)
+    return replace(options, parts=found, part_axis=axis) if found > 1 else options
+
+
+def _best(plan: KernelPlan, regions: list, axis: int, target: Target, most: int = 8) -> tuple[int, str]:
+    """How many vectors are best executed together, and why."""
+    lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, _registers(target)
+    pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
+    if None in pressures:
+        return 1, "the kernel is too large to look at"
+    works = [work_of(region.function, region.shapes, lane_bits, lanes) for region in regions]
+    if any(work.walks for work in works):
+        return 1, "its lanes walk through rows, of which caches hold few at a time"
+    loops = [divergent_loops(region.function) for region in regions]
+    is_divergent, pressure = any(loops), max(pressures)
+    if is_divergent or loops == [None] or 8 * pressure > _ROOM_OF_EIGHT * room:
+        most = min(most, 4)
+    waiting = _WAITING[axis] * is_divergent
+    cycles = {
+        count: sum(work.cycles(count, p, room) for work, p in zip(works, pressures, strict=True))
+        * (1 + waiting * (count - 1))
+        for count in (1, 2, 4, 8)
+        if count <= most
+    }
+    gain = 1.0 if axis and not is_divergent else _GAIN
+    limit = min(time for count, time in cycles.items() if count < 8) * gain
+    found = next(count for count, time in cycles.items() if time <= limit)
+    if cycles.get(8, math.inf) * _GAIN_OF_EIGHT <= cycles[found]:
+        found = 8
+    times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
+    return found, f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
 
 
 def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
@@ -105,17 +126,10 @@ def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
         return None
     if not any(recurs(plan, region) or divergent_loops(region.function) is not None for region in regions):
         return None
-    lane_bits = target.vector_bits // options.width
-    pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
-    room = _registers(target) * _IN_LOOPS
-    fitting = [n for n in (4, 2) if all(p is not None and n * p <= room for p in pressures)]
-    if not plan.uses_barrier and all(p is not None and 8 * p <= _ROOM_OF_EIGHT for p in pressures):
-        fitting = [8]
-    if fitting and options.remarks is not None:
-        most = max(pressures, default=0)
-        why = f"for groups of whole tiles: each vector needs {most} registers at once, there are {room:g}"
-        options.remarks.choose("parts of tiles", why)
-    return replace(options, parts=fitting[0], part_axis=axis) if fitting else None
+    found, why = _best(plan, regions, axis, target, most=4 if plan.uses_barrier else 8)
+    if found > 1 and options.remarks is not None:
+        options.remarks.choose("parts of tiles", f"for groups of whole tiles: {why}")
+    return replace(options, parts=found, part_axis=axis) if found > 1 else None
 
 
 def _registers(target: Target) -> int:

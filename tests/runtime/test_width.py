@@ -1,4 +1,4 @@
-"""How many lanes and vectors kernels get that consist of short chains of operations, or of wide vectors."""
+"""How many lanes and vectors kernels get: by wide values, chains of operations, and registers."""
 
 import numpy as np
 import pytest
@@ -37,6 +37,36 @@ kernel void doubles(global double16 *to) {
     to[get_global_id(0)] *= 3.0;
 }
 """
+
+
+# What decides how many vectors are executed together, and how many that is where 32 registers are.
+CHOICES = {
+    "waits": ("uint a = from[i], b = i + 1; while (b) { uint c = a % b; a = b; b = c; } to[i] = a;", (64, 1)),
+    "walks": ("uint sum = 0; for (int j = 0; j < k; j++) sum += from[i * k + j]; to[i] = sum;", (16, 1)),
+    "rows": (
+        "int y = get_global_id(1); float sum = 0.0f; for (int j = 0; j < k; j++) "
+        "sum += as_float(from[y * k + j]) * as_float(from[j * k + i]); to[y * k + i] = as_uint(sum);",
+        (16, 8),
+    ),
+    "fills": (
+        "uint8 a = from[i] + (uint8)(0, 1, 2, 3, 4, 5, 6, 7), b = a * 3, c = a ^ b, d = c + 5; "
+        "for (int j = 0; j < k; j++) { a += b ^ c; b -= c & d; c ^= d | a; d += a ^ b; } "
+        "a += b + c + d; to[i] = a.s0 ^ a.s1 ^ a.s2 ^ a.s3 ^ a.s4 ^ a.s5 ^ a.s6 ^ a.s7;",
+        (16, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_vectors_that_are_executed_together(name):
+    body, tile = CHOICES[name]
+    source = (
+        f"kernel void {name}(global uint *to, global const uint *from, int k) "
+        f"{{ int i = get_global_id(0); {body} }}"
+    )
+    target = make_target(Cpu("x86_64", "name", "vendor", frozenset(AVX512.split()), 2000))
+    program = pipeline.Prepared(pipeline.Context(target, "", {}), bundle.pack([(compile_c(source), {})]))
+    assert pipeline.entry(program, name).tile == tile
 
 
 def prepared(flags: str) -> pipeline.Prepared:
