@@ -322,6 +322,9 @@ def _lower(
             options = replace(options, remarks=options.remarks.again())
         try:
             plan = passes.plan(program.module, point, options, functions)
+            if not (fixed or program.context.target.width) and width.prefers_one(plan):
+                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                continue
             if may_widen:
                 may_widen, chosen = False, width.parts(plan, program.context.target)
                 if chosen.parts > 1:

@@ -9,7 +9,7 @@ from cl_driver.jit.target import Target
 from cl_driver.passes.chains import work_of
 from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
-from cl_driver.passes.pressure import divergent_loops, vector_pressure
+from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 
@@ -60,6 +60,20 @@ def _bits(type_: Type | None) -> int:
     if type_.kind is Kind.VECTOR:
         return type_.count * type_.element.width
     return type_.width if type_.kind in (Kind.INT, Kind.FLOAT) else 0
+
+
+def prefers_one(plan: KernelPlan) -> bool:
+    """Whether a kernel is better off with one work-item at a time than with a lane for each."""
+    regions = [region for region in plan.regions if not region.once]
+    if plan.options.width == 1 or plan.options.sub_groups or plan.uses_barrier or len(regions) != 1:
+        return False
+    (region,) = regions
+    if not mostly_gathers(region.function, region.shapes):
+        return False
+    if plan.options.remarks is not None:
+        why = "do little but access memory at places of each lane's own"
+        plan.options.remarks.choose("width", f"its loops, which lanes leave one by one, {why}")
+    return True
 
 
 def parts(plan: KernelPlan, target: Target) -> PlanOptions:

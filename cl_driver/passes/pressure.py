@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Type
 from .dominance import LoopNest, dominators
-from .ir import predecessors
+from .ir import ADDRESS, INTEGER_ATOMICS, predecessors
 from .ops import PassOp
 from .shape import ShapeInfo
 
@@ -57,6 +57,13 @@ def vector_pressure(function: Function, shapes: ShapeInfo, lane_bits: int) -> in
     return most
 
 
+# Accesses at places of each lane's own, in each iteration of a loop, from which on lanes gain nothing where
+# there is no more work than that. A gather of 16 lanes takes as long as 16 loads, and rows differ in length.
+LEAST_GATHERS = 3
+
+_FREE = ADDRESS | {Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject}
+
+
 def divergent_loops(function: Function) -> int | None:
     """How many loops of a linearised function go on while any lane does; None if it has no loops at all."""
     before = predecessors(function)
@@ -65,6 +72,35 @@ def divergent_loops(function: Function) -> int | None:
         return None
     conditions = [latch.terminator.operands[0] for loop in loops for latch in loop.latches]
     return sum(isinstance(c, Instruction) and c.op is PassOp.AnyLane for c in conditions)
+
+
+def mostly_gathers(function: Function, shapes) -> bool:
+    """Whether all that a linearised function does in its inner loops is done while any lane goes on, and most
+    of it is to access memory at places of each lane's own: rows of sparse matrices, lists of neighbours."""
+    before = predecessors(function)
+    inner = [
+        loop for loop in LoopNest(function, dominators(function, before), before).loops if not loop.children
+    ]
+    return bool(inner) and all(_gathers(loop, shapes) for loop in inner)
+
+
+def _gathers(loop, shapes) -> bool:
+    accesses = work = 0
+    for latch in loop.latches:
+        condition = latch.terminator.operands[0]
+        if not isinstance(condition, Instruction) or condition.op is not PassOp.AnyLane:
+            return False
+    for block in loop.blocks:
+        for i in block.instructions:
+            if i.op is Op.Load or i.op is Op.Store or i.op in INTEGER_ATOMICS:
+                goes_anywhere = shapes.strides.get(i.operands[0], 0) is None
+                accesses += goes_anywhere
+                work += not goes_anywhere
+            elif i.op in _FREE or i.type is None or i.type.kind is Kind.BOOL:
+                continue
+            elif shapes.strides.get(i, 0) != 0:
+                work += 1
+    return accesses >= LEAST_GATHERS and work <= accesses
 
 
 def _live_out(function: Function, sizes: dict) -> dict[Block, set]:
