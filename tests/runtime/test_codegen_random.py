@@ -3,16 +3,20 @@ does what the plain interpreter does.
 """
 
 import copy
+import re
 
 import numpy as np
 import pytest
+import random_many
 import random_programs
+from emulation import IS_EMULATED
 from kernel_harness import Program, compile_c
 
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.interp.run import run as interpret
 from cl_driver.jit.target import host_target
 from tests.pure.random_kernels import LOCAL, Kernel
+from tests.pure.random_small import SmallKernel
 
 WIDTHS = ((1, 1), (4, 1), (4, 2), (2, 3), (8, 1), (16, 1))  # with parts
 GROUPS = 3
@@ -64,3 +68,23 @@ def test_random_kernel(seed):
 @pytest.mark.parametrize("seed", (0, 2))
 def test_random_kernel_of_all_types(seed):
     random_programs.check(seed)
+
+
+@pytest.mark.skipif(IS_EMULATED, reason="runs on this CPU")
+def test_many_small_random_kernels():
+    seeds = list(range(40_000, 40_012))
+    batch = random_many.Batch(seeds)
+    for seed in seeds:
+        batch.check(seed, (1, 4, 8, 16))
+
+
+def test_small_random_kernels_are_of_all_kinds():
+    """In a good share of them: nested control flow, barriers, local memory, every type."""
+    sources = [SmallKernel(seed).source for seed in range(300)]
+    types = ["char", "short", "int", "long"]
+    types += [f"u{name}" for name in types] + ["float", "double"]
+    patterns = [rf"\n    {name}\d* t\d" for name in types]
+    patterns += ["barrier", r"local \w+ \w+\[", "for ", "while ", "switch ", "atomic_", r"\n {12}\S"]
+    for pattern in patterns:
+        assert sum(bool(re.search(pattern, source)) for source in sources) > 300 // 25, pattern
+    assert sum(source.count("\n") for source in sources) < 300 * 40

@@ -1,0 +1,263 @@
+"""Compares very many random kernels with the interpreter, at several widths: mostly small ones, of which
+clang compiles several at a time (tests/pure/random_small.py), and one in a hundred like random_typed.py's.
+
+    python tests/runtime/random_many.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
+
+Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts,
+for this CPU or a lesser one; code that comes apart is run as full vectors and their rest now and then. With
+--log a run goes on where the last one with that file ended. Prints the seeds that fail, and a summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+WIDTHS = (1, 8, 16)
+BATCH = 20  # kernels of a run of clang
+LARGE = 100  # every so many is a large one
+PARTS = (*((1, 0),) * 8, (2, 0), (2, 1), (4, 1), (3, 0))
+# LLVM's passes for small kernels, and the level of its code generator: it is not what is compared.
+LLVM = (*(("short", 0),) * 5, ("short", 2), ("O2", 2))
+CPUS = ("native", "native", "native", "x86-64-v3")
+
+
+def make(seed: int):
+    """The random kernel of a seed."""
+    from tests.pure.random_small import SmallKernel
+    from tests.pure.random_typed import TypedKernel
+
+    return (TypedKernel if seed % LARGE == LARGE - 1 else SmallKernel)(seed)
+
+
+def join(kernels: dict) -> str:
+    """One source of several kernels: that of seed 5 is k5."""
+    texts = []
+    for seed, kernel in kernels.items():
+        names = "k", "h0", "h1", "h2", "mixed"
+        texts += [f"#define {name} {name}{seed}" if name[0] != "h" else f"#define {name} {name}_{seed}"
+                  for name in names]  # fmt: skip
+        texts += [kernel.source, *(f"#undef {name}" for name in names)]
+    return "\n".join(texts)
+
+
+class Batch:
+    """Kernels of several seeds, compiled by clang together."""
+
+    def __init__(self, seeds: list[int]):
+        from kernel_harness import Program, compile_c
+
+        self.kernels = {seed: make(seed) for seed in seeds}
+        self.program = Program(compile_c(join(self.kernels)))
+
+    def check(self, seed: int, widths=WIDTHS) -> None:
+        """AssertionError where the code of a kernel differs from the interpreter."""
+        import numpy as np
+        from kernel_harness import builtin_library
+
+        from cl_driver.interp.run import run as interpret
+        from tests.pure.random_typed import COUNTERS, OWN
+
+        kernel = self.kernels[seed]
+        items = int(np.prod(kernel.global_size))
+        draw = np.random.default_rng(seed)
+        given = draw.integers(-50, 100, 32).astype(np.int32)
+        memory = draw.integers(-(1 << 31), 1 << 31, items * OWN).astype(np.int32)
+        counters = draw.integers(0, 1 << 32, COUNTERS).astype(np.uint32)
+        want = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+        sizes = kernel.global_size, kernel.local_size
+        arguments = [want[0], given.copy(), 5, *want[1:]]
+        interpret(self.program.module, f"k{seed}", arguments, *sizes, library=builtin_library())
+        for width in widths:
+            choice = random.Random(f"{seed} {width}")
+            parts, axis = choice.choice(PARTS) if width > 1 else (1, 0)
+            cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
+            if width > 1 or seed % LARGE == LARGE - 1:
+                llvm = "short", llvm[1]
+            got = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+            arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
+            for vectors in ("full", "rest") if comes_apart else ("full and rest",):
+                maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
+                has_rest = maker.run(f"k{seed}", *sizes, *arguments)
+                if not has_rest:
+                    break
+            for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
+                where = np.flatnonzero(a != b)[:4]
+                assert not len(where), (
+                    f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {llvm}: "
+                    f"{name}{where} is {b[where]}, not {a[where]}; "
+                    f"{kernel.global_size} in groups of {kernel.local_size}"
+                )
+
+
+class _Maker:
+    """A way to make code of the kernels of a Program, by the LLVM that the driver uses."""
+
+    def __init__(self, program, width: int, parts: int, axis: int, cpu: str, vectors: str, llvm):
+        from cl_driver import pipeline
+        from cl_driver.jit.target import host_target
+
+        self.program, self.vectors, self.llvm = program, vectors, llvm
+        self.context = pipeline.Context(host_target(cpu), "", {})
+        self.options = pipeline.codegen_options(self.context)
+        self.plan_options = replace(
+            program.plan_options,
+            width=width, parts=parts, part_axis=axis, native_half=self.options.has_native_half, verify=False,
+        )  # fmt: skip
+
+    def run(self, name: str, global_size, local_size, *arguments) -> bool:
+        """Whether that leaves a rest."""
+        from code_loader import Code
+        from kernel_harness import builtin_library
+
+        from cl_driver.builtins.library import suitable
+        from cl_driver.codegen.kernel import emit
+        from cl_driver.jit import emit as jit
+        from cl_driver.passes.pipeline import plan
+
+        program, library = self.program, builtin_library()
+        entry = next(point for point in program.module.entry_points if point.name == name)
+        planned = plan(program.module, entry, self.plan_options, suitable(library, self.options.features))
+        made = emit(planned, self.options, library, program.globals_layout, self.vectors)
+        data = jit.compile_ir(made.text, self.context.target, *self.llvm)
+        code = Code(data)
+        try:
+            program._kernels[name] = made, code.kernel(made.symbol)
+            program.run(name, global_size, local_size, *arguments)
+        finally:
+            program._kernels.clear()
+            code.unload()
+        return made.has_rest
+
+
+def work(first: int, end: int, widths) -> None:
+    """A process's share: says `start SEED`, then `ok` or what is wrong."""
+    for start in range(first, end, BATCH):
+        seeds = list(range(start, min(start + BATCH, end)))
+        print(f"start {start}", flush=True)
+        try:
+            batch = Batch(seeds)
+        except Exception:  # one of them; who it is shows when they are alone
+            batch = None
+        for seed in seeds:
+            print(f"start {seed}", flush=True)
+            try:
+                (batch or Batch([seed])).check(seed, widths)
+                print("ok", flush=True)
+            except Exception as problem:
+                last = traceback.extract_tb(problem.__traceback__)[-1]
+                text = f"{type(problem).__name__}: {str(problem)[:300]}".replace("\n", " ")
+                print(f"{text} ({Path(last.filename).name}:{last.lineno})", flush=True)
+
+
+class Tally:
+    """Runs shares in threads, counts what their processes say, and writes it down."""
+
+    def __init__(self, widths: str, log: str, deadline: float):
+        self.widths, self.log, self.deadline = widths, log, deadline
+        self.lock = threading.Lock()
+        self.counts: Counter = Counter()
+        self.known: set[int] = set()
+        if log and os.path.exists(log):
+            for line in Path(log).read_text().splitlines():
+                words = line.split(" ", 3)
+                if words[0] == "seed":
+                    self.known.add(int(words[1].rstrip(":")))
+                    self.counts["failed"] += 1
+                elif words[0] == "ok":
+                    self.known.update(range(int(words[1]), int(words[2])))
+        self.counts["done"] = len(self.known)
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+        if self.log:
+            with open(self.log, "a") as file:
+                print(text, file=file)
+
+    def note(self, seed: int, line: str) -> None:
+        with self.lock:
+            self.counts["done"] += 1
+            if line != "ok":
+                self.counts["failed"] += 1
+                self.say(f"seed {seed}: {line}")
+            elif self.log:
+                with open(self.log, "a") as file:
+                    print(f"ok {seed} {seed + 1}", file=file)
+            if self.counts["done"] % 1000 == 0:
+                self.say(self.summary())
+
+    def summary(self) -> str:
+        return f"{self.counts['done']} programs at widths {self.widths}: {self.counts['failed']} failed"
+
+    def run(self, first: int, end: int) -> None:
+        """All seeds of a share; a process that dies is replaced behind the seed that it died of."""
+        while first < end and time.monotonic() < self.deadline:
+            if first in self.known:
+                first += 1
+                continue
+            last = next((seed for seed in range(first, end) if seed in self.known), end)
+            first = self.run_process(first, last)
+
+    def run_process(self, first: int, end: int) -> int:
+        """The seed to go on with."""
+        command = [sys.executable, __file__, "--work", f"{first}-{end}", "--widths", self.widths]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        seed, told = first, True
+        for line in child.stdout:
+            if line.startswith("start "):
+                seed, told = int(line.split()[1]), False
+            else:
+                self.note(seed, line.strip())
+                told = True
+            if time.monotonic() > self.deadline:
+                break
+        else:
+            if not told:
+                self.note(seed, f"the process ended with {child.wait()}")
+        child.kill()
+        child.wait()
+        return seed + 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after so long")
+    parser.add_argument("--log", default="", help="file of what was done, to go on from")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        first, end = map(int, options.work.split("-"))
+        work(first, end, [int(width) for width in options.widths.split(",")])
+        return 0
+    os.nice(10)
+    tally = Tally(options.widths, options.log, time.monotonic() + options.seconds)
+    last, size = options.seed + options.count, -(-options.count // options.jobs)
+    threads = [
+        threading.Thread(target=tally.run, args=(first, min(first + size, last)))
+        for first in range(options.seed, last, size)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tally.say(tally.summary())
+    return tally.counts["failed"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
