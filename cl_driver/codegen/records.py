@@ -13,6 +13,7 @@ from math import gcd
 from ..passes.ir import ADDRESS, EXTINST_WITH_EFFECT, PURE
 from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind
+from . import streams
 from .lanes import MANGLED, form
 from .memory import access_alignment
 from .types import ir_type, member_offset, size_of
@@ -252,4 +253,6 @@ def store_record(e, record: Record) -> None:
     address, metadata = e.operand(last.operands[0]), e.alias_metadata(last.operands[0])
     for k, vector in enumerate(_put_together(e, t, fields)):
         at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * e.width * unit}")
-        e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")
+        place = last.operands[0], f(t), vector, at, record.stride, 4, metadata, unit
+        if not streams.store(e, *place):
+            e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")

@@ -65,30 +65,33 @@ def _is_buffer(root) -> bool:
 
 
 def store(
-    e, pointer, vector: str, data: str, address: str, place: int, alignment: int, metadata: str
-) -> bool:
+    e, pointer, vector: str, data: str, address: str, place: int, alignment: int, metadata: str,
+    lane: int | None = None,
+) -> bool:  # fmt: skip
     """Stores a vector past the caches if the launch has much output. False: it was not stored.
 
-    place: bytes of each lane. It is stored when flush() is called: all parts ask once, or LLVM would
-    move the work of each behind the question of the one before.
+    place: bytes of each lane; lane: those in this vector, if there are several for all. It is stored when
+    flush() is called: all parts ask once, or LLVM would move the work of each behind the question of the one
+    before.
     """
     size = place * e.width
     fits = size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST
     if e.streams is None or not fits or not e.streams.allows(e, pointer):
         return False
     e.streams.is_used = True
-    e.streams.pending.append((f"{vector} {data}, ptr {address}", address, place, alignment, metadata))
+    size = (lane or place) * e.width
+    e.streams.pending.append((f"{vector} {data}, ptr {address}", address, place, size, alignment, metadata))
     return True
 
 
 def flush(e) -> None:
     """Emits the stores that wait, all of vectors of one size."""
     waiting, e.streams.pending = e.streams.pending, []
-    place, bits = waiting[0][2], "0"
+    (_, _, place, size, *_), bits = waiting[0], "0"
     for _, address, *_ in waiting:
         one = e.emit(f"ptrtoint ptr {address} to i64")
         bits = e.emit(f"or i64 {bits}, {one}") if bits != "0" else one
-    line = min(64, place * e.width)
+    line = min(64, size)
     over = e.emit(f"and i64 {bits}, {line - 1}")
     aligned = e.emit(f"icmp eq i64 {over}, 0")
     past = e.emit(f"and i1 {aligned}, {_has_much_output(e, place)}")
@@ -96,7 +99,7 @@ def flush(e) -> None:
     e.emit_void(f"br i1 {past}, label %{labels[0]}, label %{labels[1]}")
     for label, is_past in zip(labels, (True, False), strict=False):
         e.begin_block(label)
-        for what, _, _, alignment, metadata in waiting:
+        for what, *_, alignment, metadata in waiting:
             how = f"{line}, !nontemporal !0" if is_past else f"{alignment}"
             e.emit_void(f"store {what}, align {how}{metadata}")
         e.emit_void(f"br label %{labels[2]}")

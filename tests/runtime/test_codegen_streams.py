@@ -12,9 +12,10 @@ STREAM = {
     "halves": "vstore_half(from[i], i, (global half *)to);",
     "bytes": "((global uchar *)to)[i] = (uchar)from[i];",
     "shifted": "to[i + 3] = from[i];",
+    "structures": "quad q = {i, from[i], from[i] * 2.0f, k}; ((global quad *)to)[i] = q;",
     "both": "if (k) to[i] = from[i]; else to[i] = from[i] * 2.0f;",
 }
-SIZES = {"vectors": 8, "halves": 2, "bytes": 1}  # bytes of a work-item, where not 4
+SIZES = {"structures": 16, "vectors": 8, "halves": 2, "bytes": 1}  # bytes of a work-item, where not 4
 STAY = {
     "in_place": "to[i] += from[i];",
     "in_loop": "for (int j = 0; j < k; j++) to[i + 80 * j] = from[i] + j;",
@@ -27,7 +28,8 @@ STAY = {
 
 @pytest.fixture(scope="module")
 def compiled():
-    return compile_c("\n".join(
+    quad = "typedef struct { int a; float b, c; int d; } quad;\n"
+    return compile_c(quad + "\n".join(
         f"kernel void {name}(global float *to, global const float *from, int k) "
         f"{{ size_t i = get_global_id(0); {body} }}"
         for name, body in (STREAM | STAY).items()
