@@ -24,7 +24,7 @@ from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
 from cl_driver.jit import bundle, width
 from cl_driver.jit.errors import CompileError
-from cl_driver.jit.executable import ArgInfo, Executable, Globals, KernelInfo
+from cl_driver.jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
@@ -226,27 +226,34 @@ def _about(name: str, error: Exception) -> CompileError:
 VARIANTS = NARROW, REST, TILED, GROUP = ("narrow", "rest", "tiled", "group")
 
 
-def kernel_variant(program: Prepared, name: str, kind: int, size: list[int]) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; size: see variant()."""
-    code = variant(program, name, VARIANTS[kind], size)
-    data = _object(program.context, code, "." + VARIANTS[kind])
+def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; see variant()."""
+    known = tuple((index, data) for index, data in values)
+    code = variant(program, name, VARIANTS[kind], size, known)
+    data = _object(program.context, code, "." + VARIANTS[kind] + (".values" if known else ""))
     return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
 
 
-def variant(program: Prepared, name: str, kind: str, size: list[int]) -> codegen.KernelCode:
+def variant(
+    program: Prepared, name: str, kind: str, size: list[int], values: tuple = ()
+) -> codegen.KernelCode:
     """The same as LLVM IR.
 
     size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled".
+    time for "rest" and "tiled". values: PlanOptions.values, for "tiled" and "group"; then the size of "tiled"
+    is that of the code which it stands for: what is best hardly changes, and what is not would be held
+    against the values.
     """
     try:
         if kind == GROUP:
-            return group_code(program, name, size)
+            return group_code(program, name, size, values)
         if kind == NARROW:
             return _lower(program, name, _narrow(program, name), fixed=True)
         lanes, columns, rows = size
         parts = rows if rows > 1 else columns // lanes
-        options = replace(program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1))
+        options = replace(
+            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), values=values
+        )
         code = _lower(program, name, options, "rest" if kind == REST else "full and rest", fixed=True)
         if [code.width, *code.tile] != [lanes, columns, rows]:
             raise CompileError(f"no tiles of {columns} by {rows}: {code.remark}")
@@ -255,7 +262,7 @@ def variant(program: Prepared, name: str, kind: str, size: list[int]) -> codegen
         raise _about(name, error) from error
 
 
-def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelCode:
+def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()) -> codegen.KernelCode:
     """The same as LLVM IR."""
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
@@ -265,6 +272,7 @@ def group_code(program: Prepared, name: str, size: list[int]) -> codegen.KernelC
     options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
     try:
         functions = library_for(program.context.target)
+        options = replace(options, values=values)
         plan = passes.plan(program.module, program.entry_points[name], options, functions)
         code = codegen.emit(plan, how, library(), program.globals)
     except (passes.PlanError, CodegenError) as error:
@@ -338,6 +346,8 @@ def _lower(
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
+            if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
+                code.value_args = plan.value_args[:MOST_VALUES]
             return code
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1 or fixed:
@@ -366,7 +376,8 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
 def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
-    return "short" if variant else llvm_passes(context, code), level
+    is_like_entry = not variant or (code.width == 1 and variant.endswith(".values"))
+    return llvm_passes(context, code) if is_like_entry else "short", level
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
@@ -415,6 +426,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
         counted=code.counted,
         counted_size=code.counted_size,
+        value_args=code.value_args,
         remark=code.remark,
     )
 

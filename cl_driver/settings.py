@@ -132,6 +132,14 @@ _ROWS = (
         "the background once a kernel has run for a while, at the first launch, or not at all.",
         choices=("background", "now", "off"),
     ),
+    Setting(
+        "CL_DRIVER_VALUE_CODE",
+        "choice",
+        "background",
+        "Code for the values of integer arguments: in the background for those that stay the same while a "
+        "kernel runs for a while, and kept if it is faster; at the first launch, and kept; or not at all.",
+        choices=("background", "now", "off"),
+    ),
     Setting("CL_DRIVER_COMPILE_TIMEOUT", "integer", "300", "Seconds that a build may take; 0 for no limit."),
     Setting(
         "CL_DRIVER_COMPILE_MEMORY",

@@ -62,15 +62,17 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
 
 
 @entrypoint("kernel_variant", Program)
-def kernel_variant(program: Program, executable: int, name: bytes, kind: int, size: list):
+def kernel_variant(program: Program, executable: int, name: bytes, kind: int, size: list, values: list):
     """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for some launches of a kernel,
     for the data plane; an empty object, and why, where there is none.
 
-    executable: number in the answer of program_executable. kind: enum cld_launch_code_kind.
+    executable: number in the answer of program_executable; kind: enum cld_launch_code_kind; values: number of
+    an argument, its bytes, those of the next one...
     """
     from cl_driver.jit import client
 
-    return client.kernel_variant(program.executables[executable], name.decode(), kind, size)
+    pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
+    return client.kernel_variant(program.executables[executable], name.decode(), kind, size, pairs)
 
 
 @entrypoint("clGetKernelArgInfo", Program)

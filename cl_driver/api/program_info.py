@@ -97,8 +97,8 @@ def program_executable(program: Program):
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
     kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
     required_local_size, max_group_size, width, uses_printf, flags, tile_width, tile_height, sub_group_width,
-    sub_group_size, sub_groups_per_group, most_group_items, counted, counted_size, arguments]; an argument
-    [kind, constant, size, align, offset].
+    sub_group_size, sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of
+    those for whose values there may be code]; an argument [kind, constant, size, align, offset].
     """
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
@@ -142,6 +142,7 @@ def _for_data_plane(executable) -> list:
             kernel.counted,
             kernel.counted_size,
             [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
+            kernel.value_args,
         ]
         for kernel in executable.kernels
     ]

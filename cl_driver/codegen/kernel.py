@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..passes.dump import type_text
 from ..passes.plan import KernelPlan, PlanOptions
@@ -46,6 +46,7 @@ class KernelCode:
     has_narrow: bool = False  # does not suit all launches
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
     may_hold_groups: bool = False  # there may be code for groups of one size (passes/lockstep.py)
+    value_args: list[int] = field(default_factory=list)  # see KernelPlan; none where it is not worth it
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
     debug_size: int = 0  # bytes of the text that are debug information
     remarks: Remarks | None = None  # what was decided, where somebody wants to know

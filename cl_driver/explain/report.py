@@ -119,6 +119,10 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
         how = "whose lanes follow the linear local id" if is_flat else "for one work-item at a time"
         why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
+    if code.value_args:
+        names = ", ".join(program.reflections[name].args[k].name or f"argument {k}" for k in code.value_args)
+        text = f"launches may get code of their own, made for values that stay the same: {names}"
+        made.variants[0].facts.append(Annotation("plain", text))
     if code.may_hold_groups:
         _add_group_variant(made, program, file, local_size)
     return made

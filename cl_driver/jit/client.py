@@ -239,16 +239,16 @@ class Service:
             executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
-    def kernel_variant(self, executable: Executable, name: str, kind: int, size: list[int]) -> list:
+    def kernel_variant(self, executable: Executable, *what) -> list:
         options, il = executable.options, executable.il
         key = None
         if self._uses_cache:
-            key = self._digest("variant", options, il, repr([name, kind, size]).encode())
+            key = self._digest("variant", options, il, wire.encode(list(what)))
         start, found = time.time(), self._load(key)
         if found:
             return wire.decode(found[1])
         try:
-            request = ["kernel_variant", self._job(options), il, name, kind, size]
+            request = ["kernel_variant", self._job(options), il, *what]
             [answer] = self._run([request], self._deadline())
         except CompileError as error:
             return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
@@ -363,10 +363,12 @@ def build_source(
     return service().build_source(source, options, headers or {})
 
 
-def kernel_variant(executable: Executable, name: str, kind: int, size: list[int]) -> list:
+def kernel_variant(
+    executable: Executable, name: str, kind: int, size: list[int], values: list | None = None
+) -> list:
     """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code for some launches of a kernel
-    (pipeline.VARIANTS); an empty object, and why, where there is none."""
-    return service().kernel_variant(executable, name, kind, size)
+    (pipeline.kernel_variant); an empty object, and why, where there is none."""
+    return service().kernel_variant(executable, name, kind, size, values or [])
 
 
 def unload() -> None:

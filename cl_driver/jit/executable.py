@@ -14,10 +14,12 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x09"
+MAGIC = b"CLDEXE\x00\x0a"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
+
+MOST_VALUES = 8  # of KernelInfo.value_args; CLD_MOST_VALUES in objects.h
 
 # ArgInfo.kind; enum cld_arg_kind in objects.h has the same numbers, which a test compares.
 VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
@@ -150,7 +152,8 @@ class KernelInfo(_Record):
     free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
     most_group_items: of groups for which there may be code of their own, by their size (passes/lockstep.py);
     counted: 1 + the number of the argument of which threads may have copies to add to, or 0
-    (codegen/own_counts.py); counted_size: bytes of its elements; remark: how it was vectorised, or why not.
+    (codegen/own_counts.py); counted_size: bytes of its elements; value_args: numbers of the arguments for
+    whose values there may be code (passes/known_values.py); remark: how it was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -183,6 +186,7 @@ class KernelInfo(_Record):
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
+        value_args=_list,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)
@@ -199,7 +203,15 @@ class KernelInfo(_Record):
         for arg in self.args:
             if arg.offset + (8 if arg.kind != VALUE else arg.size) > self.block_size:
                 raise ExecutableError(f"an argument of {self.name} lies outside its block")
+        if len(self.value_args) > MOST_VALUES or not all(map(self._has_word, self.value_args)):
+            raise ExecutableError("malformed KernelInfo.value_args")
         return self
+
+    def _has_word(self, index) -> bool:
+        """Whether that is the number of an argument by value that fits a word."""
+        if type(index) is not int or not 0 <= index < len(self.args):
+            return False
+        return self.args[index].kind == VALUE and self.args[index].size <= 8
 
 
 class Globals(_Record):

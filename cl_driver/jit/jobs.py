@@ -8,6 +8,8 @@ relative include folders refer, "source_copy": file with the source for debugger
 
 from __future__ import annotations
 
+import os
+import threading
 from contextlib import suppress
 
 from cl_driver.jit import source as frontend
@@ -16,6 +18,8 @@ from cl_driver.jit.background import Background
 from cl_driver.jit.cache import digest
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.target import Target
+
+_PATIENT = 5  # added to the nice value of a thread whose work can wait
 
 # The last program whose kernels were asked for: the service asks for them one by one.
 _prepared: dict = {}
@@ -100,9 +104,17 @@ def kernel(job: dict, il: bytes, name: str) -> list:
     return [info.to_values(), objects]
 
 
-def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list) -> list:
-    """What the client's function of that name answers."""
-    return _pipeline().kernel_variant(_prepare(job, il), name, kind, size)
+def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list, values: list) -> list:
+    """What the client's function of that name answers. Code for values nobody waits for: what runs meanwhile
+    is as good as it gets without them."""
+    pipeline = _pipeline()
+
+    def make() -> list:
+        if values:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENT)
+        return pipeline.kernel_variant(_prepare(job, il), name, kind, size, values)
+
+    return Background(make).result() if values else make()
 
 
 def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str:

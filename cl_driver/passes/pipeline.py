@@ -20,6 +20,7 @@ from .expand import expand_builtins
 from .flush import flush_denormals
 from .half import promote_halves
 from .inline import inline
+from .known_values import find_value_args, put_values
 from .linearise import linearise
 from .lockstep import hold_group
 from .ops import REGION_END, PassOp
@@ -28,11 +29,13 @@ from .parts import copy_parts
 from .plan import KernelPlan, PlanError, PlanOptions, Region
 from .promote import promote
 from .reducible import make_reducible
+from .repeated import drop_repeated
 from .row_ends import mark_row_ends
 from .shape import ShapeInfo
 from .simplify import remove_dead_code, simplify
 from .subgroups import lower_subgroups
 from .toward_zero import round_toward_zero
+from .unroll import unroll
 from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan"]
@@ -57,6 +60,8 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
     has_order = orders_memory(function)
+    if options.values:
+        run_pass("values", put_values, options, function, types, options.values)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
@@ -97,6 +102,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     result.orders_memory = has_order
+    if not options.values:
+        result.value_args = find_value_args(function)
+    elif options.width > 1 and not options.group:
+        run_pass("unroll", unroll_known, options, function, types)
     if options.group:
         run_pass("lockstep", hold_group, options, function, types, options)
     if has_boundary(function):
@@ -124,6 +133,12 @@ def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
     while width > max(lanes, 1):
         width //= 2
     return width
+
+
+def unroll_known(function: Function, types) -> None:
+    """Unrolls short loops that arguments with known values count. Longer ones gain nothing (tests/bench)."""
+    unroll(function, types, 800, 800, 16)
+    drop_repeated(function)
 
 
 def finish_region(region: Region, plan: KernelPlan) -> None:

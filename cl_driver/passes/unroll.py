@@ -14,9 +14,9 @@ from .simplify import simplify
 MOST_ITERATIONS = 64
 
 
-def unroll(function: Function, types, budget: int, local_budget: int) -> None:
+def unroll(function: Function, types, budget: int, local_budget: int, most: int = MOST_ITERATIONS) -> None:
     """Changes a reducible function in place. budget: instructions that it may have afterwards; local_budget:
-    the same where what is unrolled accesses local memory.
+    the same where what is unrolled accesses local memory; most: how often a loop may run.
 
     Outer loops first: what they count decides how often inner ones run.
     """
@@ -34,6 +34,8 @@ def unroll(function: Function, types, budget: int, local_budget: int) -> None:
             if counted is None:
                 continue
             count, end = len(counted[0]), counted[1]
+            if count > most:
+                continue
             added = (count - 1) * sum(len(block.instructions) for block in loop.blocks)
             if size + added <= (local_budget if _is_local(loop) else budget):
                 copy_loop(function, types, loop, count, end)

@@ -84,7 +84,7 @@ struct cld_event {
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     struct cld_share *share;               /* while several threads execute it */
     uint32_t participants;                 /* with the pool's lock held, as the next four */
-    uint32_t calls;                        /* threads that are still wanted */
+    uint16_t calls;                        /* threads that are still wanted */
     bool open;                             /* more threads may join */
     struct cld_event *open_next, *open_previous;
 
@@ -100,6 +100,7 @@ struct cld_event {
             uint8_t *args;                /* `inline_args` or malloced */
             uint64_t local_size;
             const struct cld_launch_code *code; /* the info's, or NULL */
+            struct cld_trial *trial;            /* of value_code.h, malloced, or NULL */
         } kernel;
         struct cld_copy_region copy;
         struct {
@@ -197,8 +198,8 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
  * are added to ready if they are of that pool, else given to theirs. */
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
-/* Executes chunks of an open command that the thread has joined, beginning with those of its slot. call_later:
- * calls for another thread after the first one. */
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot.
+ * call_later: calls for another thread after the first one. */
 void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
                              struct cld_ready *ready);
 

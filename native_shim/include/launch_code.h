@@ -19,6 +19,8 @@ struct cld_launch_code {
     struct cld_launch_code *next;
     enum cld_launch_code_kind kind;
     uint64_t size[3];
+    uint32_t values;                 /* bits: arguments of value_args that it is for some values of */
+    uint64_t words[CLD_MOST_VALUES]; /* these values, zero extended */
     _Atomic(cld_kernel_fn) entry;
     atomic_bool has_failed;
     uint64_t local_static, scratch_fixed, scratch_per_item;
@@ -29,6 +31,10 @@ struct cld_launch_code {
  * NULL if it is the entry alone. Asks for code that the launch would gain from, and makes what it needs. */
 cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                               const struct cld_launch *launch, const struct cld_launch_code **chosen);
+
+/* Has code made that its kernel's info frees: in the background, or before it returns. */
+void cld_launch_code_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                         struct cld_launch_code *code, bool now);
 
 /* Frees a list of them. */
 void cld_launch_code_drop(struct cld_launch_code *list);

@@ -137,6 +137,9 @@ struct cld_arg_info {
     uint32_t offset;  /* in the argument block */
 };
 
+/* Arguments of a kernel that code may be made for the values of. */
+enum { CLD_MOST_VALUES = 8 };
+
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
     CLD_KERNEL_UNIFORM_GROUPS = 1,
@@ -181,6 +184,9 @@ struct cld_kernel_info {
     uint64_t flags;            /* enum cld_kernel_flags */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_launch_code *) codes;
+    uint32_t value_count;                 /* of arguments that there may be code for the values of */
+    uint32_t value_args[CLD_MOST_VALUES]; /* their numbers; integers of up to 8 bytes */
+    struct cld_launch_history *history;   /* value_code.h; NULL without such arguments */
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */
     _Atomic uint32_t launches;  /* counts the short ones, of which only some are timed */

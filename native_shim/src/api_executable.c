@@ -11,6 +11,7 @@
 #include "launch_code.h"
 #include "lock.h"
 #include "log.h"
+#include "value_code.h"
 
 void cld_executable_drop(struct cld_executable *executable) {
     if (!executable || atomic_fetch_sub(&executable->holds, 1) != 1)
@@ -27,6 +28,7 @@ void cld_kernel_info_drop(struct cld_kernel_info *info) {
     if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
         return;
     cld_launch_code_drop(atomic_load(&info->codes));
+    cld_launch_history_drop(info->history);
     cld_executable_drop(info->executable);
     free(info->name);
     free(info->args);
@@ -114,6 +116,19 @@ static bool get_args(struct cld_kernel_info *info, struct cld_msg *reply) {
     return !reply->failed;
 }
 
+/* Numbers of arguments. */
+static bool get_value_args(struct cld_kernel_info *info, struct cld_msg *reply) {
+    uint32_t count = cld_get_list(reply);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t arg = (uint64_t)cld_get_int(reply);
+        if (reply->failed || i >= CLD_MOST_VALUES || arg >= info->arg_count ||
+            info->args[arg].kind != CLD_ARG_VALUE || info->args[arg].size > sizeof(uint64_t))
+            return false;
+        info->value_args[info->value_count++] = (uint32_t)arg;
+    }
+    return !reply->failed;
+}
+
 /* The function of a symbol in one of the objects, NULL if there is none. */
 static cld_kernel_fn find_entry(const struct cld_executable *executable, uint32_t object,
                                 const char *symbol) {
@@ -162,13 +177,14 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->most_group_items = (uint64_t)cld_get_int(reply);
     info->counted = (uint32_t)cld_get_int(reply);
     info->counted_size = (uint32_t)cld_get_int(reply);
-    if (get_args(info, reply) && info->name && symbol)
+    if (get_args(info, reply) && get_value_args(info, reply) && info->name && symbol)
         info->entry = find_entry(executable, object, symbol);
     free(symbol);
     if (!info->entry) {
         cld_kernel_info_drop(info);
         return NULL;
     }
+    cld_launch_history_new(info);
     return info;
 }
 

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "own_counts.h"
 #include "printf.h"
+#include "value_code.h"
 #include "worker.h"
 
 /* Every how many launches of a short kernel the time is taken. */
@@ -20,6 +21,11 @@ enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
  * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
 static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     struct cld_kernel_info *info = command->kernel.info;
+    struct cld_trial *trial = command->kernel.trial;
+    if (trial) {
+        atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
+        atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
+    }
     const uint64_t *size = command->kernel.launch.local_size;
     double old = (double)atomic_load_explicit(&info->item_time, memory_order_relaxed);
     double now = (double)time * 1024 / ((double)units * (double)(size[0] * size[1] * size[2]));
@@ -73,7 +79,9 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
 }
 
 static void end_kernel(struct cld_event *command, cl_int status) {
-    (void)status;
+    if (command->kernel.trial)
+        cld_trial_end(command->kernel.info, command->kernel.trial,
+                      status == CL_COMPLETE ? command->total : 0);
     cld_printf_end(command->kernel.launch.printf_buffer);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
@@ -155,9 +163,9 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-    if ((info->most_group_items || info->flags & CLD_KERNEL_TILED) && item_time)
+    if ((info->most_group_items || info->flags & CLD_KERNEL_TILED || info->history) && item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
-    command->timed = command->estimate >= SHORT_TIME ||
+    command->timed = command->estimate >= SHORT_TIME || command->kernel.trial ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
 }
 
@@ -182,6 +190,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
     command->kernel.code = NULL;
+    command->kernel.trial = NULL;
     bool empty = false;
     cl_int status = snapshot(command, kernel);
     if (!status)
@@ -192,6 +201,8 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_launch_regroup(queue, info, launch);
         status = cld_launch_code_choose(kernel, info, launch, &command->kernel.code);
+        if (!status && info->history)
+            cld_value_code_choose(command, kernel);
         uint64_t scratch_size;
         if (!status && !find_scratch_size(command, &scratch_size))
             status = CL_OUT_OF_RESOURCES;

@@ -95,17 +95,30 @@ static bool take_code(struct cld_launch_code *code, struct cld_msg *reply) {
     return entry;
 }
 
+/* A list of the number of an argument, its bytes, the next one's... */
+static void put_values(struct cld_msg *question, const struct cld_kernel_info *info,
+                       const struct cld_launch_code *code) {
+    cld_put_list(question, 2 * (uint32_t)__builtin_popcount(code->values));
+    for (uint32_t i = 0; i < info->value_count; i++) {
+        if (!(code->values >> i & 1))
+            continue;
+        cld_put_int(question, info->value_args[i]);
+        cld_put_bytes(question, &code->words[i], info->args[info->value_args[i]].size);
+    }
+}
+
 static cl_int make_code(const struct request *request) {
     struct cld_program *program = request->program;
     struct cld_msg question, reply;
     cld_msg_init(&question);
     cld_put_int(&question, (int64_t)program->obj.key);
-    cld_put_int(&question, request->info->executable->number);
+    cld_put_int(&question, request->info->executable ? request->info->executable->number : 0);
     cld_put_string(&question, request->info->name);
     cld_put_int(&question, request->code->kind);
     cld_put_list(&question, 3);
     for (int i = 0; i < 3; i++)
         cld_put_int(&question, (int64_t)request->code->size[i]);
+    put_values(&question, request->info, request->code);
     cl_int status = cld_door_call("kernel_variant", &question, &reply);
     cld_lock(program);
     bool current = program->generation == request->generation; /* else it was built anew meanwhile */
@@ -116,6 +129,8 @@ static cl_int make_code(const struct request *request) {
         status = CL_OUT_OF_RESOURCES;
     if (status)
         atomic_store(&request->code->has_failed, true);
+    else if (request->code->values)
+        cld_log(2, "kernel %s: there is code for values of arguments", request->info->name);
     cld_msg_free(&question);
     cld_msg_free(&reply);
     return status;
@@ -139,11 +154,10 @@ static void *make_later(void *argument) {
     return NULL;
 }
 
-/* Has code made that is in the kernel's list. */
-static void ask_for(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                    struct cld_launch_code *code) {
+void cld_launch_code_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                         struct cld_launch_code *code, bool now) {
     struct request request = new_request(kernel, info, code);
-    if (cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now")) {
+    if (now) {
         make_code(&request);
         return;
     }
@@ -171,7 +185,7 @@ static const struct cld_launch_code *wish(const struct cld_kernel *kernel, struc
         uint64_t busy = atomic_load_explicit(&info->busy_time, memory_order_relaxed);
         if (off || (!now && busy < WORTH_IT) || !(code = new_code(kind, size)) || !add(info, code))
             return NULL;
-        ask_for(kernel, info, code);
+        cld_launch_code_ask(kernel, info, code, now);
     }
     return code;
 }

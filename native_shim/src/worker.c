@@ -361,7 +361,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     if (pool->open)
         pool->open->open_previous = command;
     pool->open = command;
-    command->calls = count - later;
+    command->calls = (uint16_t)(count - later);
     count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     /* Also where nobody is to be woken: those that are awake will see it. */

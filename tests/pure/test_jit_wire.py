@@ -115,6 +115,7 @@ def make_kernel(**changes) -> KernelInfo:
         "most_group_items": 512,
         "counted": 0,
         "counted_size": 0,
+        "value_args": [],
         "remark": "",
     }
     return KernelInfo(**(values | changes))

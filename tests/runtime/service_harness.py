@@ -33,9 +33,13 @@ def run_1d(executable: Executable, name: str, items: int, *args: bytes) -> None:
     launch[0] = 1
     scratch = ctypes.create_string_buffer(info.scratch_fixed + info.scratch_per_item * group + 256)
     local = ctypes.create_string_buffer(info.local_static + 256)
-    thread = b"".join(
-        (-(-ctypes.addressof(memory) // 128) * 128).to_bytes(8, "little") for memory in (local, scratch)
-    ) + info.local_static.to_bytes(8, "little") + bytes(16)
+    thread = (
+        b"".join(
+            (-(-ctypes.addressof(memory) // 128) * 128).to_bytes(8, "little") for memory in (local, scratch)
+        )
+        + info.local_static.to_bytes(8, "little")
+        + bytes(16)
+    )
     code = Code(executable.objects[info.object_index])
     thread = ctypes.create_string_buffer(thread)
     launch = ctypes.create_string_buffer(bytes(launch))

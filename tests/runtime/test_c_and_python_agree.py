@@ -9,6 +9,7 @@ import pytest
 
 from cl_driver import settings
 from cl_driver.door.codec import CodecError, decode, encode
+from cl_driver.jit.executable import MOST_VALUES
 from tests.conftest import ROOT, compile_c
 
 SHIM = ROOT / "native_shim"
@@ -104,3 +105,9 @@ def test_error_names():
     core = [(int(code), text) for code, text in cases if -100 < int(code) <= 0]
     assert len(core) > 55
     assert [(code, name(code)) for code, _ in core] == core
+
+
+def test_values_of_arguments():
+    """How many arguments there may be code for the values of."""
+    (most,) = re.findall(r"CLD_MOST_VALUES = (\d+)", (SHIM / "include/objects.h").read_text())
+    assert int(most) == MOST_VALUES

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "native_shim"))
 import build as shim  # noqa: E402
 
 SANITIZERS = ("", "thread", "address")
-PROGRAMS = ("objects", "events", "buffers", "share", "launch", "counts", "printf", "no_threads")
+PROGRAMS = ("objects", "events", "buffers", "share", "launch", "counts", "printf", "no_threads", "value_code")
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
 
 pytestmark = pytest.mark.skipif(not shutil.which(os.environ.get("CC", "cc")), reason="no C compiler")

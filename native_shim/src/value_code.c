@@ -1,0 +1,210 @@
+/* Code for arguments that keep their values: when it is asked for, which launches run it, whether it pays. */
+#include "value_code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "settings.h"
+
+/* Nanoseconds that a kernel must have run for, and launches, before its values are looked at; twice as long
+ * the next time. An argument counts as constant that changed so often and once in so many launches. */
+enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
+
+/* Launches of each kind that are compared, and the share of the time, in percent, that must be saved. */
+enum { TRIALS = 8, GAIN = 3 };
+
+void cld_launch_history_new(struct cld_kernel_info *info) {
+    if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
+        return;
+    struct cld_launch_history *history = calloc(1, sizeof *history);
+    if (!history)
+        return;
+    history->now = cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "now");
+    atomic_init(&history->wait, FIRST_WAIT);
+    info->history = history;
+}
+
+void cld_launch_history_drop(struct cld_launch_history *history) {
+    if (!history)
+        return;
+    cld_launch_code_drop(atomic_load(&history->codes));
+    free(history);
+}
+
+static void read_words(const struct cld_kernel_info *info, const uint8_t *args, uint64_t *words) {
+    for (uint32_t i = 0; i < info->value_count; i++) {
+        const struct cld_arg_info *arg = &info->args[info->value_args[i]];
+        words[i] = 0;
+        memcpy(&words[i], args + arg->offset, arg->size);
+    }
+}
+
+static bool has_values(const struct cld_launch_code *code, const uint64_t *words) {
+    for (uint32_t i = 0; code->values >> i; i++)
+        if ((code->values >> i & 1) && words[i] != code->words[i])
+            return false;
+    return true;
+}
+
+static bool has_shape(const struct cld_launch_code *code, enum cld_launch_code_kind kind,
+                      const uint64_t *size) {
+    return code->kind == kind && !memcmp(code->size, size, sizeof code->size);
+}
+
+static bool is_faster(uint64_t time, uint64_t usual) {
+    return (double)time * 100 <= (double)usual * (100 - GAIN);
+}
+
+/* Whether a launch runs the code, whose object is there. */
+static bool choose(struct cld_value_code *code, const struct cld_launch *launch, struct cld_trial **trial) {
+    int32_t state = atomic_load_explicit(&code->state, memory_order_relaxed);
+    if (state != CLD_TRIAL)
+        return state == CLD_ADOPTED;
+    uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2], first = 0;
+    if (!atomic_compare_exchange_strong(&code->items, &first, items) && first != items)
+        return false;
+    struct cld_trial *made = calloc(1, sizeof *made);
+    if (!made)
+        return false;
+    made->code = code;
+    made->runs_it = atomic_fetch_add_explicit(&code->turn, 1, memory_order_relaxed) & 1;
+    *trial = made;
+    return made->runs_it;
+}
+
+static void judge(const struct cld_kernel_info *info, struct cld_value_code *code, bool is_new,
+                  uint64_t time) {
+    uint32_t number = atomic_fetch_add(&code->measured[is_new], 1);
+    if (is_new && !number) /* the first one brings code and constants into the caches */
+        return;
+    uint64_t best = atomic_load(&code->best[is_new]);
+    while ((!best || time < best) && !atomic_compare_exchange_weak(&code->best[is_new], &best, time))
+        ;
+    if (atomic_load(&code->measured[0]) < TRIALS || atomic_load(&code->measured[1]) < TRIALS + 1)
+        return;
+    uint64_t usual = atomic_load(&code->best[0]), mine = atomic_load(&code->best[1]);
+    bool adopted = is_faster(mine, usual);
+    int32_t state = CLD_TRIAL;
+    if (usual && mine &&
+        atomic_compare_exchange_strong(&code->state, &state, adopted ? CLD_ADOPTED : CLD_REJECTED))
+        cld_log(2, "kernel %s: code for values of arguments takes %.2f of the time, and is %s", info->name,
+                (double)mine / (double)usual, adopted ? "used" : "not used");
+}
+
+void cld_trial_end(const struct cld_kernel_info *info, struct cld_trial *trial, uint64_t units) {
+    uint64_t time = atomic_load(&trial->time), timed = atomic_load(&trial->units);
+    if (units && timed && timed >= units / 4)
+        judge(info, trial->code, trial->runs_it, (uint64_t)((double)time * (double)units / (double)timed));
+    free(trial);
+}
+
+/* Adds code that is yet to be made, unless another thread has, or there is enough; NULL then. */
+static struct cld_launch_code *add_code(struct cld_launch_history *history, enum cld_launch_code_kind kind,
+                                        const uint64_t *size, uint32_t values, const uint64_t *words) {
+    struct cld_value_code *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    struct cld_launch_code *added = &made->code;
+    added->kind = kind;
+    memcpy(added->size, size, sizeof added->size);
+    added->values = values;
+    memcpy(added->words, words, sizeof added->words);
+    atomic_init(&made->state, history->now ? CLD_ADOPTED : CLD_TRIAL);
+    struct cld_launch_code *first = atomic_load_explicit(&history->codes, memory_order_acquire);
+    do {
+        unsigned count = 0;
+        bool known = false;
+        for (const struct cld_launch_code *at = first; at && !known; at = at->next, count++)
+            known = at->values == values && has_shape(at, kind, size) && has_values(at, words);
+        if (known || count >= CLD_MOST_VALUE_CODES) {
+            free(made);
+            return NULL;
+        }
+        added->next = first;
+    } while (!atomic_compare_exchange_weak(&history->codes, &first, added));
+    return added;
+}
+
+static void note(struct cld_launch_history *history, uint32_t count, const uint64_t *words) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t last = atomic_load_explicit(&history->recent[i][0], memory_order_relaxed);
+        if (words[i] == last ||
+            words[i] == atomic_load_explicit(&history->recent[i][1], memory_order_relaxed))
+            continue;
+        atomic_store_explicit(&history->recent[i][1], last, memory_order_relaxed);
+        atomic_store_explicit(&history->recent[i][0], words[i], memory_order_relaxed);
+        atomic_fetch_add_explicit(&history->changes[i], 1, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&history->launches, 1, memory_order_relaxed);
+}
+
+/* Bits: the arguments that are worth code for their values; 0 where it is too early to tell. */
+static uint32_t constant_values(const struct cld_kernel_info *info) {
+    struct cld_launch_history *history = info->history;
+    uint64_t busy = atomic_load_explicit(&info->busy_time, memory_order_relaxed);
+    uint64_t since = atomic_load_explicit(&history->since, memory_order_relaxed);
+    uint64_t wait = atomic_load_explicit(&history->wait, memory_order_relaxed);
+    uint32_t launches = atomic_load_explicit(&history->launches, memory_order_relaxed);
+    if (busy - since < wait || launches < FEWEST_LAUNCHES ||
+        !atomic_compare_exchange_strong(&history->since, &since, busy))
+        return 0;
+    uint32_t values = 0;
+    for (uint32_t i = 0; i < info->value_count; i++) {
+        uint32_t changes = atomic_exchange_explicit(&history->changes[i], 0, memory_order_relaxed);
+        if (changes <= FEW_CHANGES + launches / CHANGE_EVERY)
+            values |= 1u << i;
+    }
+    atomic_store_explicit(&history->launches, 0, memory_order_relaxed);
+    atomic_store_explicit(&history->wait, wait < UINT64_MAX / 2 ? 2 * wait : wait, memory_order_relaxed);
+    return values;
+}
+
+/* What the code that was chosen stands for; false where there is nothing for values. size: of struct
+ * cld_launch_code, if it were one. */
+static bool find_shape(const struct cld_kernel_info *info, const struct cld_launch_code *chosen,
+                       enum cld_launch_code_kind *kind, uint64_t *size) {
+    if (chosen && chosen->kind == CLD_CODE_NARROW)
+        return false;
+    if (chosen && chosen->kind != CLD_CODE_REST) {
+        *kind = chosen->kind;
+        memcpy(size, chosen->size, sizeof chosen->size);
+        return true;
+    }
+    bool has_tiles = !(info->flags & CLD_KERNEL_TILED); /* else they are another code's */
+    *kind = CLD_CODE_TILED;
+    size[0] = info->width;
+    size[1] = has_tiles ? info->tile_width : info->width;
+    size[2] = has_tiles ? info->tile_height : 1;
+    return true;
+}
+
+void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *kernel) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch_history *history = info->history;
+    const struct cld_launch *launch = &command->kernel.launch;
+    for (int i = 0; i < 3; i++) /* which is not looked at for code that may not rely on it */
+        if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
+            return;
+    enum cld_launch_code_kind kind;
+    uint64_t words[CLD_MOST_VALUES] = {0}, size[3];
+    if (!find_shape(info, command->kernel.code, &kind, size))
+        return;
+    read_words(info, command->kernel.args, words);
+    struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
+    while (code && !(has_values(code, words) && has_shape(code, kind, size)))
+        code = code->next;
+    if (!code) {
+        uint32_t values = (1u << info->value_count) - 1;
+        if (!history->now) {
+            note(history, info->value_count, words);
+            values = constant_values(info);
+        }
+        if (!values || !(code = add_code(history, kind, size, values, words)))
+            return;
+        cld_launch_code_ask(kernel, info, code, history->now);
+    }
+    if (atomic_load_explicit(&code->entry, memory_order_acquire) &&
+        choose((struct cld_value_code *)code, launch, &command->kernel.trial))
+        command->kernel.code = code;
+}

@@ -1,0 +1,71 @@
+"""Code for the values of arguments (CL_DRIVER_VALUE_CODE) is made when it should be, and does the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.loader.conftest import SANITIZE
+
+MADE = r"there is code for values of arguments"
+VERDICT = r"kernel (\w+): code for values of arguments takes [\d.]+ of the time, and is (not )?used"
+
+
+@pytest.fixture
+def run(run_client, tmp_path):
+    """run(part, setting, **variables): the log of the client's part."""
+
+    def client(part: str, setting: str, **variables) -> str:
+        log = tmp_path / "log"
+        log.unlink(missing_ok=True)
+        variables |= {"CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+        run_client("value_code", part, env=variables | {"CL_DRIVER_VALUE_CODE": setting}, timeout=120)
+        return log.read_text()
+
+    return client
+
+
+@pytest.mark.parametrize(
+    "part, kernels, width, parts",
+    [("types", 7, "", "")]
+    + [("others", 1, *how) for how in (("", ""), ("1", ""), ("4", "2x"), ("8", "4y"), ("16", ""))],
+)
+def test_at_the_first_launch(run, part, kernels, width, parts):
+    """Four versions of each kernel, and whatever has other values gets the code for all."""
+    log = run(part, "now", CL_DRIVER_WIDTH=width, CL_DRIVER_PARTS=parts)
+    assert len(re.findall(MADE, log)) == 4 * kernels
+
+
+def test_with_code_for_the_local_size(run):
+    """Four versions, whatever the local sizes."""
+    log = run("others", "now", CL_DRIVER_GROUP_CODE="now")
+    assert len(re.findall(MADE, log)) == 4
+
+
+@pytest.mark.parametrize("part", ["types", "threads"])
+def test_never(run, part):
+    assert not re.findall(MADE, run(part, "off"))
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="times mean nothing")
+def test_in_the_background(run):
+    """Only once a kernel has run for a while; two values of n make two versions, both faster."""
+    assert not re.findall(MADE, run("types", "background"))
+    assert re.findall(VERDICT, run("hot", "background")) == [("hot", ""), ("hot", "")]
+
+
+def test_from_the_cache(run, tmp_path):
+    """What was made for a value once is not compiled again."""
+    times = []
+    for _ in range(2):
+        log = run("others", "now", CL_DRIVER_CACHE_DIR=str(tmp_path / "cache"))
+        times.append([int(time) for time in re.findall(r"kernel_variant: CL_SUCCESS \((\d+) us\)", log)])
+    assert len(times[0]) == len(times[1]) >= 4
+    assert 3 * sum(times[1]) < sum(times[0])
+
+
+@pytest.mark.parametrize("part", ["threads", "release", "forked"])
+def test_while_it_is_made(run, part):
+    """Launches of several threads, the release of everything, the end of the process, a fork."""
+    run(part, "background")

@@ -1,0 +1,209 @@
+/* Code for the values of arguments: when it is asked for, that launches with other values never run it, and
+ * that it is kept only where it is faster. Nobody answers requests here: the test puts C functions in their
+ * place. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "harness.h"
+#include "value_code.h"
+
+enum { GROUPS = 4, ITEMS = 64, KNOWN = 7, LONG_TIME = 1000000 };
+
+static cl_context context;
+static _Atomic int usual_pace = 300000, special_pace = 100000; /* ns a group */
+static _Atomic int usual_groups, special_groups, wrong;
+
+static void spend(int pace) {
+    uint64_t end = cld_now() + (uint64_t)pace;
+    while (cld_now() < end)
+        ;
+}
+
+static void usual(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                  uint64_t first, uint64_t last) {
+    (void)launch, (void)args, (void)thread;
+    for (; first < last; first++) {
+        atomic_fetch_add(&usual_groups, 1);
+        spend(usual_pace);
+    }
+}
+
+static void special(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                    uint64_t first, uint64_t last) {
+    int value;
+    (void)launch, (void)thread;
+    memcpy(&value, args, sizeof value);
+    if (value != KNOWN)
+        atomic_fetch_add(&wrong, 1);
+    for (; first < last; first++) {
+        atomic_fetch_add(&special_groups, 1);
+        spend(special_pace);
+    }
+}
+
+/* A kernel of two integers and a double, of which the integers' values matter. */
+static cl_kernel value_kernel(void) {
+    cl_kernel kernel = test_kernel(context, usual, "iid");
+    struct cld_kernel_info *info = info_of(kernel);
+    info->value_count = 2;
+    info->value_args[1] = 1;
+    info->tile_width = 8;
+    info->tile_height = 1;
+    cld_launch_history_new(info);
+    CHECK(info->history);
+    return kernel;
+}
+
+static void launch_one(cl_command_queue queue, cl_kernel kernel, int a, int b, size_t groups) {
+    size_t global = groups * ITEMS, local = ITEMS;
+    double number = a;
+    OK(clSetKernelArg(kernel, 0, sizeof a, &a));
+    OK(clSetKernelArg(kernel, 1, sizeof b, &b));
+    OK(clSetKernelArg(kernel, 2, sizeof number, &number));
+    OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL));
+    OK(clFinish(queue));
+}
+
+static struct cld_value_code *codes_of(cl_kernel kernel) {
+    return (struct cld_value_code *)atomic_load(&info_of(kernel)->history->codes);
+}
+
+/* Launches with values that stay until code is asked for. */
+static struct cld_value_code *ask(cl_command_queue queue, cl_kernel kernel) {
+    for (int i = 0; i < 2000 && !codes_of(kernel); i++)
+        launch_one(queue, kernel, KNOWN, i, GROUPS);
+    struct cld_value_code *code = codes_of(kernel);
+    CHECK(code);
+    CHECK_IS(code->code.values, 1); /* the other one changed all the time */
+    CHECK_IS(code->code.words[0], KNOWN);
+    CHECK_IS(code->code.kind, CLD_CODE_TILED);
+    CHECK(!atomic_load(&code->code.entry));
+    return code;
+}
+
+static void install(struct cld_value_code *code) {
+    atomic_store_explicit(&code->code.entry, special, memory_order_release);
+}
+
+static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_value_code *code) {
+    for (int i = 0; i < 100 && atomic_load(&code->state) == CLD_TRIAL; i++) {
+        launch_one(queue, kernel, KNOWN, 0, GROUPS);
+        launch_one(queue, kernel, KNOWN + 1, 0, GROUPS);
+        launch_one(queue, kernel, KNOWN, 0, GROUPS + 1); /* of another size: not compared */
+    }
+}
+
+static void faster_is_kept(void) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = value_kernel();
+    struct cld_value_code *code = ask(queue, kernel);
+    launch_one(queue, kernel, KNOWN, 0, GROUPS);
+    CHECK_IS(atomic_load(&special_groups), 0);
+    install(code);
+    try_out(queue, kernel, code);
+    CHECK_IS(atomic_load(&code->state), CLD_ADOPTED);
+    atomic_store(&special_groups, 0);
+    atomic_store(&usual_groups, 0);
+    launch_one(queue, kernel, KNOWN, 5, GROUPS);
+    launch_one(queue, kernel, KNOWN, 6, GROUPS + 1);
+    CHECK_IS(atomic_load(&special_groups), 2 * GROUPS + 1);
+    launch_one(queue, kernel, KNOWN + 256, 5, GROUPS);
+    CHECK_IS(atomic_load(&usual_groups), GROUPS);
+    CHECK_IS(atomic_load(&wrong), 0);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
+static void slower_is_not(void) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = value_kernel();
+    struct cld_value_code *code = ask(queue, kernel);
+    atomic_store(&special_pace, 400000);
+    install(code);
+    try_out(queue, kernel, code);
+    CHECK_IS(atomic_load(&code->state), CLD_REJECTED);
+    atomic_store(&special_groups, 0);
+    for (int i = 0; i < 20; i++)
+        launch_one(queue, kernel, KNOWN, 0, GROUPS);
+    CHECK_IS(atomic_load(&special_groups), 0);
+    CHECK(codes_of(kernel) == code && !code->code.next); /* nor is it asked for again */
+    atomic_store(&special_pace, 100000);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
+static void values_that_change(void) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = value_kernel();
+    for (int i = 0; i < 600; i++)
+        launch_one(queue, kernel, i, -i, GROUPS);
+    CHECK(!codes_of(kernel));
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
+/* Values that stay for long, but not for ever. */
+static void values_that_stay_for_a_while(void) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = value_kernel();
+    atomic_store(&usual_pace, LONG_TIME);
+    unsigned count = 0;
+    for (int i = 0; i < 500; i++)
+        launch_one(queue, kernel, i / 70, 3, 4 * GROUPS);
+    for (const struct cld_launch_code *code = &codes_of(kernel)->code; code; code = code->next)
+        count++;
+    CHECK(count >= 1 && count <= CLD_MOST_VALUE_CODES);
+    atomic_store(&usual_pace, 300000);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
+struct user {
+    pthread_t thread;
+    cl_kernel kernel; /* of its own: arguments are set */
+    int value;
+};
+
+static void *use(void *argument) {
+    const struct user *user = argument;
+    cl_command_queue queue = test_queue(context, 0);
+    for (int i = 0; i < 150; i++)
+        launch_one(queue, user->kernel, user->value, i, GROUPS);
+    OK(clReleaseCommandQueue(queue));
+    return NULL;
+}
+
+/* Threads with kernels of one function, while code is asked for, comes and is tried. */
+static void threads(void) {
+    cl_kernel kernel = value_kernel();
+    struct user users[4];
+    cl_int status;
+    for (int i = 0; i < 4; i++) {
+        users[i] = (struct user){.kernel = clCloneKernel(kernel, &status), .value = KNOWN + (i == 3)};
+        OK(status);
+        CHECK(!pthread_create(&users[i].thread, NULL, use, &users[i]));
+    }
+    for (int i = 0; i < 5000 && !codes_of(kernel); i++)
+        usleep(1000);
+    for (struct cld_launch_code *code = &codes_of(kernel)->code; code; code = code->next)
+        if (code->values == 1 && code->words[0] == KNOWN)
+            install((struct cld_value_code *)code);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(users[i].thread, NULL);
+        OK(clReleaseKernel(users[i].kernel));
+    }
+    CHECK_IS(atomic_load(&wrong), 0);
+    OK(clReleaseKernel(kernel));
+}
+
+int main(void) {
+    context = test_context();
+    faster_is_kept();
+    slower_is_not();
+    values_that_change();
+    values_that_stay_for_a_while();
+    threads();
+    OK(clReleaseContext(context));
+    return 0;
+}
