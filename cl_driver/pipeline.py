@@ -344,7 +344,7 @@ def _lower(
             code.remark = code.remark or refusal
             if not program.context.target.parts:
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
-                code.tiles = width.tiles(plan, program.context.target)
+                code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
                 code.value_args = plan.value_args[:MOST_VALUES]
@@ -414,6 +414,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         has_narrow=code.has_narrow,
         has_rest=code.has_rest,
         has_tiled=code.tiles is not None,
+        tiles_first=code.tiles is not None and code.tiles_first,
         private_size=code.private_size,
         attributes=reflection.attributes,
         sub_group_size=reflection.sub_group_size,

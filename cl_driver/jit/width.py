@@ -31,6 +31,9 @@ _WAITING = (0.08, 0.03)
 # More vectors are more code to compile: what they have to gain, unless they share what rows have in common.
 _GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
 
+# What code for groups of whole tiles must gain for the first launch to wait for it.
+_GAIN_OF_TILES = 1.2
+
 
 def choose(functions: list[Function], required_local_size, target: Target, remarks=None) -> int:
     """functions: the kernel and what it calls."""
@@ -94,20 +97,22 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
         return options
     region = plan.regions[0]
     axis = int(_uses_rows(region.function))
-    found, why = _best(plan, [region], axis, target)
+    found, _, why = _best(plan, [region], axis, target)
     say(why)
     return replace(options, parts=found, part_axis=axis) if found > 1 else options
 
 
-def _best(plan: KernelPlan, regions: list, axis: int, target: Target, most: int = 8) -> tuple[int, str]:
-    """How many vectors are best executed together, and why."""
+def _best(
+    plan: KernelPlan, regions: list, axis: int, target: Target, most: int = 8
+) -> tuple[int, float, str]:
+    """How many vectors are best executed together, how much faster that is than one by one, and why."""
     lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, _registers(target)
     pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
     if None in pressures:
-        return 1, "the kernel is too large to look at"
+        return 1, 1.0, "the kernel is too large to look at"
     works = [work_of(region.function, region.shapes, lane_bits, lanes) for region in regions]
     if any(work.walks for work in works):
-        return 1, "its lanes walk through rows, of which caches hold few at a time"
+        return 1, 1.0, "its lanes walk through rows, of which caches hold few at a time"
     loops = [divergent_loops(region.function) for region in regions]
     is_divergent, pressure = any(loops), max(pressures)
     if is_divergent or loops == [None] or 8 * pressure > _ROOM_OF_EIGHT * room:
@@ -125,25 +130,28 @@ def _best(plan: KernelPlan, regions: list, axis: int, target: Target, most: int 
     if cycles.get(8, math.inf) * _GAIN_OF_EIGHT <= cycles[found]:
         found = 8
     times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
-    return found, f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
+    why = f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
+    return found, cycles[1] / cycles[found], why
 
 
-def tiles(plan: KernelPlan, target: Target) -> PlanOptions | None:
+def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:
     """The options of code with parts for launches whose groups consist of tiles, or None if that is not worth
-    another object: without loops, or along rows between barriers (trees leave rows early, row by row)."""
+    another object: without loops, or along rows between barriers (trees leave rows early, row by row). And
+    whether it is so much faster that no launch should do without it."""
     options = plan.options
     if options.width == 1 or options.parts > 1 or options.sub_groups or plan.has_free_groups:
-        return None
+        return None, False
     regions = [region for region in plan.regions if not region.once]
     axis = int(any(_uses_rows(region.function) for region in regions))
     if plan.uses_barrier and not axis:
-        return None
+        return None, False
     if not any(recurs(plan, region) or divergent_loops(region.function) is not None for region in regions):
-        return None
-    found, why = _best(plan, regions, axis, target, most=4 if plan.uses_barrier else 8)
+        return None, False
+    found, gain, why = _best(plan, regions, axis, target, most=4 if plan.uses_barrier else 8)
     if found > 1 and options.remarks is not None:
         options.remarks.choose("parts of tiles", f"for groups of whole tiles: {why}")
-    return replace(options, parts=found, part_axis=axis) if found > 1 else None
+    chosen = replace(options, parts=found, part_axis=axis) if found > 1 else None
+    return chosen, not plan.uses_barrier and gain >= _GAIN_OF_TILES
 
 
 def _registers(target: Target) -> int:

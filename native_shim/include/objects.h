@@ -155,6 +155,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_NARROW = 16,
     CLD_KERNEL_REST = 32,
     CLD_KERNEL_TILED = 64,
+    /* The tiled code is so much faster that the first launch waits for it. */
+    CLD_KERNEL_TILES_FIRST = 128,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -260,6 +260,10 @@ cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel
     *chosen = NULL;
     if ((info->flags & CLD_KERNEL_NARROW) && !suits_wide(info, launch))
         return need(kernel, info, CLD_CODE_NARROW, any, chosen);
+    bool is_first = info->flags & CLD_KERNEL_TILES_FIRST && has_tiles(info, launch->local_size) &&
+                    !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
+    if (is_first && need(kernel, info, CLD_CODE_TILED, tile, chosen) == CL_SUCCESS)
+        return CL_SUCCESS;
     const struct cld_launch_code *wished = NULL;
     if (info->most_group_items && is_whole(info, launch))
         wished = wish(kernel, info, CLD_CODE_GROUP, launch->local_size);

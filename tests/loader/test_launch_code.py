@@ -7,6 +7,7 @@ LAUNCHES = {
     "whole": set(),
     "odd": {"loose.rest"},
     "short": {"tied.narrow"},
+    "tiles": {"chained.tiled"},
     "threads": {"loose.rest"},
     "devices": {"loose.rest"},
 }
@@ -18,13 +19,19 @@ def test_code_is_made_when_it_is_needed(run_client, tmp_path, launches, width):
     dump = tmp_path / "dump"
     run_client("launch_code", launches, env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(dump)})
     made = {path.name.removesuffix(".o") for path in dump.glob("*.o")}
-    assert made - {"loose", "tied"} == LAUNCHES[launches]
+    assert made - {"loose", "tied", "chained"} == LAUNCHES[launches]
 
 
 def test_one_work_item_at_a_time_needs_no_more(run_client, tmp_path):
     for launches in LAUNCHES:
         run_client("launch_code", launches, env={"CL_DRIVER_WIDTH": "1", "CL_DRIVER_DUMP": str(tmp_path)})
-    assert {path.name for path in tmp_path.glob("*.o")} == {"loose.o", "tied.o"}
+    assert {path.name for path in tmp_path.glob("*.o")} == {"loose.o", "tied.o", "chained.o"}
+
+
+def test_no_code_for_tiles_where_a_setting_says_so(run_client, tmp_path):
+    environment = {"CL_DRIVER_GROUP_CODE": "off", "CL_DRIVER_DUMP": str(tmp_path)}
+    run_client("launch_code", "tiles", env=environment)
+    assert not list(tmp_path.glob("*.tiled.o"))
 
 
 @pytest.mark.parametrize("runtime", ["embedded", "process"])

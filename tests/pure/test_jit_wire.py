@@ -103,6 +103,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_narrow": True,
         "has_rest": True,
         "has_tiled": False,
+        "tiles_first": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,

@@ -5,7 +5,8 @@
 
 enum { MOST = 1 << 14, THREADS = 4 };
 
-/* The groups of `loose` are the driver's to choose; those of `tied` are not. */
+/* The groups of `loose` are the driver's to choose; those of the others are not. `chained` adds 1 so slowly
+ * that several vectors of work-items at a time are much faster. */
 static const char SOURCE[] = "#ifndef STEP\n#define STEP 1\n#endif\n"
                              "kernel void loose(global int *a, int n) {\n"
                              "  int i = get_global_id(0);\n"
@@ -13,6 +14,11 @@ static const char SOURCE[] = "#ifndef STEP\n#define STEP 1\n#endif\n"
                              "}\n"
                              "kernel void tied(global int *a, int n) {\n"
                              "  a[get_global_id(0)] += STEP * n + get_local_id(0);\n"
+                             "}\n"
+                             "kernel void chained(global int *a, int n) {\n"
+                             "  uint x = get_local_id(0);\n"
+                             "  for (int k = 0; k < STEP * n; k++) x = (x * 7 + 7) / 7;\n"
+                             "  a[get_global_id(0)] += x;\n"
                              "}\n";
 
 static cl_device_id device;
@@ -98,6 +104,12 @@ int main(int count, char **arguments) {
         launch(loose, device, MOST - 1, 0, 1);
     } else if (!strcmp(kind, "short")) {
         launch(tied, device, 1002, 2, 1);
+    } else if (!strcmp(kind, "tiles")) {
+        cl_kernel chained = clCreateKernel(program, "chained", &status);
+        OK(status);
+        launch(chained, device, MOST, 512, 1);
+        launch(chained, device, MOST - 512, 512, 1);
+        launch(chained, device, 1003, 17, 1);
     } else if (!strcmp(kind, "threads")) {
         pthread_t threads[THREADS];
         for (int i = 0; i < THREADS; i++)
