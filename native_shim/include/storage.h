@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* So many bytes, which nobody has touched: each page comes to the memory node of the thread that first writes to
- * it. Aligned to 128 bytes at least, to pages from 64 KiB on. Freed with free(). NULL: out of memory. */
+/* So many bytes, which nobody has touched: each page comes to the memory node of the thread that first writes
+ * to it. Aligned to 128 bytes. NULL: out of memory. */
 void *cld_storage(size_t size);
+void cld_storage_free(void *storage, size_t size);
 
 #endif

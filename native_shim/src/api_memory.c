@@ -35,6 +35,13 @@ static bool valid_flags(cl_mem_flags flags) {
     return at_most_one(flags & KERNEL_ACCESS) && at_most_one(flags & HOST_ACCESS);
 }
 
+/* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in. Behind it is
+ * some room for kernels that write past the end (piglit's bswap, by 64 bytes): the harm that it does
+ * elsewhere would be the host's heap. */
+static size_t room_of(size_t size) {
+    return ((size + 63) & ~(size_t)63) + OVERRUN;
+}
+
 static void destroy_memory(void *object) {
     struct cld_mem *mem = object;
     /* "The registered callback functions are called and then the memory object's resources are freed". */
@@ -42,7 +49,7 @@ static void destroy_memory(void *object) {
     cld_maps_free(mem);
     cld_maps_free(mem);
     if (mem->owns_data)
-        free(mem->data);
+        cld_storage_free(mem->data, room_of(mem->size));
     free(mem->properties);
     if (mem->parent)
         cld_object_drop(mem->parent);
@@ -101,10 +108,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         mem->data = mem->host_ptr = host_ptr;
         mem->svm = is_svm;
     } else {
-        /* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in.
-         * Behind it is some room for kernels that write past the end (piglit's bswap, by 64 bytes): the harm
-         * that it does elsewhere would be the host's heap. */
-        size_t room = ((size + 63) & ~(size_t)63) + OVERRUN;
+        size_t room = room_of(size);
         void *storage = room > size ? cld_storage(room) : NULL;
         if (!storage)
             status = CL_MEM_OBJECT_ALLOCATION_FAILURE;

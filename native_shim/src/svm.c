@@ -72,7 +72,7 @@ size_t cld_svm_room(struct cld_context *context, const void *pointer) {
 void cld_svm_free_all(struct cld_context *context) {
     struct cld_svm *svm = context->svm;
     for (size_t i = 0; svm && i < svm->count; i++)
-        free(svm->list[i].start);
+        cld_storage_free(svm->list[i].start, svm->list[i].size);
     free(svm);
     context->svm = NULL;
 }
@@ -115,7 +115,7 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
     bool known = insert(context, start, size);
     cld_unlock(context);
     if (!known) {
-        free(start);
+        cld_storage_free(start, size);
         return fail("no memory");
     }
     return start;
@@ -128,14 +128,16 @@ CL_API_ENTRY void CL_API_CALL clSVMFree(cl_context handle, void *svm_pointer) {
     cld_lock(context);
     size_t at = find(context->svm, svm_pointer);
     bool found = at && context->svm->list[at - 1].start == svm_pointer;
+    size_t size = 0;
     if (found) {
         struct allocation *list = context->svm->list;
+        size = list[at - 1].size;
         memmove(list + at - 1, list + at, (context->svm->count - at) * sizeof *list);
         context->svm->count--;
     }
     cld_unlock(context);
     if (found)
-        free(svm_pointer);
+        cld_storage_free(svm_pointer, size);
     else
         cld_log(1, "clSVMFree: %p is not what clSVMAlloc returned for this context", svm_pointer);
 }

@@ -402,18 +402,24 @@ static bool wants_huge_pages(const void *address) {
 
 static void large_pages(void) {
     cl_mem large = clCreateBuffer(context, 0, 16 << 20, NULL, NULL);
-    cl_mem small = clCreateBuffer(context, 0, 1 << 20, NULL, NULL);
     void *svm = clSVMAlloc(context, 0, 16 << 20, 0);
-    CHECK(large && small && svm);
+    CHECK(large && svm);
     if (!access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK)) {
         CHECK(wants_huge_pages(bytes_of(large) + (15 << 20)));
         CHECK(wants_huge_pages(svm));
     }
-    CHECK_IS((uintptr_t)bytes_of(large) % (2 << 20), 0);
-    CHECK_IS((uintptr_t)bytes_of(small) % 4096, 0);
     OK(clReleaseMemObject(large));
-    OK(clReleaseMemObject(small));
     clSVMFree(context, svm);
+    for (size_t size = 1; size <= 64 << 20; size *= 2)
+        for (int i = 0; i < 9; i++) { /* freed is what was allocated, wherever it begins */
+            cl_mem buffer = clCreateBuffer(context, 0, size, NULL, NULL);
+            CHECK(buffer && (uintptr_t)bytes_of(buffer) % 128 == 0);
+            bytes_of(buffer)[0] = bytes_of(buffer)[size - 1] = 1;
+            OK(clReleaseMemObject(buffer));
+            CHECK((svm = clSVMAlloc(context, 0, size, 0)) && (uintptr_t)svm % 128 == 0);
+            memset(svm, 1, size < 4096 ? size : 4096);
+            clSVMFree(context, svm);
+        }
 }
 
 int main(void) {
