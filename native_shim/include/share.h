@@ -1,9 +1,10 @@
 /* How the units of one command are divided between threads.
  *
  * Each participant has a slot with a range of its own and takes chunks from its front. Who has none left
- * takes the second half of the longest range that there is. A thread gets the slot that it had in the last
- * command: where commands are alike it works on the same part of the data again, which its core's cache may
- * hold, and which on machines of several memory nodes is near, if it was the first to touch it. */
+ * takes the second half of the longest range that there is, of its memory node first. A thread gets the slot
+ * that it had in the last command: where commands are alike it works on the same part of the data again,
+ * which its core's cache may hold, and which on machines of several memory nodes is near, if it was the first
+ * to touch it. */
 #ifndef CLD_SHARE_H
 #define CLD_SHARE_H
 
@@ -13,8 +14,9 @@
 struct cld_share;
 
 /* For the units [first, total), in chunks of at least grain (the last one may be smaller), between up to
- * slots threads. NULL: out of memory. */
-struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots);
+ * slots threads. nodes: the memory node of each slot, or NULL for one of all. NULL: out of memory. */
+struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots,
+                                const uint16_t *nodes);
 
 /* A slot that nobody has, the preferred one if it is free. There must be one. Callers exclude each other. */
 unsigned cld_share_join(struct cld_share *share, unsigned preferred);

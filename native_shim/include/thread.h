@@ -24,6 +24,7 @@ struct cld_self {
     unsigned executing; /* commands that this thread is in the middle of */
     bool blocked;       /* callback threads: in a wait, counted as such */
     unsigned slot;      /* of the last command that this thread shared with others (share.h) */
+    unsigned home;      /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;
     uint8_t *counts; /* own_counts.c */

@@ -29,6 +29,9 @@ bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *sel
 /* Threads that may work on one command of that queue. */
 unsigned cld_pool_threads(const struct cld_queue *queue);
 
+/* The memory nodes of those threads, by the slot of a share that they prefer; NULL where there is one. */
+const uint16_t *cld_pool_nodes(const struct cld_queue *queue);
+
 /* Starts a detached thread of the driver's own, on the device's CPUs if there is one. False if it cannot be.
  */
 bool cld_thread_start(const struct cld_device *device, void *(*function)(void *), void *argument);

@@ -418,7 +418,8 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
-    command->share = cld_share_new(done, command->total, command->grain, others + 1);
+    command->share =
+        cld_share_new(done, command->total, command->grain, others + 1, cld_pool_nodes(command->queue));
     if (!command->share)
         return false;
     bool call_later = cld_pool_open(command, self, others);

@@ -12,6 +12,7 @@ enum { LINE = 64, CHUNKS = 4 /* of what is left of a range */ };
 struct range {
     _Alignas(LINE) _Atomic uint64_t quanta;
     bool taken;
+    uint16_t node;
 };
 
 struct cld_share {
@@ -33,7 +34,8 @@ static uint64_t end_of(uint64_t quanta) {
     return quanta >> 32;
 }
 
-struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots) {
+struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots,
+                                const uint16_t *nodes) {
     struct cld_share *share =
         aligned_alloc(LINE, offsetof(struct cld_share, ranges) + slots * sizeof(struct range));
     if (!share)
@@ -51,6 +53,7 @@ struct cld_share *cld_share_new(uint64_t first, uint64_t total, uint64_t grain, 
         uint64_t end = at + each + (i < more);
         atomic_init(&share->ranges[i].quanta, pack(at, end));
         share->ranges[i].taken = false;
+        share->ranges[i].node = nodes ? nodes[i] : 0;
         at = end;
     }
     return share;
@@ -86,13 +89,16 @@ static bool take_own(struct range *own, uint64_t most, uint64_t *next, uint64_t 
     return true;
 }
 
-static struct range *longest(struct cld_share *share, uint64_t *seen) {
+static struct range *longest(struct cld_share *share, uint16_t node, uint64_t *seen) {
     struct range *found = NULL;
     uint64_t most = 0;
+    bool is_near = false;
     for (unsigned i = 0; i < share->slots; i++) {
         uint64_t quanta = atomic_load_explicit(&share->ranges[i].quanta, memory_order_acquire);
         uint64_t length = end_of(quanta) > next_of(quanta) ? end_of(quanta) - next_of(quanta) : 0;
-        if (length > most) {
+        bool nearer = share->ranges[i].node == node;
+        if (length && (nearer > is_near || (nearer == is_near && length > most))) {
+            is_near = nearer;
             most = length;
             found = &share->ranges[i];
             *seen = quanta;
@@ -105,7 +111,7 @@ static struct range *longest(struct cld_share *share, uint64_t *seen) {
  * which is empty, so that nobody else writes to it. */
 static bool steal(struct cld_share *share, struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
     uint64_t seen;
-    for (struct range *from; (from = longest(share, &seen));) {
+    for (struct range *from; (from = longest(share, own->node, &seen));) {
         uint64_t middle = next_of(seen) + (end_of(seen) - next_of(seen)) / 2, last = end_of(seen);
         if (!replace(from, &seen, next_of(seen), middle))
             continue;

@@ -5,9 +5,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lock.h"
 #include "log.h"
+#include "nodes.h"
 #include "share.h"
 
 enum { STACK_SIZE = 4 << 20 };
@@ -19,7 +21,9 @@ struct cld_pool {
     bool stop;
     unsigned threads; /* that the device has */
     struct cld_device *device;
-    _Atomic unsigned started;
+    uint32_t *cpus;  /* of the device, in the order of memory nodes; NULL where those are one */
+    uint16_t *nodes; /* theirs */
+    _Atomic unsigned started, places;
     _Atomic unsigned idle;     /* of them, looking for work or asleep */
     _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
     _Atomic uint32_t sleepers; /* that nobody has woken yet */
@@ -27,6 +31,14 @@ struct cld_pool {
 };
 
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools */
+
+static void find_nodes(struct cld_pool *pool) {
+    size_t size = pool->threads * sizeof *pool->cpus;
+    if (!pool->device->cpus || !(pool->cpus = malloc(size)))
+        return;
+    memcpy(pool->cpus, pool->device->cpus, size);
+    pool->nodes = cld_nodes_of(CLD_NODES_FOLDER, pool->cpus, pool->threads);
+}
 
 static struct cld_pool *pool_of(struct cld_device *device) {
     struct cld_pool *pool = atomic_load_explicit(&device->pool, memory_order_acquire);
@@ -38,6 +50,7 @@ static struct cld_pool *pool_of(struct cld_device *device) {
         pthread_mutex_init(&pool->lock, NULL);
         pool->threads = device->compute_units ? device->compute_units : 1;
         pool->device = device;
+        find_nodes(pool);
         atomic_init(&pool->users, 1);
         atomic_store_explicit(&device->pool, pool, memory_order_release);
     }
@@ -47,6 +60,11 @@ static struct cld_pool *pool_of(struct cld_device *device) {
 
 unsigned cld_pool_threads(const struct cld_queue *queue) {
     return queue->device->compute_units;
+}
+
+const uint16_t *cld_pool_nodes(const struct cld_queue *queue) {
+    const struct cld_pool *pool = pool_of(queue->device);
+    return pool ? pool->nodes : NULL;
 }
 
 bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self) {
@@ -75,6 +93,12 @@ struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_eve
     return found;
 }
 
+/* With the lock held, or before anybody else knows of it. */
+static void join(const struct cld_pool *pool, struct cld_event *command, struct cld_self *self) {
+    bool stays = pool && pool->nodes && self->role == CLD_WORKER_THREAD;
+    self->slot = cld_share_join(command->share, stays ? self->home : self->slot);
+}
+
 /* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
 static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted,
                                    struct cld_self *self, bool *joined) {
@@ -94,7 +118,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
                     pool->ready.last = ready;
             }
             command->participants++;
-            self->slot = cld_share_join(command->share, self->slot);
+            join(pool, command, self);
             command->calls -= command->calls > 0;
             *joined = true;
             return command;
@@ -106,6 +130,8 @@ static void unuse(struct cld_pool *pool) {
     if (atomic_fetch_sub(&pool->users, 1) != 1)
         return;
     pthread_mutex_destroy(&pool->lock);
+    free(pool->cpus);
+    free(pool->nodes);
     free(pool);
 }
 
@@ -219,11 +245,45 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
     }
 }
 
+/* The CPUs, or those of one node. NULL when out of memory. */
+static cpu_set_t *new_set(const uint32_t *cpus, const uint16_t *nodes, uint16_t node, uint32_t count,
+                          size_t *size) {
+    size_t bits = 64;
+    for (uint32_t i = 0; i < count; i++)
+        if (cpus[i] >= bits)
+            bits = cpus[i] + 1;
+    cpu_set_t *set = CPU_ALLOC(bits);
+    *size = CPU_ALLOC_SIZE(bits);
+    if (set)
+        CPU_ZERO_S(*size, set);
+    for (uint32_t i = 0; set && i < count; i++)
+        if (!nodes || nodes[i] == node)
+            CPU_SET_S(cpus[i], *size, set);
+    return set;
+}
+
+/* A worker keeps its slot, and with it its part of the data, as far as it can. It stays on the memory node
+ * where that will be, if there are several, and else goes where the system likes: a bound thread waits for
+ * its CPU while others are idle. */
+static void take_place(struct cld_pool *pool, struct cld_self *self) {
+    self->slot = self->home =
+        (atomic_fetch_add(&pool->places, 1) + 1) % pool->threads; /* the host begins with 0 */
+    if (!pool->nodes)
+        return;
+    size_t size;
+    cpu_set_t *set = new_set(pool->cpus, pool->nodes, pool->nodes[self->slot], pool->threads, &size);
+    if (!set)
+        return;
+    sched_setaffinity(0, size, set); /* where that is not allowed, it may go everywhere */
+    CPU_FREE(set);
+}
+
 static void *work(void *argument) {
     struct cld_pool *pool = argument;
     struct cld_self *self = cld_self();
     struct cld_ready ready = {NULL, NULL};
     self->role = CLD_WORKER_THREAD;
+    take_place(pool, self);
     for (;;) {
         uint32_t epoch = atomic_load(&pool->epoch);
         if (work_once(pool, NULL, self, &ready)) {
@@ -263,17 +323,10 @@ static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
     if (!device->parent && !sched_getaffinity(0, sizeof mine, &mine) &&
         (uint32_t)CPU_COUNT(&mine) >= device->compute_units)
         return;
-    size_t bits = 64;
-    for (uint32_t i = 0; i < device->compute_units; i++)
-        if (device->cpus[i] >= bits)
-            bits = device->cpus[i] + 1;
-    cpu_set_t *set = CPU_ALLOC(bits);
+    size_t size;
+    cpu_set_t *set = new_set(device->cpus, NULL, 0, device->compute_units, &size);
     if (!set)
         return;
-    size_t size = CPU_ALLOC_SIZE(bits);
-    CPU_ZERO_S(size, set);
-    for (uint32_t i = 0; i < device->compute_units; i++)
-        CPU_SET_S(device->cpus[i], size, set);
     pthread_attr_setaffinity_np(attributes, size, set);
     CPU_FREE(set);
 }
@@ -348,7 +401,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     struct cld_queue *queue = command->queue;
     struct cld_pool *pool = pool_of(queue->device);
     command->participants = 1;
-    self->slot = cld_share_join(command->share, self->slot);
+    join(pool, command, self);
     if (!pool)
         return false;
     /* Who has just enqueued a command is likely to wait for it soon, and to take part. */

@@ -6,8 +6,10 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "harness.h"
+#include "nodes.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
 
@@ -43,7 +45,7 @@ static void *take_all(void *argument) {
 
 static void each_once(unsigned slots, unsigned threads, uint64_t first) {
     pthread_t started[MOST_THREADS];
-    share = cld_share_new(first, UNITS, grain, slots);
+    share = cld_share_new(first, UNITS, grain, slots, NULL);
     CHECK(share);
     for (unsigned i = 0; i < threads; i++)
         CHECK(!pthread_create(&started[i], NULL, take_all, (void *)(uintptr_t)i));
@@ -56,7 +58,7 @@ static void each_once(unsigned slots, unsigned threads, uint64_t first) {
 }
 
 static void slots_are_kept(void) {
-    share = cld_share_new(0, UNITS, 1, 3);
+    share = cld_share_new(0, UNITS, 1, 3, NULL);
     CHECK_IS(join(2), 2);
     CHECK_IS(join(2), 0);
     CHECK(cld_share_is_open(share, 2));
@@ -76,7 +78,7 @@ static void slots_are_kept(void) {
 /* More units than fit the two counters of a range: chunks are of more than grain. */
 static void many(void) {
     uint64_t total = UINT64_MAX - 5, sum = 0, first, last;
-    share = cld_share_new(7, total, 1, 3);
+    share = cld_share_new(7, total, 1, 3, NULL);
     unsigned slots[3] = {join(0), join(1), join(2)};
     for (unsigned i = 0, done = 0; done < 3; i++) {
         if (cld_share_take(share, slots[i % 3], UINT64_MAX, &first, &last)) {
@@ -88,6 +90,55 @@ static void many(void) {
     }
     CHECK_IS(sum, total - 7);
     free(share);
+}
+
+/* Who has nothing left takes from its own node as long as there is something. */
+static void near_first(void) {
+    static const uint16_t nodes[] = {0, 0, 1, 1};
+    uint64_t first, last, end[4];
+    share = cld_share_new(0, 4000, 1, 4, nodes);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK_IS(join(i), i);
+    for (unsigned i = 0; i < 3; i++) /* the longest range is on the other node */
+        CHECK(cld_share_take(share, 1, UINT64_MAX, &first, &end[1]));
+    bool left = false;
+    while (cld_share_take(share, 0, UINT64_MAX, &first, &last)) {
+        CHECK(!left || first >= 2000);
+        left |= first >= 2000;
+        CHECK(left || last <= 2000);
+    }
+    CHECK(left);
+    free(share);
+}
+
+static void put(const char *folder, const char *node, const char *list) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, node);
+    CHECK(!mkdir(path, 0700));
+    snprintf(path, sizeof path, "%s/%s/cpulist", folder, node);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fprintf(file, "%s\n", list) > 0 && !fclose(file));
+}
+
+/* A machine of which this test is sure not to be: the driver reads other folders than its own. */
+static void nodes(void) {
+    char folder[] = "/tmp/cld-nodes-XXXXXX", command[64];
+    uint32_t cpus[] = {0, 1, 2, 5, 8, 9, 15}, same[] = {2, 3}, strange[] = {1, 99};
+    CHECK(mkdtemp(folder));
+    put(folder, "node0", "0-1,8-9");
+    put(folder, "node1", "");
+    put(folder, "node4", "2-7,10,15");
+    uint16_t *found = cld_nodes_of(folder, cpus, 7);
+    static const uint32_t order[] = {0, 1, 8, 9, 2, 5, 15};
+    CHECK(found && !memcmp(cpus, order, sizeof order));
+    for (int i = 0; i < 7; i++)
+        CHECK_IS(found[i], i < 4 ? 0 : 4);
+    free(found);
+    CHECK(!cld_nodes_of(folder, same, 2));
+    CHECK(!cld_nodes_of(folder, strange, 2));
+    CHECK(!cld_nodes_of("/nowhere", cpus, 7));
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(!system(command));
 }
 
 int main(void) {
@@ -102,5 +153,7 @@ int main(void) {
     }
     slots_are_kept();
     many();
+    near_first();
+    nodes();
     return 0;
 }
