@@ -176,6 +176,8 @@ class Regularity:
             return self._sum([(operands[0], 1), (operands[1], 1 if op is Op.IAdd else -1)], stride)
         if op in (Op.IMul, Op.ShiftLeftLogical):
             return self._product(value, stride)
+        if op is Op.ShiftRightArithmetic and (inner := _sign_extended(value)) is not None:
+            return self._extension(value, inner, stride)
         if op not in _SAME or not isinstance(operands[0], Instruction):
             return None
         inner = operands[0]
@@ -219,6 +221,22 @@ class Regularity:
         last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
         predicate = ("s" if signed else "u") + ("ge" if stride > 0 else "le")
         return e.emit(f"icmp {predicate} {t} {last}, {first}")
+
+    def _extension(self, value, inner, stride: int):
+        """Of what is shifted to the left and back: it has the stride while it does not leave its range."""
+        e, t = self.e, ir_type(value.type)
+        there, back = value.operands[0].operands[1].value or 0, value.operands[1].value or 0
+        step = stride << back
+        if step % (1 << there) or abs(step) * e.width >> value.type.width - 1:
+            return None
+        found = self._probe(inner, step >> there)
+        if not found:
+            return None
+        conditions, first = found
+        first = e.emit(f"shl {t} {first}, {there}")
+        if step:
+            conditions = (*conditions, self._no_wrap(value, first, step, True))
+        return conditions, e.emit(f"ashr {t} {first}, {back}")
 
     def _product(self, value, stride: int):
         e, (a, b), t = self.e, value.operands, ir_type(value.type)

@@ -11,10 +11,17 @@ from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
 from cl_driver.spirv.enums import BuiltIn, Op
+from cl_driver.spirv.enums import OpenCLStd as Std
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 
 # Vectors of a group that are executed together where code is made for its size.
 MOST_GROUP_PARTS = 32
+
+# What is slow, or made for lanes, in code for one work-item: see _reads_registers.
+_NOT_ALONE = frozenset((Op.ControlBarrier, Op.FunctionCall))
+_PLAIN = frozenset((Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fabs, Std.vloadn))
+_WORTH = 1.2
+_ITERATIONS = 8
 
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 
@@ -54,7 +61,49 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
     while lanes > 1 and lanes * widest > _VALUE_REGISTERS * target.vector_bits:
         lanes //= 2
         say(f"its values of {widest} bits in all lanes take {_VALUE_REGISTERS} registers at most")
+    if lanes > 1 and widest >= target.vector_bits and _reads_registers(functions, target.vector_bits):
+        say(f"it mostly reads vectors of {target.vector_bits} bits or more and works on them as they are")
+        return 1
     return lanes
+
+
+def _reads_registers(functions: list[Function], bits: int) -> bool:
+    """Whether a kernel reads vectors that fill registers, and to transpose them costs more than lanes save.
+
+    Transposed, a register holds one component of all lanes. Large output is better off past the caches
+    (streams.py), which is for lanes.
+    """
+    alone = together = 0.0  # operations of a work-item
+    loads = stores = 0
+    for i, times in ((i, times) for f in functions for b, times in _times(f) for i in b.instructions):
+        if i.op in _NOT_ALONE or (i.op is Op.ExtInst and i.operands[1] not in _PLAIN):
+            return False
+        type_ = i.operands[1].type if i.op is Op.Store else i.type
+        size = _bits(type_)
+        if not size or i.op is Op.Phi:
+            continue
+        scalar = type_.element if type_.kind is Kind.VECTOR else type_
+        if scalar.kind is Kind.INT and scalar.width == 64:  # an address or an id
+            continue
+        registers, shuffles = size / bits, 0
+        if i.op in (Op.Load, Op.Store) and type_.kind is Kind.VECTOR:
+            shuffles = registers * math.log2(type_.count)
+            loads += times * (i.op is Op.Load and size >= bits)
+            stores += times * (i.op is Op.Store)
+        alone += times * max(registers, 0.5 if type_.kind is Kind.INT else 1)
+        together += times * (registers + shuffles)
+    return loads > 4 * stores and alone * _WORTH < together
+
+
+def _times(function: Function):
+    """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
+    times = dict.fromkeys(function.blocks, 1)
+    places = {block: place for place, block in enumerate(function.blocks)}
+    for place, block in enumerate(function.blocks):
+        for start in (places[b] for b in block.successors() if places[b] <= place):
+            for inside in function.blocks[start : place + 1]:
+                times[inside] *= _ITERATIONS
+    return times.items()
 
 
 def _bits(type_: Type | None) -> int:

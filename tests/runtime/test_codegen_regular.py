@@ -92,3 +92,21 @@ def test_there_are_two_versions(programs, name, halves):
     """Contiguous accesses or single ones are there where they may pay: the test above tests something."""
     text = programs[16, 1].code(name).text
     assert text.count("\nregular") >= halves
+
+
+def test_extended_sums():
+    """What is cut to fewer bits and extended again: neighbours, but where it leaves its range between lanes."""
+    program = compile_c("kernel void folded(global int *out, global const int *in, ulong k) { "
+                        "size_t x = get_global_id(0); out[x] = in[32768 + (short)(x + k)]; }")  # fmt: skip
+    inputs = np.random.default_rng(0).integers(-1000, 1000, 1 << 16).astype(np.int32)
+    for width, parts in WIDTHS:
+        form = Program(program, width=width, parts=parts)
+        for k in (0, 5, 32752, 32760, 32767, 32768, 65500, 1 << 40):
+            for local in (57, 19):
+                out = np.zeros(64, np.int32)
+                form.run("folded", 57, local, out, inputs, np.uint64(k))
+                at = (np.arange(57, dtype=np.uint64) + np.uint64(k)).astype(np.int16).astype(int)
+                assert np.array_equal(out[:57], inputs[32768 + at]), (width, parts, k, local)
+    text = Program(program, width=16, parts=1).code("folded").text
+    assert "\nregular" in text
+    assert "icmp sge i64" in text  # a question about two lanes, not about all

@@ -36,6 +36,21 @@ kernel void floats(global float16 *to) {
 kernel void doubles(global double16 *to) {
     to[get_global_id(0)] *= 3.0;
 }
+#define SUM(T, N, MORE)                                              \\
+    kernel void sum_##N(global float *to, global const T##N *from) { \\
+        size_t i = get_global_id(0), n = get_global_size(0);         \\
+        T##N v = 0;                                                  \\
+        for (int k = 0; k < 24; k++)                                 \\
+            v += from[i + k * n];                                    \\
+        to[i] = v.s0 + v.s1 + v.s2 + v.s3 + v.s4 + v.s5 + v.s6 + v.s7 + MORE; \\
+    }
+SUM(float, 8, 0)
+SUM(float, 16, v.s8 + v.s9 + v.sa + v.sb + v.sc + v.sd + v.se + v.sf)
+kernel void sines(global float *to, global const float16 *from) {
+    size_t i = get_global_id(0);
+    float16 v = from[i] + sin(from[i + 1]) + from[i + 2];
+    to[i] = v.s0 + v.sf;
+}
 """
 
 
@@ -78,6 +93,14 @@ def prepared(flags: str) -> pipeline.Prepared:
 def test_a_value_takes_half_of_the_registers(flags, floats, doubles):
     program = prepared(flags)
     assert (program.lanes("floats").width, program.lanes("doubles").width) == (floats, doubles)
+
+
+@pytest.mark.parametrize("flags, sums", [(AVX512, (16, 1)), (FLAGS, (1, 1))])
+def test_vectors_that_fill_registers_stay_vectors(flags, sums):
+    """Where they are mostly read, and what is done to them is not better done for several work-items."""
+    program = prepared(flags)
+    assert (program.lanes("sum_8").width, program.lanes("sum_16").width) == sums
+    assert program.lanes("sines").width > 1
 
 
 def test_short_chains_are_executed_eight_at_a_time():
