@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from math import gcd
 
+from ..passes.fold import signed
 from ..passes.ir import ADDRESS, EXTINST_WITH_EFFECT, PURE
-from ..spirv.enums import Op
+from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind
 from . import streams
 from .lanes import MANGLED, form
@@ -56,12 +57,15 @@ def find_records(e, instructions) -> dict:
     for i in instructions:
         member = _member(e, i) if i.op is Op.Load or i.op is Op.Store else None
         part = e.shapes.part_of.get(i, 0)
-        if i.op is Op.Store:
+        if i.op is Op.Store and member is not None:
             loads.clear()
-            if member is None:
-                stores.clear()
-            else:  # work-items of other parts store elsewhere
-                stores = {k: r for k, r in stores.items() if k == member[0] or k[-1] != part}
+            # Work-items of other parts store elsewhere.
+            stores = {k: r for k, r in stores.items() if k == member[0] or k[-1] != part}
+        elif (i.op is Op.Store or i.op is Op.Load) and _is_local(i.operands[0]):
+            loads, stores = _apart_from_local(loads), _apart_from_local(stores)
+        elif i.op is Op.Store:
+            loads.clear()
+            stores.clear()
         elif i.op is Op.Load:
             stores.clear()
         elif i.op not in PURE and not (i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT):
@@ -79,6 +83,19 @@ def find_records(e, instructions) -> dict:
     return {i: r for i, r in found.items() if _is_worth_it(r)}
 
 
+def _is_local(pointer) -> bool:
+    return pointer.type.storage is StorageClass.Workgroup
+
+
+def _apart_from_local(records: dict) -> dict:
+    """Those that local memory has nothing to do with."""
+    return {
+        key: record
+        for key, record in records.items()
+        if record.members[0][0].operands[0].type.storage is StorageClass.CrossWorkgroup
+    }
+
+
 def _overlaps(record: Record, offset: int, size: int) -> bool:
     return any(offset < o + n and o < offset + size for _, o, n in record.members)
 
@@ -90,6 +107,8 @@ def _member(e, i):
     volatile = i.memory is not None and (i.memory.volatile or i.memory.nontemporal)
     if volatile or not isinstance(pointer, Instruction) or e.is_varying(pointer) or e.spacing(pointer) > 1:
         return None
+    if e.known is not None and _is_local(pointer):
+        return None  # see known_lanes.py
     stride = e.stride(pointer) if type_.kind in (Kind.INT, Kind.FLOAT) else 0
     size = size_of(type_)
     if size not in (4, 8) or stride <= size or stride % 4:
@@ -105,7 +124,48 @@ def _member(e, i):
         ):
             break
         base = base.operands[0]
-    return (base, tuple(steps), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
+    places = []
+    for index, each in steps:
+        rest, more = _without_low_bits(index)
+        places.append((rest, each))
+        offset += more * each
+    return (base, tuple(places), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
+
+
+def _without_low_bits(index):
+    """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its bits,
+    and of sums as wide as addresses."""
+    conversion, number = None, 0
+    while isinstance(index, Instruction) and index.op is Op.IAdd and index.type.width == 64:
+        if not isinstance(index.operands[1], Constant):
+            break
+        number += signed(index.operands[1].value or 0, 64)
+        index = index.operands[0]
+    if isinstance(index, Instruction) and index.op in (Op.SConvert, Op.UConvert):
+        if index.type.width > index.operands[0].type.width:
+            conversion, index = index.op, index.operands[0]
+    if isinstance(index, Instruction) and index.op is Op.BitwiseOr and isinstance(index.operands[1], Constant):
+        rest, low = index.operands[0], index.operands[1].value or 0
+        if low < 1 << _zeros(rest):
+            index, number = rest, number + low
+    return (conversion, index), number
+
+
+def _zeros(value, depth: int = 0) -> int:
+    """Low bits of an integer that are 0, as far as that is easily seen."""
+    if isinstance(value, Constant):
+        number = value.value or 0
+        return (number & -number).bit_length() - 1 if number else value.type.width
+    if not isinstance(value, Instruction) or depth > 6:
+        return 0
+    a, *rest = value.operands
+    if value.op is Op.ShiftLeftLogical and isinstance(rest[0], Constant):
+        return min(_zeros(a, depth + 1) + (rest[0].value or 0), value.type.width)
+    if value.op in (Op.IAdd, Op.ISub, Op.BitwiseOr):
+        return min(_zeros(a, depth + 1), _zeros(rest[0], depth + 1))
+    if value.op is Op.IMul:
+        return min(_zeros(a, depth + 1) + _zeros(rest[0], depth + 1), value.type.width)
+    return _zeros(a, depth + 1) if value.op in (Op.SConvert, Op.UConvert) else 0
 
 
 def walk(chain, steps: list) -> int:

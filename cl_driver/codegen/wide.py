@@ -16,8 +16,9 @@ goes into masks and divisions is frozen.
 
 from __future__ import annotations
 
+from ..passes.ir import ADDRESS
 from ..passes.remarks import LANES, SHUFFLED
-from ..spirv.enums import Op
+from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Undef
 from .debug import is_located
 from .division import reciprocal
@@ -64,6 +65,7 @@ class WideEmitter:
         self.counted_loops = None  # row_tiles.py
         self.regularity = Regularity(self)
         self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes
+        self._deferred: dict = {}  # instruction: where it is lowered if its result is asked for
         self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
         self.tree = None  # dominators of the region, with `known`
         super().__init__(*arguments)
@@ -200,6 +202,36 @@ class WideEmitter:
             ]
         return [operand]
 
+    # Where groups are held whole, numbers that are known and addresses in local memory are seldom used.
+
+    def _is_deferred(self, i) -> bool:
+        """Whether an instruction is lowered when its result is asked for, if ever."""
+        if self.known.of(i) is not None:
+            return True
+        is_address = i.op in ADDRESS or i.op in (Op.Bitcast, Op.CopyObject)
+        if not is_address or i.type.kind is not Kind.POINTER or i.type.storage is not StorageClass.Workgroup:
+            return False
+        return self.debug is None and self.remarks is None
+
+    def _lower_deferred(self, i) -> None:
+        """Lowers an address where it stands."""
+        part, outer, self.lines = self._part, self.lines, self._deferred.pop(i)
+        self.lower(i)
+        self.select_part(part)
+        self.lines = outer
+
+    def materialise(self, value) -> str:
+        """The operand of a value that is not defined yet."""
+        if self.known is not None and isinstance(value, Instruction):
+            text = self.known.first(value)
+            if text is not None:
+                self.operands[value] = text
+                return text
+            if value in self._deferred:
+                self._lower_deferred(value)
+                return self.operand(value)
+        return super().materialise(value)
+
     # Leaves.
 
     def leaves(self, value) -> list[str]:
@@ -211,6 +243,11 @@ class WideEmitter:
             found = ["zeroinitializer"] * len(leaf_types(value.type))
         elif isinstance(value, Constant):
             found = self._constant_leaves(value)
+        elif self.known is not None and (text := self.known.text(value)) is not None:
+            found = [text]
+        elif value in self._deferred:
+            self._lower_deferred(value)
+            return self.leaves(value)
         elif self.is_varying(value):
             raise CodegenError(f"{instruction_name(value)} is used where it is not defined")
         else:
@@ -326,7 +363,14 @@ class WideEmitter:
             if self.known is not None:
                 if self.shapes.part_of:
                     self.select_part(self.shapes.part_of.get(i, 0))
+                if i.mask is not None and self.known.is_never(i.mask):
+                    self._leave_out(i)
+                    continue
                 self.known.before(i, record is None)
+                if record is None and self._is_deferred(i):
+                    late = self._late[i] = self._deferred[i] = []
+                    self.lines.append(late)
+                    continue
             if record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
@@ -339,6 +383,16 @@ class WideEmitter:
             if isinstance(self.operands.get(i), str) or i in self.leaves_of:
                 late = self._late[i] = []
                 self.lines.append(late)
+
+    def _leave_out(self, i) -> None:
+        """Defines the result, if there is one, of what happens in no lane."""
+        if i.type is None or i.type.kind is Kind.VOID:
+            return
+        types = leaf_types(i.type)
+        if self.is_varying(i):
+            self.define_leaves(i, ["zeroinitializer"] * len(types))
+        else:
+            self.define(i, constant_text(Undef(i.type)))
 
     def lower_record(self, i, record, done: set) -> None:
         """Fields of structures are loaded with the first of them and stored with the last."""

@@ -168,7 +168,7 @@ class Line:
         self.merge_phis(block, sources)
         terminator = block.instructions.pop()
         self.worker.put_mask(block.instructions, mask)
-        if mask not in self.filled and self.pays_to_jump(block):
+        if self.pays_to_jump(block) and not self.worker.has_lane(mask, self.filled):
             join = self.jump(block, mask)
             append(block, Op.Branch, None, [join])
             self.current = join
@@ -232,7 +232,7 @@ class Line:
         outside = [(s, t) for s, t, _ in self.graph.before[loop]]
         self.merge_phis(header, outside, keep=True)
         ((source, target, _),) = self.graph.edges[loop]
-        if mask in self.filled:
+        if self.worker.has_lane(mask, self.filled):
             join = Block(self.worker.function, "join")
             self.worker.add_block(join, self.loop)
             append(self.current, Op.Branch, None, [header])
@@ -290,7 +290,8 @@ class Line:
         number = worker.tree.number
         number.setdefault(join, len(number))
         after = join
-        jumps = mask not in self.filled and not (self.ends_the_loop(branch) and self.is_light(kept))
+        jumps = not self.worker.has_lane(mask, self.filled)
+        jumps = jumps and not (self.ends_the_loop(branch) and self.is_light(kept))
         if not jumps:
             append(self.current, Op.Branch, None, [branch])
         else:

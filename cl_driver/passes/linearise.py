@@ -20,6 +20,7 @@ from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Value
 from .dominance import Loop, LoopNest, dominators
 from .ir import append, predecessors, remove_unreachable_blocks, substitute
+from .known import KnownItems
 from .lcssa import close_loops
 from .line import Kept, Line, needs_mask
 from .linear_graph import EXIT, Graph
@@ -27,7 +28,7 @@ from .live_loops import make_live_loops
 from .ops import REGION_END, PassOp
 from .plan import PlanOptions
 from .reducible import make_reducible
-from .remarks import LIVE, Remarks
+from .remarks import LIVE
 from .shape import ShapeInfo, analyse_shapes
 from .simplify import simplify
 from .ssa import repair
@@ -45,7 +46,7 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     while True:
         shapes = analyse_shapes(function, options)
         wanted = set(shapes.divergent_loops)
-        worker = _Linearizer(function, types, shapes, live, options.remarks)
+        worker = _Linearizer(function, types, shapes, live, options)
         if not wanted:
             wanted, several_ends = worker.obstacles()
             if several_ends:
@@ -165,10 +166,11 @@ def is_stay(value: Value, source: Block) -> bool:
 
 
 class _Linearizer:
-    def __init__(self, function: Function, types, shapes: ShapeInfo, live, remarks: Remarks | None = None):
+    def __init__(self, function: Function, types, shapes: ShapeInfo, live, options: PlanOptions):
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
-        self.remarks = remarks
+        self.remarks = options.remarks
+        self.known = KnownItems(options.group) if options.group else None
         self.types = types
         self.bool = types.bool()
         self.true = types.constant(self.bool, True)
@@ -234,6 +236,12 @@ class _Linearizer:
                     else:
                         wanted.add(loop.header)
         return wanted - self.done, several_ends
+
+    # Masks
+
+    def has_lane(self, mask: Value, filled: set[Value]) -> bool:
+        """Whether a mask has a lane for certain. filled: those that do."""
+        return mask in filled or (self.known is not None and any(self.known.of(mask) or ()))
 
     # Regions
 

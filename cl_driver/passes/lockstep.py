@@ -11,6 +11,7 @@ from ..spirv.enums import BuiltIn, Op
 from ..spirv.module import Constant, Function, Instruction, Variable
 from .barriers import is_boundary, note_boundaries
 from .ir import ADDRESS, GROUP_OPERATIONS, substitute
+from .known import decide_branches
 from .plan import PlanError, PlanOptions
 from .reducible import make_reducible
 from .remarks import DROPPED
@@ -40,6 +41,8 @@ def hold_group(function: Function, types, options: PlanOptions) -> None:
     make_reducible(function, types)
     budget = MOST_INSTRUCTIONS // options.parts
     unroll(function, types, budget, MOST_OF_LOCAL // options.parts)
+    decide_branches(function, types, options.group)
+    simplify(function, types)
     split_loops(function, types, options, budget)
 
 

@@ -178,7 +178,13 @@ class IntegerRules:
         if instruction.type.kind is Kind.INT and isinstance(b, Constant):
             x, y = self.range_of(a), self.range_of(b)
             if y.low >= 0 and y.low < (1 << x.zeros):
-                return self.sum(instruction, a, b, 1)
+                stride = self.stride_of(a)
+                if type(stride) is int:  # nothing is carried
+                    assumed, zeros = x.assumed, min(x.zeros, y.zeros)
+                    low, high = x.low + y.low, x.high + y.low
+                    high = min(high, (1 << (instruction.type.width - 1)) - 1)
+                    self.ranges[instruction] = Range(low, high, zeros, x.exact or stride == 0, assumed)
+                return stride
         return self.all_or_nothing(instruction.operands)
 
     def bitwise_and(self, instruction):
