@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include "api.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "api_program.h"
 #include "log.h"
+#include "thread.h"
 
 typedef void(CL_CALLBACK *notify_fn)(cl_program, void *);
 
@@ -15,12 +18,31 @@ struct build {
     void *user_data;
 };
 
+/* Builds that are going on, and when the last one ended. */
+static _Atomic uint32_t builds;
+static _Atomic uint64_t last_build;
+
+/* Nanoseconds after a build in which a program may begin the next, and as many to look again. */
+enum { PAUSE = 40000000, LOOK = 5000000, MOST_LOOKS = 2000 };
+
+void cld_builds_wait(void) {
+    struct timespec look = {0, LOOK};
+    for (int i = 0; i < MOST_LOOKS; i++) {
+        if (!atomic_load(&builds) && cld_now() > atomic_load(&last_build) + PAUSE)
+            break;
+        nanosleep(&look, NULL);
+    }
+}
+
 /* Does the job that the program's peer has in hand; blocks until the compiler is done. */
 static cl_int run_build(struct cld_program *program) {
     struct cld_msg request, reply;
+    atomic_fetch_add(&builds, 1);
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)program->obj.key);
     cl_int status = cld_door_call("build_run", &request, &reply);
+    atomic_store(&last_build, cld_now());
+    atomic_fetch_sub(&builds, 1);
     if (!status) {
         status = (cl_int)cld_get_int(&reply);
         if (reply.failed)

@@ -23,4 +23,8 @@ cl_int cld_program_load(struct cld_program *program);
 /* Forgets what was loaded; kernels that exist keep their own hold on it. */
 void cld_program_unload(struct cld_program *program);
 
+/* Waits until no program is being built, nor has been for a moment: what the program does not wait for must
+ * not take the cores from builds. Gives up after ten seconds. */
+void cld_builds_wait(void);
+
 #endif

@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "api.h"
+#include "api_program.h"
 #include "code.h"
 #include "lock.h"
 #include "log.h"
 #include "settings.h"
 
 /* Local sizes of a kernel that get code of their own; nanoseconds that the kernel must have run for before
- * one does: about what its compilation takes. */
-enum { MOST_SIZES = 8, WORTH_IT = 20000000 };
+ * one does. To compile it takes longer, but a kernel that takes so long is seldom launched but once. */
+enum { MOST_SIZES = 8, WORTH_IT = 5000000 };
 
 struct request {
     struct cld_program *program;  /* held */
@@ -148,6 +149,7 @@ static struct request new_request(const struct cld_kernel *kernel, struct cld_ke
 static void *make_later(void *argument) {
     struct request request = *(struct request *)argument;
     free(argument);
+    cld_builds_wait();
     make_code(&request);
     cld_kernel_info_drop(request.info);
     cld_object_drop(request.program);
