@@ -147,7 +147,11 @@ class Places:
     def wanted(self) -> list[int]:
         """The element of each lane, -1 for those that do not count."""
         active = self.active
-        return self.elements if active is None else [a if on else -1 for a, on in zip(self.elements, active, strict=True)]
+        return (
+            self.elements
+            if active is None
+            else [a if on else -1 for a, on in zip(self.elements, active, strict=True)]
+        )
 
     def vectors(self) -> list[int]:
         """Which vectors of the array these elements are in."""

@@ -1,9 +1,9 @@
 """Arrays in local memory whose elements' places are known when the code is made (known_lanes.py).
 
 Of each element it is remembered in which lane of which vector its value is. A load of such elements is a
-shuffle of the vectors that they are in, a store only notes where they are now. Memory is written when somebody
-else may look. So what a sort or a scan exchanges does not leave the registers, and is shuffled once for each
-load, however the array lies in memory.
+shuffle of the vectors that they are in, a store only notes where they are now. Memory is written when
+somebody else may look. So what a sort or a scan exchanges does not leave the registers, and is shuffled once
+for each load, however the array lies in memory.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ def _member(e, i):
 
 
 def _without_low_bits(index):
-    """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its bits,
-    and of sums as wide as addresses."""
+    """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its
+    bits, and of sums as wide as addresses."""
     conversion, number = None, 0
     while isinstance(index, Instruction) and index.op is Op.IAdd and index.type.width == 64:
         if not isinstance(index.operands[1], Constant):
@@ -144,7 +144,11 @@ def _without_low_bits(index):
     if isinstance(index, Instruction) and index.op in (Op.SConvert, Op.UConvert):
         if index.type.width > index.operands[0].type.width:
             conversion, index = index.op, index.operands[0]
-    if isinstance(index, Instruction) and index.op is Op.BitwiseOr and isinstance(index.operands[1], Constant):
+    if (
+        isinstance(index, Instruction)
+        and index.op is Op.BitwiseOr
+        and isinstance(index.operands[1], Constant)
+    ):
         rest, low = index.operands[0], index.operands[1].value or 0
         if low < 1 << _zeros(rest):
             index, number = rest, number + low

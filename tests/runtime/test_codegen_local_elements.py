@@ -1,0 +1,124 @@
+"""Groups held whole: local memory whose elements are kept in registers (local_elements.py), and fields beside one
+another that differ in low bits of an index (records.py), against the interpreter."""
+
+import os
+
+import numpy as np
+import pytest
+from kernel_harness import Local, Program, compile_c
+
+from cl_driver.codegen.options import CodegenOptions
+from cl_driver.interp.run import run as interpret
+from cl_driver.jit.target import host_target
+
+OPTIONS = CodegenOptions(features=frozenset(host_target(os.environ.get("CL_DRIVER_TEST_CPU", "")).features))
+
+TREES = """
+kernel void trees(global int *out, global const int *in, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), base = get_group_id(0) * 2 * n, stride = 1;
+    t[2 * l] = in[base + 2 * l];
+    t[2 * l + 1] = in[base + 2 * l + 1];
+    for (int active = n; active > 0; active /= 2) {          // up a tree, and down again
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l < active)
+            t[stride * (2 * l + 2) - 1] += t[stride * (2 * l + 1) - 1];
+        stride *= 2;
+    }
+    if (l == n - 1)                                          // one place, which one lane stores to
+        t[2 * n - 1] = 0;
+    for (int active = 1; active < 2 * n; active *= 2) {
+        stride /= 2;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l < active) {
+            int left = stride * (2 * l + 1) - 1, right = stride * (2 * l + 2) - 1, kept = t[left];
+            t[left] = t[right];
+            t[right] += kept;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[base + 2 * l] = t[2 * l];
+    out[base + 2 * l + 1] = t[2 * l + 1];
+}
+"""
+
+MIXED = """
+kernel void mixed(global int *out, global const int *in, local int *t) {
+    local short s[256];
+    int l = get_local_id(0), n = get_local_size(0), sum = 0;
+    for (int k = 0; k < 4; k++)
+        t[4 * l + k] = in[4 * l + k] - k;                    // each vector is of four sources
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < 4; k++)
+        sum += (k + 1) * t[l + n * k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l >= n)                                              // nobody
+        t[l] = 77;
+    if (l % 5 == 0)                                          // some, of whom all is known
+        t[3 * l] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (in[l] & 1)                                           // some, of whom nothing is
+        t[l * 2] = l;
+    s[l] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum += t[0] + s[n - 1 - l] + t[4 * n - 1 - l] + t[(7 * l) & (n - 1)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    t[l] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (in[0] & 4) {                                         // another block
+        int other = t[l ^ 1];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        t[n - 1 - l] += other;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum += t[l];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    ((local short *)t)[l] = sum;                             // elements of another size
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[l] = sum + t[l];
+}
+"""
+
+FIELDS = """
+kernel void fields(global int *out, global const int *in, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0), base = 4 * get_group_id(0) * n;
+    int a = in[base + 4 * l] + 1, b = in[base + 4 * l + 3] * 2, c = in[base + 4 * l + 2];
+    out[base + 4 * l] = a;                                   // global memory, with local memory in between
+    t[l] = a ^ b;
+    out[base + 4 * l + 1] = b - c;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[base + 4 * l + 2] = t[n - 1 - l];
+    out[base + 4 * l + 3] = c;
+    size_t i = get_global_id(0) * 2;                         // of 64 bits; what was stored is read again
+    out[i | 1] += out[i];
+}
+"""
+
+
+def compare(name: str, source: str, width: int, size: int, groups: int, elements: int) -> None:
+    """Against the interpreter, as a whole group and as any group."""
+    memory = np.random.default_rng(size + width).integers(-99, 99, elements * groups).astype(np.int32)
+    want = np.zeros_like(memory)
+    local = np.zeros(4 * size, np.int32)
+    data = compile_c(source)
+    interpret(Program(data, OPTIONS, width).module, name, [want, memory.copy(), local], (groups * size,), (size,))
+    for group in ((size, 1, 1), ()):
+        options = {"group": group, "parts": size // width} if group else {}
+        built = Program(data, OPTIONS, width, **options)
+        got = np.zeros_like(memory)
+        built.run(name, groups * size, size, got, memory.copy(), Local(16 * size))
+        assert np.array_equal(got, want), group
+
+
+@pytest.mark.parametrize("width, size", ((4, 8), (4, 32), (8, 64), (16, 16), (16, 128)))
+def test_trees(width, size):
+    compare("trees", TREES, width, size, 3, 2 * size)
+
+
+@pytest.mark.parametrize("width, size", ((2, 8), (4, 32), (8, 32), (16, 64)))
+def test_mixed(width, size):
+    compare("mixed", MIXED, width, size, 1, 4 * size)
+
+
+@pytest.mark.parametrize("width, size", ((2, 4), (4, 16), (8, 32), (16, 64)))
+def test_fields(width, size):
+    compare("fields", FIELDS, width, size, 3, 4 * size)
