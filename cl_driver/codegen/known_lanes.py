@@ -20,6 +20,7 @@ from .local_elements import MOST_SOURCES, Elements
 from .records import walk
 from .types import ir_type, size_of
 
+MOST_LOADS = 32  # whose shuffles are planned together
 ROOM = 128  # bytes, of which vectors of arguments may be
 _TOUCH_MEMORY = EXTINST_WITH_EFFECT | EXTINST_LOADS
 
@@ -33,6 +34,7 @@ class KnownLanes(KnownItems):
         self.e = e
         self.here: Places | None = None  # of the load or store that is being lowered
         self._arrays: dict[object, Elements] = {}
+        self._runs: dict = {}  # load: the loads that it is one of, and the number
 
     def text(self, value) -> str | None:
         """All lanes of a value as an LLVM constant, if they are known."""
@@ -56,6 +58,26 @@ class KnownLanes(KnownItems):
 
     # Memory
 
+    def begin_block(self, instructions) -> None:
+        """Notes which loads from local memory follow which, with nothing between them that might write."""
+        self._runs, run = {}, []
+        for i in instructions:
+            if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
+                self._runs[i] = run, len(run)
+                run.append(i)
+            elif i.op is not Op.Load and not _only_reads(i):
+                run = []
+
+    def loads_after(self, i, places: Places) -> list[list[int]]:
+        """The elements of the array that the loads after one are of."""
+        run, number = self._runs.get(i, ((), 0))
+        found = [
+            self.places(other.operands[0], other.type, other.mask)
+            for other in run[number + 1 : number + MOST_LOADS]
+            if self.e.is_varying(other) and place_type(other.type) == place_type(i.type)
+        ]
+        return [p.wanted() for p in found if p is not None and p.is_certain and p.base is places.base]
+
     def before(self, i: Instruction, is_alone: bool) -> None:
         """To be called before an instruction is lowered. is_alone: by itself."""
         op, self.here = i.op, None
@@ -67,9 +89,7 @@ class KnownLanes(KnownItems):
                 self.here = find_places(self.e, i, i.type if op is Op.Load else i.operands[1].type)
             if self.here is None and storage in (StorageClass.Workgroup, StorageClass.Generic):
                 self.flush(op is Op.Store)
-        elif op not in PURE and not (
-            op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT | EXTINST_LOADS
-        ):
+        elif not _only_reads(i):
             self.flush(True)
 
     def flush(self, forgets: bool) -> None:
@@ -113,6 +133,11 @@ class KnownLanes(KnownItems):
         if not used or min(used) < 0 or any(at % size for at in used):
             return None
         return Places(base, [at // size for at in lanes], active, mask is None or active is not None)
+
+
+def _only_reads(i) -> bool:
+    """Whether an instruction that is no load or store leaves local memory alone."""
+    return i.op in PURE or (i.op is Op.ExtInst and i.operands[1] not in _TOUCH_MEMORY)
 
 
 def _number(number, type_) -> str:
@@ -171,7 +196,7 @@ def find_places(e, i, type_) -> Places | None:
         return None
     array = e.known.array(places.base, place_type(type_), size_of(type_))
     if is_load:
-        few = array.sources([places.elements[k] for k in places.lanes()]) <= MOST_SOURCES
+        few = array.is_cheap(places.wanted(), lambda: e.known.loads_after(i, places))
     else:
         vectors = places.vectors()
         few = len(vectors) <= MOST_SOURCES or all(map(array.is_held, vectors))

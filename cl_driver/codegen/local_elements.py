@@ -8,6 +8,8 @@ for each load, however the array lies in memory.
 
 from __future__ import annotations
 
+from .shuffle_network import Network
+
 MOST_SOURCES = 4  # more vectors are slower to shuffle than a gather
 
 
@@ -23,10 +25,44 @@ class Elements:
         self.unstored: set[int] = set()
         self._shuffled: dict[tuple, str] = {}
 
-    def sources(self, elements: list[int]) -> int:
-        """Vectors that a load of these elements is made of."""
+    def is_cheap(self, elements: list[int], others) -> bool:
+        """Whether a load is worth shuffles. others(): the elements of loads that are made after it, before
+        any store; they are brought together at once where that is better."""
         held, width = self.held, self.e.width
-        return len({held[at][0] if at in held else at // width for at in elements})
+        sources = {held[at][0] if at in held else at // width for at in elements if at >= 0}
+        if len(sources) <= 2:
+            return True
+        loads = [elements, *others()]
+        if len(loads) > 1:
+            network = Network(width)
+            vectors = network.solve([self._wanted(load) for load in loads])
+            if len(network.steps) <= MOST_SOURCES * len(loads):
+                self._bring_together(loads, network, vectors)
+                return True
+        return len(sources) <= MOST_SOURCES
+
+    def _wanted(self, elements: list[int]) -> list:
+        """Where elements are; for those that are in memory only, which vector would have to be read."""
+        held, width = self.held, self.e.width
+        return [None if at < 0 else held[at] if at in held else (at // width, at % width) for at in elements]
+
+    def _bring_together(self, loads: list[list[int]], network: Network, vectors: list) -> None:
+        """Emits the shuffles, so that each load finds its elements in one vector."""
+        read: dict[int, str] = {}
+        made: list[str] = []
+
+        def name_of(vector) -> str:
+            if type(vector) is tuple:
+                return made[vector[1]]
+            if type(vector) is int:
+                vector = read.get(vector) or read.setdefault(vector, self._read(vector))
+            return vector
+
+        for lanes in network.steps:
+            made.append(self._compose([at and (name_of(at[0]), at[1]) for at in lanes]))
+        for elements, vector in zip(loads, vectors, strict=True):
+            name = name_of(vector)
+            self.held |= {at: (name, lane) for lane, at in enumerate(elements) if at >= 0}
 
     def is_held(self, vector: int) -> bool:
         """Whether anything of a vector of the array is."""
@@ -63,11 +99,12 @@ class Elements:
             e.emit_void(f"store {e.form(self.t)} {value}, ptr {self._address(vector)}, align {self.size}")
         self.unstored.clear()
 
-    def _read(self, vector: int) -> None:
+    def _read(self, vector: int) -> str:
         e, width = self.e, self.e.width
         value = e.emit(f"load {e.form(self.t)}, ptr {self._address(vector)}, align {self.size}")
         for lane in range(width):
             self.held.setdefault(vector * width + lane, (value, lane))
+        return value
 
     def _address(self, vector: int) -> str:
         e, start = self.e, self.e.operand(self.base)

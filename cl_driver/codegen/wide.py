@@ -343,6 +343,8 @@ class WideEmitter:
             return
         after_phis = None
         records, done = find_records(self, instructions), set()
+        if self.known is not None:
+            self.known.begin_block(instructions)
         for i in instructions:
             if self.streams is not None and self.streams.pending and not self.shapes.part_of.get(i):
                 flush(self)

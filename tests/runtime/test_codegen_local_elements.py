@@ -1,5 +1,5 @@
-"""Groups held whole: local memory whose elements are kept in registers (local_elements.py), and fields beside one
-another that differ in low bits of an index (records.py), against the interpreter."""
+"""Groups held whole: local memory whose elements are kept in registers (local_elements.py), and fields beside
+one another that differ in low bits of an index (records.py), against the interpreter."""
 
 import os
 
@@ -100,7 +100,9 @@ def compare(name: str, source: str, width: int, size: int, groups: int, elements
     want = np.zeros_like(memory)
     local = np.zeros(4 * size, np.int32)
     data = compile_c(source)
-    interpret(Program(data, OPTIONS, width).module, name, [want, memory.copy(), local], (groups * size,), (size,))
+    interpret(
+        Program(data, OPTIONS, width).module, name, [want, memory.copy(), local], (groups * size,), (size,)
+    )
     for group in ((size, 1, 1), ()):
         options = {"group": group, "parts": size // width} if group else {}
         built = Program(data, OPTIONS, width, **options)

@@ -1,0 +1,64 @@
+"""How several vectors are made of the lanes of others, two of which are shuffled at a time. A transposition
+of n vectors takes n·log2(n) shuffles so, where each vector by itself would take n - 1."""
+
+from __future__ import annotations
+
+
+class Network:
+    """steps: for each shuffle the lanes of its result, as (vector, lane) or None; its result is the vector
+    ("step", number)."""
+
+    def __init__(self, width: int):
+        self.width = width
+        self.steps: list[list] = []
+        self._known: dict[tuple, object] = {}
+
+    def make(self, lanes: list):
+        """A vector of lanes of at most two others."""
+        sources = _sources([lanes])
+        if len(sources) == 1 and all(at is None or at[1] == lane for lane, at in enumerate(lanes)):
+            return sources[0]
+        key = tuple(lanes)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = "step", len(self.steps)
+            self.steps.append(lanes)
+        return found
+
+    def solve(self, targets: list[list]) -> list:
+        """The vectors that these lanes are.
+
+        Half of the targets need half of what two sources hold, and so on: where that fills one vector, it
+        takes the place of both.
+        """
+        if all(len(_sources([target])) <= 2 for target in targets):
+            return [self.make(target) for target in targets]
+        if len(targets) == 1:
+            return [self._join(targets[0])]
+        half, results = len(targets) // 2, []
+        for part in (targets[:half], targets[half:]):
+            sources, place = _sources(part), {}
+            for k in range(0, len(sources) - 1, 2):
+                pair = sources[k : k + 2]
+                wanted = list(dict.fromkeys(at for t in part for at in t if at is not None and at[0] in pair))
+                if len(wanted) <= self.width:
+                    packed = self.make(wanted + [None] * (self.width - len(wanted)))
+                    place |= {at: (packed, lane) for lane, at in enumerate(wanted)}
+            results += self.solve([[place.get(at, at) for at in target] for target in part])
+        return results
+
+    def _join(self, target: list):
+        """One vector, of any number of others."""
+        while len(sources := _sources([target])) > 2:
+            for k in range(0, len(sources) - 1, 2):
+                pair = sources[k : k + 2]
+                joined = self.make([at if at is not None and at[0] in pair else None for at in target])
+                target = [
+                    (joined, lane) if at is not None and at[0] in pair else at
+                    for lane, at in enumerate(target)
+                ]
+        return self.make(target)
+
+
+def _sources(targets: list[list]) -> list:
+    return list(dict.fromkeys(at[0] for target in targets for at in target if at is not None))
