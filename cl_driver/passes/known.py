@@ -60,8 +60,13 @@ class KnownItems:
         if i.type is None or i.type.kind not in (Kind.INT, Kind.BOOL):
             return None
         if op in _EVALUATED:
-            columns = [self.of(o) for o in operands]
-            return None if None in columns else self._evaluate(op, operands[0].type.width, columns)
+            columns = []
+            for operand in operands:
+                numbers = self.of(operand)
+                if numbers is None:  # most often the first one says so
+                    return None
+                columns.append(numbers)
+            return self._evaluate(op, operands[0].type.width, columns)
         if op in (Op.UConvert, Op.SConvert) and not i.decorations:
             numbers, width = self.of(operands[0]), operands[0].type.width
             if numbers is None:
