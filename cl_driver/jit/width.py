@@ -145,7 +145,7 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
         say("work-items can tell how they are divided into groups, which may not fill several vectors")
         return options
     region = plan.regions[0]
-    axis = int(_uses_rows(region.function))
+    axis = _axis([region])
     found, _, why = _best(plan, [region], axis, target)
     say(why)
     return replace(options, parts=found, part_axis=axis) if found > 1 else options
@@ -191,7 +191,7 @@ def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:
     if options.width == 1 or options.parts > 1 or options.sub_groups or plan.has_free_groups:
         return None, False
     regions = [region for region in plan.regions if not region.once]
-    axis = int(any(_uses_rows(region.function) for region in regions))
+    axis = _axis(regions)
     if plan.uses_barrier and not axis:
         return None, False
     if not any(recurs(plan, region) or divergent_loops(region.function) is not None for region in regions):
@@ -207,15 +207,40 @@ def _registers(target: Target) -> int:
     return 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
 
 
-def _uses_rows(function: Function) -> bool:
-    """Whether a kernel asks for an id of dimension 1."""
+def _axis(regions: list) -> int:
+    """The dimension along which several vectors are taken: 1 for kernels that ask for their ids in it.
+
+    But where nothing is a loop and comparisons tell rows apart, those of one row share all that comes of
+    these; so do stencils that leave their edges out.
+    """
+    axis = 0
+    for region in regions:
+        of_rows = {i for block in region.function.blocks for i in block.instructions if _is_row_id(i)}
+        if not of_rows:
+            continue
+        axis = 1
+        if divergent_loops(region.function) is None and _compares(region.function, of_rows):
+            return 0
+    return axis
+
+
+def _compares(function: Function, values: set) -> bool:
+    """Whether comparisons depend on some values of a function without loops."""
     for block in function.blocks:
         for i in block.instructions:
-            source = i.operands[0] if i.operands else None
-            if i.op is Op.CompositeExtract and i.operands[1:] == [1] and isinstance(source, Instruction):
-                source = source.operands[0] if source.op is Op.Load else None
-            elif i.op not in ADDRESS or not is_constant_int(i.operands[-1]) or int_value(i.operands[-1]) != 1:
+            if values.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
                 continue
-            if isinstance(source, Variable) and source.builtin in _IDS:
+            values.add(i)
+            if i.type is not None and i.type.kind is Kind.BOOL and i.operands[0].type.kind is Kind.INT:
                 return True
     return False
+
+
+def _is_row_id(i: Instruction) -> bool:
+    """Whether an instruction gives an id of dimension 1, or its address."""
+    source = i.operands[0] if i.operands else None
+    if i.op is Op.CompositeExtract and i.operands[1:] == [1] and isinstance(source, Instruction):
+        source = source.operands[0] if source.op is Op.Load else None
+    elif i.op not in ADDRESS or not is_constant_int(i.operands[-1]) or int_value(i.operands[-1]) != 1:
+        return False
+    return isinstance(source, Variable) and source.builtin in _IDS

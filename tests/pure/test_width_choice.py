@@ -1,4 +1,5 @@
-"""Kernels whose loops do little but access memory at places of each lane's own take work-items one by one."""
+"""What decides about lanes and parts: loops of gathers take work-items one by one; stencils that leave their
+edges out take several vectors of one row, not of several."""
 
 import pytest
 
@@ -45,3 +46,20 @@ def test_one_work_item_at_a_time(body, one):
 
 def test_it_is_no_choice_at_width_1():
     assert not prefers_one(SPARSE, 1)
+
+
+@pytest.mark.parametrize(
+    "body, axis",
+    [
+        ("out[i] = x[i];", 0),
+        ("int y = get_global_id(1); out[y * n + i] = x[y * n + i + 1] + x[y * n + i - 1];", 1),
+        ("int y = get_global_id(1); out[y * n + i] = x[clamp(y + 1, 0, n) * n + i];", 1),
+        ("int y = get_global_id(1); if (y && i) out[y * n + i] = x[y * n + i] + x[y * n + i - n];", 0),
+        ("int y = get_global_id(1); if (y > 2 * n || i < n) return; out[y * n + i] = x[y * n + i - n];", 0),
+        ("int y = get_global_id(1); if (i) out[y * n + i] = x[y * n + i] + x[y * n + i - n];", 1),
+        ("int y = get_global_id(1); for (int k = 0; k < y; k++) s += x[k * n + i]; out[y * n + i] = s;", 1),
+    ],
+)
+def test_rows_or_one_row(body, axis):
+    module = compile_cl(f"{HEAD} {body} }}")
+    assert width._axis(make_plan(module, "k", width=16).regions) == axis
