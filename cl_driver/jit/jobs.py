@@ -12,6 +12,7 @@ import os
 import threading
 from contextlib import suppress
 
+from cl_driver import settings
 from cl_driver.jit import source as frontend
 from cl_driver.jit import wire
 from cl_driver.jit.background import Background
@@ -105,16 +106,17 @@ def kernel(job: dict, il: bytes, name: str) -> list:
 
 
 def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list, values: list) -> list:
-    """What the client's function of that name answers. Code for values nobody waits for: what runs meanwhile
-    is as good as it gets without them."""
+    """What the client's function of that name answers. Unless a setting says so, nobody waits for code for
+    values: what runs meanwhile is as good as it gets without them."""
     pipeline = _pipeline()
+    is_patient = values and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list:
-        if values:
+        if is_patient:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENT)
         return pipeline.kernel_variant(_prepare(job, il), name, kind, size, values)
 
-    return Background(make).result() if values else make()
+    return Background(make).result() if is_patient else make()
 
 
 def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str:

@@ -52,6 +52,14 @@ static bool has_shape(const struct cld_launch_code *code, enum cld_launch_code_k
     return code->kind == kind && !memcmp(code->size, size, sizeof code->size);
 }
 
+/* Whether it turned out that it does not pay to know these values. It may pay to know those of all arguments.
+ */
+static bool is_useless(const struct cld_kernel_info *info, const struct cld_launch_code *code) {
+    const struct cld_value_code *tried = (const struct cld_value_code *)code;
+    return code->values != (1u << info->value_count) - 1 &&
+           atomic_load_explicit(&tried->state, memory_order_relaxed) == CLD_REJECTED;
+}
+
 static bool is_faster(uint64_t time, uint64_t usual) {
     return (double)time * 100 <= (double)usual * (100 - GAIN);
 }
@@ -192,7 +200,7 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
         return;
     read_words(info, command->kernel.args, words);
     struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
-    while (code && !(has_values(code, words) && has_shape(code, kind, size)))
+    while (code && (!has_values(code, words) || !has_shape(code, kind, size) || is_useless(info, code)))
         code = code->next;
     if (!code) {
         uint32_t values = (1u << info->value_count) - 1;

@@ -12,3 +12,7 @@ def test_launches_of_many_shapes(run_client, width, parts):
 
 def test_groups_that_are_held_whole(run_client):
     run_client("groups", env={"CL_DRIVER_GROUP_CODE": "now"})
+
+
+def test_values_of_arguments(run_client):
+    run_client("groups", env={"CL_DRIVER_GROUP_CODE": "now", "CL_DRIVER_VALUE_CODE": "now"})

@@ -213,14 +213,14 @@ static void hot_for(struct hot *hot, double time, cl_uint n, cl_uint rounds) {
         run_hot(hot, n, rounds, i);
 }
 
-/* How often the log says whether code for values is used. */
-static int verdicts(void) {
+/* How often the log says that code for values is used. */
+static int adopted(void) {
     char line[1024];
     int count = 0;
     FILE *log = fopen(getenv("CL_DRIVER_LOG_FILE"), "r");
     CHECK(log);
     while (fgets(line, sizeof line, log))
-        count += strstr(line, "code for values of arguments takes") != NULL;
+        count += strstr(line, "of the time, and is used") != NULL;
     fclose(log);
     return count;
 }
@@ -230,11 +230,11 @@ static void hot(void) {
     cl_program program = build(HOT);
     struct hot hot = make_hot(program);
     double end = seconds() + 90;
-    while (verdicts() < 1 && seconds() < end)
+    while (adopted() < 1 && seconds() < end)
         hot_for(&hot, 0.05, 64, 96);
     for (cl_uint i = 0; i < 60; i++)
         run_hot(&hot, i % 3 ? 64 : 64 + i, i % 5 ? 96 : 95, i);
-    while (verdicts() < 2 && seconds() < end)
+    while (adopted() < 2 && seconds() < end)
         hot_for(&hot, 0.05, 100, 96);
     hot_for(&hot, 0.1, 64, 96);
     drop_hot(&hot);
