@@ -20,6 +20,7 @@ from .local_elements import MOST_SOURCES, Elements
 from .records import walk
 from .types import ir_type, size_of
 
+MOST_SINGLE = 4  # loads of one element for all lanes in a block that take it from a register
 MOST_LOADS = 32  # whose shuffles are planned together
 ROOM = 128  # bytes, of which vectors of arguments may be
 _TOUCH_MEMORY = EXTINST_WITH_EFFECT | EXTINST_LOADS
@@ -34,6 +35,7 @@ class KnownLanes(KnownItems):
         self.e = e
         self.here: Places | None = None  # of the load or store that is being lowered
         self._arrays: dict[object, Elements] = {}
+        self._single_loads = 0  # in the block, from local memory
         self._runs: dict = {}  # load: the loads that it is one of, and the number
 
     def text(self, value) -> str | None:
@@ -61,12 +63,34 @@ class KnownLanes(KnownItems):
     def begin_block(self, instructions) -> None:
         """Notes which loads from local memory follow which, with nothing between them that might write."""
         self._runs, run = {}, []
+        self._single_loads = 0
         for i in instructions:
             if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
                 self._runs[i] = run, len(run)
                 run.append(i)
+                self._single_loads += not self.e.is_varying(i)
             elif i.op is not Op.Load and not _only_reads(i):
                 run = []
+
+    def single(self, i) -> str | None:
+        """What a load from local memory gives to all lanes, if a register holds it. Where there are more than
+        a few such loads, memory is faster: there each is broadcast as it is loaded."""
+        if (
+            self._single_loads > MOST_SINGLE
+            or self.e.is_varying(i)
+            or i.type.kind not in (Kind.INT, Kind.FLOAT)
+        ):
+            return None
+        if i.memory is not None and (i.memory.volatile or i.memory.nontemporal):
+            return None
+        places = self.places(i.operands[0], i.type, None)
+        array = None if places is None else self._arrays.get(places.base)
+        if array is None or array.t != ir_type(i.type) or len(set(places.elements)) > 1:
+            return None
+        held = array.held.get(places.elements[0])
+        if held is None:
+            return None
+        return self.e.emit(f"extractelement {self.e.form(array.t)} {held[0]}, i32 {held[1]}")
 
     def loads_after(self, i, places: Places) -> list[list[int]]:
         """The elements of the array that the loads after one are of."""

@@ -368,6 +368,13 @@ class WideEmitter:
                 if i.mask is not None and self.known.is_never(i.mask):
                     self._leave_out(i)
                     continue
+                if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
+                    single = self.known.single(i)
+                    if single is not None:
+                        self.define(i, single)
+                        late = self._late[i] = []
+                        self.lines.append(late)
+                        continue
                 self.known.before(i, record is None)
                 if record is None and self._is_deferred(i):
                     late = self._late[i] = self._deferred[i] = []
