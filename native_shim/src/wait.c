@@ -34,18 +34,16 @@ int32_t cld_event_wait(struct cld_event *event) {
     if (status <= 0)
         return status;
     bool help = queue && cld_pool_may_help(queue, self);
-    if (queue) {
-        struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {NULL, NULL};
+    if (queue)
         cld_queue_flush(queue, help ? &ready : NULL);
+    execute_until(event, self, &ready);
+    if ((status = cld_event_status(event)) <= 0)
+        return status;
+    if (queue)
         atomic_fetch_add(&queue->waiters, 1);
-        while (help && cld_event_status(event) > 0) {
-            execute_until(event, self, &ready);
-            if (cld_event_status(event) <= 0 || !cld_pool_help(event, self, &ready))
-                break;
-        }
-        if (ready.first)
-            cld_pool_push(&ready);
-    }
+    while (help && cld_event_status(event) > 0 && cld_pool_help(event, self, &ready))
+        execute_until(event, self, &ready);
     if (cld_event_status(event) > 0) {
         uint64_t start = cld_now();
         for (unsigned turn = 0; !help && cld_event_status(event) > 0 && cld_linger(turn, start); turn++)
