@@ -12,7 +12,7 @@
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
 
 /* Launches of each kind that are compared, and the share of the time, in percent, that must be saved. */
-enum { TRIALS = 8, GAIN = 3 };
+enum { TRIALS = 16, GAIN = 3 };
 
 void cld_launch_history_new(struct cld_kernel_info *info) {
     if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
