@@ -129,7 +129,7 @@ class Prepared:
             if remarks is not None:
                 remarks.choose("width", "that is the size of its sub-groups")
             size = self.sub_group_size(name)
-            return passes.PlanOptions(width=size, sub_groups=True, remarks=remarks)
+            return passes.PlanOptions(width=size, sub_groups=True, thorough=False, remarks=remarks)
         if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
             if remarks is not None:
                 is_large = f"it has more than {_WIDE_INSTRUCTIONS} instructions"
@@ -142,7 +142,9 @@ class Prepared:
             remarks.choose("parts", "a setting asks for it")
         parts, axis = target.parts or "1x"  # without the setting, _lower() looks again
         axis = "xy".index(axis)
-        return passes.PlanOptions(width=chosen, parts=int(parts), part_axis=axis, remarks=remarks)
+        return passes.PlanOptions(
+            width=chosen, parts=int(parts), part_axis=axis, thorough=False, remarks=remarks
+        )
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -222,8 +224,9 @@ def _about(name: str, error: Exception) -> CompileError:
 # work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts lanes
 # up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole vectors of
 # work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group" for groups
-# of one size.
-VARIANTS = NARROW, REST, TILED, GROUP = ("narrow", "rest", "tiled", "group")
+# of one size. "more" is for all launches that the entry suits: what takes so much longer to compile that only
+# a kernel that has run for a while is worth it (PlanOptions.thorough).
+VARIANTS = NARROW, REST, TILED, GROUP, MORE = ("narrow", "rest", "tiled", "group", "more")
 
 
 def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
@@ -249,6 +252,12 @@ def variant(
             return group_code(program, name, size, values)
         if kind == NARROW:
             return _lower(program, name, _narrow(program, name), fixed=True)
+        if kind == MORE:
+            options = replace(program.lanes(name), values=values, thorough=True)
+            code = _lower(program, name, options, "full and rest")
+            if code.width == 1:
+                raise CompileError(code.remark)
+            return code
         lanes, columns, rows = size
         parts = rows if rows > 1 else columns // lanes
         options = replace(
@@ -270,6 +279,7 @@ def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()
         raise CompileError(f"kernel '{name}': groups of {size} are not held whole\n")
     how = codegen_options(program.context)
     options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
+    options = replace(options, thorough=True)
     try:
         functions = library_for(program.context.target)
         options = replace(options, values=values)
@@ -346,6 +356,7 @@ def _lower(
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
             code.is_unoptimised = unoptimised
+            code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
                 code.value_args = plan.value_args[:MOST_VALUES]
             return code
@@ -414,6 +425,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         has_narrow=code.has_narrow,
         has_rest=code.has_rest,
         has_tiled=code.tiles is not None,
+        has_more=code.has_more,
         tiles_first=code.tiles is not None and code.tiles_first,
         private_size=code.private_size,
         attributes=reflection.attributes,

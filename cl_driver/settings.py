@@ -128,8 +128,9 @@ _ROWS = (
         "CL_DRIVER_GROUP_CODE",
         "choice",
         "background",
-        "Code for kernels with barriers that is made for the local size of a launch, or for its tiles: in "
-        "the background once a kernel has run for a while, at the first launch, or not at all.",
+        "Code for kernels with barriers that is made for the local size of a launch, or for its tiles, "
+        "and code that takes long to compile: in the background once a kernel has run for a while, at the "
+        "first launch, or not at all.",
         choices=("background", "now", "off"),
     ),
     Setting(

@@ -46,6 +46,7 @@ class KernelCode:
     has_narrow: bool = False  # does not suit all launches
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
     tiles_first: bool = False  # the first launch of such groups waits for that code
+    has_more: bool = False  # see KernelPlan
     may_hold_groups: bool = False  # there may be code for groups of one size (passes/lockstep.py)
     value_args: list[int] = field(default_factory=list)  # see KernelPlan; none where it is not worth it
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too

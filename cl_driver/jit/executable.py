@@ -144,7 +144,8 @@ class KernelInfo(_Record):
     work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is code of these kinds
     (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids or sizes from 2^30
     among them; for what it leaves of rows and columns that are not whole tiles; for groups of whole tiles;
-    tiles_first: the first launch of such groups waits for that; private_size: bytes per work-item;
+    tiles_first: the first launch of such groups waits for that; has_more: whether there is code of that
+    kind; private_size: bytes per work-item;
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or
     0; sub_group_width: work-items per sub-group;
     uses_sub_groups: it can tell them apart, so that lanes must be consecutive in the linear local id: the
@@ -176,6 +177,7 @@ class KernelInfo(_Record):
         has_rest=_flag,
         has_tiled=_flag,
         tiles_first=_flag,
+        has_more=_flag,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,

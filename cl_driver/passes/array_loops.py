@@ -27,17 +27,8 @@ _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 
 def unroll_array_loops(function: Function, types) -> None:
     """Changes a reducible function in place."""
-    if not _arrays(function):
-        return
     has_changed = False
-    while True:
-        before = predecessors(function)
-        tree = dominators(function, before)
-        nest = LoopNest(function, tree, before)
-        search = _Search(nest, Folder(types), tree, before)
-        counted = search.outermost(_arrays(function))
-        if counted is None:
-            break
+    while (counted := _next(function, types)) is not None:
         copy_loop(function, types, *counted)
         simplify(function, types)
         has_changed = True
@@ -45,6 +36,22 @@ def unroll_array_loops(function: Function, types) -> None:
         promote(function, types)
         simplify(function, types)
         hoist_loads(function, types)
+
+
+def has_array_loops(function: Function, types) -> bool:
+    """Whether there is anything to be unrolled."""
+    return _next(function, types) is not None
+
+
+def _next(function: Function, types) -> tuple | None:
+    """What _Search.outermost() finds."""
+    arrays = _arrays(function)
+    if not arrays:
+        return None
+    before = predecessors(function)
+    tree = dominators(function, before)
+    nest = LoopNest(function, tree, before)
+    return _Search(nest, Folder(types), tree, before).outermost(arrays)
 
 
 def _arrays(function: Function) -> list[list]:

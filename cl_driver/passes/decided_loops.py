@@ -22,25 +22,35 @@ MOST_COPIED = 4000
 
 def unroll_decided_loops(function: Function, types) -> None:
     """Changes a reducible function in place."""
-    folder = Folder(types)
     refused: set[Block] = set()
-    while True:
-        before = predecessors(function)
-        tree = dominators(function, before)
-        nest = LoopNest(function, tree, before)
-        room = MOST_COPIED - instruction_count(function)
-        for loop in nest.loops:
-            if loop.header in refused or len(loop.latches) != 1 or loop.children:
-                continue
-            refused.add(loop.header)
-            counted = iterations(loop, folder, tree, before)
-            order = [b for b in tree.order if b in loop.blocks]
-            if counted is not None and _pays(loop, order, *counted, folder, room):
-                copy_loop(function, types, loop, len(counted[0]), counted[1])
-                simplify(function, types)
-                break
-        else:
-            return
+    while (found := _next(function, types, refused)) is not None:
+        copy_loop(function, types, *found)
+        simplify(function, types)
+
+
+def has_decided_loops(function: Function, types) -> bool:
+    """Whether there is anything to be unrolled."""
+    return _next(function, types, set()) is not None
+
+
+def _next(function: Function, types, refused: set[Block]) -> tuple[Loop, int, Block] | None:
+    """A loop that is to be unrolled, how often its header is executed, and the block that leaves it.
+
+    refused: headers of those that were looked at before; they are added to.
+    """
+    folder = Folder(types)
+    before = predecessors(function)
+    tree = dominators(function, before)
+    room = MOST_COPIED - instruction_count(function)
+    for loop in LoopNest(function, tree, before).loops:
+        if loop.header in refused or len(loop.latches) != 1 or loop.children:
+            continue
+        refused.add(loop.header)
+        counted = iterations(loop, folder, tree, before)
+        order = [b for b in tree.order if b in loop.blocks]
+        if counted is not None and _pays(loop, order, *counted, folder, room):
+            return loop, len(counted[0]), counted[1]
+    return None
 
 
 def _pays(loop: Loop, order: list[Block], steps: list[dict], end: Block, folder: Folder, room: int) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
-from .array_loops import unroll_array_loops
+from .array_loops import has_array_loops, unroll_array_loops
 from .barriers import has_boundary, split_at_barriers
-from .decided_loops import unroll_decided_loops
+from .decided_loops import has_decided_loops, unroll_decided_loops
 from .describe import describe
 from .dump import function_text
 from .expand import expand_builtins
@@ -95,12 +95,13 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         # Loops must have one header before anything reasons about loops.
         run_pass("reducible", make_reducible, options, function, types)
 
-    if options.width > 1:
+    result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    if options.width > 1 and options.thorough:
         # LLVM does it at width 1. After promotion: what is still in memory are arrays.
         run_pass("array_loops", unroll_array_loops, options, function, types)
         run_pass("decided_loops", unroll_decided_loops, options, function, types)
-
-    result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    elif options.width > 1:
+        result.has_more = has_array_loops(function, types) or has_decided_loops(function, types)
     result.orders_memory = has_order
     if not options.values:
         result.value_args = find_value_args(function)

@@ -40,6 +40,7 @@ class PlanOptions:
     part_axis: int = 0  # the dimension in which parts follow one another; 0 with flat_lanes
     group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
     values: tuple[tuple[int, bytes], ...] = ()  # of arguments, by their index (known_values.py)
+    thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
@@ -124,6 +125,7 @@ class KernelPlan:
     builtins: set = field(default_factory=set)  # BuiltIn of each Input variable read
     calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
     uses_printf: bool = False
+    has_more: bool = False  # there is something that PlanOptions.thorough would do
     value_args: list[int] = field(default_factory=list)  # arguments whose values matter (known_values.py)
     orders_memory: bool = False  # order.py: work-items see others' memory in order, not at barriers alone
     assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits

@@ -11,6 +11,7 @@ enum cld_launch_code_kind {
     CLD_CODE_REST,   /* what `entry` leaves of rows and columns that are not whole tiles */
     CLD_CODE_TILED,  /* for groups that consist of tiles */
     CLD_CODE_GROUP,  /* for groups of one size, held whole (cl_driver/passes/lockstep.py) */
+    CLD_CODE_MORE,   /* into which more work went */
 };
 
 /* One kind of code for a kernel, for one local size where it depends on that. entry: NULL until it is there,

@@ -157,6 +157,9 @@ enum cld_kernel_flags {
     CLD_KERNEL_TILED = 64,
     /* The tiled code is so much faster that the first launch waits for it. */
     CLD_KERNEL_TILES_FIRST = 128,
+    /* Code of the kind MORE is faster than `entry`, for all launches that this suits but those with large
+       ids. */
+    CLD_KERNEL_HAS_MORE = 256,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

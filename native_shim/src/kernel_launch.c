@@ -163,7 +163,8 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-    if ((info->most_group_items || info->flags & CLD_KERNEL_TILED || info->history) && item_time)
+    if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
+        item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
     command->timed = command->estimate >= SHORT_TIME || command->kernel.trial ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;

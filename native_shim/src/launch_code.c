@@ -272,6 +272,9 @@ cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel
     if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_TILED) &&
         has_tiles(info, launch->local_size))
         wished = wish(kernel, info, CLD_CODE_TILED, tile);
+    if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_HAS_MORE) &&
+        !has_large_ids(launch))
+        wished = wish(kernel, info, CLD_CODE_MORE, any);
     if (wished && atomic_load_explicit(&wished->entry, memory_order_acquire))
         *chosen = wished;
     else if ((info->flags & CLD_KERNEL_REST) && has_rest(info, launch))

@@ -9,6 +9,7 @@ from tests.bench.cases import BENCHMARKS
 from tests.bench.throughput import Child
 
 NAMES = ("bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "scan_hillis", "softmax")
+LONG = ("edit_distance", "md5")  # whose loops are unrolled once it is worth it
 
 
 @pytest.fixture
@@ -33,17 +34,18 @@ def load(child: Child, name: str, tmp_path) -> None:
     assert child.ask(f"load {name} {path} small", 60)["error"] is None
 
 
-def made(tmp_path) -> set[str]:
-    """Kernels for which there is such code."""
-    return {path.name.split(".")[0] for path in (tmp_path / "dump").rglob("*.group.o")}
+def made(tmp_path, kind: str = "group") -> set[str]:
+    """Kernels for which there is such code (pipeline.VARIANTS)."""
+    return {path.name.split(".")[0] for path in (tmp_path / "dump").rglob(f"*.{kind}.o")}
 
 
 def test_at_the_first_launch(child, tmp_path):
     started = child("now")
-    for name in NAMES:
+    for name in NAMES + LONG:
         load(started, name, tmp_path)
         assert started.ask("check", 60)["error"] is None
     assert made(tmp_path) == set(NAMES)
+    assert made(tmp_path, "more") == set(LONG)
 
 
 def test_never(child, tmp_path):

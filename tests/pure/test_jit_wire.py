@@ -104,6 +104,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_rest": True,
         "has_tiled": False,
         "tiles_first": False,
+        "has_more": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,
