@@ -4,7 +4,6 @@ it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction'
 
 from __future__ import annotations
 
-from ..passes.ops import PassOp
 from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
@@ -19,7 +18,7 @@ from .registry import lowers_wide
 from .regular import either
 from .row_tiles import find_rows, load_rows
 from .tables import look_up
-from .types import alignment_of, ir_type, leaf_types, member_offset, size_of
+from .types import ir_type, leaf_types, member_offset, size_of
 from .wide_gather import (
     addresses_here,
     from_memory,
@@ -459,46 +458,3 @@ def store_contiguous(
         f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
         f"ptr align {alignment} {address}, {whole('i1')} {wide_mask}){metadata}"
     )
-
-
-# Context slots: an array for each leaf, lane-contiguous.
-
-
-@lowers_wide(PassOp.ContextLoad)
-def context_load(e, i):
-    """The value of a slot for each lane."""
-    slot = i.operands[0]
-    if slot.uniform or not e.is_varying(i):
-        e.define(i, e.context_load(slot, None))
-        if e.is_varying(i):
-            single = e.operands.pop(i)
-            e.define_leaves(
-                i,
-                [
-                    e.splat(part, ir_type(t), e.form)
-                    for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
-                ],
-            )
-        return
-    leaves = []
-    for k, t in enumerate(leaf_types(slot.type)):
-        value = e.emit(
-            f"load {e.form(memory_type(t))}, ptr {e.slot_leaf_address(slot, k, None)}, align {size_of(t)}"
-        )
-        leaves.append(from_memory(e, t, value))
-    e.define_leaves(i, leaves)
-
-
-@lowers_wide(PassOp.ContextStore)
-def context_store(e, i):
-    """Sets a slot for the lanes of the mask."""
-    slot, value = i.operands
-    mask = e.mask_of(i)
-    if slot.uniform:
-        address = e.scratch_address(e.scratch.uniform[slot])
-        uniform = None if e.is_varying(value) or e.stride_is_mixed(value) else value
-        store_single(e, address, slot.type, lambda: e.leaves(value), alignment_of(slot.type), mask, uniform)
-        return
-    for k, (t, leaf) in enumerate(zip(leaf_types(slot.type), e.leaves(value), strict=True)):
-        data = to_memory(e, t, leaf)
-        store_contiguous(e, e.slot_leaf_address(slot, k, None), t, [data], size_of(t), size_of(t), mask)
