@@ -47,6 +47,9 @@ _LARGE_TEXT = 300_000
 _WIDE_INSTRUCTIONS = 40_000
 _WIDE_TEXT = 1_500_000
 
+# The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
+_UNROLLED_TEXT = 300_000
+
 
 def codegen_options(context: Context) -> CodegenOptions:
     """What the code generator may depend on."""
@@ -255,6 +258,8 @@ def variant(
         if kind == MORE:
             options = replace(program.lanes(name), values=values, thorough=True)
             code = _lower(program, name, options, "full and rest")
+            if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
+                code = _lower(program, name, options, "full and rest", fixed=True)
             if code.width == 1:
                 raise CompileError(code.remark)
             return code
