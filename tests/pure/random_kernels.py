@@ -29,6 +29,7 @@ class Kernel:
         self.uniform = ["u", "w"]
         self.loop_depth = 0
         self.leaving = False  # whether a divergent break or continue may stand here
+        self.switch_in_loop = False  # whether a divergent continue may, for the loop around a switch
         self.helpers: list[str] = []
         for _ in range(self.random.randrange(3)):
             self.helper()
@@ -191,6 +192,8 @@ class Kernel:
             self.loop(budget, together)
         elif kind == 14:
             self.switch(budget, together)
+        elif kind == 15 and self.switch_in_loop and not self.loop_depth:
+            self.say(f"if {self.condition(False)} continue;")  # of the loop around the switch
         elif kind == 15 and self.loop_depth:
             uniform = together and self.random.random() < 0.5
             if not uniform and not self.leaving:
@@ -208,7 +211,7 @@ class Kernel:
         kind = self.random.randrange(6)
         if kind == 5:
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
-            self.say("if (l == 1) total = 0;")
+            self.say(f"if ({self.one()}) total = 0;")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             self.say(f"if {self.condition(False)} atomic_add(&total, {self.expression(False, 1)} & 15);")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
@@ -224,7 +227,15 @@ class Kernel:
             self.say(f"shared[l] = {self.expression(False)};")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             index = self.choose(f"l ^ {self.random.randrange(self.local)}", "(l + 1)", self.expression(False))
-            self.say(f"{self.choose('x', 'y', 'z')} ^= shared[({index}) & {self.local - 1}];")
+            self.say(f"{self.choose('x', 'y', 'z')} ^= shared[{self.member(index)}];")
+
+    def one(self) -> str:
+        """What holds for one work-item of each group."""
+        return "l == 1"
+
+    def member(self, index: str) -> str:
+        """The linear local id of some work-item of the group."""
+        return f"({index}) & {self.local - 1}"
 
     def branch(self, budget: int, together: bool) -> None:
         uniform = self.random.random() < 0.4
@@ -267,6 +278,7 @@ class Kernel:
     def switch(self, budget: int, together: bool) -> None:
         uniform = self.random.random() < 0.3
         saved, self.loop_depth = self.loop_depth, 0  # break means the switch here
+        inside, self.switch_in_loop = self.switch_in_loop, self.leaving and (saved or self.switch_in_loop)
         self.say(f"switch (({self.expression(uniform, 1)}) & 3) {{")
         for case in range(self.random.randrange(1, 4)):
             self.say(f"case {case}:")
@@ -279,7 +291,7 @@ class Kernel:
             self.say("default:")
             self.nest(budget, together and uniform)
         self.say("}")
-        self.loop_depth = saved
+        self.loop_depth, self.switch_in_loop = saved, inside
 
 
 def check(seed: int, level: str = "-O2", widths=(1, 4, 8, (2, 3, 0)), sub_groups: bool = False) -> None:

@@ -2,8 +2,9 @@
 type with the functions that are exact for them, typed memory of each work-item's own, atomics, functions that
 take vectors and pointers, do-while loops, early returns, groups of one to three dimensions.
 
-Also free of undefined behaviour, and of what may be rounded in two ways: floating-point numbers are added,
-halved, compared and converted, but never multiplied and added.
+Also free of undefined behaviour, and of what may be rounded in two ways: functions of floating-point numbers
+are exact or correctly rounded ones (clang says in the SPIR-V what it contracts to fma), no signs are
+taken from zeros or NaNs, and no bits of floating-point numbers are read.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from .random_kernels import Kernel
 
 REGION = 32  # ints of global memory that each work-item has for itself, for each size of integer
 OWN = 4 * REGION
-COUNTERS = 24
+COUNTERS = 32
 _SIGNED = {"char": 8, "short": 16, "int": 32, "long": 64}
 _INTEGERS = _SIGNED | {f"u{name}": bits for name, bits in _SIGNED.items()}
-_BASES = (*_INTEGERS, "float", "double")
+_FLOATS = ("half", "float", "double")
+_BASES = (*_INTEGERS, *_FLOATS)
 _COUNTS = (1, 1, 1, 2, 3, 4, 8, 16)
 _SHAPES = ((32,), (16,), (8, 4), (4, 2, 2), (64,), (20,), (2,), (5, 3))
 _WHOLE = tuple(shape for shape in _SHAPES if shape != (20,) and shape != (5, 3))  # powers of two
@@ -31,9 +33,9 @@ class TypedKernel(Kernel):
     out: an int per work-item, memory: OWN of them, counters: COUNTERS, which all work-items count in.
     """
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, sub_groups: bool = False):
         self.typed: list[tuple[str, str, int]] = []
-        super().__init__(seed, bool(seed & 1))
+        super().__init__(seed, bool(seed & 1), sub_groups)
 
     def prepare(self) -> None:
         """Sizes of the launch. Groups without a barrier may be cut off, others are whole."""
@@ -67,7 +69,7 @@ class TypedKernel(Kernel):
         other = [t for t in self.typed if t[2] == count]
         if other and self.random.random() < 0.6:
             name, source, _ = self.choose(*other)
-            saturated = "_sat" if source in ("float", "double") and base in _INTEGERS else ""
+            saturated = "_sat" if source in _FLOATS and base in _INTEGERS else ""
             return f"convert_{_name(base, count)}{saturated}({name})"
         return self.literal(base, count)
 
@@ -85,11 +87,8 @@ class TypedKernel(Kernel):
             if count == 1:
                 return f"({self.condition(False, 0)} ? {a} : {b})"
             return f"(({self.typed_atom(base, count)} {compare} {self.typed_atom(base, count)}) ? {a} : {b})"
-        if base in ("float", "double"):
-            return self.choose(
-                f"({a} + {b})", f"({a} - {b})", f"fmin({a}, {b})", f"fmax({a}, {b})", f"fabs({a})",
-                f"floor({a} * ({base})0.5)", f"copysign({a}, {b})", f"trunc({a})", f"rint({a})",
-            )  # fmt: skip
+        if base in _FLOATS:
+            return self.float_value(base, type_, a, b)
         unsigned = f"u{base.removeprefix('u')}"
         kind = self.random.randrange(8)
         if kind < 3:
@@ -111,9 +110,19 @@ class TypedKernel(Kernel):
             f"as_{type_}(abs_diff({a}, {b}))", f"({type_})(~{a})",
         )  # fmt: skip
 
+    def float_value(self, base: str, type_: str, a: str, b: str) -> str:
+        signed = f"({type_})(({base})({self.expression(False, 1)}))"
+        exact = (f"({a} / {b})", f"sqrt(fabs({a}))") if base == "double" else ()
+        return self.choose(
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"fmin({a}, {b})", f"fmax({a}, {b})",
+            f"fabs({a})", f"floor({a} * ({base})0.5)", f"ceil({a})", f"copysign({a}, {signed})",
+            f"trunc({a})", f"rint({a})", f"fma({a}, {b}, {signed})",
+            f"ldexp({a}, ({self.atom(False)}) & 7)", *exact,
+        )  # fmt: skip
+
     def as_int(self, name: str, base: str, count: int) -> str:
         part = name if count == 1 else f"{name}.s{self.random.randrange(count):x}"
-        return f"convert_int_sat({part})" if base in ("float", "double") else f"(int)({part})"
+        return f"convert_int_sat({part})" if base in _FLOATS else f"(int)({part})"
 
     # Additions to the base
 
@@ -180,7 +189,7 @@ class TypedKernel(Kernel):
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
             self.say(f"tl[l] = {self.value(*self.typed[0][1:])};")
             self.say("barrier(CLK_LOCAL_MEM_FENCE);")
-            self.say(f"t0 = tl[({index}) & {self.local - 1}];")
+            self.say(f"t0 = tl[{self.member(index)}];")
         else:
             super().exchange()
 
@@ -209,7 +218,7 @@ class TypedKernel(Kernel):
                 self.choose(
                     f"{where} = {self.value(*self.array)};",
                     f"{name} = convert_{_name(base, count)}(convert_int{count if count > 1 else ''}"
-                    f"{'_sat' if self.array[0] in ('float', 'double') else ''}({where}));"
+                    f"{'_sat' if self.array[0] in _FLOATS else ''}({where}));"
                     if self.array[1] == count
                     else f"{where} = {self.typed_atom(*self.array)};",
                 )
@@ -224,7 +233,7 @@ class TypedKernel(Kernel):
                 f"{name} = vload{count}({e}, {scalars});" if count > 1 else f"{name} ^= ({scalars})[{e}];"
             )
         elif kind == 8:
-            which = self.random.randrange(COUNTERS // 4)
+            which = self.random.randrange(6)
             op = ("add", "or", "xor", "max", "min", "and")[which]
             where = f"counters + {4 * which} + (({self.expression(False, 1)}) & 3)"
             amount = f"(uint)({self.expression(False, 1)})"

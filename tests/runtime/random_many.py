@@ -75,11 +75,13 @@ class Batch:
         given = draw.integers(-50, 100, 32).astype(np.int32)
         memory = draw.integers(-(1 << 31), 1 << 31, items * OWN).astype(np.int32)
         counters = draw.integers(0, 1 << 32, COUNTERS).astype(np.uint32)
-        want = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
-        sizes = kernel.global_size, kernel.local_size
-        arguments = [want[0], given.copy(), 5, *want[1:]]
-        interpret(self.program.module, f"k{seed}", arguments, *sizes, library=builtin_library())
+        sizes, offset = (kernel.global_size, kernel.local_size), (*getattr(kernel, "offset", ()), 0, 0, 0)[:3]
+        want: list = []
         for width in widths:
+            if not want or kernel.sub_groups:
+                want = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+                arguments, library = [want[0], given.copy(), 5, *want[1:]], builtin_library()
+                interpret(self.program.module, f"k{seed}", arguments, *sizes, offset, library, width)
             choice = random.Random(f"{seed} {width}")
             parts, axis = choice.choice(PARTS) if width > 1 else (1, 0)
             cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
@@ -87,9 +89,12 @@ class Batch:
                 llvm = "short", llvm[1]
             got = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
             arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
+            comes_apart &= not kernel.sub_groups
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
                 maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
-                has_rest = maker.run(f"k{seed}", *sizes, *arguments)
+                if kernel.sub_groups:
+                    maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
+                has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
                 if not has_rest:
                     break
             for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
@@ -116,7 +121,11 @@ class _Maker:
             width=width, parts=parts, part_axis=axis, native_half=self.options.has_native_half, verify=False,
         )  # fmt: skip
 
-    def run(self, name: str, global_size, local_size, *arguments) -> bool:
+    def hold_sub_groups(self, flat: bool) -> None:
+        """flat: lanes follow the linear local id; else rows are whole vectors, or the only ones of groups."""
+        self.plan_options = replace(self.plan_options, sub_groups=True, flat_lanes=flat, parts=1, part_axis=0)
+
+    def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:
         """Whether that leaves a rest."""
         from code_loader import Code
         from kernel_harness import builtin_library
@@ -134,7 +143,7 @@ class _Maker:
         code = Code(data)
         try:
             program._kernels[name] = made, code.kernel(made.symbol)
-            program.run(name, global_size, local_size, *arguments)
+            program.run(name, global_size, local_size, *arguments, offset=offset)
         finally:
             program._kernels.clear()
             code.unload()

@@ -82,9 +82,16 @@ def test_small_random_kernels_are_of_all_kinds():
     """In a good share of them: nested control flow, barriers, local memory, every type."""
     sources = [SmallKernel(seed).source for seed in range(300)]
     types = ["char", "short", "int", "long"]
-    types += [f"u{name}" for name in types] + ["float", "double"]
+    types += [f"u{name}" for name in types] + ["half", "float", "double"]
     patterns = [rf"\n    {name}\d* t\d" for name in types]
     patterns += ["barrier", r"local \w+ \w+\[", "for ", "while ", "switch ", "atomic_", r"\n {12}\S"]
     for pattern in patterns:
         assert sum(bool(re.search(pattern, source)) for source in sources) > 300 // 25, pattern
     assert sum(source.count("\n") for source in sources) < 300 * 40
+    rarer = [" bt ", r"\bsa\[", r"\bun\.", r"\bct\[", "lc", "_half", r"int \*v", "async_work_group"]
+    rarer += ["sub_group_", "work_group_(reduce|scan|broadcast|all|any)", "break;", "continue;", "return;"]
+    rarer += ["do {", r"fma\(", "_sat", "ldexp", r"atom_add\(", r"get_(global|local|group)_(id|size)\("]
+    for pattern in rarer:
+        assert any(re.search(pattern, source) for source in sources), pattern
+    groups = {SmallKernel(seed).local_size for seed in range(300)}
+    assert {len(sizes) for sizes in groups} == {1, 2, 3}
