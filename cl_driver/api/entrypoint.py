@@ -45,6 +45,7 @@ CHAPTERS = {
         "clGetKernelArgInfo",
         "clGetKernelWorkGroupInfo",
         "kernel_variant",
+        "kernel_variant_of",
     ),
 }
 _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}

@@ -69,10 +69,21 @@ def kernel_variant(program: Program, executable: int, name: bytes, kind: int, si
     executable: number in the answer of program_executable; kind: enum cld_launch_code_kind; values: number of
     an argument, its bytes, those of the next one...
     """
+    found = program.executables[executable]
+    return _variant(found.options, found.il, name, kind, size, values)
+
+
+@entrypoint("kernel_variant_of")
+def kernel_variant_of(options: bytes, il: bytes, name: bytes, kind: int, size: list, values: list):
+    """The same for a program whose peer was lost with the runtime process that had it."""
+    return _variant(options.decode("utf-8", "surrogateescape"), il, name, kind, size, values)
+
+
+def _variant(options: str, il: bytes, name: bytes, kind: int, size: list, values: list):
     from cl_driver.jit import client
 
     pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
-    return client.kernel_variant(program.executables[executable], name.decode(), kind, size, pairs)
+    return client.kernel_variant(options, il, name.decode(), kind, size, pairs)
 
 
 @entrypoint("clGetKernelArgInfo", Program)

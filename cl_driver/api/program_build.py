@@ -266,11 +266,12 @@ def _finish(builds, success: bool, log: str, failure: int) -> int:
 
 @entrypoint("build_run", Program)
 def build_run(program: Program):
-    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Returns its status."""
+    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Returns its status, and
+    whether the program is an executable now."""
     job, program.job = program.job, None
     require(job, cl.CL_INVALID_OPERATION, "no build was started")
     try:
-        return (job(),)
+        return job(), int(program.built is not None)
     finally:
         # Whatever happened, nobody is left waiting for a build that no longer runs.
         for build in program.builds.values():

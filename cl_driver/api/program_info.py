@@ -91,14 +91,15 @@ def program_binaries(program: Program):
 
 
 @entrypoint("program_executable", Program)
-def program_executable(program: Program):
+def program_executable(program: Program, with_il: int):
     """(executables, for each device of the program the index of its own, or -1), for the data plane.
 
-    An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels]; a
-    kernel [name, object index, symbol, block size, local_static, scratch_fixed, scratch_per_item,
-    required_local_size, max_group_size, width, uses_printf, flags, tile_width, tile_height, sub_group_width,
-    sub_group_size, sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of
-    those for whose values there may be code]; an argument [kind, constant, size, align, offset].
+    An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels, and,
+    with_il, options and IL, of which kernel_variant_of makes more code]; a kernel [name, object index,
+    symbol, block size, local_static, scratch_fixed, scratch_per_item, required_local_size, max_group_size,
+    width, uses_printf, flags, tile_width, tile_height, sub_group_width, sub_group_size,
+    sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of those for whose
+    values there may be code]; an argument [kind, constant, size, align, offset].
     """
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
@@ -107,7 +108,7 @@ def program_executable(program: Program):
     found = program.executables
     numbers = {id(executable): number for number, executable in enumerate(found)}
     places = [numbers[id(build.executable)] if build in usable else -1 for build in builds]
-    return [_for_data_plane(executable) for executable in found], places
+    return [_for_data_plane(executable, with_il) for executable in found], places
 
 
 def _flags(kernel) -> int:
@@ -117,7 +118,7 @@ def _flags(kernel) -> int:
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 
-def _for_data_plane(executable) -> list:
+def _for_data_plane(executable, with_il: int) -> list:
     variables = executable.globals
     kernels = [
         [
@@ -153,4 +154,6 @@ def _for_data_plane(executable) -> list:
         variables.image,
         [word for fixup in variables.fixups for word in fixup],
         kernels,
+        executable.options if with_il else None,
+        executable.il if with_il else None,
     ]

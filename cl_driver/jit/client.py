@@ -239,8 +239,7 @@ class Service:
             executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
-    def kernel_variant(self, executable: Executable, *what) -> list:
-        options, il = executable.options, executable.il
+    def kernel_variant(self, options: str, il: bytes, *what) -> list:
         key = None
         if self._uses_cache:
             key = self._digest("variant", options, il, wire.encode(list(what)))
@@ -364,11 +363,12 @@ def build_source(
 
 
 def kernel_variant(
-    executable: Executable, name: str, kind: int, size: list[int], values: list | None = None
+    options: str, il: bytes, name: str, kind: int, size: list[int], values: list | None = None
 ) -> list:
     """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code for some launches of a kernel
-    (pipeline.kernel_variant); an empty object, and why, where there is none."""
-    return service().kernel_variant(executable, name, kind, size, values or [])
+    (pipeline.kernel_variant) of the executable that was made of this IL; an empty object, and why, where
+    there is none."""
+    return service().kernel_variant(options, il, name, kind, size, values or [])
 
 
 def unload() -> None:

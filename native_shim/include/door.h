@@ -41,6 +41,10 @@ uint32_t cld_get_list(struct cld_msg *msg);
  * the caller in every case. Must not be called with a lock held that a callback or worker may want. */
 int32_t cld_door_call(const char *op, const struct cld_msg *request, struct cld_msg *reply);
 
+/* Whether the control plane may be another one tomorrow, which knows of no peers: a runtime process can end,
+ * and its connections can be closed by a program that closes what it does not know. */
+bool cld_door_may_change(void);
+
 /* Tells Python that the peers of destroyed handles may go: queued, and delivered by the next door call.
  * Never blocks, never enters Python: safe from destructors at exit. */
 void cld_door_forget(uint64_t key);

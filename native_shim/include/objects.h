@@ -97,7 +97,9 @@ struct cld_executable {
     struct cld_code **code;
     uint8_t *globals; /* program-scope variables, initialised */
     size_t globals_size;
-    uint32_t number; /* among those of its program */
+    uint32_t number;    /* among those of its program */
+    void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
+    size_t options_size, il_size;
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */

@@ -43,13 +43,17 @@ static cl_int run_build(struct cld_program *program) {
     cl_int status = cld_door_call("build_run", &request, &reply);
     atomic_store(&last_build, cld_now());
     atomic_fetch_sub(&builds, 1);
+    bool is_executable = false;
     if (!status) {
         status = (cl_int)cld_get_int(&reply);
+        is_executable = cld_get_int(&reply);
         if (reply.failed)
             status = CL_OUT_OF_HOST_MEMORY;
     }
     cld_msg_free(&request);
     cld_msg_free(&reply);
+    if (!status && is_executable && cld_door_may_change())
+        cld_program_load(program); /* while it is there to be had */
     return status;
 }
 

@@ -21,6 +21,8 @@ void cld_executable_drop(struct cld_executable *executable) {
             cld_code_unload(executable->code[i]);
     free(executable->code);
     free(executable->globals);
+    free(executable->options);
+    free(executable->il);
     free(executable);
 }
 
@@ -188,7 +190,20 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     return info;
 }
 
-/* One [objects, size, align, image, fix-ups, kernels]. What was made before a failure is in the variant. */
+/* A copy of bytes, malloced; NULL is none. */
+static bool get_copy(void **copy, size_t *size, struct cld_msg *reply) {
+    *size = 0;
+    if (cld_get_none(reply))
+        return true;
+    const void *bytes = cld_get_bytes(reply, size);
+    if (reply->failed || !(*copy = malloc(*size ? *size : 1)))
+        return false;
+    memcpy(*copy, bytes, *size);
+    return true;
+}
+
+/* One [objects, size, align, image, fix-ups, kernels, options, IL]. What was made before a failure is in the
+ * variant. */
 static bool get_variant(struct cld_variant *variant, uint32_t number, struct cld_msg *reply) {
     cld_get_list(reply);
     struct cld_executable *executable = calloc(1, sizeof *executable);
@@ -208,7 +223,8 @@ static bool get_variant(struct cld_variant *variant, uint32_t number, struct cld
             return false;
         variant->infos[variant->info_count++] = info;
     }
-    return true;
+    return get_copy(&executable->options, &executable->options_size, reply) &&
+           get_copy(&executable->il, &executable->il_size, reply);
 }
 
 /* The answer of program_executable: variants, and which of them each device has. NULL when it is malformed or
@@ -251,6 +267,7 @@ cl_int cld_program_load(struct cld_program *program) {
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)program->obj.key);
+    cld_put_int(&request, cld_door_may_change());
     cl_int status = cld_door_call("program_executable", &request, &reply);
     struct cld_variant *variants = NULL;
     int32_t *variant_of = NULL;

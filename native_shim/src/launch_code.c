@@ -108,19 +108,36 @@ static void put_values(struct cld_msg *question, const struct cld_kernel_info *i
     }
 }
 
-static cl_int make_code(const struct request *request) {
-    struct cld_program *program = request->program;
-    struct cld_msg question, reply;
+/* Asks for code of the program's peer, or, where that is lost, of what the executable was made of. */
+static cl_int ask(const struct request *request, bool of_peer, struct cld_msg *reply) {
+    const struct cld_executable *executable = request->info->executable;
+    struct cld_msg question;
     cld_msg_init(&question);
-    cld_put_int(&question, (int64_t)program->obj.key);
-    cld_put_int(&question, request->info->executable ? request->info->executable->number : 0);
+    if (of_peer) {
+        cld_put_int(&question, (int64_t)request->program->obj.key);
+        cld_put_int(&question, executable ? executable->number : 0);
+    } else {
+        cld_put_bytes(&question, executable->options, executable->options_size);
+        cld_put_bytes(&question, executable->il, executable->il_size);
+    }
     cld_put_string(&question, request->info->name);
     cld_put_int(&question, request->code->kind);
     cld_put_list(&question, 3);
     for (int i = 0; i < 3; i++)
         cld_put_int(&question, (int64_t)request->code->size[i]);
     put_values(&question, request->info, request->code);
-    cl_int status = cld_door_call("kernel_variant", &question, &reply);
+    cl_int status = cld_door_call(of_peer ? "kernel_variant" : "kernel_variant_of", &question, reply);
+    cld_msg_free(&question);
+    return status;
+}
+
+static cl_int make_code(const struct request *request) {
+    struct cld_program *program = request->program;
+    const struct cld_executable *executable = request->info->executable;
+    struct cld_msg reply;
+    cl_int status = ask(request, true, &reply);
+    if (status == CL_INVALID_PROGRAM && executable && executable->il)
+        status = ask(request, false, &reply);
     cld_lock(program);
     bool current = program->generation == request->generation; /* else it was built anew meanwhile */
     cld_unlock(program);
@@ -132,7 +149,6 @@ static cl_int make_code(const struct request *request) {
         atomic_store(&request->code->has_failed, true);
     else if (request->code->values)
         cld_log(2, "kernel %s: there is code for values of arguments", request->info->name);
-    cld_msg_free(&question);
     cld_msg_free(&reply);
     return status;
 }

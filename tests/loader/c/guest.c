@@ -404,11 +404,17 @@ static void scene_exit(int late_release) {
     release_late = late_release;
 }
 
-/* The program closes every descriptor that it does not know, and opens files of its own in their place. */
+/* The program closes every descriptor that it does not know, and opens files of its own in their place. What
+ * was built stays. */
 static void scene_close_descriptors(void) {
     set_up();
     use(1);
-    run(kernel, 0); /* what code such launches need is there now */
+    cl_int status;
+    const char *doubling = "kernel void twice(global int *a, int n) { int i = get_global_id(0);"
+                           " for (int k = 0; k < 2; k++) a[i] += n; a[i] -= n; }";
+    cl_program built = clCreateProgramWithSource(context, 1, &doubling, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(built, 1, &device, "", NULL, NULL));
     int first = open("/dev/null", O_RDONLY);
     for (int i = 3; i < 256; i++)
         close(i);
@@ -416,8 +422,14 @@ static void scene_close_descriptors(void) {
     for (int i = 0; i < 32; i++)
         CHECK(files[i] = tmpfile());
     (void)first;
-    run(kernel, 0); /* needs no control plane */
-    cl_int status;
+    run(kernel,
+        0); /* a first launch, whose size needs code that was not made: 1000 is no multiple of vectors */
+    run(kernel, 0);
+    cl_kernel twice = clCreateKernel(built, "twice", &status);
+    OK(status);
+    run(twice, 0);
+    OK(clReleaseKernel(twice));
+    OK(clReleaseProgram(built));
     const char *source = "kernel void k(void) {}";
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
     if (program) { /* may fail, cleanly */
