@@ -86,6 +86,7 @@ struct cld_event {
     uint32_t participants;                 /* with the pool's lock held, as the next four */
     uint16_t calls;                        /* threads that are still wanted */
     bool open;                             /* more threads may join */
+    uint8_t panel; /* work-groups of a row that those of the next row follow (kernel_launch.c); 0: all */
     struct cld_event *open_next, *open_previous;
 
     struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */

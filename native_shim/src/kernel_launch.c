@@ -60,9 +60,30 @@ static bool find_scratch_size(const struct cld_event *command, uint64_t *size) {
            (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
-static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    const struct cld_launch *launch = &command->kernel.launch;
+static void run_groups(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_launch_code *code = command->kernel.code;
+    if (runs_entry(code))
+        command->kernel.info->entry(&command->kernel.launch, command->kernel.args, &self->kernel, first,
+                                    last);
+    if (code)
+        code->entry(&command->kernel.launch, command->kernel.args, &self->kernel, first, last);
+}
+
+/* Work-groups in another order: a panel of so many columns after the other, each row by row. */
+static void run_panels(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const uint64_t *count = command->kernel.launch.num_groups, panel = command->panel;
+    uint64_t plane = count[0] * count[1], taken;
+    for (; first < last; first += taken) {
+        uint64_t start = first % plane / (panel * count[1]) * panel;
+        uint64_t width = count[0] - start < panel ? count[0] - start : panel;
+        uint64_t inside = first % plane - start * count[1], column = inside % width;
+        uint64_t group = first / plane * plane + inside / width * count[0] + start + column;
+        taken = last - first < width - column ? last - first : width - column;
+        run_groups(command, self, group, group + taken);
+    }
+}
+
+static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     uint64_t scratch_size;
     if (!find_scratch_size(command, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
@@ -70,10 +91,7 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_own_counts_enter(command, self);
     uint64_t saved = cld_float_enter();
-    if (runs_entry(code))
-        command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
-    if (code)
-        code->entry(launch, command->kernel.args, &self->kernel, first, last);
+    (command->panel ? run_panels : run_groups)(command, self, first, last);
     cld_float_leave(saved);
     return CL_SUCCESS;
 }
@@ -155,6 +173,21 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
     return CL_SUCCESS;
 }
 
+/* Groups with local memory that run for long read much that others do, too: those above and below the same
+ * columns, those beside them the same rows. In panels of this many work-items, caches hold both. Measured
+ * (product of matrices in tiles of 16 x 16, two threads): 5.3 ms of 7.8 for 768 x 768. */
+enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
+
+static void choose_panel(struct cld_event *command, uint64_t item_time) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    const uint64_t *local = launch->local_size;
+    uint64_t panel = PANEL_ITEMS / local[0];
+    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
+    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
+                 launch->num_groups[0] > panel;
+    command->panel = is_long && suits ? (uint8_t)panel : 0;
+}
+
 /* What decides how the command is executed: the number of work-groups, and how long it took last time. */
 static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     const struct cld_launch *launch = &command->kernel.launch;
@@ -162,6 +195,7 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     double items =
         (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
     double time = items * (double)item_time / 1024;
+    choose_panel(command, item_time);
     command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
     if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
         item_time)
@@ -192,6 +226,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.launch.printf_buffer = NULL;
     command->kernel.code = NULL;
     command->kernel.trial = NULL;
+    command->panel = 0;
     bool empty = false;
     cl_int status = snapshot(command, kernel);
     if (!status)
