@@ -52,6 +52,16 @@ def join(kernels: dict) -> str:
     return "\n".join(texts)
 
 
+def _aligned(array):
+    """A copy that begins at a multiple of 128 bytes, as memory objects do: the largest type has so many."""
+    import numpy as np
+
+    space = np.empty(array.nbytes + 128, np.uint8)
+    copy = space[-space.ctypes.data % 128 :][: array.nbytes].view(array.dtype)
+    copy[:] = array
+    return copy
+
+
 class Batch:
     """Kernels of several seeds, compiled by clang together."""
 
@@ -79,7 +89,7 @@ class Batch:
         want: list = []
         for width in widths:
             if not want or kernel.sub_groups:
-                want = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+                want = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
                 arguments, library = [want[0], given.copy(), 5, *want[1:]], builtin_library()
                 interpret(self.program.module, f"k{seed}", arguments, *sizes, offset, library, width)
             choice = random.Random(f"{seed} {width}")
@@ -87,7 +97,7 @@ class Batch:
             cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
             if width > 1 or seed % LARGE == LARGE - 1:
                 llvm = "short", llvm[1]
-            got = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
+            got = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
             arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
             comes_apart &= not kernel.sub_groups
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
