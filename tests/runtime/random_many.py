@@ -3,14 +3,16 @@ clang compiles several at a time (tests/pure/random_small.py), and one in a hund
 
     python tests/runtime/random_many.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
 
-Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts,
-for this CPU or a lesser one; code that comes apart is run as full vectors and their rest now and then. With
---log a run goes on where the last one with that file ended. Prints the seeds that fail, and a summary.
+Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts or
+groups held whole, for this CPU or a lesser one, now and then for the values of arguments; code that comes
+apart is run as full vectors and their rest at times. With --log a run goes on where the last one with that
+file ended. Prints the seeds that fail, and a summary.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import subprocess
@@ -25,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 WIDTHS = (1, 8, 16)
+N = 5  # the argument n
 BATCH = 20  # kernels of a run of clang
 LARGE = 100  # every so many is a large one
 PARTS = (*((1, 0),) * 8, (2, 0), (2, 1), (4, 1), (3, 0))
@@ -90,7 +93,7 @@ class Batch:
         for width in widths:
             if not want or kernel.sub_groups:
                 want = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
-                arguments, library = [want[0], given.copy(), 5, *want[1:]], builtin_library()
+                arguments, library = [want[0], given.copy(), N, *want[1:]], builtin_library()
                 interpret(self.program.module, f"k{seed}", arguments, *sizes, offset, library, width)
             choice = random.Random(f"{seed} {width}")
             parts, axis = choice.choice(PARTS) if width > 1 else (1, 0)
@@ -98,10 +101,15 @@ class Batch:
             if width > 1 or seed % LARGE == LARGE - 1:
                 llvm = "short", llvm[1]
             got = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
-            arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
+            arguments = [got[0], given.copy(), np.int32(N), *got[1:]]
             comes_apart &= not kernel.sub_groups
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
                 maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
+                maker.set(thorough=choice.random() < 0.5)
+                if choice.random() < 0.2:
+                    maker.set(values=((2, np.int32(N).tobytes()),))
+                if kernel.barriers and not kernel.sub_groups and choice.random() < 0.8:
+                    maker.hold_groups(*sizes)
                 if kernel.sub_groups:
                     maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
                 has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
@@ -110,7 +118,8 @@ class Batch:
             for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
                 where = np.flatnonzero(a != b)[:4]
                 assert not len(where), (
-                    f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {llvm}: "
+                    f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {llvm}, "
+                    f"{maker.ways}: "
                     f"{name}{where} is {b[where]}, not {a[where]}; "
                     f"{kernel.global_size} in groups of {kernel.local_size}"
                 )
@@ -131,9 +140,28 @@ class _Maker:
             width=width, parts=parts, part_axis=axis, native_half=self.options.has_native_half, verify=False,
         )  # fmt: skip
 
+    def set(self, **fields) -> None:
+        """Fields of PlanOptions."""
+        self.plan_options = replace(self.plan_options, **fields)
+
+    def hold_groups(self, global_size, local_size) -> None:
+        """Code for groups of that size, if they can be held whole in vectors and none is cut off."""
+        from cl_driver.jit.width import MOST_GROUP_PARTS
+
+        width, items = self.plan_options.width, math.prod(local_size)
+        whole = not any(of % size for of, size in zip(global_size, local_size, strict=True))
+        if whole and width > 1 and local_size[0] % width == 0 and items <= width * MOST_GROUP_PARTS:
+            self.set(group=(*local_size, 1, 1)[:3], parts=items // width, part_axis=0, thorough=True)
+
     def hold_sub_groups(self, flat: bool) -> None:
         """flat: lanes follow the linear local id; else rows are whole vectors, or the only ones of groups."""
-        self.plan_options = replace(self.plan_options, sub_groups=True, flat_lanes=flat, parts=1, part_axis=0)
+        self.set(sub_groups=True, flat_lanes=flat, parts=1, part_axis=0)
+
+    @property
+    def ways(self) -> str:
+        """What else is special about it."""
+        fields = ("group", "values", "thorough", "flat_lanes")
+        return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:
         """Whether that leaves a rest."""
@@ -144,10 +172,18 @@ class _Maker:
         from cl_driver.codegen.kernel import emit
         from cl_driver.jit import emit as jit
         from cl_driver.passes.pipeline import plan
+        from cl_driver.passes.plan import PlanError
 
         program, library = self.program, builtin_library()
         entry = next(point for point in program.module.entry_points if point.name == name)
-        planned = plan(program.module, entry, self.plan_options, suitable(library, self.options.features))
+        functions = suitable(library, self.options.features)
+        try:
+            planned = plan(program.module, entry, self.plan_options, functions)
+        except PlanError:
+            if not self.plan_options.group:
+                raise
+            self.set(group=(), parts=1)  # not every kernel's groups can be held
+            planned = plan(program.module, entry, self.plan_options, functions)
         made = emit(planned, self.options, library, program.globals_layout, self.vectors)
         data = jit.compile_ir(made.text, self.context.target, *self.llvm)
         code = Code(data)
