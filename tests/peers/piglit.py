@@ -17,6 +17,7 @@ from collections import Counter
 from peers import WORK, environment, need
 
 LEAST = 3900
+TEST_SECONDS = "120"  # of one test
 
 
 def results(folder) -> dict:
@@ -45,7 +46,7 @@ def main() -> int:
     folder.parent.mkdir(parents=True, exist_ok=True)
     selection = ["-t", arguments.filter] if arguments.filter else []
     subprocess.run(
-        ["piglit", "run", *selection, "cl", folder],
+        ["piglit", "run", "--timeout", TEST_SECONDS, *selection, "cl", folder],
         env=environment(),
         check=True,
         stdout=subprocess.DEVNULL,
