@@ -95,8 +95,11 @@ class Regularity:
         if op in (Op.IMul, Op.ShiftLeftLogical):
             return ALIKE if natures == [ALIKE, ALIKE] else NEIGHBOURS if constant is not None else None
         if op in _QUOTIENTS:
-            if op is Op.ShiftRightArithmetic and (inner := _sign_extended(value)) is not None:
-                return self.nature(inner, depth)
+            if op is Op.ShiftRightArithmetic:
+                if self._extended_stride(value):
+                    return NEIGHBOURS
+                if (inner := _sign_extended(value)) is not None:
+                    return self.nature(inner, depth)
             if constant is not None:
                 divisor = constant if op in (Op.UDiv, Op.SDiv) else 1 << min(constant, 64)
                 return ALIKE if natures[0] == ALIKE or divisor >= self.e.width else None
@@ -176,8 +179,13 @@ class Regularity:
             return self._sum([(operands[0], 1), (operands[1], 1 if op is Op.IAdd else -1)], stride)
         if op in (Op.IMul, Op.ShiftLeftLogical):
             return self._product(value, stride)
-        if op is Op.ShiftRightArithmetic and (inner := _sign_extended(value)) is not None:
-            return self._extension(value, inner, stride)
+        if op is Op.ShiftRightArithmetic:
+            if stride and self._extended_stride(value) == stride:
+                first = e.operand(operands[0])
+                no_wrap = self._no_wrap(operands[0], first, e.stride(operands[0]), True)
+                return (no_wrap,), e.emit(f"ashr {t} {first}, {operands[1].value or 0}")
+            if (inner := _sign_extended(value)) is not None:
+                return self._extension(value, inner, stride)
         if op not in _SAME or not isinstance(operands[0], Instruction):
             return None
         inner = operands[0]
@@ -221,6 +229,18 @@ class Regularity:
         last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
         predicate = ("s" if signed else "u") + ("ge" if stride > 0 else "le")
         return e.emit(f"icmp {predicate} {t} {last}, {first}")
+
+    def _extended_stride(self, value) -> int:
+        """The stride of an affine value's upper bits, if the lower ones are the same in all lanes; else 0.
+
+        It holds while the value does not wrap around: what `(int)` does to a size_t, a constant added within.
+        """
+        inner, back = value.operands
+        if not isinstance(back, Constant) or self.e.is_varying(inner):
+            return 0
+        step, bits = self.e.stride(inner), back.value or 0
+        is_whole = bits < value.type.width and step % (1 << bits) == 0
+        return step >> bits if is_whole and abs(step) * self.e.width < 1 << value.type.width - 1 else 0
 
     def _extension(self, value, inner, stride: int):
         """Of what is shifted to the left and back: it has the stride while it does not leave its range."""

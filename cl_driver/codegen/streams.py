@@ -94,7 +94,7 @@ def flush(e) -> None:
     line = min(64, size)
     over = e.emit(f"and i64 {bits}, {line - 1}")
     aligned = e.emit(f"icmp eq i64 {over}, 0")
-    past = e.emit(f"and i1 {aligned}, {_has_much_output(e, place)}")
+    past = e.emit(f"and i1 {aligned}, {has_much(e, place)}")
     labels = [e.new_label(name) for name in ("past", "into", "stored")]
     e.emit_void(f"br i1 {past}, label %{labels[0]}, label %{labels[1]}")
     for label, is_past in zip(labels, (True, False), strict=False):
@@ -106,9 +106,9 @@ def flush(e) -> None:
     e.begin_block(labels[2])
 
 
-def _has_much_output(e, place: int) -> str:
-    """i1, once per call: whether all work-items together write enough."""
-    key = "much output", place
+def has_much(e, place: int) -> str:
+    """i1, once per call: whether all work-items together, so many bytes each, are worth it."""
+    key = "much", place
     if key not in e.tables:
         outer, e.lines = e.lines, e.prologue
         sizes = [e.launch_field(abi.LAUNCH_GLOBAL_SIZE + 8 * k, "i64") for k in range(3)]

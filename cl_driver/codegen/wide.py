@@ -58,6 +58,7 @@ class WideEmitter(WideOperands):
         self._harmless: dict = {}
         self.tables: dict = {}  # tables.py, streams.py: what is in the prologue
         self.streams = self.totals = self.counts = None  # streams.py, totals.py, own_counts.py
+        self.ahead = None  # ahead.py
         self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
         self.function = None  # that of the region

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..passes.dominance import dominators
 from ..spirv.enums import BuiltIn
+from .ahead import Ahead
 from .emitter import instruction_name
 from .errors import CodegenError
 from .flat_lanes import FLAT_IDS, id_components, reciprocals
@@ -39,6 +40,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
         self.streams = None if module.options.aarch64 else Streams(plan)
+        self.ahead = None if plan.options.group else Ahead()
         self.totals = Totals(plan)
         self.counts = OwnCounts(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
@@ -140,6 +142,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def emit_region_exit(self, next_region: int, left=None) -> None:
         """The end of a vector's way through the region."""
+        if self.ahead is not None:
+            self.ahead.finish(self)
         super().emit_region_exit(next_region)
         self._exit_edges.append(("true" if left is None else self.operand(left), self.label))
 

@@ -185,6 +185,8 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
+        if e.ahead is not None and not masked:
+            e.ahead.note(e, pointer, address.single, place * e.width)
         return
     asked = _ask(e, pointer, index, (place, 0), type_)
     if asked is None:
@@ -204,6 +206,8 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         return
     condition, first, stride = asked
     e.note(ASKED, masked=masked)
+    if e.ahead is not None and stride and not masked:
+        e.ahead.note(e, pointer, first, place * e.width)
 
     def regular():
         if stride:

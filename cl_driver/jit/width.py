@@ -61,14 +61,16 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
     while lanes > 1 and lanes * widest > _VALUE_REGISTERS * target.vector_bits:
         lanes //= 2
         say(f"its values of {widest} bits in all lanes take {_VALUE_REGISTERS} registers at most")
-    if lanes > 1 and widest >= target.vector_bits and _reads_registers(functions, target.vector_bits):
-        say(f"it mostly reads vectors of {target.vector_bits} bits or more and works on them as they are")
+    least = target.vector_bits // 2
+    if lanes > 1 and widest >= least and _reads_registers(functions, target.vector_bits):
+        say(f"it mostly reads vectors of {least} bits or more and works on them as they are")
         return 1
     return lanes
 
 
 def _reads_registers(functions: list[Function], bits: int) -> bool:
-    """Whether a kernel reads vectors that fill registers, and to transpose them costs more than lanes save.
+    """Whether a kernel reads vectors that fill registers, or half of them, and to transpose them costs about
+    as much as lanes save: addresses are plain then.
 
     Transposed, a register holds one component of all lanes. Large output is better off past the caches
     (streams.py), which is for lanes.
@@ -88,11 +90,11 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
         registers, shuffles = size / bits, 0
         if i.op in (Op.Load, Op.Store) and type_.kind is Kind.VECTOR:
             shuffles = registers * math.log2(type_.count)
-            loads += times * (i.op is Op.Load and size >= bits)
+            loads += times * (i.op is Op.Load and 2 * size >= bits)
             stores += times * (i.op is Op.Store)
         alone += times * max(registers, 0.5 if type_.kind is Kind.INT else 1)
         together += times * (registers + shuffles)
-    return loads > 4 * stores and alone * _WORTH < together
+    return loads > 4 * stores and alone < _WORTH * together
 
 
 def _times(function: Function):

@@ -110,3 +110,19 @@ def test_extended_sums():
     text = Program(program, width=16, parts=1).code("folded").text
     assert "\nregular" in text
     assert "icmp sge i64" in text  # a question about two lanes, not about all
+
+
+def test_extended_sums_of_parts():
+    """Each of several vectors asks the same: their ids are sums within what is cut."""
+    program = compile_c("kernel void cut(global int *out, global const int *in, ulong k) { "
+                        "int x = get_global_id(0) + k; out[get_global_id(0)] = in[x] + in[x + 99]; }")  # fmt: skip
+    inputs = np.random.default_rng(0).integers(-1000, 1000, 512).astype(np.int32)
+    for width, parts in WIDTHS:
+        form = Program(program, width=width, parts=parts)
+        text = form.code("cut").text
+        assert (width == 1 or "\nregular" in text) and f"bitcast <{width} x i1>" not in text
+        for k in (0, 100, 1 << 32):
+            out = np.zeros(150, np.int32)
+            form.run("cut", 150, 50, out, inputs, np.uint64(k))
+            at = np.arange(150) + k % (1 << 32)
+            assert np.array_equal(out, inputs[at] + inputs[at + 99]), (width, parts, k)

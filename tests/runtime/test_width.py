@@ -44,6 +44,13 @@ kernel void doubles(global double16 *to) {
             v += from[i + k * n];                                    \\
         to[i] = v.s0 + v.s1 + v.s2 + v.s3 + v.s4 + v.s5 + v.s6 + v.s7 + MORE; \\
     }
+kernel void sum_4(global float *to, global const float4 *from) {
+    size_t i = get_global_id(0), n = get_global_size(0);
+    float4 v = 0;
+    for (int k = 0; k < 24; k++)
+        v += from[i + k * n];
+    to[i] = v.s0 + v.s1 + v.s2 + v.s3;
+}
 SUM(float, 8, 0)
 SUM(float, 16, v.s8 + v.s9 + v.sa + v.sb + v.sc + v.sd + v.se + v.sf)
 kernel void sines(global float *to, global const float16 *from) {
@@ -95,11 +102,12 @@ def test_a_value_takes_half_of_the_registers(flags, floats, doubles):
     assert (program.lanes("floats").width, program.lanes("doubles").width) == (floats, doubles)
 
 
-@pytest.mark.parametrize("flags, sums", [(AVX512, (16, 1)), (FLAGS, (1, 1))])
-def test_vectors_that_fill_registers_stay_vectors(flags, sums):
+@pytest.mark.parametrize("flags, lanes", [(AVX512, 16), (FLAGS, 1)])
+def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
     """Where they are mostly read, and what is done to them is not better done for several work-items."""
     program = prepared(flags)
-    assert (program.lanes("sum_8").width, program.lanes("sum_16").width) == sums
+    widths = [program.lanes(f"sum_{count}").width for count in (4, 8, 16)]
+    assert widths == [lanes, 1, 1]
     assert program.lanes("sines").width > 1
 
 

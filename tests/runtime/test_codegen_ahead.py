@@ -1,0 +1,60 @@
+"""Prefetches of what the next group reads: who has them, and that nothing else changes."""
+
+import numpy as np
+import pytest
+from kernel_harness import Program, compile_c
+
+# What of a kernel's reads is fetched ahead: many places far from one another, and little else that is done.
+READ = (
+    "float sum = 0; for (int k = 0; k < 16; k++) { sum += from[at]; at += %s; } to[get_global_id(0)] = sum;"
+)
+START = "int at = get_group_id(0) * get_local_size(0) * 16 + get_local_id(0); "
+AHEAD = {
+    "local_steps": START + READ % "get_local_size(0)",
+    "global_steps": "size_t at = get_global_id(0); " + READ % "get_global_size(0)",
+    "vectors": START + "global const float2 *two = (global const float2 *)from; float2 sum = 0; "
+    "for (int k = 0; k < 16; k++) { sum += two[at]; at += get_local_size(0); } "
+    "to[get_global_id(0)] = sum.x + sum.y;",
+}
+PLAIN = {
+    "few": "size_t at = get_global_id(0); to[at] = from[at] + from[at + 100] + from[at + 200];",
+    "works": "int at = get_global_id(0); float sum = 0; for (int k = 0; k < 16; k++) "
+    "{ sum = sqrt(fabs(sum) + from[at]) * 2.0f - k; at += get_local_size(0); } to[get_global_id(0)] = sum;",
+    "loops": "int at = get_global_id(0); float sum = 0; for (int k = 0; k < n; k++) "
+    "sum += from[at + k * 64]; to[get_global_id(0)] = sum;",
+}
+ITEMS, LOCAL = 256, 64
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return compile_c("\n".join(
+        f"kernel void {name}(global float *to, global const float *from, int n) {{ {body} }}"
+        for name, body in (AHEAD | PLAIN).items()
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "parts"), [(4, 1), (8, 1), (16, 1), (16, 2)])
+def test_what_is_fetched(compiled, width, parts):
+    program = Program(compiled, width=width, parts=parts)
+    for name in AHEAD | PLAIN:
+        lines = program.code(name).text.count("call void @llvm.prefetch")
+        size = 8 if name == "vectors" else 4
+        assert lines == (16 * parts * -(-size * width // 64) if name in AHEAD else 0), name
+
+
+def test_same_results(compiled):
+    """With and without much to read, several groups at a time and one by one."""
+    data = np.random.default_rng(0).integers(0, 100, 2 * 16 * ITEMS).astype(np.float32)
+    outputs = {name: [] for name in AHEAD | PLAIN}
+    for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
+        program = Program(compiled, width=width, parts=parts)
+        for name, found in outputs.items():
+            for limit, split in ((0, 1), (1, 1), (1, 3), (1 << 20, 1)):
+                to = np.zeros(ITEMS, np.float32)
+                program.run(name, ITEMS, LOCAL, to, data, np.int32(5), stream_bytes=limit, split=split)
+                found.append(to)
+    for name, found in outputs.items():
+        assert all(np.allclose(to, found[0]) for to in found) and found[0].any(), name
+    want = data[: 16 * ITEMS].reshape(-1, 16, LOCAL).sum(1).ravel()
+    assert np.array_equal(outputs["local_steps"][0], want)
