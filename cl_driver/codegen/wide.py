@@ -28,6 +28,7 @@ from .records import find_records, load_record, store_record
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 from .regular import Regularity
 from .streams import flush
+from .ternary import ternary
 from .types import constant_text, ir_type, leaf_types
 from .wide_operands import WideOperands
 
@@ -76,6 +77,10 @@ class WideEmitter(WideOperands):
         """The builder on single values, or on each leaf."""
         if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
             super().componentwise(instruction, operands, build)
+            return
+        whole = ternary(self, instruction)
+        if whole is not None:
+            self.leaves_of[instruction] = [whole]
             return
         count = len(leaf_types(instruction.type))
         columns = [self.leaves(o) for o in operands]

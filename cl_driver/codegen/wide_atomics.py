@@ -10,6 +10,7 @@ from ..passes.remarks import LANES, REDUCED
 from ..spirv.enums import Op
 from .atomics import READ_MODIFY_WRITE, is_plain, update, update_plainly
 from .atomics import read_modify_write as one_by_one
+from .lane_indices import place_by_index
 from .registry import lowers_wide
 from .regular import either
 from .totals import ATOMICRMW, COMBINED, combine, reduce
@@ -68,7 +69,11 @@ def each_by_itself(e, i):
     """Where lanes have addresses of their own, and what cannot be combined."""
     pointer = i.operands[0]
     if is_plain(pointer) and e.is_varying(pointer):
-        _in_turn(e, i, _operands_in_lanes(e, i))
+        place = place_by_index(e, pointer) if len(i.operands) < 4 or not e.is_varying(i.operands[3]) else None
+        if place is None:
+            _in_turn(e, i, _operands_in_lanes(e, i))
+        else:
+            _in_turn_by_index(e, i, place)
     elif e.counts is not None and e.counts.has(i):
         operands = _operands_in_lanes(e, i)
         either(
@@ -111,6 +116,33 @@ def _in_turn(e, i, operands: tuple) -> None:
         if is_used:
             leaf = e.emit(f"insertelement {f(t)} {leaf}, {t} {old}, i32 {lane}")
     e.define_leaves(i, [leaf])
+
+
+def _in_turn_by_index(e, i, place) -> None:
+    """The same in lanes whose addresses differ by small numbers: several of them are extracted at once."""
+    mask, f, t, is_used = e.mask_of(i), e.form, ir_type(i.type), e.is_used(i)
+    value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
+
+    def fast() -> list[str]:
+        leaf = "zeroinitializer"
+        for lane, at in enumerate(place.addresses(e)):
+            old = update_plainly(e, READ_MODIFY_WRITE[i.op], i, at, value)
+            if is_used:
+                leaf = e.emit(f"insertelement {f(t)} {leaf}, {t} {old}, i32 {lane}")
+        return [leaf] if is_used else []
+
+    def slow() -> list[str]:
+        _in_turn(e, i, operands)
+        return e.leaves_of.pop(i) if is_used else []
+
+    if mask is None:
+        e.note(LANES)
+        e.define_leaves(i, fast() or ["zeroinitializer"])
+        return
+    operands = _operands_in_lanes(e, i)
+    bits = e.emit(f"bitcast {f('i1')} {mask} to i{e.width}")
+    every = e.emit(f"icmp eq i{e.width} {bits}, -1")
+    e.define_leaves(i, either(e, every, [f(t)] * is_used, fast, slow) or ["zeroinitializer"])
 
 
 def _sum_of_steps(e, i, t: str) -> str | None:

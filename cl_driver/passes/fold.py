@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import Op
-from ..spirv.module import Constant, Instruction, Kind, Undef, Value
+from ..spirv.enums import Op, StorageClass
+from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
+from .ir import ADDRESS, int_value, is_constant_int
+from .layout import member_offset, size_of, step_into
 
 
 def signed(value: int, width: int) -> int:
@@ -80,6 +82,7 @@ class Folder:
             Op.UConvert: self._convert,
             Op.SConvert: self._convert,
             Op.LogicalNot: self._not,
+            Op.Load: self._load,
         }
         self.by_op.update(dict.fromkeys(INTEGER, self._integer))
         self.by_op.update(dict.fromkeys(COMPARE, self._compare))
@@ -175,6 +178,28 @@ class Folder:
             indices = indices[1:]
         return value if isinstance(value, Value) and value.type is instruction.type else None
 
+    def _load(self, instruction):
+        """What is at a known place of a constant variable."""
+        pointer, offset, access = instruction.operands[0], 0, instruction.memory
+        while type(pointer) is Instruction and (pointer.op is Op.Bitcast or pointer.op in ADDRESS):
+            if pointer.op in ADDRESS:
+                step = _constant_step(pointer)
+                if step is None:
+                    return None
+                offset += step
+            pointer = pointer.operands[0]
+        if type(pointer) is not Variable or pointer.type.storage is not StorageClass.UniformConstant:
+            return None
+        value, type_ = pointer.initializer, instruction.type
+        if type(value) is not Constant or type_.kind not in (Kind.INT, Kind.FLOAT, Kind.VECTOR):
+            return None
+        if access is not None and access.volatile:
+            return None
+        found = _element(value, offset, type_)
+        if found is not None and found.value is None:
+            return self.types.constant(type_, None if type_.kind is Kind.VECTOR else 0)
+        return found
+
     def _bitcast(self, instruction):
         value = instruction.operands[0]
         while True:
@@ -192,3 +217,40 @@ class Folder:
         if instruction.op is Op.SConvert:
             number = signed(number, value.type.width)
         return self.types.integer(instruction.type.width, number)
+
+
+def _constant_step(chain: Instruction) -> int | None:
+    """The bytes that an access chain adds to its base, if its indices are constants."""
+    base, *indices = chain.operands
+    type_, total = base.type.element, 0
+    if type_ is None or not all(map(is_constant_int, indices)):
+        return None
+    numbers = [signed(int_value(index), index.type.width) for index in indices]
+    if chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        total = numbers.pop(0) * size_of(type_)
+    for number in numbers:
+        type_, step = step_into(type_, number)
+        total += step
+    return total
+
+
+def _element(value: Constant, offset: int, type_: Type) -> Constant | None:
+    """The scalar or vector of a type at an offset in bytes within a constant; the whole, if it is null."""
+    while type(value) is Constant and value.type is not type_:
+        whole = value.type
+        if whole.kind not in (Kind.ARRAY, Kind.VECTOR, Kind.STRUCT):
+            return None
+        if whole.kind is Kind.STRUCT:
+            starts = [member_offset(whole, k) for k in range(len(whole.members))]
+            k = max((k for k, start in enumerate(starts) if start <= offset), default=-1)
+            start = starts[k]
+        else:
+            k = offset // size_of(whole.element)
+            start = k * size_of(whole.element)
+        count = len(whole.members) if whole.kind is Kind.STRUCT else whole.count
+        if not 0 <= k < count:
+            return None
+        if value.value is None:
+            return value if 0 <= offset < size_of(whole) else None
+        value, offset = value.value[k], offset - start
+    return value if type(value) is Constant and offset == 0 else None

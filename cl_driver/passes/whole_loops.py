@@ -3,6 +3,9 @@
 Where the number that is compared rises with the id, one comparison tells whether all work-items that are
 executed together go on: that of the last. As long as they do, a copy of the loop runs, whose branch is
 uniform and which so needs no masks. The loop itself has what is left.
+
+clang keeps an int that a size_t is added to in 64 bits, which it cuts and extends in each iteration. Numbers
+for which the copy goes on fit an int, so there nothing is cut, and the number stays affine.
 """
 
 from __future__ import annotations
@@ -12,7 +15,16 @@ from dataclasses import dataclass
 from ..spirv.enums import Op
 from ..spirv.module import Block, Function, Instruction, Kind, Value
 from .dominance import LoopNest, dominators
-from .ir import PURE, append, clone_instruction, is_removable, predecessors, rename_phi_edge
+from .ir import (
+    PURE,
+    append,
+    clone_instruction,
+    int_value,
+    is_constant_int,
+    is_removable,
+    predecessors,
+    rename_phi_edge,
+)
 from .lcssa import close_loops
 from .ops import PassOp
 from .plan import PlanOptions
@@ -44,6 +56,16 @@ class _Test:
     number: Value
     limit: Value
     rise: int
+    least: int | None = None  # that the number must have; None: any, but it may wrap around
+
+
+@dataclass(slots=True)
+class _Counter:
+    """A phi of 64 bits of which each iteration uses the lowest 32, as a signed number: `extended`."""
+
+    phi: Instruction
+    extended: Instruction
+    start: Value
 
 
 def split_loops(function: Function, types, options: PlanOptions, budget: int) -> None:
@@ -83,7 +105,10 @@ class _Split:
         asks = self.asking(entry) if end is latch else entry
         if asks in self.shapes.influenced or self.nest.innermost.get(asks) is not loop.parent:
             return
-        test = self.test(end, *(s for s in end.successors() if s in loop.blocks))
+        stay = next(s for s in end.successors() if s in loop.blocks)
+        test, counter = self.test(end, stay), None
+        if test is None and end is latch:
+            test, counter = self.extended_test(end, stay, entry)
         if test is None:
             return
         if end is latch:
@@ -92,7 +117,8 @@ class _Split:
                 guard = self.test(asks, header if asks is entry else entry)
                 if guard is None:
                     return
-            self.split_at_latch(test, entry, asks, guard)
+            if counter is None or (guard is not None and _is_cut(guard.number, counter.start)):
+                self.split_at_latch(test, entry, asks, guard, counter)
         elif end is header and all(is_removable(i) for i in header.instructions[:-1]):
             self.split_at_header(test, entry)
 
@@ -107,8 +133,9 @@ class _Split:
         harmless = all(i.op in PURE and i.op not in _STAY for i in entry.instructions[:-1])
         return asks if harmless else entry
 
-    def test(self, block: Block, stay: Block) -> _Test | None:
-        """The condition at the end of a block for going on at `stay`, if it has the right form."""
+    def comparison(self, block: Block, stay: Block):
+        """The condition at the end of a block for going on at `stay` as (operation, number, limit), if it has
+        the right form."""
         terminator = block.terminator
         if terminator.op is not Op.BranchConditional:
             return None
@@ -121,11 +148,61 @@ class _Split:
             op, a, b = _SWAPPED[op], b, a
         if op not in _LESS or a.type.kind is not Kind.INT or not self.shapes.is_common(b):
             return None
-        steps = self.shapes.stride(a), self.shapes.across.stride(a) if self.shapes.across else 0
+        return op, a, b
+
+    def rise(self, number: Value) -> int | None:
+        """By how much a number rises from the first to the last work-item."""
+        steps = self.shapes.stride(number), self.shapes.across.stride(number) if self.shapes.across else 0
         if not all(type(step) is int and step >= 0 for step in steps) or not any(steps):
             return None
         rise = steps[0] * (self.options.width - 1) + steps[1] * (self.options.parts - 1)
-        return _Test(op, a, b, rise) if rise < 1 << (a.type.width - 2) else None
+        return rise if rise < 1 << (number.type.width - 2) else None
+
+    def test(self, block: Block, stay: Block) -> _Test | None:
+        """The test at the end of a block for going on at `stay`."""
+        found = self.comparison(block, stay)
+        rise = found and self.rise(found[1])
+        return _Test(*found, rise) if rise is not None else None
+
+    def extended_test(self, latch: Block, stay: Block, entry: Block):
+        """The test at the latch, of a counter that is cut to 32 bits and extended, in its 64 bits."""
+        op, cut, limit = self.comparison(latch, stay) or (None, None, None)
+        if op not in _SIGNED or not isinstance(cut, Instruction) or cut.op is not Op.UConvert:
+            return None, None
+        number = cut.operands[0]
+        is_sum = isinstance(number, Instruction) and number.op is Op.IAdd
+        if not is_sum or cut.type.width != 32 or number.type.width != 64 or self.is_inside(limit):
+            return None, None
+        for extended, step in (number.operands, number.operands[::-1]):
+            phi = _extended_from(extended)
+            if phi is None or phi.op is not Op.Phi or phi.block is not self.header:
+                continue
+            start, value = (next((v for v, b in _edges(phi) if b is e), None) for e in (entry, latch))
+            is_alone = all(phi not in i.operands or i is extended.operands[0]
+                           for b in self.function.blocks for i in b.instructions)  # fmt: skip
+            rise = self.rise(start) if isinstance(start, Instruction) else None
+            if value is number and is_alone and rise is not None and self.shapes.is_common(step):
+                return _Test(op, number, limit, rise, -1 << 31), _Counter(phi, extended, start)
+        return None, None
+
+    def is_inside(self, value: Value) -> bool:
+        return isinstance(value, Instruction) and value.block in self.loop.blocks
+
+    def extend(self, counter: _Counter, test: _Test, values: dict, block: Block, entry: Block) -> None:
+        """Makes the copy of a counter's phi what it is extended to; appends to the block before both loops
+        what it starts with, and the limit."""
+        terminator = block.instructions.pop()
+        phi, bits = values[counter.phi], self.types.integer(64, 32)
+        shifted = append(block, Op.ShiftLeftLogical, phi.type, [counter.start, bits])
+        start = append(block, Op.ShiftRightArithmetic, phi.type, [shifted, bits])
+        test.limit = append(block, Op.SConvert, phi.type, [test.limit])
+        block.instructions.append(terminator)
+        phi.operands = [o for v, b in _edges(phi) for o in ((start, b) if b is entry else (v, b))]
+        old = values[counter.extended]
+        for inside in self.loop.blocks:
+            for i in values[inside].instructions:
+                i.operands = [phi if o is old else o for o in i.operands]
+        values[counter.extended] = phi
 
     def all_pass(self, block: Block, test: _Test, values: dict) -> Instruction:
         """Appends the test of all work-items at once; values: of the copy that it is made in."""
@@ -134,7 +211,10 @@ class _Split:
         last = append(block, Op.IAdd, number.type, [first, self.types.integer(number.type.width, test.rise)])
         below = append(block, test.op, bool_, [last, values.get(test.limit, test.limit)])
         rises = Op.SLessThanEqual if test.op in _SIGNED else Op.ULessThanEqual
-        no_wrap = append(block, rises, bool_, [first, last])
+        least = first, last
+        if test.least is not None:
+            least = self.types.integer(number.type.width, test.least), first
+        no_wrap = append(block, rises, bool_, [*least])
         return append(block, Op.LogicalAnd, bool_, [below, no_wrap])
 
     def copy(self) -> dict:
@@ -151,7 +231,9 @@ class _Split:
         self.function.blocks += [values[block] for block in blocks]
         return values
 
-    def split_at_latch(self, test: _Test, entry: Block, asks: Block, guard: _Test | None) -> None:
+    def split_at_latch(
+        self, test: _Test, entry: Block, asks: Block, guard: _Test | None, counter: _Counter | None
+    ) -> None:
         """A loop that asks behind its body. Where not all go on, or in, those that do meet at a join."""
         header, latch = self.header, self.latch
         (outside,) = (s for s in latch.successors() if s is not header)
@@ -163,6 +245,8 @@ class _Split:
             asks.instructions[-1:-1] = entry.instructions[:-1]
             entry.instructions = entry.instructions[-1:]
         values = self.copy()
+        if counter is not None:
+            self.extend(counter, test, values, asks, entry)
         rest, join = Block(self.function, "rest"), Block(self.function, "join")
         values[latch].instructions.pop()
         go_on = self.all_pass(values[latch], test, values)
@@ -221,6 +305,22 @@ class _Split:
             ]
         entry.terminator.operands = [values[header] if o is header else o for o in entry.terminator.operands]
         self.function.blocks.append(rest)
+
+
+def _extended_from(value: Value):
+    """Of what a value is the lowest 32 bits, as a signed number of 64."""
+    shifts = (Op.ShiftRightArithmetic, Op.ShiftLeftLogical)
+    for op in shifts:
+        if not isinstance(value, Instruction) or value.op is not op or value.type.width != 64:
+            return None
+        value, amount = value.operands
+        if not is_constant_int(amount) or int_value(amount) != 32:
+            return None
+    return value if isinstance(value, Instruction) else None
+
+
+def _is_cut(value: Value, of: Value) -> bool:
+    return isinstance(value, Instruction) and value.op is Op.UConvert and value.operands[0] is of
 
 
 def _edges(phi: Instruction):

@@ -378,3 +378,41 @@ def test_lanes_that_share_local_cells(name):
             program.run(name, items, group, *out, inputs)
             assert np.array_equal(out[1], want[1]), f"{name}, width {width}, groups of {group}"
             assert np.array_equal(out[0], want[0]), f"{name}, width {width}"
+
+
+NUMBERED_CELLS = """
+kernel void k(global uint *end, global uint *out, global const uint *in, global const char *signs,
+              global const short *shorts, uint count) {
+  local uint cells[2048]; size_t x = get_global_id(0), l = get_local_id(0);
+  for (int i = l; i < 2048; i += get_local_size(0)) cells[i] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (x < count) {
+    uint old = atomic_add(&cells[((global const uchar *)in)[x]], 1u);     // 8 bits
+    atomic_add(&(cells + 384)[signs[x]], 3u);                              // and signed
+    atomic_sub(&(cells + 1024)[shorts[x] % 400], count);                   // 32
+    old += atomic_xor(&cells[1536 + (in[x] >> 23)], 5u);                   // 9, and another term
+    atomic_and(&cells[512 + (in[x] & 63)], count);
+    out[x] = old + atomic_add(&cells[576 + (ushort)(in[x] % 48)], in[x]);  // values of the lanes' own
+    if (in[x] & 64) atomic_or(&cells[128 + 512 - (in[x] >> 4 & 7)], 9u);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = l; i < 2048; i += get_local_size(0)) end[get_group_id(0) * 2048 + i] = cells[i]; }
+"""
+
+
+def test_cells_by_small_numbers():
+    """Lanes whose addresses are a base and an index of few bits, all lanes in the mask or some."""
+    spirv, rng = compile_c(NUMBERED_CELLS), np.random.default_rng(8)
+    inputs = [rng.integers(0, 1 << 32, 64, np.uint32), rng.integers(-128, 128, 64, np.int8)]
+    inputs.append(rng.integers(-(1 << 15), 1 << 15, 64, np.int16))
+    for group, count in ((13, 26), (32, 64), (32, 37)):
+        want = np.zeros(4096, np.uint32), np.zeros(64, np.uint32)
+        for width in (1, 2, 4, 8, 16):
+            program = Program(spirv, width=width)
+            if width == 1:
+                arguments = [*want, *(i.copy() for i in inputs), count]
+                interpret(program.module, "k", arguments, (2 * group,), (group,))
+            end = np.zeros(4096, np.uint32), np.zeros(64, np.uint32)
+            program.run("k", 2 * group, group, *end, *inputs, np.uint32(count))
+            for got, wanted in zip(end, want, strict=True):
+                assert np.array_equal(got, wanted), f"width {width}, groups of {group}"

@@ -30,8 +30,8 @@ def program(source: str, width: int, group) -> Program:
 
 
 BENCHED = (
-    "bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "reduce_tree", "scan_blelloch",
-    "scan_hillis", "softmax", "transpose_local",
+    "bitonic_local", "fft_local", "histogram_local", "matmul_tiled", "reduce_stride", "reduce_tree",
+    "scan_blelloch", "scan_hillis", "softmax", "transpose_local",
 )  # fmt: skip
 
 
@@ -255,6 +255,52 @@ def test_loops(count, width):
     interpret(built.module, "k", arguments, (size,), (size,))
     built.run("k", size, size, got, values, np.int32(count), Local(4 * size))
     assert np.array_equal(got, want)
+
+
+COUNTERS = """
+kernel void k(global long *out, global const int *in, int first, int limit, ulong step, local long *t) {
+    size_t id = get_global_id(0);
+    long sum = 0;
+    for (int i = get_global_id(0); i < 300; i += get_global_size(0))  // cut to an int in each iteration
+        sum += in[i] * (long)i;
+    for (int i = first + (int)id; !(limit <= i); i += step) {         // or not what it was before
+        t[get_local_id(0)] = (long)i + in[i & 255];
+        sum = sum * 31 + (long)i * 3 + t[get_local_id(0)];
+    }
+    for (int i = get_local_id(0); i < 32; i += get_local_size(0))     // no question before it
+        out[1024 + i] = i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[id] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("width", (4, 16))
+@pytest.mark.parametrize(
+    "first, limit, step",
+    (
+        (0, 200, 64),
+        (7, 199, 1),
+        (-40, 3, 5),
+        (3, 500, (1 << 32) + 64),
+        ((1 << 28) - 16, (1 << 31) - (1 << 28) - 100, 5 << 28),  # half of a vector wraps around
+        (-(1 << 31), -(1 << 31) + 999, 64),
+        (200, 100, 1),
+    ),
+)
+def test_counters_of_64_bits(first, limit, step, width):
+    """Loops over an int to which a size_t is added."""
+    size = 32
+    values = np.random.default_rng(5).integers(-50, 50, 300).astype(np.int32)
+    built = program(COUNTERS, width, (size,))
+    got, want = (np.zeros(2048, np.int64) for _ in range(2))
+    scalars = first & 0xFFFFFFFF, limit & 0xFFFFFFFF
+    arguments = [want, values.copy(), *scalars, step, np.zeros(size, np.int64)]
+    interpret(built.module, "k", arguments, (2 * size,), (size,))
+    numbers = np.array(scalars, np.uint32), np.uint64(step)
+    built.run("k", 2 * size, size, got, values, *numbers[0], numbers[1], Local(8 * size))
+    assert np.array_equal(got, want)
+    assert want[: 2 * size].any()
 
 
 PLACES = """
