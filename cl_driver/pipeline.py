@@ -224,12 +224,13 @@ def _about(name: str, error: Exception) -> CompileError:
 
 
 # Kinds of code that is made for some launches only, when there is one (enum cld_launch_code_kind). Several
-# work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts lanes
-# up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole vectors of
-# work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group" for groups
-# of one size. "more" is for all launches that the entry suits: what takes so much longer to compile that only
+# work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts
+# lanes up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole
+# vectors of work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group"
+# for groups of one size. "any" is for groups that do not consist of whole vectors, where work-items can
+# tell them. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # a kernel that has run for a while is worth it (PlanOptions.thorough).
-VARIANTS = NARROW, REST, TILED, GROUP, MORE = ("narrow", "rest", "tiled", "group", "more")
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY = ("narrow", "rest", "tiled", "group", "more", "any")
 
 
 def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
@@ -255,6 +256,8 @@ def variant(
             return group_code(program, name, size, values)
         if kind == NARROW:
             return _lower(program, name, _narrow(program, name), fixed=True)
+        if kind == ANY:
+            return _lower(program, name, replace(program.lanes(name), values=values), "full and rest")
         if kind == MORE:
             options = replace(program.lanes(name), values=values, thorough=True)
             code = _lower(program, name, options, "full and rest")

@@ -76,8 +76,9 @@ def emit(
     """Lowers a planned kernel. CodegenError names what cannot be lowered.
 
     library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
-    the plan's module if absent. vectors: "full" for whole tiles of work-items only, where what is left of
-    rows and columns can come in a call of its own, and "rest" for that call.
+    the plan's module if absent. vectors: "full" for groups that consist of whole tiles of
+    work-items only, or, if no work-item can tell its group, for the whole tiles of all groups; "rest" for
+    what that leaves of their rows and columns. Both where it pays, else the code is for all.
     """
     if globals_layout is None:
         globals_layout = layout_globals(plan.module)

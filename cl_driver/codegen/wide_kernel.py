@@ -21,12 +21,16 @@ from .wide import WideEmitter
 TAIL_LIMIT = 1500
 
 
-def _comes_apart(plan) -> bool:
-    """Whether full vectors and the rest of all groups may be executed one after the other."""
-    if not plan.has_free_groups or plan.options.flat_lanes or plan.options.group or len(plan.regions) > 1:
-        return False
-    region = plan.regions[0]
-    return not region.once and sum(len(b.instructions) for b in region.function.blocks) <= TAIL_LIMIT
+def _possible(plan, vectors: str) -> str:
+    """What of `vectors` (kernel.emit()) is possible: the rest comes in a call of its own only if no work-item
+    can tell the groups, since full vectors and the rest of all groups are then executed one after the other.
+    """
+    options = plan.options
+    bodies = [region.function.blocks for region in plan.regions if not region.once]
+    is_large = any(sum(len(b.instructions) for b in blocks) > TAIL_LIMIT for blocks in bodies)
+    comes_apart = plan.has_free_groups and len(plan.regions) == len(bodies) == 1
+    may_be_whole = not (options.flat_lanes or options.group or options.sub_groups or is_large)
+    return vectors if may_be_whole and (comes_apart or vectors == "full") else "full and rest"
 
 
 class WideKernelEmitter(WideEmitter, KernelEmitter):
@@ -44,7 +48,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.totals = Totals(plan)
         self.counts = OwnCounts(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
-        self.vectors = vectors if _comes_apart(plan) else "full and rest"  # see kernel.emit()
+        self.vectors = _possible(plan, vectors)  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
         self.parts = plan.options.parts

@@ -143,7 +143,8 @@ class KernelInfo(_Record):
     uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
     work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is code of these kinds
     (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids or sizes from 2^30
-    among them; for what it leaves of rows and columns that are not whole tiles; for groups of whole tiles;
+    among them; for what it leaves of rows and columns that are not whole tiles (where groups can be told,
+    "any", which takes its place); for groups of whole tiles;
     tiles_first: the first launch of such groups waits for that; has_more: whether there is code of that
     kind; private_size: bytes per work-item;
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or

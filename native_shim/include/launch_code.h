@@ -12,6 +12,7 @@ enum cld_launch_code_kind {
     CLD_CODE_TILED,  /* for groups that consist of tiles */
     CLD_CODE_GROUP,  /* for groups of one size, held whole (cl_driver/passes/lockstep.py) */
     CLD_CODE_MORE,   /* into which more work went */
+    CLD_CODE_ANY,    /* for groups that do not consist of whole tiles, where work-items can tell them */
 };
 
 /* One kind of code for a kernel, for one local size where it depends on that. entry: NULL until it is there,

@@ -153,7 +153,8 @@ enum cld_kernel_flags {
     /* No work-item can tell how they are divided into groups. */
     CLD_KERNEL_FREE_GROUPS = 8,
     /* There is code of these kinds (launch_code.h): without NARROW and REST `entry` is for all launches, with
-     * NARROW for those with global ids and sizes below 2^30 at most. */
+     * NARROW for those with global ids and sizes below 2^30 at most. REST stands for ANY where work-items can
+     * tell their groups. */
     CLD_KERNEL_NARROW = 16,
     CLD_KERNEL_REST = 32,
     CLD_KERNEL_TILED = 64,

@@ -261,24 +261,26 @@ static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch
            !has_large_ids(launch);
 }
 
-static bool has_tiles(const struct cld_kernel_info *info, const uint64_t *size) {
-    return size[0] % info->tile_width == 0 && size[1] % info->tile_height == 0;
+static bool has_tiles(const uint64_t *tile, const uint64_t *size) {
+    return size[0] % tile[1] == 0 && size[1] % tile[2] == 0;
 }
 
 /* Whether groups, or those at the edges, do not consist of tiles. */
-static bool has_rest(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+static bool has_rest(const uint64_t *tile, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size, *global = launch->global_size;
     uint64_t edge[2] = {global[0] % size[0], global[1] % size[1]};
-    return !has_tiles(info, size) || !has_tiles(info, edge);
+    return !has_tiles(tile, size) || !has_tiles(tile, edge);
 }
 
 cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                               const struct cld_launch *launch, const struct cld_launch_code **chosen) {
     const uint64_t any[3] = {0}, tile[3] = {info->width, info->tile_width, info->tile_height};
+    const uint64_t vector[3] = {info->width, info->width, 1};
+    const uint64_t *entry_tile = info->flags & CLD_KERNEL_TILED ? vector : tile;
     *chosen = NULL;
     if ((info->flags & CLD_KERNEL_NARROW) && !suits_wide(info, launch))
         return need(kernel, info, CLD_CODE_NARROW, any, chosen);
-    bool is_first = info->flags & CLD_KERNEL_TILES_FIRST && has_tiles(info, launch->local_size) &&
+    bool is_first = info->flags & CLD_KERNEL_TILES_FIRST && has_tiles(tile, launch->local_size) &&
                     !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
     if (is_first && need(kernel, info, CLD_CODE_TILED, tile, chosen) == CL_SUCCESS)
         return CL_SUCCESS;
@@ -286,14 +288,15 @@ cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel
     if (info->most_group_items && is_whole(info, launch))
         wished = wish(kernel, info, CLD_CODE_GROUP, launch->local_size);
     if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_TILED) &&
-        has_tiles(info, launch->local_size))
+        has_tiles(tile, launch->local_size))
         wished = wish(kernel, info, CLD_CODE_TILED, tile);
     if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_HAS_MORE) &&
         !has_large_ids(launch))
         wished = wish(kernel, info, CLD_CODE_MORE, any);
     if (wished && atomic_load_explicit(&wished->entry, memory_order_acquire))
         *chosen = wished;
-    else if ((info->flags & CLD_KERNEL_REST) && has_rest(info, launch))
-        return need(kernel, info, CLD_CODE_REST, tile, chosen);
+    else if ((info->flags & CLD_KERNEL_REST) && has_rest(entry_tile, launch))
+        return info->flags & CLD_KERNEL_FREE_GROUPS ? need(kernel, info, CLD_CODE_REST, entry_tile, chosen)
+                                                    : need(kernel, info, CLD_CODE_ANY, any, chosen);
     return CL_SUCCESS;
 }

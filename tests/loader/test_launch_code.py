@@ -7,7 +7,8 @@ LAUNCHES = {
     "whole": set(),
     "odd": {"loose.rest"},
     "short": {"tied.narrow"},
-    "tiles": {"chained.tiled"},
+    "ragged": {"tied.any"},
+    "tiles": {"chained.tiled", "chained.any"},
     "threads": {"loose.rest"},
     "devices": {"loose.rest"},
 }
@@ -39,7 +40,7 @@ def test_code_for_launches_is_kept(run_client, tmp_path, runtime):
     """The second process finds all in the cache; what is not there, its compiler could not make."""
     environment = {"CL_DRIVER_RUNTIME": runtime, "CL_DRIVER_CACHE_DIR": str(tmp_path / "cache")}
     for _ in range(2):
-        for launches in ("odd", "short"):
+        for launches in ("odd", "short", "ragged"):
             run_client("launch_code", launches, env=environment)
         environment["CL_DRIVER_COMPILE_MEMORY"] = "1M"
     assert run_client("launch_code", "devices", env=environment, check=False).returncode

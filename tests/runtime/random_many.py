@@ -184,7 +184,10 @@ class _Maker:
                 raise
             self.set(group=(), parts=1)  # not every kernel's groups can be held
             planned = plan(program.module, entry, self.plan_options, functions)
-        made = emit(planned, self.options, library, program.globals_layout, self.vectors)
+        vectors = self.vectors
+        if vectors == "full" and not (planned.has_free_groups or self._are_whole(global_size, local_size)):
+            vectors = "full and rest"
+        made = emit(planned, self.options, library, program.globals_layout, vectors)
         data = jit.compile_ir(made.text, self.context.target, *self.llvm)
         code = Code(data)
         try:
@@ -193,7 +196,17 @@ class _Maker:
         finally:
             program._kernels.clear()
             code.unload()
-        return made.has_rest
+        return made.has_rest and planned.has_free_groups
+
+    def _are_whole(self, global_size, local_size) -> bool:
+        """Whether all groups consist of whole tiles."""
+        options = self.plan_options
+        rows = options.parts if options.part_axis else 1
+        tile = options.width * options.parts // rows, rows
+        return not any(
+            local % step or size % local % step
+            for size, local, step in zip(global_size, local_size, tile, strict=False)
+        )
 
 
 def work(first: int, end: int, widths) -> None:

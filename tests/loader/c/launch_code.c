@@ -104,6 +104,10 @@ int main(int count, char **arguments) {
         launch(loose, device, MOST - 1, 0, 1);
     } else if (!strcmp(kind, "short")) {
         launch(tied, device, 1002, 2, 1);
+    } else if (!strcmp(kind, "ragged")) {
+        launch(tied, device, 1008, 21, 1);
+        launch(tied, device, 998, 499, 1);
+        launch(tied, device, MOST, 32, 1);
     } else if (!strcmp(kind, "tiles")) {
         cl_kernel chained = clCreateKernel(program, "chained", &status);
         OK(status);
