@@ -295,7 +295,9 @@ def run(
     with _folder_of(headers) as private:
         if private:
             arguments = [*arguments, "-I", private]
-        follow = b"include" in source or b"??=" in source or headers or "-include" in arguments
+        # Macros like __INCLUDE_LEVEL__ tell how a program is read (waiting.py), which so is as usual, too.
+        includes = b"include" in source or b"__INCLUDE" in source or b"__BASE_FILE__" in source
+        follow = includes or b"??=" in source or headers or "-include" in arguments
         list_fd = os.memfd_create("dependencies") if follow else -1
         dependencies: tuple[str, ...] = ()
         try:
@@ -336,6 +338,9 @@ def _spawn(arguments, source, folder, fds, time_limit):
     environment = _environment()
     child = waiting.take(arguments, folder, environment, fds)
     output, errors, status = child.converse(source, time_limit)
+    if waiting.MAIN_FILE in errors:
+        child = waiting.Child(arguments, folder, environment, fds)
+        output, errors, status = child.converse(source, time_limit)
     if not fds and status is not None:
         waiting.expect(arguments, folder, environment)
     return output, errors.decode("utf-8", "replace"), status

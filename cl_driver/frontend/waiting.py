@@ -1,14 +1,18 @@
 """Children that are started before there is work for them: more than half of a short run of clang is its
 start, which takes as long as it may where nobody waits for it.
 
-A compiler process that has compiled twice has clang wait for its standard input, with the arguments of the
-last program; the next program gets that child if its arguments are the same. The child ends when its input
+A compiler process that has compiled twice has clang wait for its input, with the arguments of the last
+program; the next program gets that child if its arguments are the same. The child ends when its input
 is closed, which the end of this process does.
+
+clang reads the whole of its main file before anything else. So that it has read OpenCL's header, too, when
+the program comes, the main file is one line, which includes a pipe.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import select
 import subprocess
@@ -19,6 +23,11 @@ TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 _ENOUGH = 2  # programs that a process has compiled when it expects another one
+
+MAIN_FILE = b"/proc/self/fd/"  # in messages about that line: something is unfinished where the program ends
+
+# What clang says before messages about the program, where that is what the main file includes.
+_INCLUDED = re.compile(rb"^In file included from /proc/self/fd/\d+:1:\n", re.MULTILINE)
 
 _FUNCTION_END = (1 << 16 | 56).to_bytes(4, "little")  # OpFunctionEnd
 
@@ -45,17 +54,28 @@ class Child(subprocess.Popen):
     its end, which takes it another 3 ms, need not be waited for.
     """
 
-    def __init__(self, arguments: list[str], folder: str | None, environment: dict[str, str], fds=()):
+    def __init__(
+        self,
+        arguments: list[str],
+        folder: str | None,
+        environment: dict[str, str],
+        fds=(),
+        reads_ahead: bool = False,
+    ):
+        """reads_ahead: the program is included by the main file."""
         self._output, self._other_end = os.pipe()
         path = f"/proc/self/fd/{self._output}"
         named = [
             path if before == "-o" and a == "-" else a
             for before, a in zip(["", *arguments[:-1]], arguments, strict=True)
         ]
+        main, program, source = _main_file() if reads_ahead else (-1, -1, -1)
+        if reads_ahead:
+            named[-1], fds = f"/proc/self/fd/{main}", (*fds, main, program)
         try:
             super().__init__(
                 named,
-                stdin=subprocess.PIPE,
+                stdin=subprocess.DEVNULL if reads_ahead else subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 cwd=folder,
@@ -64,7 +84,15 @@ class Child(subprocess.Popen):
             )
         except BaseException:
             self._close()
+            if reads_ahead:
+                os.close(source)
             raise
+        finally:
+            if reads_ahead:
+                os.close(main)
+                os.close(program)
+        if reads_ahead:
+            self.stdin = open(source, "wb", buffering=0)
         with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
             # Limits are set from outside: code that runs between fork and exec would forbid vfork.
             resource.prlimit(self.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
@@ -104,7 +132,7 @@ class Child(subprocess.Popen):
                         if bool(part) == (descriptor == self._output):
                             self._close_other_end()  # it has opened the pipe, or never will
             status = 0 if left else self.wait()
-            return bytes(texts[self._output]), bytes(texts[errors]), status
+            return bytes(texts[self._output]), _INCLUDED.sub(b"", bytes(texts[errors])), status
         finally:
             self._end_input()
             self.stderr.close()
@@ -134,6 +162,21 @@ class Child(subprocess.Popen):
             self._output = -1
 
 
+def _main_file() -> tuple[int, int, int]:
+    """Descriptors: a file that includes the second one, the end of a pipe whose other end is the third."""
+    main = os.memfd_create("main")
+    program, source = os.pipe()
+    os.write(main, f'#include "/proc/self/fd/{program}"\n'.encode())
+    return main, program, source
+
+
+def _may_read_ahead(arguments: list[str]) -> bool:
+    """Whether clang does the same with a program that the main file includes. It leaves out some warnings on
+    files that are included, which are off by default, and debug information names the main file."""
+    asks = any(a.startswith("-W") and not a.startswith("-Wno-") for a in arguments)
+    return arguments[-1] == "-" and "-c" in arguments and "-g" not in arguments and not asks
+
+
 def _is_whole(output: bytearray, errors: bytearray) -> bool:
     """Whether that is a SPIR-V module with a last function, of which there was nothing to say."""
     return not errors and output.endswith(_FUNCTION_END)
@@ -156,4 +199,5 @@ def expect(arguments: list[str], folder: str | None, environment: dict[str, str]
     """A program came with these arguments: others like it may follow."""
     if _allowed and _started >= _ENOUGH and not _waiting:
         with suppress(OSError):  # the next program does without
-            _waiting.append((_key(arguments, folder), Child(arguments, folder, environment)))
+            child = Child(arguments, folder, environment, reads_ahead=_may_read_ahead(arguments))
+            _waiting.append((_key(arguments, folder), child))

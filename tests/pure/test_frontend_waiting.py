@@ -76,3 +76,31 @@ def test_it_ends_when_its_input_does(waiters):
     [(_, child)] = waiters
     child.stdin.close()
     assert child.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-Wall", "-Werror", "-w", "-cl-std=CLC++2021", "-cl-kernel-arg-info"]
+)
+@pytest.mark.parametrize("source", [
+    SOURCE,
+    b"static int idle(int n) { return n; }\n" + SOURCE,
+    b"kernel void k(global int *p) { float *q = p; *p = no_such; }",
+    b"#warning look\n#define N __LINE__ __FILE__ \nkernel void k(global int *p) { *p = sizeof N; }",
+    b"kernel void k(global int *p) { *p = __INCLUDE_LEVEL__ + sizeof(__BASE_FILE__); }",
+    b"kernel void k(global int *p) {",
+    b"",
+])  # fmt: skip
+def test_what_waited_says_the_same(waiters, monkeypatch, options, source):
+    """Modules, warnings and errors: the program's place is its own, whoever reads it."""
+
+    def compile_one(text):
+        result = clang.compile(text, parse(options), language=clang.Language())
+        return result.spirv, result.log
+
+    monkeypatch.setattr(waiting, "_allowed", False)
+    expected = compile_one(source)
+    monkeypatch.setattr(waiting, "_allowed", True)
+    monkeypatch.setattr(waiting, "_started", 1)
+    compile_one(SOURCE)
+    assert len(waiters) == 1
+    assert compile_one(source) == expected
