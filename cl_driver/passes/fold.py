@@ -238,7 +238,7 @@ def _element(value: Constant, offset: int, type_: Type) -> Constant | None:
     """The scalar or vector of a type at an offset in bytes within a constant; the whole, if it is null."""
     while type(value) is Constant and value.type is not type_:
         whole = value.type
-        if whole.kind not in (Kind.ARRAY, Kind.VECTOR, Kind.STRUCT):
+        if whole.kind not in (Kind.ARRAY, Kind.VECTOR, Kind.STRUCT) or not size_of(whole):
             return None
         if whole.kind is Kind.STRUCT:
             starts = [member_offset(whole, k) for k in range(len(whole.members))]

@@ -162,11 +162,14 @@ TABLES = """
 typedef struct { char c; short pair[2]; int4 v; float f[2][3]; } S;
 constant S structures[3] = {{1, {2, -3}, {4, 5, 6, 7}, {{1.5f, 2.5f, 3.5f}, {4.5f, 5.5f, 6.5f}}}, {0},
                             {9, {8, 7}, {6, 5, 4, 3}, {{0}, {0, -1.0f}}}};
+typedef struct {} Empty;
+constant struct { Empty none[3]; int after; } sparse = {{}, 5};
 constant ulong numbers[4] = {1, 1ul << 40, 3, ~0ul};
 kernel void k(global float *out, global int *ints, constant int *given, int i) {
     out[0] = structures[0].f[1][2], out[1] = structures[2].f[1][1], out[2] = structures[1].f[0][1];
     ints[0] = structures[0].pair[1], ints[1] = structures[2].v.z, ints[2] = structures[2].c;
     ints[3] = numbers[1] >> 38, ints[4] = (int)numbers[3], ints[5] = structures[1].pair[0];
+    ints[6] = sparse.after;
     DYNAMIC
 }"""
 
@@ -177,17 +180,17 @@ def test_constants_at_known_places_are_numbers():
         return sum(i.op is Op.Load for i in instructions(plan))
 
     assert loads("") == 0
-    assert loads("ints[6] = structures[i].c;") == 1
-    assert loads("ints[6] = given[1];") == 1
-    assert loads("ints[6] = *(volatile constant int *)&structures[0].v;") == 1
-    assert loads("ints[6] = *(constant int *)numbers;") == 1  # half of an element
+    assert loads("ints[7] = structures[i].c;") == 1
+    assert loads("ints[7] = given[1];") == 1
+    assert loads("ints[7] = *(volatile constant int *)&structures[0].v;") == 1
+    assert loads("ints[7] = *(constant int *)numbers;") == 1  # half of an element
     plan = make_plan(compile_cl(TABLES.replace("DYNAMIC", ""), "-O0"), "k", width=1)
     stored = [i.operands[1] for i in instructions(plan) if i.op is Op.Store]
     bits = [value.value or 0 for value in stored]
     out = np.array(bits[:3], np.uint32).view(np.float32)
     ints = np.array(bits[3:], np.uint32).view(np.int32)
     assert out.tolist() == [6.5, -1.0, 0.0]
-    assert ints.tolist() == [-3, 4, 9, 4, -1, 0]
+    assert ints.tolist() == [-3, 4, 9, 4, -1, 0, 5]
 
 
 def test_a_switch_of_a_constant_takes_its_case():
