@@ -29,13 +29,9 @@ class GlobalsLayout:
 
 
 def variable_alignment(variable) -> int:
-    """The alignment of a Variable or OpVariable: its type's, or a larger one that is asked for.
-
-    clang-22 writes 128 as 0xffffff80, hence the lowest bit.
-    """
-    asked = variable.decorations.get(Decoration.Alignment, 0)
-    asked = asked[0] if isinstance(asked, tuple) else int(asked)
-    return max(alignment_of(variable.type.element), asked & -asked)
+    """The alignment of a Variable or OpVariable: its type's, or a larger one that is asked for."""
+    (asked,) = variable.decorations.get(Decoration.Alignment, (0,))
+    return max(alignment_of(variable.type.element), asked)
 
 
 def layout_globals(module: Module) -> GlobalsLayout:

@@ -146,6 +146,9 @@ def _decorate(reader, p, n, op):
         ):
             raise reader.error(p, f"{decoration.name} has {fixed} parameters, not {len(literals)}")
         value = tuple(literals) or True
+        if decoration == Decoration.Alignment:
+            # clang-22 writes 128 as 0xffffff80; a multiple of a number is one of its lowest bit, too.
+            value = (literals[0] & -literals[0],)
     reader.decorations.setdefault(words[p + 1], {})[decoration] = value
 
 

@@ -275,6 +275,7 @@ def test_decorations_names_and_lines():
         OpDecorate %s NoUnsignedWrap
         OpDecorate %p FuncParamAttr NoWrite
         OpDecorate %p FuncParamAttr NoAlias
+        OpDecorate %p Alignment 4294967168
         OpDecorate %g Restrict
         %g = OpDecorationGroup
         OpGroupDecorate %g %p
@@ -301,6 +302,7 @@ def test_decorations_names_and_lines():
         FunctionParameterAttribute.NoAlias,
     }
     assert Decoration.Restrict in p.decorations
+    assert p.decorations[Decoration.Alignment] == (128,)  # as clang-22 writes it
     assert set(first.decorations) == {Decoration.NoSignedWrap, Decoration.NoUnsignedWrap}
     assert first.name == "sum" and first.line[:3] == ("a.cl", 12, 3)
     assert second.line is None and isinstance(second.operands[1], Undef)

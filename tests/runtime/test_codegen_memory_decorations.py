@@ -51,6 +51,23 @@ def test_alignment(storage, decorations, width):
     assert out.tolist() == X.tolist()
 
 
+@pytest.mark.parametrize("barrier", ("", "barrier(CLK_LOCAL_MEM_FENCE);"))
+@pytest.mark.parametrize("width", (1, 4, 8, 16))
+def test_private_arrays_of_the_largest_vectors(width, barrier):
+    source = f"""kernel void k(global long *out, int n) {{
+        long16 a[4];
+        long g = get_global_id(0);
+        for (int i = 0; i < 4; i++) a[i] = (long16)(g + i);
+        for (int i = 0; i < n; i++) a[(g + i) & 3].s5 += i;
+        {barrier}
+        out[g] = a[(g + n) & 3].s5 * 100 + a[g & 3].sf; }}"""
+    program, out = Program(compile_c(source), width=width), np.zeros(40, np.int64)
+    program.run("k", 40, 16, out, np.int32(3))
+    g = np.arange(40)
+    assert program.code("k").scratch_per_item <= 1024
+    assert (out == (g + (g + 3) % 4) * 100 + g + g % 4).all()
+
+
 def test_alignment_of_arguments():
     """A structure by value, and local memory."""
     source = """
