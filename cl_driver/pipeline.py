@@ -354,8 +354,9 @@ def _lower(
             if may_widen:
                 may_widen, chosen = False, width.parts(plan, program.context.target)
                 if chosen.parts > 1:
-                    options = chosen
-                    continue
+                    options, plan = chosen, passes.with_parts(plan, chosen)
+                    if plan is None:
+                        continue
             code = codegen.emit(plan, how, library(), program.globals, vectors)
             if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")

@@ -31,14 +31,14 @@ from .promote import promote
 from .reducible import make_reducible
 from .repeated import drop_repeated
 from .row_ends import mark_row_ends
-from .shape import ShapeInfo
+from .shape import ShapeInfo, analyse_parts
 from .simplify import remove_dead_code, simplify
 from .subgroups import lower_subgroups
 from .toward_zero import round_toward_zero
 from .unroll import unroll
 from .verify import verify
 
-__all__ = ["PlanError", "PlanOptions", "plan"]
+__all__ = ["PlanError", "PlanOptions", "plan", "with_parts"]
 
 DEFAULT = PlanOptions()
 
@@ -118,6 +118,24 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         finish_region(region, result)
     describe(result)
     return result
+
+
+def with_parts(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
+    """A plan of one region, made for one part, with the parts of these options, which are otherwise its own.
+    None where parts go different ways that their lanes share, so that it must be made anew: it has changed.
+    """
+    (region,) = plan.regions
+    function, shapes = region.function, region.shapes
+    run_pass("across", analyse_parts, options, function, options, shapes)
+    if shapes.divergent_branches or shapes.divergent_loops:
+        return None
+    run_pass("parts", copy_parts, options, function, plan.module.types, shapes, options.parts)
+    if options.verify:
+        verify(function, "region 0")
+    made = replace(plan, options=options, local_variables=[], constants=[], globals=[])
+    made.assumes_small_ids |= shapes.assumes_small_ids
+    describe(made)
+    return made
 
 
 def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:

@@ -84,16 +84,21 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
     strides = FLAT_STRIDES if options.flat_lanes else ID_STRIDES
     shapes = _Analysis(function, strides, options.small_ids).run()
     if options.parts > 1:
-        strides = part_strides(options.width, options.part_axis, options.flat_lanes)
-        if options.group:
-            strides = group_part_strides(options.width, options.group)
-        across = shapes.across = _Analysis(function, strides, options.small_ids).run()
-        shapes.assumes_small_ids |= across.assumes_small_ids
-        shapes.divergent_branches |= across.divergent_branches
-        shapes.divergent_joins |= across.divergent_joins
-        shapes.influenced |= across.influenced
-        shapes.divergent_loops |= across.divergent_loops
+        analyse_parts(function, options, shapes)
     return shapes
+
+
+def analyse_parts(function: Function, options: PlanOptions, shapes: ShapeInfo) -> None:
+    """Adds to the shapes between lanes what parts change."""
+    strides = part_strides(options.width, options.part_axis, options.flat_lanes)
+    if options.group:
+        strides = group_part_strides(options.width, options.group)
+    across = shapes.across = _Analysis(function, strides, options.small_ids).run()
+    shapes.assumes_small_ids |= across.assumes_small_ids
+    shapes.divergent_branches |= across.divergent_branches
+    shapes.divergent_joins |= across.divergent_joins
+    shapes.influenced |= across.influenced
+    shapes.divergent_loops |= across.divergent_loops
 
 
 def analyse_group(function: Function) -> ShapeInfo:
