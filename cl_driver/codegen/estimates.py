@@ -9,9 +9,16 @@ do: only reciprocals pay. OpenCL C allows 2.5 ulp for 1 / x, 3 for sqrt and 2 fo
 The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within
 2^-28 before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals
 are. Zeros, infinities, NaN and subnormals are as IEEE 754 has them.
+
+Roots of doubles must be correctly rounded. The divider takes 18 cycles for 8, two steps and the residual 11,
+and it can divide meanwhile. What is known then is the root with an error of 2^-49 units of the last place, so
+how it is rounded is certain unless it is that close to the middle of two doubles: such numbers, and those
+whose residual may be inexact, are left to the divider.
 """
 
 from __future__ import annotations
+
+import struct
 
 from ..spirv.enums import Decoration
 from .lanes import form
@@ -36,6 +43,14 @@ def pays(e, f, i) -> bool:
         return False
     # LLVM has estimates of its own for programs that do not ask for special cases.
     return is_float(i) and "arcp" not in (flags := e.flags(i)) and "fast" not in flags and not is_strict(i)
+
+
+def pays_f64(e, f, i) -> bool:
+    """The same for roots of doubles."""
+    options = e.options
+    if not options.slow_division or f.count * 64 < options.vector_bits or f.count % 8:
+        return False
+    return element_type(i.type).width == 64 and "afn" not in (flags := e.flags(i)) and "fast" not in flags
 
 
 def is_float(i) -> bool:
@@ -199,3 +214,82 @@ def reciprocal_square_root(e, f, x: str) -> str:
     residual = _fma(e, f, _minus(e, f, root), estimate, f.splat("float", "1.0"))
     result = _fma(e, f, residual, _times(e, f, estimate, f.splat("float", "0.5")), estimate)
     return fixup(e, f, estimate, result, FIRST_IF_NAN)
+
+
+_LEAST, _MOST = 2.0**-900, 2.0**1000  # doubles whose root is computed so; also 0
+# Of the power of two below a root: how far from it may be what was rounded off.
+_CERTAIN = 2.0**-53 * (1 - 2.0**-40)
+
+
+def square_root_f64(e, f, x: str) -> str:
+    """sqrt(x) of doubles, correctly rounded."""
+    t, bits, integers = f("double"), f("i1"), f("i64")
+
+    def constant(value: float) -> str:
+        return f.splat("double", f"0x{_bits(value):016X}")
+
+    def fma(a: str, b: str, c: str) -> str:
+        return e.intrinsic("fma", f, "double", a, b, c)
+
+    def op(name: str, a: str, b: str) -> str:
+        return e.emit(f"{name} {t} {a}, {b}")
+
+    estimate = _reciprocal_root_f64(e, f, x)
+    root, half = op("fmul", x, estimate), op("fmul", estimate, constant(0.5))
+    for _ in range(2):
+        rest = fma(e.emit(f"fneg {t} {root}"), half, constant(0.5))
+        root, half = fma(root, rest, root), fma(half, rest, half)
+    step = op("fmul", fma(e.emit(f"fneg {t} {root}"), root, x), half)
+    result = op("fadd", root, step)
+    rounded_off = op("fadd", op("fsub", root, result), step)
+    # Of the next smaller double, as the doubles below a power of two are closer to one another.
+    below = e.emit(f"add {integers} {e.emit(f'bitcast {t} {result} to {integers}')}, {f.splat('i64', '-1')}")
+    power = e.emit(f"and {integers} {below}, {f.splat('i64', str(0x7FF << 52))}")
+    limit = op("fmul", e.emit(f"bitcast {integers} {power} to {t}"), constant(_CERTAIN))
+    is_certain = e.emit(f"fcmp olt {t} {e.intrinsic('fabs', f, 'double', rounded_off)}, {limit}")
+    least, most = _bits(_LEAST), _bits(_MOST)
+    above = e.emit(f"sub {integers} {e.emit(f'bitcast {t} {x} to {integers}')}, {f.splat('i64', str(least))}")
+    is_usual = e.emit(f"icmp ult {integers} {above}, {f.splat('i64', str(most - least))}")
+    is_done = e.emit(f"and {bits} {is_usual}, {is_certain}")
+    result = e.emit(f"select {bits} {is_done}, {t} {result}, {t} {x}")
+    is_zero = e.emit(f"fcmp oeq {t} {x}, {f.splat('double', '0.0')}")
+    is_done = e.emit(f"freeze {bits} {e.emit(f'or {bits} {is_done}, {is_zero}')}")
+    all_done = e.emit(f"icmp eq i{f.count} {e.emit(f'bitcast {bits} {is_done} to i{f.count}')}, -1")
+    before, exact, after = e.label, e.new_label("exact"), e.new_label("rounded")
+    e.emit_void(f"br i1 {all_done}, label %{after}, label %{exact}")
+    e.begin_block(exact)
+    other = e.intrinsic("sqrt", f, "double", x)
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
+    return e.emit(f"phi {t} [ {result}, %{before} ], [ {other}, %{exact} ]")
+
+
+def _bits(value: float) -> int:
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+def _reciprocal_root_f64(e, f, x: str) -> str:
+    """1/sqrt(x) of doubles to 14 bits."""
+    parts, half = [x], f
+    while half.count > 8:
+        half = form(half.count // 2)
+        parts = [
+            e.emit(
+                f"shufflevector <{2 * half.count} x double> {part}, <{2 * half.count} x double> poison, "
+                f"<{half.count} x i32> <{', '.join(f'i32 {first + k}' for k in range(half.count))}>"
+            )
+            for part in parts
+            for first in (0, half.count)
+        ]
+    t = half("double")
+    name = "@llvm.x86.avx512.rsqrt14.pd.512"
+    parts = [e.emit(f"call {t} {name}({t} {part}, {t} zeroinitializer, i8 -1)") for part in parts]
+    while len(parts) > 1:
+        count = half.count * 2
+        every = ", ".join(f"i32 {k}" for k in range(count))
+        parts = [
+            e.emit(f"shufflevector {half('double')} {a}, {half('double')} {b}, <{count} x i32> <{every}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        half = form(count)
+    return parts[0]

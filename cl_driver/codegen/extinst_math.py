@@ -80,6 +80,8 @@ def square_root(e, f, i, a):
     """sqrt, native_sqrt."""
     if estimates.pays(e, f, i):
         return estimates.square_root(e, f, a)
+    if estimates.pays_f64(e, f, i):
+        return estimates.square_root_f64(e, f, a)
     return e.intrinsic("sqrt", f, ir_type(element_type(i.type)), a, flags=e.flags(i))
 
 

@@ -201,14 +201,17 @@ class Regularity:
         return conditions, e.emit(f"{opcode} {ir_type(inner.type)} {first} to {t}")
 
     def _phi(self, value, stride: int):
-        """Phis of the answers. Where nothing comes in, no lane is in the masks of those who use the phi."""
+        """Phis of the answers. Where nothing comes in, no lane is in the masks of those who use the phi: then
+        whole vectors cost least, at a place that is there."""
         e, t = self.e, ir_type(value.type)
         conditions, firsts = [], []
         for v, before in zip(value.operands[::2], value.operands[1::2], strict=True):
             if before not in e.exits or before.terminator.op is Op.Switch:
                 return None
-            condition, first = "false", "null" if t == "ptr" else "0"
-            if not isinstance(v, Undef):
+            condition, first = "true", "0"
+            if isinstance(v, Undef):
+                first = e.harmless_memory("dump") if t == "ptr" else "0"
+            else:
                 found = self._probe(v, stride)
                 if found is None:
                     return False

@@ -289,9 +289,15 @@ class WideEmitter(WideOperands):
         return leaves
 
     def phi_operand(self, value, block) -> str:
-        """The operand of a single phi; a varying value among them can only be what no lane uses."""
+        """The operand of a single phi; a varying value among them can only be what no lane uses.
+
+        A place that is there for addresses that no lane uses: masked accesses to others, though no lane takes
+        part, cost hundreds of cycles each.
+        """
         if self.is_varying(value):
             raise CodegenError("a uniform phi of a varying value")
+        if isinstance(value, Undef) and value.type.kind is Kind.POINTER and self.shapes is not None:
+            return self.harmless_memory("dump")
         return super().phi_operand(value, block)
 
     def forget(self, function) -> None:

@@ -122,3 +122,74 @@ def test_correct_rounding(options):
         with np.errstate(all="ignore"):
             expected = 1 / b if "/" in expression else np.sqrt(a)
         assert ((to == expected) | np.isnan(to) & np.isnan(expected)).all()
+
+
+def doubles() -> np.ndarray:
+    """Special ones, random bits, squares, and those whose roots are close to the middle of two doubles."""
+    random = np.random.default_rng(3)
+    bits = random.integers(0, 1 << 64, SAMPLES, np.uint64)
+    plain = (
+        (bits & np.uint64((1 << 52) - 1)) + (np.uint64(1023) << np.uint64(52)) + (bits >> np.uint64(63) << 52)
+    )
+    special = np.array([0, 1, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF8000000000000, 1 << 52], np.uint64)
+    special = np.concatenate([special, special | np.uint64(1 << 63)])
+    # m^2 = k(k + 1) + 1/4 of the middle m = k + 1/2 is next to a double where k(k + 1) is next to a multiple
+    # of 2^52 (k below 2^53: of what is left of its 106 bits).
+    middles = []
+    for near in (-6, -4, -2, 0, 2, 4, 6):
+        roots = [0, 1]
+        for power in range(2, 53):  # roots of k(k + 1) = near, bit by bit
+            roots = [
+                r
+                for k in roots
+                for r in (k, k + (1 << power - 1))
+                if (r * (r + 1) - near) % (1 << power) == 0
+            ]
+        for k in {k + (1 << 52) for k in roots} | {(1 << 53) - 1, 1 << 52}:
+            middles += [float(k * (k + 1) - near), float(k * (k + 1) + near)]
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    around = np.concatenate([powers, np.nextafter(powers, 0), np.nextafter(powers, np.inf)])
+    squares = random.integers(1, 1 << 26, 4096).astype(np.float64) ** 2
+    every = [
+        special.view(np.float64),
+        bits.view(np.float64),
+        plain.view(np.float64),
+        middles,
+        around,
+        squares,
+    ]
+    return np.concatenate(every)
+
+
+def double_root(where: str = "") -> bytes:
+    return compile_c(
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\nkernel void f(global double *to, "
+        f"global const double *from) {{ size_t i = get_global_id(0); {where} to[i] = sqrt(from[i]); }}"
+    )
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_roots_of_doubles_are_correctly_rounded(width):
+    x = doubles()
+    program = Program(double_root(), OPTIONS, width)
+    text = program.code("f").text
+    assert "rsqrt14.pd.512" in text and "llvm.sqrt.v" in text
+    assert "rsqrt14.pd" not in Program(double_root(), CodegenOptions(OPTIONS.features), width).code("f").text
+    with np.errstate(all="ignore"):
+        want = np.sqrt(x)
+    for data in (x, np.repeat(x[-6000:], 8)):  # also where a vector has nothing but such a number
+        to = np.zeros_like(data)
+        program.run("f", len(data), 64, to, data)
+        exact = want if data is x else np.repeat(want[-6000:], 8)
+        same = (to == exact) & (np.signbit(to) == np.signbit(exact)) | np.isnan(to) & np.isnan(exact)
+        assert same.all(), data[~same][:4]
+
+
+def test_roots_of_some_doubles():
+    """In lanes of a mask, and after it."""
+    x = doubles()[:4000]
+    program = Program(double_root("if (from[i] > 1.5)"), OPTIONS, 16)
+    to = np.full_like(x, -1)
+    program.run("f", len(x), 64, to, x)
+    with np.errstate(all="ignore"):
+        assert np.array_equal(to, np.where(x > 1.5, np.sqrt(x), -1))

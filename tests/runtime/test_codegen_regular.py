@@ -94,6 +94,29 @@ def test_there_are_two_versions(programs, name, halves):
     assert text.count("\nregular") >= halves
 
 
+def test_addresses_that_no_lane_needs():
+    """Masked accesses to memory that is not there are slow, though no lane takes part: where a vector has
+    jumped over what computes an address, it is another one."""
+    compiled = compile_c(
+        "kernel void merge(global uint *data, uint distance) { uint i = get_global_id(0), j = i ^ distance; "
+        "if (j > i) { uint a = data[i], b = data[j]; if (a > b != (i & 4)) { data[i] = b; data[j] = a; } } }"
+    )
+    data = np.random.default_rng(0).integers(0, 1000, 128).astype(np.uint32)
+    for distance in (1, 8, 16, 64):
+        want = data.copy()
+        for i in range(128):
+            j = i ^ distance
+            if j > i and (data[i] > data[j]) != (i & 4):
+                want[i], want[j] = data[j], data[i]
+        for width, parts in WIDTHS:
+            program = Program(compiled, width=width, parts=parts)
+            text = program.code("merge").text
+            assert "[ null, " not in text and (width == 1 or "phi ptr" in text)
+            found = data.copy()
+            program.run("merge", 128, 64, found, np.uint32(distance))
+            assert np.array_equal(found, want), (distance, width, parts)
+
+
 def test_extended_sums():
     """What is cut to fewer bits and extended again: neighbours, but where it leaves its range between lanes."""
     program = compile_c("kernel void folded(global int *out, global const int *in, ulong k) { "
