@@ -16,6 +16,7 @@ from .alias import roots
 from .streams import has_much
 
 _LEAST = 8  # loads of a work-item, through one argument, from which on it is worth it
+_SMALLEST = 16  # bytes of such a load: what is less may become a vector of several work-items
 _MOST = 1 << 22  # bytes from group to group
 _LINE = 64
 _INTO_L2 = 2  # llvm.prefetch's locality
@@ -33,6 +34,8 @@ class Ahead:
 
     def note(self, e, pointer, address: str, size: int) -> None:
         """A load of `size` bytes at an address that is the same wherever the region is left."""
+        if size < _SMALLEST:
+            return
         if e.function not in self._suits:
             self._suits[e.function] = _suits(e.function)
         found = roots(pointer) if self._suits[e.function] else None

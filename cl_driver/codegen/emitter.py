@@ -64,6 +64,7 @@ class FunctionEmitter:
         self.aliases = None  # AliasScopes of what is emitted, in kernels
         self.debug = None  # a DebugEmitter, for kernels with debug information
         self.remarks = None  # passes/remarks.py, where somebody wants to know
+        self.ahead = None  # ahead.py, in kernels
         self._phis: list = []
         self._next = 0
 

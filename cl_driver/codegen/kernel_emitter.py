@@ -16,6 +16,7 @@ from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Variable
 from . import abi, builtin_variables, debug
 from .address_spaces import asks_address_space, in_range
+from .ahead import Ahead
 from .alias import AliasScopes
 from .arguments import LOCAL, STRUCT, argument_block
 from .emitter import Components
@@ -55,6 +56,10 @@ class KernelEmitter(KernelFields):
         self._before_items: list = []  # lines of the region's first block, before the loops over work-items
         self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
         self.counts = None  # own_counts.py
+        self.ahead = None if plan.options.group else Ahead()
+        self.tables: dict = {}  # tables.py, streams.py: what is in the prologue
+        self.function = None  # that of the region
+        self.parts = plan.options.parts
         self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
         self._exit_label = ""
         self._metadata: list[str] = []
@@ -242,6 +247,8 @@ class KernelEmitter(KernelFields):
 
     def emit_region_exit(self, next_region: int, left=None) -> None:
         """The end of a work-item's way through the region. left: see PassOp.RegionExit."""
+        if self.ahead is not None:
+            self.ahead.finish(self)
         for memory in self._alive:
             self.emit_void(f"call void @llvm.lifetime.end.p0(ptr {memory})")
         if len(self._exits) > 1 and next_region != REGION_END:  # who has returned has no say
@@ -365,6 +372,7 @@ class KernelEmitter(KernelFields):
     def _emit_region(self, region) -> None:
         """The loops of one region around its body."""
         r = f"r{region.index}"
+        self.function = region.function
         self._exits = self._exit_targets(region)
         self.builtin_cache, self._alive = {}, []
         self.aliases = AliasScopes(self.plan, region, self._metadata)

@@ -147,6 +147,8 @@ def load(e, i):
             access_metadata(e, pointer, access, is_load=True),
         ),
     )
+    if e.ahead is not None and e.width == 1 and i.type.kind is Kind.VECTOR:
+        e.ahead.note(e, pointer, e.operand(pointer), size_of(i.type))
 
 
 class BuiltinAddress:

@@ -57,12 +57,9 @@ class WideEmitter(WideOperands):
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
         self._harmless: dict = {}
-        self.tables: dict = {}  # tables.py, streams.py: what is in the prologue
         self.streams = self.totals = self.counts = None  # streams.py, totals.py, own_counts.py
-        self.ahead = None  # ahead.py
         self._divisors: dict = {}  # (uniform value, whether signed): operands for division.py
         self._used: set | None = None  # operands of the region's instructions
-        self.function = None  # that of the region
         self.counted_loops = None  # row_tiles.py
         self.regularity = Regularity(self)
         self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes

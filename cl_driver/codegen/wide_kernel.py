@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..passes.dominance import dominators
 from ..spirv.enums import BuiltIn
-from .ahead import Ahead
 from .emitter import instruction_name
 from .errors import CodegenError
 from .flat_lanes import FLAT_IDS, id_components, reciprocals
@@ -44,14 +43,12 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
         self.streams = None if module.options.aarch64 else Streams(plan)
-        self.ahead = None if plan.options.group else Ahead()
         self.totals = Totals(plan)
         self.counts = OwnCounts(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self.vectors = _possible(plan, vectors)  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
         self._flat = plan.options.flat_lanes
-        self.parts = plan.options.parts
         rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
         self.tile = width * self.parts // rows, rows
         self.group = plan.options.group  # the size of groups that are taken whole, or ()
@@ -132,7 +129,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
-        self.function, self._used, self.counted_loops = region.function, None, None
+        self._used, self.counted_loops = None, None
         self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
         self.shapes = None
@@ -146,8 +143,6 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def emit_region_exit(self, next_region: int, left=None) -> None:
         """The end of a vector's way through the region."""
-        if self.ahead is not None:
-            self.ahead.finish(self)
         super().emit_region_exit(next_region)
         self._exit_edges.append(("true" if left is None else self.operand(left), self.label))
 

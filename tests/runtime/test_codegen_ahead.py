@@ -15,7 +15,11 @@ AHEAD = {
     "vectors": START + "global const float2 *two = (global const float2 *)from; float2 sum = 0; "
     "for (int k = 0; k < 16; k++) { sum += two[at]; at += get_local_size(0); } "
     "to[get_global_id(0)] = sum.x + sum.y;",
+    "eights": START + "global const float8 *all = (global const float8 *)from; float8 sum = 0; "
+    "for (int k = 0; k < 16; k++) { sum += all[at]; at += get_local_size(0); } "
+    "to[get_global_id(0)] = sum.s0 + sum.s1 + sum.s2 + sum.s3 + sum.s4 + sum.s5 + sum.s6 + sum.s7;",
 }
+SIZES = {"vectors": 8, "eights": 32}  # bytes of a load, where not 4
 PLAIN = {
     "few": "size_t at = get_global_id(0); to[at] = from[at] + from[at + 100] + from[at + 200];",
     "works": "int at = get_global_id(0); float sum = 0; for (int k = 0; k < 16; k++) "
@@ -34,18 +38,19 @@ def compiled():
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize(("width", "parts"), [(4, 1), (8, 1), (16, 1), (16, 2)])
+@pytest.mark.parametrize(("width", "parts"), [(1, 1), (4, 1), (8, 1), (16, 1), (16, 2)])
 def test_what_is_fetched(compiled, width, parts):
     program = Program(compiled, width=width, parts=parts)
     for name in AHEAD | PLAIN:
         lines = program.code(name).text.count("call void @llvm.prefetch")
-        size = 8 if name == "vectors" else 4
-        assert lines == (16 * parts * -(-size * width // 64) if name in AHEAD else 0), name
+        size = width * SIZES.get(name, 4)
+        is_fetched = name in AHEAD and size >= 16
+        assert lines == (16 * parts * -(-size // 64) if is_fetched else 0), name
 
 
 def test_same_results(compiled):
     """With and without much to read, several groups at a time and one by one."""
-    data = np.random.default_rng(0).integers(0, 100, 2 * 16 * ITEMS).astype(np.float32)
+    data = np.random.default_rng(0).integers(0, 100, 8 * 16 * ITEMS).astype(np.float32)
     outputs = {name: [] for name in AHEAD | PLAIN}
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
         program = Program(compiled, width=width, parts=parts)
