@@ -28,7 +28,8 @@ class OwnCounts:
     def __init__(self, plan):
         self.argument, self.size = None, 0
         self._atomics: set = set()
-        if plan.orders_memory:
+        blocks = [block for region in plan.regions for block in region.function.blocks]
+        if plan.orders_memory or not any(i.op in _ADDS for block in blocks for i in block.instructions):
             return
         candidates = [
             a
@@ -36,11 +37,10 @@ class OwnCounts:
             if a.type.kind is Kind.POINTER and a.type.storage == StorageClass.CrossWorkgroup
         ]
         used_by: dict = {}
-        for region in plan.regions:
-            for block in region.function.blocks:
-                for i in block.instructions:
-                    for value in dict.fromkeys(o for o in (*i.operands, i.mask) if isinstance(o, Value)):
-                        used_by.setdefault(value, []).append(i)
+        for block in blocks:
+            for i in block.instructions:
+                for value in dict.fromkeys(o for o in (*i.operands, i.mask) if isinstance(o, Value)):
+                    used_by.setdefault(value, []).append(i)
         for argument in candidates:
             atomics = _additions(argument, used_by)
             sizes = {i.type.width // 8 for i in atomics}

@@ -243,9 +243,9 @@ class Block:
         """Blocks the terminator may go to, in operand order, without repeats."""
         terminator = self.instructions[-1]
         op, operands = terminator.op, terminator.operands
-        if op == Op.Branch:
+        if op is Op.Branch:
             return operands[:1]
-        if op == Op.BranchConditional:
+        if op is Op.BranchConditional:
             return operands[1:3] if operands[1] is not operands[2] else operands[1:2]
         return list(dict.fromkeys(o for o in operands if isinstance(o, Block)))
 
