@@ -19,6 +19,7 @@ from __future__ import annotations
 from ..passes.remarks import LANES, SHUFFLED
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Kind, Undef
+from . import flat_vectors
 from .debug import is_located
 from .emitter import Components, instruction_name
 from .errors import CodegenError
@@ -53,6 +54,9 @@ class WideEmitter(WideOperands):
         self.form = form(width)
         self.leaves_of: dict = {}
         self.shapes = None
+        self.flat: frozenset = frozenset()  # values of the region that flat_vectors.py holds
+        self.tiled: dict = {}  # flat_vectors.py: values that are the same in all lanes
+        self.flat_places: dict = {}  # flat_vectors.py: loads, and where all lanes' values are if neighbours
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
@@ -75,6 +79,9 @@ class WideEmitter(WideOperands):
         if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
             super().componentwise(instruction, operands, build)
             return
+        if instruction in self.flat:
+            flat_vectors.componentwise(self, instruction, operands, build)
+            return
         whole = ternary(self, instruction)
         if whole is not None:
             self.leaves_of[instruction] = [whole]
@@ -91,6 +98,17 @@ class WideEmitter(WideOperands):
         if self.shapes is None:
             super().emit_instructions(instructions)
             return
+        divided = flat_vectors.divide(self, instructions) if self.flat else None
+        if divided is None:
+            self.emit_instructions_in_order(instructions)
+            return
+        before, together, behind = divided
+        self.emit_instructions_in_order(before)
+        flat_vectors.emit_twice(self, together, lambda i: ask_flat(self, i))
+        self.emit_instructions_in_order(behind)
+
+    def emit_instructions_in_order(self, instructions) -> None:
+        """Lowers instructions one by one."""
         after_phis = None
         records, done = find_records(self, instructions), set()
         if self.known is not None:
@@ -257,7 +275,8 @@ class WideEmitter(WideOperands):
         if self.shapes is None or not self.is_varying(instruction):
             super().phi(instruction)
             return
-        names = [self.name("v") for _ in leaf_types(instruction.type)]
+        is_flat = instruction in self.flat
+        names = [self.name("v") for _ in ((instruction,) if is_flat else leaf_types(instruction.type))]
         self.leaves_of[instruction] = names
         self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
         self.lines += [""] * len(names)
@@ -271,13 +290,19 @@ class WideEmitter(WideOperands):
         self._phis = narrow
         super().finish_phis()
         for lines, position, names, instruction, block in wide:
+            types = [self.form(ir_type(t)) for t in leaf_types(instruction.type)]
+            late = self._late_leaves
+            if instruction in self.flat:
+                types, late = [flat_vectors.flat_type(self, instruction.type)], self._late_flat
             edges = [
-                (self._late_leaves(value), self.exits[before])
-                for value, before in self.phi_edges(instruction, block)
+                (late(value), self.exits[before]) for value, before in self.phi_edges(instruction, block)
             ]
-            for n, (name, t) in enumerate(zip(names, leaf_types(instruction.type), strict=True)):
+            for n, (name, t) in enumerate(zip(names, types, strict=True)):
                 incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
-                lines[position + n] = f"  {name} = phi {self.form(ir_type(t))} {incoming}"
+                lines[position + n] = f"  {name} = phi {t} {incoming}"
+
+    def _late_flat(self, value) -> list[str]:
+        return [flat_vectors.operand_of(self, value, value.type.count)]
 
     def _late_leaves(self, value) -> list[str]:
         outer, self.lines = self.lines, self.prologue
@@ -304,7 +329,7 @@ class WideEmitter(WideOperands):
                 self.operands.pop(i, None)
                 self.leaves_of.pop(i, None)
             self.exits.pop(block, None)
-        self._late, self._divisors = {}, {}
+        self._late, self._divisors, self.tiled = {}, {}, {}
         self.regularity = Regularity(self)
 
 
@@ -321,5 +346,6 @@ from . import (  # noqa: E402, F401  they register their lowerings
     wide_values,
     wide_vector_memory,
 )
+from .wide_memory import ask_flat  # noqa: E402
 
 __all__ = ["WideEmitter", "leaf_types"]

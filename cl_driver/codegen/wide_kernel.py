@@ -7,6 +7,7 @@ from ..spirv.enums import BuiltIn
 from .emitter import instruction_name
 from .errors import CodegenError
 from .flat_lanes import FLAT_IDS, id_components, reciprocals
+from .flat_vectors import find_flat
 from .kernel_emitter import KernelEmitter
 from .known_lanes import KnownLanes
 from .memory import BuiltinAddress, load_value, store_operand
@@ -130,6 +131,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
         self._used, self.counted_loops = None, None
+        self.flat = find_flat(self, region.function) if self.shapes is not None else frozenset()
         self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
         self.shapes = None

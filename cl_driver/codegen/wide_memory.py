@@ -7,7 +7,8 @@ from __future__ import annotations
 from ..passes.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ..spirv.enums import Op
 from ..spirv.module import Kind, Undef, Variable
-from . import streams
+from . import flat_vectors, streams
+from .flat_vectors import load_whole, repeat_mask, separate
 from .known_lanes import load_places, place_type, store_places
 from .lanes import MANGLED, form
 from .memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
@@ -42,6 +43,12 @@ class Address:
         self.stride = stride
         self.leaf = leaf
 
+    def all_lanes(self, e) -> str:
+        """As `<W x ptr>`."""
+        if self.leaf is None:
+            self.leaf = e._lanes("ptr", self.single, self.stride)
+        return self.leaf
+
 
 def address_of(e, pointer) -> Address:
     """The address of a pointer Value."""
@@ -52,9 +59,7 @@ def address_of(e, pointer) -> Address:
 
 def all_lanes(e, address: Address) -> str:
     """The address as `<W x ptr>`."""
-    if address.leaf is None:
-        address.leaf = e._lanes("ptr", address.single, address.stride)
-    return address.leaf
+    return address.all_lanes(e)
 
 
 def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> Address:
@@ -154,7 +159,27 @@ def load(e, i):
             leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
         e.define_leaves(i, leaves)
         return
+    if i in e.flat:
+        _load_flat(e, i, pointer, alignment)
+        return
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
+
+
+def ask_flat(e, i) -> tuple[str, str, int] | None:
+    """What there is to ask of a load for flat_vectors.py."""
+    if e.shapes.part_of:
+        e.select_part(e.shapes.part_of.get(i, 0))
+    return _ask(e, i.operands[0], None, (size_of(i.type),), i.type)
+
+
+def _load_flat(e, i, pointer, alignment: int) -> None:
+    address, mask = address_of(e, pointer), e.mask_of(i)
+    asked = ask_flat(e, i) if address.single is None and i not in e.flat_places else None
+    e.note(CONTIGUOUS if address.single is not None else ASKED, masked=mask is not None)
+    first = address.single or (asked[1] if asked is not None else e.flat_places.get(i))
+    if e.ahead is not None and mask is None and first is not None:
+        e.ahead.note(e, pointer, first, size_of(i.type) * e.width)
+    flat_vectors.load(e, i, address, asked, alignment, mask, e.alias_metadata(pointer, is_load=mask is None))
 
 
 def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int, index=None) -> None:
@@ -256,39 +281,9 @@ def load_contiguous(
     e, address: str, element, count: int, place: int, alignment: int, mask: str | None, metadata: str = ""
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
-    width, t = e.width, memory_type(element)
     stride = place // size_of(element)
-    whole = form(width * stride)
-    if mask is None:
-        data = e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")
-    else:
-        wide_mask = repeat_mask(e, mask, stride, stride)
-        data = e.emit(
-            f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
-            f"(ptr align {alignment} {address}, {whole('i1')} {wide_mask}, "
-            f"{whole(t)} zeroinitializer){metadata}"
-        )
-    if stride == 1:
-        return [from_memory(e, element, data)]
-    leaves = []
-    for k in range(count):
-        lanes = ", ".join(f"i32 {lane * stride + k}" for lane in range(width))
-        part = e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
-        leaves.append(from_memory(e, element, part))
-    return leaves
-
-
-def repeat_mask(e, mask: str, stride: int, count: int) -> str:
-    """A mask of the elements of values of `stride` elements, of which the first `count` count."""
-    if stride == 1:
-        return mask
-    f = e.form
-    lanes = ", ".join(
-        f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride)
-    )
-    return e.emit(
-        f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
-    )
+    data = load_whole(e, address, element, stride, alignment, mask, metadata)
+    return [from_memory(e, element, part) for part in separate(e, element, data, stride, count)]
 
 
 # Private memory in pieces (interleaved.py).
@@ -384,16 +379,23 @@ def store_to(
         e.note(UNIFORM, masked=masked)
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
-    leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves_of(), strict=True)]
+    leaves = leaves_of()
+    is_flat = len(leaves) < len(types)
+    if not is_flat:
+        leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves, strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer)
         return
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
+
+    def single_leaves():
+        return separate(e, types[0], leaves[0], len(types), len(types)) if is_flat else leaves
+
     if asked is None:
         stride = address.stride if address.single is not None else None
-        scatter(e, addresses, type_, leaves, alignment, mask, metadata, stride)
+        scatter(e, addresses, type_, single_leaves(), alignment, mask, metadata, stride)
         return
     condition, first, _ = asked
     e.note(ASKED, masked=masked)
@@ -401,7 +403,7 @@ def store_to(
         e, condition, [],
         lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
         lambda: scatter(
-            e, addresses_here(e, pointer, addresses, index), type_, leaves, alignment, mask, metadata
+            e, addresses_here(e, pointer, addresses, index), type_, single_leaves(), alignment, mask, metadata
         ),
     )  # fmt: skip
 
@@ -440,14 +442,18 @@ def store_contiguous(
     e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = "",
     metadata: str = "", pointer=None,
 ) -> None:  # fmt: skip
-    """Stores W values that follow one another in memory, each of len(leaves) elements.
+    """Stores W values that follow one another in memory, each of len(leaves) elements; or one leaf with
+    all of them (flat_vectors.py).
 
     pointer: the Value that the address was computed from, if they may be stored past the caches.
     """
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
     whole = form(e.width * stride)
-    data = interleave(e, t, leaves, stride)
+    if count == 1:
+        data, count = leaves[0], stride
+    else:
+        data = interleave(e, t, leaves, stride)
     if mask is None and count == stride:
         if (
             pointer is not None

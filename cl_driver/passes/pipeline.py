@@ -23,6 +23,7 @@ from .inline import inline
 from .known_values import find_value_args, put_values
 from .linearise import linearise
 from .lockstep import hold_group
+from .narrow import narrow
 from .ops import REGION_END, PassOp
 from .order import orders_memory
 from .parts import copy_parts
@@ -102,6 +103,8 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         run_pass("decided_loops", unroll_decided_loops, options, function, types)
     elif options.width > 1:
         result.has_more = has_array_loops(function, types) or has_decided_loops(function, types)
+    if options.width > 1:
+        run_pass("narrow", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.values:
         result.value_args = find_value_args(function)

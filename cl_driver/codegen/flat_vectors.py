@@ -1,0 +1,256 @@
+"""OpenCL vectors that only stream through: one LLVM vector with the components of all lanes, as in memory.
+
+Elsewhere each component of a varying OpenCL vector is a vector of its own, which takes shuffles to load and
+to store. What is loaded, computed component by component and stored needs none of them, and bytes and halves
+fill registers: 16 lanes of uchar4 are one of 512 bits.
+"""
+
+from __future__ import annotations
+
+from ..passes.ir import EXTINST_WITH_EFFECT, PURE, users
+from ..spirv.enums import Op, StorageClass
+from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value
+from .emitter import Components
+from .lanes import MANGLED, form
+from .registry import COMPONENTWISE, EXTENDED, LOWERINGS
+from .regular import NEIGHBOURS, either
+from .types import constant_text, ir_type, leaf_types, size_of
+from .wide_gather import addresses_here, from_memory, gather, interleave, memory_type
+
+_NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
+_COUNTS = (2, 4, 8, 16)  # three components take the place of four
+_MOST_REGISTERS = 8  # that a value takes: more are more code
+
+
+def find_flat(e, function) -> frozenset:
+    """The values of a region that are held so: all that they are computed from, and all who use them, are."""
+    found = {i for block in function.blocks for i in block.instructions if _may_be_flat(e, i)}
+    if not found:
+        return frozenset()
+    used_by = users(function)
+    pending = list(found)
+    while pending:
+        i = pending.pop()
+        if i not in found or (_suit(e, i, found) and all(_takes(e, i, u, found) for u in used_by.get(i, ()))):
+            continue
+        found.discard(i)
+        pending += used_by.get(i, ())
+        pending += (o for o in i.operands if isinstance(o, Instruction))
+    return frozenset(found) if any(i.op is Op.Load for i in found) else frozenset()
+
+
+def _may_be_flat(e, i) -> bool:
+    type_ = i.type
+    if type_ is None or type_.kind is not Kind.VECTOR or type_.count not in _COUNTS or not e.is_varying(i):
+        return False
+    if type_.element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
+        return False
+    if type_.element.kind is not Kind.BOOL:
+        bits = type_.count * type_.element.width * e.width
+        if bits > _MOST_REGISTERS * e.options.vector_bits:
+            return False
+    if i.op is Op.Load:
+        return _streams(e, i, i.operands[0], type_)
+    lowering = EXTENDED.get(i.operands[1]) if i.op is Op.ExtInst else LOWERINGS.get(i.op)
+    return i.op is Op.Phi or lowering in COMPONENTWISE
+
+
+def _streams(e, i, pointer, type_) -> bool:
+    """Whether an access is one of neighbours, or may turn out to be."""
+    if pointer.type.storage is not StorageClass.CrossWorkgroup or type_.element.kind is Kind.BOOL:
+        return False
+    if i.memory is not None and i.memory.volatile:
+        return False
+    if e.is_varying(pointer):
+        return e.regularity.nature(pointer) == NEIGHBOURS
+    return e.stride(pointer) == size_of(type_)
+
+
+def _suit(e, i, found: set) -> bool:
+    """Whether the operands of an instruction are held so, or are the same in all lanes."""
+    if i.op is Op.Load:
+        return True
+    operands = i.operands[::2] if i.op is Op.Phi else i.operands[2:] if i.op is Op.ExtInst else i.operands
+    return all(
+        o in found or not (e.is_varying(o) or e.stride_is_mixed(o)) for o in operands if isinstance(o, Value)
+    )
+
+
+def _takes(e, value, user, found: set) -> bool:
+    if user.op is Op.Store:
+        return user.operands[0] is not value and _streams(e, user, user.operands[0], value.type)
+    return user in found
+
+
+def operand_of(e, value, count: int) -> str:
+    """A value as one vector of `count` components for each lane."""
+    if value in e.flat:
+        return e.leaves_of[value][0]
+    t, whole = ir_type(leaf_types(value.type)[0]), form(e.width * count)
+    if isinstance(value, Undef) or (isinstance(value, Constant) and value.value is None):
+        return "zeroinitializer"
+    if isinstance(value, Constant):
+        parts = value.value if value.type.kind is Kind.VECTOR else [value]
+        texts = [constant_text(part, e.module.constant_address) for part in parts]
+        if len(set(texts)) == 1:
+            return whole.splat(t, texts[0])
+        return f"<{', '.join(f'{t} {text}' for text in texts * e.width)}>"
+    key = value, count
+    if key not in e.tiled:
+        leaves = e.leaves(value)
+        leaves = leaves * count if len(leaves) == 1 else leaves
+        is_spread = isinstance(e.operands.get(value), Components)
+        outer, e.lines = e.lines, e.head if is_spread else e._late.get(value, e.prologue)
+        e.tiled[key] = interleave(e, t, leaves, count)
+        e.lines = outer
+    return e.tiled[key]
+
+
+def flat_type(e, type_) -> str:
+    """The LLVM type of a value that is held so."""
+    return form(e.width * type_.count)(ir_type(type_.element))
+
+
+def componentwise(e, i, operands, build) -> None:
+    """An instruction on all components of all lanes."""
+    count = i.type.count
+    arguments = [operand_of(e, o, count) for o in operands]
+    e.define_leaves(i, [build(e, form(e.width * count), i, *arguments)])
+
+
+def _as_number(type_) -> Type | None:
+    """The integer that has as many bits as an OpenCL vector, if gathers take it."""
+    return _NUMBERS.get(8 * size_of(type_))
+
+
+def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) -> None:
+    """A load of neighbours, or of what is asked about. address: of wide_memory.py; asked: of its _ask()."""
+    type_ = i.type
+    element, count = type_.element, type_.count
+
+    def neighbours(where: str) -> str:
+        return from_memory(e, element, load_whole(e, where, element, count, alignment, mask, metadata))
+
+    def anywhere(addresses: str) -> str:
+        number = _as_number(type_)
+        leaves = gather(e, addresses, number or type_, alignment, mask, metadata)
+        if number is not None:
+            t = e.form(ir_type(number))
+            return e.emit(f"bitcast {t} {leaves[0]} to {flat_type(e, type_)}")
+        return interleave(e, ir_type(element), leaves, count)
+
+    if address.single is not None and address.stride == size_of(type_):
+        data = neighbours(address.single)
+    elif i in e.flat_places:
+        place = e.flat_places[i]
+        lanes = address.all_lanes(e)
+        data = anywhere(addresses_here(e, i.operands[0], lanes, None)) if place is None else neighbours(place)
+    elif asked is None:
+        data = anywhere(address.all_lanes(e))
+    else:
+        condition, first, _ = asked
+        lanes, pointer = address.all_lanes(e), i.operands[0]
+        data = either(
+            e, condition, [flat_type(e, type_)], lambda: [neighbours(first)],
+            lambda: [anywhere(addresses_here(e, pointer, lanes, None))],
+        )[0]  # fmt: skip
+    e.define_leaves(i, [data])
+
+
+# What a block computes of several loads, twice: where all are of neighbours, and where not all are.
+
+
+def divide(e, instructions) -> tuple[list, list, list] | None:
+    """What comes before, such loads and what is computed from them, and what comes behind; None where the
+    loads are few, or something is stored before them."""
+    loads = [i for i in instructions if i in e.flat and i.op is Op.Load and e.is_varying(i.operands[0])]
+    if len(loads) < 2 or e.known is not None:
+        return None
+    first = next(k for k, i in enumerate(instructions) if not _may_move(i))
+    if any(i.op is Op.Load or i.op is Op.ExtInst for i in instructions[first:]):
+        return None
+    together, behind = set(loads), set(instructions[first:])
+    for i in instructions[:first]:
+        operands = {o for o in (*i.operands, i.mask) if isinstance(o, Instruction)}
+        if i.op is Op.Phi or i in together or (operands.isdisjoint(together) and operands.isdisjoint(behind)):
+            continue
+        (together if i in e.flat and operands.isdisjoint(behind) else behind).add(i)
+    before = [i for i in instructions if i not in together and i not in behind]
+    return before, [i for i in instructions if i in together], [i for i in instructions if i in behind]
+
+
+def _may_move(i) -> bool:
+    if i.op is Op.ExtInst:
+        return i.operands[1] not in EXTINST_WITH_EFFECT
+    return i.op in PURE or i.op is Op.Load
+
+
+def emit_twice(e, instructions, ask) -> None:
+    """The instructions together(), of which ask(load) gives what wide_memory.py would ask."""
+    places, conditions = {}, []
+    for i in instructions:
+        if i.op is Op.Load:
+            asked = ask(i)
+            if asked is None:
+                return e.emit_instructions_in_order(instructions)
+            places[i] = asked[1]
+            conditions += [asked[0]] if asked[0] not in conditions else []
+    condition = conditions[0]
+    for other in conditions[1:]:
+        condition = e.emit(f"and i1 {condition}, {other}")
+    inside = set(instructions)
+    used_by = users(e.function)
+    outputs = [i for i in instructions if any(u not in inside for u in used_by.get(i, ()))]
+
+    def half(found: dict):
+        e.flat_places = found
+        e.emit_instructions_in_order(instructions)
+        return [e.leaves_of.pop(i)[0] for i in outputs]
+
+    types = [flat_type(e, i.type) for i in outputs]
+    values = either(e, condition, types, lambda: half(places), lambda: half(dict.fromkeys(places)))
+    e.flat_places = {}
+    for i, value in zip(outputs, values, strict=True):
+        e.define_leaves(i, [value])
+        late = e._late[i] = []
+        e.lines.append(late)
+    return None
+
+
+def load_whole(e, address: str, element, stride: int, alignment, mask: str | None, metadata: str) -> str:
+    """W times `stride` elements that follow one another."""
+    t, whole = memory_type(element), form(e.width * stride)
+    if mask is None:
+        return e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")
+    return e.emit(
+        f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
+        f"(ptr align {alignment} {address}, {whole('i1')} {repeat_mask(e, mask, stride, stride)}, "
+        f"{whole(t)} zeroinitializer){metadata}"
+    )
+
+
+def repeat_mask(e, mask: str, stride: int, count: int) -> str:
+    """A mask of the elements of values of `stride` elements, of which the first `count` count."""
+    if stride == 1:
+        return mask
+    f = e.form
+    lanes = ", ".join(
+        f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride)
+    )
+    return e.emit(
+        f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
+    )
+
+
+def separate(e, element, data: str, stride: int, count: int) -> list[str]:
+    """The first `count` of `stride` components of each lane, each as a vector."""
+    if stride == 1:
+        return [data]
+    width, t = e.width, memory_type(element)
+    whole, leaves = form(width * stride), []
+    for k in range(count):
+        lanes = ", ".join(f"i32 {lane * stride + k}" for lane in range(width))
+        leaves.append(
+            e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
+        )
+    return leaves
