@@ -69,7 +69,9 @@ def each_by_itself(e, i):
     """Where lanes have addresses of their own, and what cannot be combined."""
     pointer = i.operands[0]
     if is_plain(pointer) and e.is_varying(pointer):
-        place = place_by_index(e, pointer) if len(i.operands) < 4 or not e.is_varying(i.operands[3]) else None
+        values = i.operands[3:]
+        is_one = not any(e.is_varying(value) or e.stride(value) for value in values)
+        place = place_by_index(e, pointer) if is_one else None
         if place is None:
             _in_turn(e, i, _operands_in_lanes(e, i))
         else:

@@ -416,3 +416,18 @@ def test_cells_by_small_numbers():
             program.run("k", 2 * group, group, *end, *inputs, np.uint32(count))
             for got, wanted in zip(end, want, strict=True):
                 assert np.array_equal(got, wanted), f"width {width}, groups of {group}"
+
+
+@pytest.mark.parametrize("width", (1, 4, 8, 16))
+def test_small_indices_and_values_that_differ_by_steps(width):
+    source = """kernel void k(global int *out) {
+        local int a[4];
+        int l = get_local_id(0);
+        if (l < 4) a[l] = 1000;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        atomic_min(&a[l & 3], 7 - l);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        out[get_global_id(0)] = a[l & 3]; }"""
+    out = np.zeros(32, np.int32)
+    Program(compile_c(source), width=width).run("k", 32, 16, out)
+    assert (out == 7 - (12 + np.arange(32) % 4)).all()
