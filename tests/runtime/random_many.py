@@ -205,7 +205,7 @@ class _Maker:
         tile = options.width * options.parts // rows, rows
         return not any(
             local % step or size % local % step
-            for size, local, step in zip(global_size, local_size, tile, strict=False)
+            for size, local, step in zip((*global_size, 1), (*local_size, 1), tile, strict=False)
         )
 
 
