@@ -358,7 +358,8 @@ def _lower(
                     if plan is None:
                         continue
             code = codegen.emit(plan, how, library(), program.globals, vectors)
-            if options.width > 1 and code.size > _WIDE_TEXT and not options.sub_groups:
+            is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
+            if options.width > 1 and code.size > _WIDE_TEXT and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:

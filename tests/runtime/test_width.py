@@ -130,3 +130,13 @@ def test_eight_parts(name, size):
         program.run(name, len(to), size, to, np.float32(0.5), np.int32(9))
         found.append(to)
     assert np.allclose(*found, rtol=1e-6)
+
+
+def test_what_entries_leave_is_made_however_large_it_is(monkeypatch):
+    """Launches cannot do without it."""
+    program = prepared(AVX512)
+    entry = pipeline.entry(program, "floats")
+    assert entry.has_rest
+    monkeypatch.setattr(pipeline, "_WIDE_TEXT", 100)
+    rest = pipeline.variant(program, "floats", pipeline.REST, [entry.width, *entry.tile])
+    assert rest.size > 100
