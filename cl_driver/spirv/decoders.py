@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from .debug_info import SETS as DEBUG_SETS
 from .enums import Op, OpenCLStd
-from .module import Argument, Kind, MemoryAccess
+from .module import Argument, Constant, Kind, MemoryAccess
 from .tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
@@ -275,6 +275,22 @@ def _vector_shuffle(body, p, n, op):
         shuffle.operands[1] = table.undef(table.vector(a.type.element, b.type.count))
 
 
+def _bitwise_and(body, p, n, op):
+    _pattern(body, p, n, op)
+    result = body.block.instructions[-1]
+    types = [t.element if t is not None and t.kind is Kind.VECTOR else t for t in (
+        result.type, *(o.type for o in result.operands))]  # fmt: skip
+    if any(t is None or t.kind is not Kind.INT for t in types):
+        return
+    to, wide, mask = types
+    if wide.width > to.width and mask is to and type(result.operands[1]) is Constant:
+        # LLVM's SPIR-V back end makes a mask of a truncation and an extension, and forgets to truncate.
+        body.block.instructions.pop()
+        cut = body.add(p, Op.UConvert, result.type, 0, [result.operands[0]])
+        result.operands[0] = cut
+        body.block.instructions.append(result)
+
+
 def enumerant(body, p, kind, value):
     return body.reader.enumerant(p, kind, value)
 
@@ -300,6 +316,7 @@ DECODERS = {
     Op.CopyMemory: (IN_BLOCK, _memory),
     Op.CopyMemorySized: (IN_BLOCK, _memory),
     Op.VectorShuffle: (IN_BLOCK, _vector_shuffle),
+    Op.BitwiseAnd: (IN_BLOCK, _bitwise_and),
     Op.ExtInst: (ANYWHERE, _extended),
     Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
 }

@@ -103,7 +103,7 @@ class Program:
         )
         self.globals_layout = layout_globals(self.module)
         memory = self.globals_layout
-        self.globals = _aligned(max(memory.size, 1))
+        self.globals = aligned(max(memory.size, 1))
         image = memory.image
         self.globals[: len(image)] = np.frombuffer(image, np.uint8)
         for offset, target in memory.fixups:
@@ -184,11 +184,11 @@ class Program:
                 data = argument if isinstance(argument, bytes) else np.asarray(argument).tobytes()
                 assert len(data) == where.size, (len(data), where)
             block[where.offset : where.offset + len(data)] = np.frombuffer(data, np.uint8)
-        memory = _aligned(max(used, 1) + 512)
+        memory = aligned(max(used, 1) + 512)
         memory[:] = 0xA5
         items = int(np.prod(locals_))
         scratch_size = code.scratch_fixed + code.scratch_per_item * items
-        scratch = _aligned(scratch_size + 64)
+        scratch = aligned(scratch_size + 64)
         scratch[:] = 0xB6
         counted = (0, 0) if counts is None else (places.of(counts), code.counted)
         thread = struct.pack("<5Q", places.of(memory), places.of(scratch), used, *counted)
@@ -220,7 +220,7 @@ def _dimensions(value) -> int:
     return 1 if isinstance(value, int) else len(value)
 
 
-def _aligned(size: int) -> np.ndarray:
+def aligned(size: int) -> np.ndarray:
     """Bytes that begin at a multiple of 128."""
     memory = np.zeros(size + 128, np.uint8)
     start = -memory.ctypes.data % 128

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_harness import Program, compile_c
+from kernel_harness import Program, aligned, compile_c
 
 # What of a kernel's reads is fetched ahead: many places far from one another, and little else that is done.
 READ = (
@@ -50,7 +50,8 @@ def test_what_is_fetched(compiled, width, parts):
 
 def test_same_results(compiled):
     """With and without much to read, several groups at a time and one by one."""
-    data = np.random.default_rng(0).integers(0, 100, 8 * 16 * ITEMS).astype(np.float32)
+    data = aligned(4 * 8 * 16 * ITEMS).view(np.float32)
+    data[:] = np.random.default_rng(0).integers(0, 100, len(data))
     outputs = {name: [] for name in AHEAD | PLAIN}
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
         program = Program(compiled, width=width, parts=parts)

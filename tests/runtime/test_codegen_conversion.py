@@ -9,6 +9,7 @@ import pytest
 from kernel_harness import Program, compile_c
 
 from cl_driver.codegen.options import CodegenOptions
+from cl_driver.spirv import reader, validate
 
 INTEGERS = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
             "uint": np.uint32, "long": np.int64, "ulong": np.uint64}  # fmt: skip
@@ -245,3 +246,18 @@ def test_reinterpretation():
     assert np.array_equal(out, data.view(np.uint8).reshape(3, 8))
     assert np.array_equal(o2.view(np.uint8).reshape(3, 8), out[:, ::-1])
     assert struct.pack("<4f", *o4[1]) == data[1:2].tobytes() * 2
+
+
+def test_masks_in_place_of_truncations():
+    """Without optimisations clang 22 writes OpBitwiseAnd of a ulong that is a uint."""
+    source = """kernel void k(global uint *to, global const ulong *from) {
+        size_t g = get_global_id(0); ulong x = from[g]; ulong2 two = (ulong2)(x, x >> 9);
+        to[g] = (ushort)((ushort)x * (ushort)x) ^ (uint)(uchar)x << 20;
+        uint2 cut = convert_uint2(convert_ushort2(two)) * 3u; to[g + 64] = cut.x ^ cut.y << 7; }"""
+    data = compile_c(source, "-cl-std=CL3.0 -cl-opt-disable")
+    validate.validate(reader.read(data))
+    x, to = np.arange(64, dtype=np.uint64) * np.uint64(0x1234567890ABCDEF), np.zeros(128, np.uint32)
+    Program(data).run("k", 64, 16, to, x)
+    low, high = (v.astype(np.uint16).astype(np.uint32) for v in (x, x >> np.uint64(9)))
+    assert (to[:64] == ((low * low & 0xFFFF) ^ (low & 0xFF) << 20)).all()
+    assert (to[64:] == (low * 3 ^ high * 3 << 7)).all()
