@@ -94,7 +94,7 @@ class _Closing:
             target.instructions.insert(0, phi)
         for phi in (*phis, *kept):
             self.add_uses(phi)
-        for phi in kept:
+        for phi in (*phis, *kept):  # an exit may be another loop's header, and not be the outer loop's own
             around = self.innermost.get(phi.block)
             while around is not None:
                 self.added.setdefault(around, []).append(phi)

@@ -377,3 +377,29 @@ def test_a_missing_function_is_named():
     source = "int absent(int); kernel void k(global int *a) { a[0] = absent(a[1]); }"
     with pytest.raises(CodegenError, match="absent"):
         Program(compile_c(source)).code("k")
+
+
+def test_a_loop_that_ends_at_the_head_of_another():
+    """What the first one of two inner loops leaves is kept by lanes that have left the outer one."""
+    source = """kernel void k(global int *to, global const int *from, int trips) {
+        int g = get_global_id(0), x = from[g], y = g * 3, rest = g & 7;
+        do {
+            int k = g & 3;
+            do y = y * 5 + x; while (--k > 0);
+            int times = trips;
+            while (times-- > 0) x++;
+        } while (--rest > 0);
+        to[g] = x + 31 * y; }"""
+    given = np.arange(64, dtype=np.int32) * 7 % 50
+    want = np.zeros(64, np.int64)
+    for g in range(64):
+        x, y = int(given[g]), g * 3
+        for _ in range(max(1, g & 7)):
+            for _ in range(max(1, g & 3)):
+                y = (y * 5 + x) % (1 << 32)
+            x += 3
+        want[g] = (x + 31 * y) % (1 << 32)
+    for options in ("", " -cl-opt-disable"):
+        to = np.zeros(64, np.int32)
+        Program(compile_c(source, "-cl-std=CL3.0" + options)).run("k", 64, 16, to, given, np.int32(3))
+        assert (to.view(np.uint32) == want).all(), options
