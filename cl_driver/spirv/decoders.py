@@ -276,19 +276,20 @@ def _vector_shuffle(body, p, n, op):
 
 
 def _bitwise_and(body, p, n, op):
-    _pattern(body, p, n, op)
-    result = body.block.instructions[-1]
-    types = [t.element if t is not None and t.kind is Kind.VECTOR else t for t in (
-        result.type, *(o.type for o in result.operands))]  # fmt: skip
-    if any(t is None or t.kind is not Kind.INT for t in types):
-        return
-    to, wide, mask = types
-    if wide.width > to.width and mask is to and type(result.operands[1]) is Constant:
+    words = body.words
+    type_ = body.type(p, words[p + 1])
+    value, mask = body.value(p, words[p + 3]), body.value(p, words[p + 4])
+    if type(mask) is Constant and mask.type is type_ and _int_width(value.type) > _int_width(type_) > 0:
         # LLVM's SPIR-V back end makes a mask of a truncation and an extension, and forgets to truncate.
-        body.block.instructions.pop()
-        cut = body.add(p, Op.UConvert, result.type, 0, [result.operands[0]])
-        result.operands[0] = cut
-        body.block.instructions.append(result)
+        value = body.add(p, Op.UConvert, type_, 0, [value])
+    body.add(p, op, type_, words[p + 2], [value, mask])
+
+
+def _int_width(type_) -> int:
+    """Bits of an integer, or of a component of a vector of integers; 0 for what is neither."""
+    if type_ is not None and type_.kind is Kind.VECTOR:
+        type_ = type_.element
+    return type_.width if type_ is not None and type_.kind is Kind.INT else 0
 
 
 def enumerant(body, p, kind, value):
