@@ -1,74 +1,175 @@
-"""Time per element of every built-in function, one call per work-item over 2^20 elements.
+"""Time per element of built-in functions on this driver, Intel's runtime and PoCL in one run, in turns.
 
-    python tests/bench/builtins.py [FUNCTION...]
+python -m tests.bench.builtins [--intel LIBDIR] [--pocl] [--filter REGEX] [--rounds N] [--seconds S] [--keep]
 
-Needs PyOpenCL; measures the first platform (OCL_ICD_VENDORS chooses). Prints nanoseconds, the least of
-25 runs.
+One call per work-item over 2^20 floats or doubles (functions.py); the least time of all runs counts. Results
+are compared with numpy. A table and all figures go to build/bench/builtins.md and .json; --keep adds to what
+is there, so that the list can be measured in pieces.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import re
 import sys
-import time
+import tempfile
+from pathlib import Path
 
-import numpy as np
-import pyopencl as cl
+from tests.bench import functions, platforms, report
+from tests.bench.throughput import CLOCKS, LOAD_TIMEOUT, Child, with_cache, with_widths
 
-COUNT = 1 << 20
-UNARY = (
-    "acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt cos cosh cospi erf erfc exp exp2 exp10 expm1 "
-    "log log2 log10 log1p rsqrt sqrt sin sinh sinpi tan tanh tanpi lgamma tgamma"
-).split()
-NATIVE = ["native_sin", "native_cos", "native_exp", "native_exp2", "native_log", "native_log2"]  # float only
-BINARY = ["atan2", "fmod", "hypot", "pow", "powr", "remainder"]
-WITH_INTEGER = ["pown", "rootn", "ldexp"]
-RANGES = {
-    **dict.fromkeys(("acos", "acospi", "asin", "asinpi", "atanh"), (-1, 1)),
-    **dict.fromkeys(("pow", "powr", "rootn", "rsqrt", "sqrt", "lgamma", "tgamma"), (0.01, 20)),
-    **dict.fromkeys(("log", "log2", "log10", "log1p", "native_log", "native_log2"), (0.01, 20)),
-    "acosh": (1, 50),
-}
+POOR = 0.6  # of the other's speed; issue 5
 
 
-def measure(context: cl.Context, queue: cl.CommandQueue, name: str, bits: int) -> float:
-    """Nanoseconds per element."""
-    type_, float_ = ("float", np.float32) if bits == 32 else ("double", np.float64)
-    second = "int" if name in WITH_INTEGER else type_
-    call = "a[i]" if name == "copy" else f"{name}(a[i]{', b[i]' if name in BINARY + WITH_INTEGER else ''})"
-    source = (
-        f"__kernel void k(__global const {type_} *a, __global const {second} *b, __global {type_} *out)\n"
-        f"{{ size_t i = get_global_id(0); out[i] = {call}; }}\n"
-    )
-    rng = np.random.default_rng(0)
-    a = rng.uniform(*RANGES.get(name, (-20, 20)), COUNT).astype(float_)
-    b = rng.uniform(0.5, 5, COUNT).astype(float_)
-    if name in WITH_INTEGER:
-        b = rng.integers(2, 9, COUNT).astype(np.int32)
-    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-    buffers = [cl.Buffer(context, flags, hostbuf=array) for array in (a, b)]
-    buffers.append(cl.Buffer(context, cl.mem_flags.WRITE_ONLY, a.nbytes))
-    kernel = cl.Kernel(cl.Program(context, source).build(), "k")
-    best = float("inf")
-    for _ in range(25):
-        queue.finish()
-        start = time.perf_counter()
-        kernel(queue, (COUNT,), (256,), *buffers)
-        queue.finish()
-        best = min(best, time.perf_counter() - start)
-    return best / COUNT * 1e9
+def time_one(name: str, children: dict[str, Child], rounds: int, seconds: float, checked: bool) -> dict:
+    """{platform: {"best", "cpu": ms, or "error"}}"""
+    results = {}
+    for platform, child in children.items():
+        answer = child.ask(f"load {name} {'own' if checked else '-'}", LOAD_TIMEOUT)
+        results[platform] = {"error": answer["error"]} if answer.get("error") else {}
+    for _ in range(rounds):
+        for platform, child in children.items():
+            result = results[platform]
+            if result.get("error"):
+                continue
+            answer = child.ask(f"time {seconds / rounds}", LOAD_TIMEOUT)
+            if answer.get("error"):
+                result["error"] = answer["error"]
+                continue
+            for key, value in (("best", min(answer["times"])), ("cpu", answer["cpu"])):
+                result[key] = min(value, result.get(key, value))
+    return results
 
 
-def main() -> None:
-    """The functions named on the command line, or all."""
-    device = cl.get_platforms()[0].get_devices()[0]
-    print(f"{device.platform.name}, {device.name}", file=sys.stderr)
-    context = cl.Context([device])
-    queue = cl.CommandQueue(context)
-    for bits in (32, 64):
-        for name in ["copy", *UNARY, *(NATIVE if bits == 32 else []), *BINARY, *WITH_INTEGER]:
-            if len(sys.argv) == 1 or name in sys.argv:
-                print(f"{name} f{bits} {measure(context, queue, name, bits):.3f}", flush=True)
+def _cell(results: dict, name: str, platform: str) -> str:
+    time = report.best(results, name, platform) if name in results["timed"] else None
+    if time is None:
+        return "failed" if results["timed"].get(name, {}).get(platform, {}).get("error") else "-"
+    return f"{time * 1e6 / functions.COUNT:.3f}"
+
+
+def ratios(results: dict, type_: str, names: list[str], column: str, peer: str) -> dict[str, float]:
+    """{function: the peer's time divided by ours} of the measured ones of a type."""
+    found = {
+        function: report.ratio(results, f"{function}:{type_}", column, [peer])
+        for function in names
+        if f"{function}:{type_}" in results["timed"]
+    }
+    return {function: ratio for function, ratio in found.items() if ratio}
+
+
+def _summary(results: dict, groups: dict[str, list[str]]) -> list[str]:
+    lines = []
+    for column in report.ours(results):
+        for peer in report.peers(results):
+            for label, names in groups.items():
+                for type_ in functions.TYPES:
+                    found = ratios(results, type_, names, column, peer)
+                    if not found:
+                        continue
+                    mean = report.geometric_mean(list(found.values()))
+                    what = f"{type_}, {len(found)} {label}"
+                    slow = sorted((f for f in found if found[f] < 1), key=found.get)
+                    poor = [f"{f} {found[f]:.2f}" for f in slow if found[f] < POOR]
+                    rest = [f"{f} {found[f]:.2f}" for f in slow if found[f] >= POOR]
+                    lines += [
+                        f"- {column} against {peer}, {what}: geometric mean {mean:.2f}",
+                        f"    - below {POOR}: {', '.join(poor) or 'none'}",
+                        f"    - {POOR} to 1: {', '.join(rest) or 'none'}",
+                    ]
+    return lines
+
+
+def markdown(results: dict) -> str:
+    """The table and what it says."""
+    lines = [f"Nanoseconds per element over {functions.COUNT} elements; ratios above 1: we are faster.", ""]
+    columns, others = report.ours(results), report.peers(results)
+    header = ["function"]
+    for type_ in functions.TYPES:
+        header += [f"{type_}: {platform}" for platform in results["platforms"]]
+        header += [f"{column} / {peer}" for column in columns for peer in others]
+    lines += [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    measured = dict.fromkeys(name.split(":")[0] for name in functions.all_names() if name in results["timed"])
+    for function in measured:
+        cells = [function]
+        for type_ in functions.TYPES:
+            cells += [_cell(results, f"{function}:{type_}", platform) for platform in results["platforms"]]
+            for column in columns:
+                for peer in others:
+                    ratio = ratios(results, type_, [function], column, peer).get(function)
+                    cells.append(f"{ratio:.2f}" if ratio else "-")
+        lines.append(f"| {' | '.join(cells)} |")
+    groups = {
+        "listed functions": functions.LISTED,
+        "others": functions.OTHERS,
+        "native_ and half_ forms": functions.NATIVE + functions.HALF,
+    }
+    failures = [
+        f"- {name}, {platform}: {result['error']}"
+        for name, answers in results["timed"].items()
+        for platform, result in answers.items()
+        if result.get("error")
+    ]
+    lines += ["", *_summary(results, groups), *(["", "Failed:", "", *failures] if failures else [])]
+    return "\n".join(lines) + "\n"
+
+
+def earlier(path: Path, found: list[str], clock: str) -> dict:
+    """The figures of earlier runs of the same platforms and clock: {name: {platform: ...}}"""
+    try:
+        before = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return before["timed"] if (before["platforms"], before["clock"]) == (found, clock) else {}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    platforms.add_options(parser)
+    parser.add_argument("--filter", default="", help="regular expression of what is measured: exp:float")
+    parser.add_argument("--listed", action="store_true", help="only the functions that the issue lists")
+    parser.add_argument("--rounds", type=int, default=4, help="turns of each platform")
+    parser.add_argument("--seconds", type=float, default=0.2, help="time for each function and platform")
+    parser.add_argument("--width", default="", help="values of CL_DRIVER_WIDTH, a column each: ,16")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: of all threads")
+    parser.add_argument("--keep", action="store_true", help="add to the figures of earlier runs")
+    parser.add_argument("--no-check", action="store_true", help="don't compare results with numpy")
+    parser.add_argument("--output", type=Path, default=platforms.ROOT / "build" / "bench")
+    arguments = parser.parse_args()
+    names = [name for name in functions.all_names() if re.fullmatch(arguments.filter or ".*", name)]
+    if arguments.listed:
+        names = [name for name in names if name.split(":")[0] in functions.LISTED]
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    figures = arguments.output / "builtins.json"
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        found = with_widths(platforms.find(arguments, work), arguments.width.split(","))
+        cache = arguments.output / "cache"  # pieces of a run share what they built
+        children = {
+            platform: Child(with_cache(additions, cache), work / f"{platform}.log".replace(" ", "-"))
+            for platform, additions in found.items()
+        }
+        clock = CLOCKS[arguments.clock]
+        timed = earlier(figures, list(found), clock) if arguments.keep else {}
+        results = {"platforms": list(found), "clock": clock, "timed": timed}
+        for name in names:
+            timed[name] = time_one(
+                name, children, arguments.rounds, arguments.seconds, not arguments.no_check
+            )
+            cells = [f"{platform} {_cell(results, name, platform)}" for platform in found]
+            print(f"{name:20}{'   '.join(cells)}", file=sys.stderr, flush=True)
+            for platform, child in children.items():
+                if child.error:
+                    children[platform] = Child(with_cache(found[platform], cache), child.log)
+        for child in children.values():
+            child.close()
+    figures.write_text(json.dumps(results, indent=1))
+    text = markdown(results)
+    figures.with_suffix(".md").write_text(text)
+    print(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """Runs benchmarks on the first OpenCL platform that the loader finds; told what to do by lines on stdin.
 
     load NAME [EXPECTED.npz] [small]   builds, launches once, checks if there is what to compare with
+                                       (own: what this process computes; NAME: also FUNCTION:TYPE)
     time SECONDS                       launches the loaded one again and again
     check                              runs it on the initial contents once more, and compares
 
@@ -19,6 +20,7 @@ import time
 import numpy as np
 
 from cl_driver.api.generated import enums as cl
+from tests.bench import functions
 from tests.bench.cases import BENCHMARKS
 from tests.bench.model import Benchmark, Case, Image, Launch, Local, check
 from tests.loader.opencl import OpenCL
@@ -177,7 +179,7 @@ class Session:
         self.loaded, self.run, self.expected = None, None, {}
 
     def load(self, name: str, path: str = "-", size: str = "") -> dict:
-        benchmark = BENCHMARKS[name]
+        benchmark = functions.benchmark(name) if ":" in name else BENCHMARKS[name]
         if self.device is None:
             self.device, self.setup_time = milliseconds(Device)
         if self.loaded:
@@ -192,8 +194,11 @@ class Session:
         _, first = milliseconds(self.run)
         answer = {"setup": self.setup_time, "build": self.loaded.build_time, "first": first}
         if path != "-":
-            with np.load(path) as file:
-                self.expected = dict(file)
+            if path == "own":
+                self.expected = case.expected()
+            else:
+                with np.load(path) as file:
+                    self.expected = dict(file)
             answer["error"] = self.loaded.compare(self.expected)
         return answer
 

@@ -12,7 +12,9 @@ import sys
 import numpy as np
 import pytest
 
+from tests.bench import functions
 from tests.bench.cases import BENCHMARKS
+from tests.bench.model import check
 from tests.bench.throughput import Child
 
 
@@ -54,3 +56,20 @@ def test_the_script_writes_table_and_plot(environment, tmp_path):
     assert done.returncode == 0, done.stderr
     table = (tmp_path / "throughput.md").read_text()
     assert "poly_float8" in table and "2 right, 0 skipped, 0 failed" in table and "warm sum" in table
+
+
+@pytest.mark.parametrize(
+    "name", ["sincos:float", "frexp:double", "fma:double", "pown:float", "half_divide:float"]
+)
+def test_function(name, child_of):
+    assert child_of().ask(f"load {name} own small", 60)["error"] is None
+
+
+def test_a_wrong_function_is_found():
+    """A result that is off in one place by a thousandth of it."""
+    case = functions.benchmark("exp:float").case(small=True)
+    want = case.expected()
+    got = {"out": want["out"].astype(np.float32)}
+    assert check(case, want, got) is None
+    got["out"][want["out"].argmax()] *= 1.001
+    assert "1 of 16384 wrong" in check(case, want, got)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.bench import report
+from tests.bench import builtins, report
 from tests.bench.throughput import Child, with_widths
 
 
@@ -85,3 +85,17 @@ def test_the_table_tells_means_worst_and_failures():
         "- gcd, intel: died: -11",
     ):
         assert sentence in text
+
+
+def test_functions_are_summed_up_by_type():
+    timed = {
+        "exp:float": {"cl_driver": {"best": 1.0}, "intel": {"best": 4.0}},
+        "log:float": {"cl_driver": {"best": 2.0}, "intel": {"best": 1.0}},
+        "pow:float": {"cl_driver": {"best": 4.0}, "intel": {"best": 3.0}},
+        "exp:double": {"cl_driver": {"error": "out: 1 of 4 wrong"}, "intel": {"best": 1.0}},
+    }
+    text = builtins.markdown({"platforms": ["cl_driver", "intel"], "clock": "best", "timed": timed})
+    assert "float, 3 listed functions: geometric mean 1.14" in text
+    assert "below 0.6: log 0.50\n    - 0.6 to 1: pow 0.75\n" in text
+    assert "| exp | 0.954 | 3.815 | 4.00 | failed | 0.954 | - |" in text
+    assert "exp:double, cl_driver: out: 1 of 4 wrong" in text and "double, " not in text.split("Failed")[0]
