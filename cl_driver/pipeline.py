@@ -228,8 +228,9 @@ def _about(name: str, error: Exception) -> CompileError:
 # lanes up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole
 # vectors of work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group"
 # for groups of one size. "any" is for groups that do not consist of whole vectors, where work-items can
-# tell them. "more" is for all launches that the entry suits: what takes so much longer to compile that only
-# a kernel that has run for a while is worth it (PlanOptions.thorough).
+# tell them. "tiled" is for groups that no work-item can tell, too, where the entry has no parts so that it is
+# compiled soon, once the kernel has run for a while. "more" is for all launches that the entry suits: what
+# takes so much longer to compile that only such a kernel is worth it (PlanOptions.thorough).
 VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY = ("narrow", "rest", "tiled", "group", "more", "any")
 
 
@@ -311,7 +312,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     required = program.reflections[name].required_local_size
-    if code.tiles is not None and any(required):
+    if code.tiles is not None and any(required) and not code.has_free_groups:
         tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
         if not any(size % step for size, step in zip(required, tile, strict=False)):
             tiled = _lower(program, name, options, fixed=True)
@@ -343,6 +344,7 @@ def _lower(
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
     may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
+    later = None
     while True:
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
@@ -353,7 +355,9 @@ def _lower(
                 continue
             if may_widen:
                 may_widen, chosen = False, width.parts(plan, program.context.target)
-                if chosen.parts > 1:
+                if chosen.parts > 1 and vectors == "full" and width.may_wait(plan, chosen):
+                    later = chosen
+                elif chosen.parts > 1:
                     options, plan = chosen, passes.with_parts(plan, chosen)
                     if plan is None:
                         continue
@@ -365,6 +369,7 @@ def _lower(
             if not program.context.target.parts:
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
+                code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):

@@ -129,8 +129,8 @@ _ROWS = (
         "choice",
         "background",
         "Code for kernels with barriers that is made for the local size of a launch, or for its tiles, "
-        "and code that takes long to compile: in the background once a kernel has run for a while, at the "
-        "first launch, or not at all.",
+        "and code that takes longer to compile, say with several vectors of work-items at a time: in the "
+        "background once a kernel has run for a while, at the first launch, or not at all.",
         choices=("background", "now", "off"),
     ),
     Setting(

@@ -109,10 +109,15 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
     made = Kernel(name)
     code = pipeline.entry(program, name)
     title = "for most launches" if code.has_narrow or code.tiles else "for all launches"
+    if code.tiles is not None and code.has_free_groups:
+        title = "for the first launches"
     made.variants.append(_variant(program, code, title, "", file))
     if code.tiles is not None:
         tiled = pipeline.variant(program, name, pipeline.TILED, [code.width, *code.tile_of_tiles])
         title = "for groups that consist of whole tiles"
+        if code.has_free_groups:
+            title = "for a kernel that has run for a while"
+        tiled.remarks.choose("parts of tiles", code.remarks.choices.get("parts of tiles", ""))
         made.variants.append(_variant(program, tiled, title, ".tiled", file))
     if code.has_narrow:
         is_flat = program.uses_sub_groups(name)

@@ -38,6 +38,9 @@ _WAITING = (0.08, 0.03)
 # More vectors are more code to compile: what they have to gain, unless they share what rows have in common.
 _GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
 
+# Instructions that parts may add to a kernel that has them from the start: to compile those takes some 5 ms.
+_FEW = 40
+
 # What code for groups of whole tiles must gain for the first launch to wait for it.
 _GAIN_OF_TILES = 1.2
 
@@ -183,6 +186,16 @@ def _best(
     times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
     why = f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
     return found, cycles[1] / cycles[found], why
+
+
+def may_wait(plan: KernelPlan, options: PlanOptions) -> bool:
+    """Whether a kernel should have the parts of these options only once it has run for a while: it would take
+    noticeably longer to compile. Without parts that takes half as long, over the benchmark's kernels."""
+    added = (options.parts - 1) * sum(len(block.instructions) for block in plan.regions[0].function.blocks)
+    if added >= _FEW and options.remarks is not None:
+        options.remarks.choose("parts of tiles", options.remarks.choices.get("parts", ""))
+        options.remarks.choose("parts", "so that it is compiled soon; there is code with more")
+    return added >= _FEW
 
 
 def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:

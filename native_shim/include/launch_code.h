@@ -30,9 +30,15 @@ struct cld_launch_code {
 };
 
 /* Chooses what a launch runs instead of the kernel's entry, or after it if it is of the kind CLD_CODE_REST;
- * NULL if it is the entry alone. Asks for code that the launch would gain from, and makes what it needs. */
+ * NULL if it is the entry alone. Code that is not there yet stands for the entry until it is: the launch goes
+ * over to it then, between two groups. Asks for code that the launch would gain from, and makes what it
+ * needs.
+ */
 cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                               const struct cld_launch *launch, const struct cld_launch_code **chosen);
+
+/* Whether there is code and it can be run. */
+bool cld_launch_code_is_there(const struct cld_launch_code *code);
 
 /* Has code made that its kernel's info frees: in the background, or before it returns. */
 void cld_launch_code_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info,

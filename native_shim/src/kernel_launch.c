@@ -49,10 +49,15 @@ static bool runs_entry(const struct cld_launch_code *code) {
     return !code || code->kind == CLD_CODE_REST;
 }
 
-/* Bytes of scratch memory for a launch; false if there is an overflow. */
-static bool find_scratch_size(const struct cld_event *command, uint64_t *size) {
+/* What a launch runs from now on instead of the entry, or after it. */
+static const struct cld_launch_code *code_of(const struct cld_event *command) {
+    return cld_launch_code_is_there(command->kernel.code) ? command->kernel.code : NULL;
+}
+
+/* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
+static bool find_scratch_size(const struct cld_event *command, const struct cld_launch_code *code,
+                              uint64_t *size) {
     const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_launch_code *code = command->kernel.code;
     const uint64_t *local = command->kernel.launch.local_size;
     uint64_t items = local[0] * local[1] * local[2];
     *size = 0;
@@ -60,8 +65,8 @@ static bool find_scratch_size(const struct cld_event *command, uint64_t *size) {
            (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
-static void run_groups(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    const struct cld_launch_code *code = command->kernel.code;
+static void run_groups(struct cld_event *command, const struct cld_launch_code *code, struct cld_self *self,
+                       uint64_t first, uint64_t last) {
     if (runs_entry(code))
         command->kernel.info->entry(&command->kernel.launch, command->kernel.args, &self->kernel, first,
                                     last);
@@ -70,7 +75,8 @@ static void run_groups(struct cld_event *command, struct cld_self *self, uint64_
 }
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */
-static void run_panels(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+static void run_panels(struct cld_event *command, const struct cld_launch_code *code, struct cld_self *self,
+                       uint64_t first, uint64_t last) {
     const uint64_t *count = command->kernel.launch.num_groups, panel = command->panel;
     uint64_t plane = count[0] * count[1], taken;
     for (; first < last; first += taken) {
@@ -79,19 +85,20 @@ static void run_panels(struct cld_event *command, struct cld_self *self, uint64_
         uint64_t inside = first % plane - start * count[1], column = inside % width;
         uint64_t group = first / plane * plane + inside / width * count[0] + start + column;
         taken = last - first < width - column ? last - first : width - column;
-        run_groups(command, self, group, group + taken);
+        run_groups(command, code, self, group, group + taken);
     }
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const struct cld_launch_code *code = code_of(command);
     uint64_t scratch_size;
-    if (!find_scratch_size(command, &scratch_size) ||
+    if (!find_scratch_size(command, code, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_own_counts_enter(command, self);
     uint64_t saved = cld_float_enter();
-    (command->panel ? run_panels : run_groups)(command, self, first, last);
+    (command->panel ? run_panels : run_groups)(command, code, self, first, last);
     cld_float_leave(saved);
     return CL_SUCCESS;
 }
@@ -148,8 +155,9 @@ enum { LOCAL_ROOM = 128 };
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */
 static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_launch_code *code = command->kernel.code;
-    uint64_t used = runs_entry(code) ? info->local_static : 0;
+    const struct cld_launch_code *code = code_of(command);
+    bool runs_it = !code || (code->kind != CLD_CODE_NARROW && code->kind != CLD_CODE_ANY);
+    uint64_t used = runs_it ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
     uint64_t local = used; /* with room between arguments */
@@ -237,10 +245,10 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_launch_regroup(queue, info, launch);
         status = cld_launch_code_choose(kernel, info, launch, &command->kernel.code);
-        if (!status && info->history)
+        if (!status && info->history && code_of(command) == command->kernel.code)
             cld_value_code_choose(command, kernel);
         uint64_t scratch_size;
-        if (!status && !find_scratch_size(command, &scratch_size))
+        if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
             status = CL_OUT_OF_RESOURCES;
         cld_own_counts_choose(command, kernel);
         launch->globals = info->executable ? info->executable->globals : NULL;

@@ -66,9 +66,13 @@ static bool add(struct cld_kernel_info *info, struct cld_launch_code *added) {
     return true;
 }
 
+bool cld_launch_code_is_there(const struct cld_launch_code *code) {
+    return code && atomic_load_explicit(&code->entry, memory_order_acquire);
+}
+
 /* The answer: object (empty where there is none), symbol or why not, local_static, scratch_fixed,
  * scratch_per_item. */
-static bool take_code(struct cld_launch_code *code, struct cld_msg *reply) {
+static bool take_code(struct cld_launch_code *code, uint64_t most_local, struct cld_msg *reply) {
     size_t size, length;
     const void *object = cld_get_bytes(reply, &size);
     const char *bytes = cld_get_bytes(reply, &length);
@@ -79,6 +83,12 @@ static bool take_code(struct cld_launch_code *code, struct cld_msg *reply) {
         return false;
     if (!size) {
         cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)length, bytes);
+        return false;
+    }
+    bool is_late =
+        code->kind == CLD_CODE_TILED || code->kind == CLD_CODE_GROUP || code->kind == CLD_CODE_MORE;
+    if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
+        cld_log(1, "clEnqueueNDRangeKernel: code that needs more local memory");
         return false;
     }
     char error[256] = "";
@@ -143,7 +153,7 @@ static cl_int make_code(const struct request *request) {
     cld_unlock(program);
     if (!status && !current)
         status = CL_INVALID_PROGRAM_EXECUTABLE;
-    if (!status && !take_code(request->code, &reply))
+    if (!status && !take_code(request->code, request->info->local_static, &reply))
         status = CL_OUT_OF_RESOURCES;
     if (status)
         atomic_store(&request->code->has_failed, true);
@@ -192,8 +202,8 @@ void cld_launch_code_ask(const struct cld_kernel *kernel, struct cld_kernel_info
     }
 }
 
-/* Code that a launch can do without: NULL until it is there. Asks for it once the kernel has run for a while.
- */
+/* Code that a launch can do without, which may not be there yet. NULL until the kernel has run for a while,
+ * when it is asked for. */
 static const struct cld_launch_code *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                                           enum cld_launch_code_kind kind, const uint64_t *size) {
     struct cld_launch_code *code = find(atomic_load_explicit(&info->codes, memory_order_acquire), kind, size);
@@ -272,6 +282,28 @@ static bool has_rest(const uint64_t *tile, const struct cld_launch *launch) {
     return !has_tiles(tile, size) || !has_tiles(tile, edge);
 }
 
+static bool is_open(const struct cld_launch_code *wished) {
+    return !wished || atomic_load(&wished->has_failed);
+}
+
+/* The best code for a launch that can do without. */
+static const struct cld_launch_code *wish_any(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                              const struct cld_launch *launch, const uint64_t *tile) {
+    const uint64_t any[3] = {0}, *size = launch->local_size;
+    const struct cld_launch_code *wished = NULL;
+    bool has_more = info->flags & CLD_KERNEL_HAS_MORE && !has_large_ids(launch);
+    bool more_first = has_more && info->flags & CLD_KERNEL_FREE_GROUPS; /* it takes tiles, too */
+    if (more_first)
+        wished = wish(kernel, info, CLD_CODE_MORE, any);
+    if (is_open(wished) && info->most_group_items && is_whole(info, launch))
+        wished = wish(kernel, info, CLD_CODE_GROUP, size);
+    if (is_open(wished) && info->flags & CLD_KERNEL_TILED && has_tiles(tile, size))
+        wished = wish(kernel, info, CLD_CODE_TILED, tile);
+    if (is_open(wished) && has_more && !more_first)
+        wished = wish(kernel, info, CLD_CODE_MORE, any);
+    return is_open(wished) ? NULL : wished;
+}
+
 cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                               const struct cld_launch *launch, const struct cld_launch_code **chosen) {
     const uint64_t any[3] = {0}, tile[3] = {info->width, info->tile_width, info->tile_height};
@@ -284,18 +316,11 @@ cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel
                     !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
     if (is_first && need(kernel, info, CLD_CODE_TILED, tile, chosen) == CL_SUCCESS)
         return CL_SUCCESS;
-    const struct cld_launch_code *wished = NULL;
-    if (info->most_group_items && is_whole(info, launch))
-        wished = wish(kernel, info, CLD_CODE_GROUP, launch->local_size);
-    if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_TILED) &&
-        has_tiles(tile, launch->local_size))
-        wished = wish(kernel, info, CLD_CODE_TILED, tile);
-    if ((!wished || atomic_load(&wished->has_failed)) && (info->flags & CLD_KERNEL_HAS_MORE) &&
-        !has_large_ids(launch))
-        wished = wish(kernel, info, CLD_CODE_MORE, any);
-    if (wished && atomic_load_explicit(&wished->entry, memory_order_acquire))
+    const struct cld_launch_code *wished = wish_any(kernel, info, launch, tile);
+    bool needs_rest = info->flags & CLD_KERNEL_REST && has_rest(entry_tile, launch);
+    if (cld_launch_code_is_there(wished) || (wished && !needs_rest))
         *chosen = wished;
-    else if ((info->flags & CLD_KERNEL_REST) && has_rest(entry_tile, launch))
+    else if (needs_rest)
         return info->flags & CLD_KERNEL_FREE_GROUPS ? need(kernel, info, CLD_CODE_REST, entry_tile, chosen)
                                                     : need(kernel, info, CLD_CODE_ANY, any, chosen);
     return CL_SUCCESS;

@@ -18,11 +18,13 @@ from tests.bench.model import check
 from tests.bench.throughput import Child
 
 
-@pytest.fixture(scope="module")
-def child_of(environment, tmp_path_factory):
-    """A function that answers with a living child process; a dead one is replaced."""
+@pytest.fixture(scope="module", params=["background", "now"])
+def child_of(request, environment, tmp_path_factory):
+    """A function that answers with a living child process; a dead one is replaced. Its kernels are those of
+    first launches, or those that have run for a while."""
     width = os.environ.get("CL_DRIVER_TEST_WIDTH")
-    additions = environment | ({"CL_DRIVER_WIDTH": width} if width else {})
+    additions = environment | {"CL_DRIVER_GROUP_CODE": request.param}
+    additions |= {"CL_DRIVER_WIDTH": width} if width else {}
     log = tmp_path_factory.mktemp("bench") / "log"
     children: list[Child] = []
 

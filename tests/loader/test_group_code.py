@@ -10,6 +10,7 @@ from tests.bench.throughput import Child
 
 NAMES = ("bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "scan_hillis", "softmax")
 LONG = ("edit_distance", "md5")  # whose loops are unrolled once it is worth it
+FREE = ("black_scholes", "stencil5")  # which get several vectors at a time once it is worth it
 
 
 @pytest.fixture
@@ -41,11 +42,12 @@ def made(tmp_path, kind: str = "group") -> set[str]:
 
 def test_at_the_first_launch(child, tmp_path):
     started = child("now")
-    for name in NAMES + LONG:
+    for name in NAMES + LONG + FREE:
         load(started, name, tmp_path)
         assert started.ask("check", 60)["error"] is None
     assert made(tmp_path) == set(NAMES)
     assert made(tmp_path, "more") == set(LONG)
+    assert made(tmp_path, "tiled") == set(FREE)
 
 
 def test_never(child, tmp_path):
@@ -55,15 +57,18 @@ def test_never(child, tmp_path):
     assert not made(tmp_path)
 
 
-def test_in_the_background(child, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind"), [("reduce_stride", "group"), ("black_scholes", "tiled"), ("md5", "more")]
+)
+def test_in_the_background(child, tmp_path, name, kind):
     started = child("background")
-    load(started, "reduce_stride", tmp_path)
-    assert not made(tmp_path), "a kernel that has run for microseconds is not worth it"
+    load(started, name, tmp_path)
+    assert not made(tmp_path, kind), "a kernel that has run for microseconds is not worth it"
     end = time.monotonic() + 60
-    while not made(tmp_path) and time.monotonic() < end:
+    while not made(tmp_path, kind) and time.monotonic() < end:
         assert "times" in started.ask("time 0.1", 60)
         assert started.ask("check", 60)["error"] is None
-    assert made(tmp_path) == {"reduce_stride"}
+    assert made(tmp_path, kind) == {name}
     for _ in range(5):
         assert "times" in started.ask("time 0.02", 60)
         assert started.ask("check", 60)["error"] is None

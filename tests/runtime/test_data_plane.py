@@ -22,7 +22,10 @@ sys.path.insert(0, str(ROOT / "native_shim"))
 import build as shim  # noqa: E402
 
 SANITIZERS = ("", "thread", "address")
-PROGRAMS = ("objects", "events", "buffers", "share", "launch", "counts", "printf", "no_threads", "value_code")
+PROGRAMS = (
+    "objects", "events", "buffers", "share", "launch", "late_code", "counts", "printf", "no_threads",
+    "value_code",
+)  # fmt: skip
 LINK = {"value_code": ["-Wl,--wrap=cld_now"]}
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
 
