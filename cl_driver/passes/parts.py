@@ -16,6 +16,7 @@ from ..spirv.module import Function, Instruction, Kind, Value
 from .ir import PURE, TERMINATORS, clone_instruction
 from .ops import PassOp
 from .shape import ShapeInfo
+from .shared import share
 from .simplify import remove_dead_code
 
 # What happens as often as it is executed though nobody may use a result.
@@ -26,6 +27,7 @@ def copy_parts(function: Function, types, shapes: ShapeInfo, parts: int) -> None
     """Changes a linearised region in place, and adds the copies to its shapes."""
     _Copier(function, types, shapes, parts).run()
     remove_dead_code(function)
+    share(function, shapes)
 
 
 class _Copier:
