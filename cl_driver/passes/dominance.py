@@ -6,6 +6,7 @@ Algorithm", 2001), which is fastest for graphs of the size of kernels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..spirv.module import Block, Function
@@ -188,6 +189,17 @@ class LoopNest:
         for loop in self.loops:
             if loop.parent:
                 loop.parent.children.append(loop)
+
+    def inner_first(self) -> Iterator[Loop]:
+        """All loops, each behind those in it, which come in reverse postorder."""
+        pending = [(loop, False) for loop in reversed(self.loops) if loop.parent is None]
+        while pending:
+            loop, is_done = pending.pop()
+            if is_done:
+                yield loop
+            else:
+                pending.append((loop, True))
+                pending += ((inner, False) for inner in reversed(loop.children))
 
     def own_blocks(self) -> dict[Loop | None, list[Block]]:
         """The blocks of each loop that are in no inner one, and those in no loop, in reverse postorder."""

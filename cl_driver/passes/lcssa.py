@@ -13,27 +13,25 @@ from .ssa import SsaUpdater
 
 
 def close_loops(function: Function, types) -> None:
-    """Adds the phis. Inner loops first, so that a value leaves one loop at a time."""
+    """Adds the phis. A value leaves one loop at a time: inner loops come first, and of those beside one another
+    the one that is executed first, as what it leaves may become a phi in the next one."""
     before = predecessors(function)
     tree = dominators(function, before)
     nest = LoopNest(function, tree, before)
     if not nest.loops:
         return
-    closing = _Closing(before, tree, types, nest)
+    closing = _Closing(before, tree, types)
     for block in function.blocks:
         for instruction in block.instructions:
             closing.add_uses(instruction)
-    leaving = nest.leaving()
-    for loop, blocks in reversed(nest.own_blocks().items()):
-        if loop is not None:
-            closing.close(loop, blocks, leaving[loop])
+    own, leaving = nest.own_blocks(), nest.leaving()
+    for loop in nest.inner_first():
+        closing.close(loop, own[loop], leaving[loop])
     substitute(function, closing.replaced)
 
 
 class _Closing:
-    def __init__(self, before, tree, types, nest):
-        self.innermost = nest.innermost
-        self.added: dict = {}  # by loop: phis that came into it, perhaps into inner loops that were closed
+    def __init__(self, before, tree, types):
         self.before = before
         self.tree = tree
         self.types = types
@@ -53,8 +51,7 @@ class _Closing:
         exits = list(
             dict.fromkeys(t for b in leaving for t in sorted(b.successors(), key=number) if t not in blocks)
         )
-        values = [i for block in own for i in block.instructions]
-        for value in (*values, *self.added.get(loop, ())):
+        for value in [i for block in own for i in block.instructions]:
             places = self.uses_outside(value, loop)
             if places:
                 self.close_value(value, places, loop, exits)
@@ -91,11 +88,7 @@ class _Closing:
             self.uses.setdefault(new, []).append((user, i))
         kept = [phi for phi in updater.phis if phi not in removed]
         for target, phi in zip(added, phis, strict=True):
+            phi.operands[::2] = [updater.resolve(o) for o in phi.operands[::2]]
             target.instructions.insert(0, phi)
         for phi in (*phis, *kept):
             self.add_uses(phi)
-        for phi in (*phis, *kept):  # an exit may be another loop's header, and not be the outer loop's own
-            around = self.innermost.get(phi.block)
-            while around is not None:
-                self.added.setdefault(around, []).append(phi)
-                around = around.parent

@@ -5,10 +5,17 @@ Long: python -m tests.pure.random_graphs 0 20000
 
 import pytest
 
-from cl_driver.passes.dominance import dominators, is_reducible
-from cl_driver.passes.ir import remove_unreachable_blocks
+from cl_driver.passes.dominance import LoopNest, dominators, is_reducible
+from cl_driver.passes.inline import inline
+from cl_driver.passes.ir import predecessors, remove_unreachable_blocks
+from cl_driver.passes.lcssa import close_loops
+from cl_driver.passes.promote import promote
+from cl_driver.passes.reducible import make_reducible
+from cl_driver.passes.simplify import simplify
+from cl_driver.passes.verify import verify
 from cl_driver.spirv import reader
 from cl_driver.spirv.enums import Op
+from cl_driver.spirv.module import Instruction
 
 from .random_graphs import Module, check
 
@@ -28,6 +35,34 @@ def test_random_graphs(first):
 )
 def test_graphs_that_went_wrong_once(seed):
     check(seed, (2, 4, 8))
+
+
+def uses_behind_loops(function) -> int:
+    """How many operands are values of loops that the user is not in; a phi is where its operand comes from."""
+    before = predecessors(function)
+    loops = LoopNest(function, dominators(function, before), before).loops
+    count = 0
+    for block in function.blocks:
+        for i in block.instructions:
+            for k, operand in enumerate(i.operands):
+                if isinstance(operand, Instruction):
+                    where = i.operands[k + 1] if i.op is Op.Phi else block
+                    count += any(operand.block in loop.blocks and where not in loop.blocks for loop in loops)
+    return count
+
+
+def test_values_leave_loops_by_phis_only():
+    closed = 0
+    for seed in (*range(40), 103, 112, 122, 186, 188, 288):  # the latter: from loop to loop
+        module = reader.read(Module(seed).data)
+        function = inline(module, module.entry_points[0].function)
+        for pass_ in (simplify, promote, simplify, make_reducible):
+            pass_(function, module.types)
+        closed += uses_behind_loops(function)
+        close_loops(function, module.types)
+        verify(function, f"close_loops of {seed}")
+        assert uses_behind_loops(function) == 0, seed
+    assert closed > 100
 
 
 def test_they_are_of_all_kinds():
