@@ -137,6 +137,8 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_uniform_group_instructions",
     "SPV_INTEL_subgroups",
     "SPV_EXT_relaxed_printf_string_address_space",
+    # Without it integers of other sizes than SPIR-V has become larger ones, and nothing cuts off the rest.
+    "SPV_ALTERA_arbitrary_precision_integers",
 )
 EXTENSIONS_OPTION = "-spirv-ext="
 _UNKNOWN_EXTENSION = re.compile(r"Unknown SPIR-V extension: \+?(\w+)")
@@ -364,9 +366,21 @@ def _has_no_function(spirv: bytes) -> bool:
     return True
 
 
-# What is tried next where clang's back end gives up on what its own optimiser made of a program: sums of
-# 64-bit loops become products of 65 bits, which SPIR-V does not have.
-AFTER_A_CRASH = (("-mllvm", "-replexitval=never"), ("-O0",))
+# What is tried next where clang's own optimiser makes integers that SPIR-V does not have: sums of 64-bit
+# loops become products of 65 bits, on which its back end gives up; `(i * n) & 7`, where a counter begins with
+# it that is widened, becomes a counter of 3 bits.
+PLAINER = (("-mllvm", "-replexitval=never", "-mllvm", "-indvars-widen-indvars=false"), ("-O0",))
+
+
+def _has_odd_integers(spirv: bytes) -> bool:
+    """True if a module declares that it has integers of other sizes than 8, 16, 32 and 64 bits."""
+    words = memoryview(spirv).cast("I")
+    position, capability, odd_integers = 5, 2 << 16 | 17, 5844
+    while words[position] == capability:
+        if words[position + 1] == odd_integers:
+            return True
+        position += 2
+    return False
 
 
 def _has_crashed(done: _Run) -> bool:
@@ -403,20 +417,24 @@ def compile(
         *options.clang_arguments(language.fma),
     ]
     text = marked_source(source, headers, options, language)
-    done = None
     try:
-        if options.debug:
-            from . import debug
+        for more in ((), *PLAINER):
+            done = None
+            if options.debug:
+                from . import debug
 
-            done = debug.compile(
-                lambda more, text: run(found, more, text, headers, folder, time_limit),
-                arguments,
-                text,
-                [*base_arguments(found, "ir"), options.optimisation],
-                {SOURCE_NAME: source_copy} if source_copy else {},
-            )
-        for more in ((), *AFTER_A_CRASH) if done is None else ():
-            done = run(found, [*arguments, *more, "-c", "-o", "-", "-"], text, headers, folder, time_limit)
+                done = debug.compile(
+                    lambda more, text: run(found, more, text, headers, folder, time_limit),
+                    [*arguments, *more],
+                    text,
+                    [*base_arguments(found, "ir"), options.optimisation],
+                    {SOURCE_NAME: source_copy} if source_copy else {},
+                )
+            if done is None:
+                command = [*arguments, *more, "-c", "-o", "-", "-"]
+                done = run(found, command, text, headers, folder, time_limit)
+            if done.status == 0 and _has_odd_integers(done.output):
+                continue
             if not _has_crashed(done):
                 break
     except (OSError, ValueError) as why:

@@ -13,8 +13,8 @@ from .ssa import SsaUpdater
 
 
 def close_loops(function: Function, types) -> None:
-    """Adds the phis. A value leaves one loop at a time: inner loops come first, and of those beside one another
-    the one that is executed first, as what it leaves may become a phi in the next one."""
+    """Adds the phis. A value leaves one loop at a time: inner loops come first, and of those side by side the
+    one that is executed first, as what it leaves may become a phi in the next one."""
     before = predecessors(function)
     tree = dominators(function, before)
     nest = LoopNest(function, tree, before)

@@ -38,7 +38,7 @@ def test_graphs_that_went_wrong_once(seed):
 
 
 def uses_behind_loops(function) -> int:
-    """How many operands are values of loops that the user is not in; a phi is where its operand comes from."""
+    """How many operands are values of loops that the user is not in; a phi is where they come from."""
     before = predecessors(function)
     loops = LoopNest(function, dominators(function, before), before).loops
     count = 0

@@ -403,3 +403,26 @@ def test_a_loop_that_ends_at_the_head_of_another():
         to = np.zeros(64, np.int32)
         Program(compile_c(source, "-cl-std=CL3.0" + options)).run("k", 64, 16, to, given, np.int32(3))
         assert (to.view(np.uint32) == want).all(), options
+
+
+@pytest.mark.parametrize("options", ["", " -g", " -cl-opt-disable"])
+@pytest.mark.parametrize("mask", [3, 7, 0x3FF])
+def test_counters_that_begin_with_few_bits_of_another(mask, options):
+    """clang makes a counter of as many bits of it, which its back end then extends with garbage."""
+    source = f"""kernel void k(global int *to, global const int *from, int trips, int step) {{
+        int sum = get_global_id(0), more = 0;
+        for (int i = 0; i < trips; i++)
+            for (int j = (i * step) & {mask}; j < {mask + 9}; j += 8)
+                sum = sum * 3 + from[j];
+        for (int i = 0; i < trips; i++) more += i * step;
+        to[get_global_id(0)] = sum + more; }}"""
+    given, to = np.arange(1100, dtype=np.int32) * 7 % 500, np.zeros(32, np.int32)
+    program = Program(compile_c(source, "-cl-std=CL3.0" + options))
+    for step in (1, 5, 491):
+        want = np.arange(32)
+        for i in range(20):
+            for j in range(i * step & mask, mask + 9, 8):
+                want = (want * 3 + given[j]) % (1 << 32)
+        want = (want + sum(i * step for i in range(20))) % (1 << 32)
+        program.run("k", 32, 16, to, given, np.int32(20), np.int32(step))
+        assert (to.view(np.uint32) == want).all(), step
