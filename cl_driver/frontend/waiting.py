@@ -69,10 +69,11 @@ class Child(subprocess.Popen):
             path if before == "-o" and a == "-" else a
             for before, a in zip(["", *arguments[:-1]], arguments, strict=True)
         ]
-        main, program, source = _main_file() if reads_ahead else (-1, -1, -1)
-        if reads_ahead:
-            named[-1], fds = f"/proc/self/fd/{main}", (*fds, main, program)
+        ahead: tuple[int, ...] = ()  # the main file, and the pipe that the program comes through
         try:
+            if reads_ahead:
+                ahead = main, program, _ = _main_file()
+                named[-1], fds = f"/proc/self/fd/{main}", (*fds, main, program)
             super().__init__(
                 named,
                 stdin=subprocess.DEVNULL if reads_ahead else subprocess.PIPE,
@@ -84,15 +85,14 @@ class Child(subprocess.Popen):
             )
         except BaseException:
             self._close()
-            if reads_ahead:
-                os.close(source)
+            for descriptor in ahead[2:]:
+                os.close(descriptor)
             raise
         finally:
-            if reads_ahead:
-                os.close(main)
-                os.close(program)
+            for descriptor in ahead[:2]:
+                os.close(descriptor)
         if reads_ahead:
-            self.stdin = open(source, "wb", buffering=0)
+            self.stdin = open(ahead[2], "wb", buffering=0)
         with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
             # Limits are set from outside: code that runs between fork and exec would forbid vfork.
             resource.prlimit(self.pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
@@ -164,8 +164,13 @@ class Child(subprocess.Popen):
 
 def _main_file() -> tuple[int, int, int]:
     """Descriptors: a file that includes the second one, the end of a pipe whose other end is the third."""
-    main = os.memfd_create("main")
     program, source = os.pipe()
+    try:
+        main = os.memfd_create("main")
+    except OSError:
+        os.close(program)
+        os.close(source)
+        raise
     os.write(main, f'#include "/proc/self/fd/{program}"\n'.encode())
     return main, program, source
 

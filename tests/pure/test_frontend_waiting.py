@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 
@@ -104,3 +105,23 @@ def test_what_waited_says_the_same(waiters, monkeypatch, options, source):
     compile_one(SOURCE)
     assert len(waiters) == 1
     assert compile_one(source) == expected
+
+
+@pytest.mark.parametrize("scarce", ["memfd_create", "pipe", "process"])
+def test_one_that_cannot_be_started_leaves_no_descriptors(waiters, monkeypatch, scarce):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    compiled()
+    before = os.listdir("/proc/self/fd")
+    if scarce == "process":
+        monkeypatch.setattr(waiting.subprocess.Popen, "_execute_child", refuse)
+    elif scarce == "memfd_create":
+        monkeypatch.setattr(os, "memfd_create", refuse)
+    else:
+        pipes = iter([os.pipe, refuse])
+        monkeypatch.setattr(os, "pipe", lambda: next(pipes)())
+    with pytest.raises(OSError, match="too many"):
+        waiting.Child([clang.find().path, "-"], None, {}, reads_ahead=True)
+    monkeypatch.undo()
+    assert os.listdir("/proc/self/fd") == before
