@@ -33,6 +33,7 @@ _FUNCTION_END = (1 << 16 | 56).to_bytes(4, "little")  # OpFunctionEnd
 
 _allowed = False
 _started = 0
+_expected: list[tuple] = []  # what begin() starts, one at most
 _waiting: list[tuple[tuple, Child]] = []  # (what it was started as, the child), one at most
 
 
@@ -201,8 +202,20 @@ def take(arguments: list[str], folder: str | None, environment: dict[str, str], 
 
 
 def expect(arguments: list[str], folder: str | None, environment: dict[str, str]) -> None:
-    """A program came with these arguments: others like it may follow."""
+    """A program came with these arguments: others like it may follow. begin() starts the child."""
     if _allowed and _started >= _ENOUGH and not _waiting:
-        with suppress(OSError):  # the next program does without
-            child = Child(arguments, folder, environment, reads_ahead=_may_read_ahead(arguments))
-            _waiting.append((_key(arguments, folder), child))
+        _expected[:] = [(arguments, folder, environment)]
+
+
+def is_expected() -> bool:
+    """Whether begin() has something to do."""
+    return bool(_expected)
+
+
+def begin() -> None:
+    """Starts the child that is expected, if any. To start a process takes some milliseconds of Python: the
+    program that is being compiled should not have to wait for that."""
+    with suppress(IndexError, OSError):  # another thread has; the next program does without
+        arguments, folder, environment = _expected.pop()
+        child = Child(arguments, folder, environment, reads_ahead=_may_read_ahead(arguments))
+        _waiting.append((_key(arguments, folder), child))

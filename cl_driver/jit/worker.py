@@ -78,6 +78,7 @@ def serve(sock, idle: float) -> None:
             request = protocol.receive(sock)
             protocol.send(sock, [protocol.STARTED])
             protocol.send(sock, _answer(request))
+            waiting.begin()
             if is_first:
                 is_first = False
                 _keep_memory()

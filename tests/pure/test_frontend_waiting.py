@@ -15,7 +15,9 @@ SOURCE = b"kernel void k(global float *p, float f) { p[get_global_id(0)] += f; }
 
 
 def compiled(options: str = "", source: bytes = SOURCE, **more) -> bytes:
-    return clang.compile(source, parse(options), language=clang.Language(), **more).spirv
+    spirv = clang.compile(source, parse(options), language=clang.Language(), **more).spirv
+    waiting.begin()
+    return spirv
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def waiters(monkeypatch):
 def test_only_a_compilers_own_process_has_them():
     assert not waiting._allowed
     compiled(), compiled()
-    assert waiting._waiting == []
+    assert waiting._waiting == [] and not waiting.is_expected()
 
 
 def test_the_third_program_finds_one(waiters):
@@ -43,6 +45,13 @@ def test_the_third_program_finds_one(waiters):
     assert compiled() == first
     assert child.wait(timeout=60) == 0 and waiters[0][1] is not child
     assert compiled(source=SOURCE.replace(b"k(", b"other(")) not in (first, None)
+
+
+def test_nothing_starts_before_it_is_time(waiters):
+    compiled(), clang.compile(SOURCE, parse(""), language=clang.Language())
+    assert waiters == [] and waiting.is_expected()
+    waiting.begin(), waiting.begin()
+    assert len(waiters) == 1 and not waiting.is_expected()
 
 
 def test_other_options_get_another(waiters, tmp_path):
@@ -96,6 +105,7 @@ def test_what_waited_says_the_same(waiters, monkeypatch, options, source):
 
     def compile_one(text):
         result = clang.compile(text, parse(options), language=clang.Language())
+        waiting.begin()
         return result.spirv, result.log
 
     monkeypatch.setattr(waiting, "_allowed", False)
