@@ -72,12 +72,16 @@ class ScaledLibrary:
 
 
 def _recognise_instructions(function: Function) -> None:
-    """Makes instructions of the calls that stand for them."""
+    """Makes instructions of the calls that stand for them, also in what the function calls."""
     for block in function.blocks:
         for i in block.instructions:
-            linkage = i.operands[0].linkage if i.op is Op.FunctionCall else None
+            if i.op is not Op.FunctionCall:
+                continue
+            linkage = i.operands[0].linkage
             if linkage is not None and linkage[0] in INSTRUCTIONS:
                 i.op, i.operands = Op.ExtInst, ["OpenCL.std", INSTRUCTIONS[linkage[0]], *i.operands[1:]]
+            else:
+                _recognise_instructions(i.operands[0])
 
 
 def library_for(target: Target) -> Library | ScaledLibrary:

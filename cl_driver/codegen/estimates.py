@@ -22,8 +22,6 @@ import struct
 
 from ..spirv.enums import Decoration
 from .lanes import form
-from .library_names import INSTRUCTIONS
-from .registry import componentwise_extended
 from .types import element_type
 
 # Responses of vfixupimmps to a quiet NaN, signalling NaN, zero, 1, -infinity, infinity, negative and positive
@@ -31,9 +29,6 @@ from .types import element_type
 # NaN, 3 is NaN, 4 and 5 are the infinities.
 FIRST_IF_NAN = 0x11111100
 ROOT_OF_ZERO_AND_INFINITY = 0x00500100
-LOGARITHMS = 0x03530422
-
-_SIGN_OF_SOURCE, _ONE_TO_TWO = 0, 0
 
 
 def pays(e, f, i) -> bool:
@@ -53,6 +48,12 @@ def pays_f64(e, f, i) -> bool:
     return element_type(i.type).width == 64 and "afn" not in (flags := e.flags(i)) and "fast" not in flags
 
 
+def pays_for(e, f, element: str) -> bool:
+    """Whether they pay, as such vectors, for quotients and roots that need not be correctly rounded."""
+    bits = f.count * (32 if element == "float" else 64)
+    return e.options.slow_division and bits >= e.options.vector_bits and "avx512vl" in e.options.features
+
+
 def is_float(i) -> bool:
     return element_type(i.type).width == 32
 
@@ -68,23 +69,24 @@ def has_rough(e, f, i) -> bool:
     return is_float(i) and "avx512vl" in e.options.features and f.count in (4, 8, 16, 32, 64)
 
 
-def avx512(e, f, name: str, *operands: str, immediate: int | None = None, kept: bool = True) -> str:
-    """An instruction of AVX-512 on vectors of floats, as many as it takes.
+def avx512(
+    e, f, name: str, *operands: str, immediate: int | None = None, kept: bool = True, element: str = "float"
+) -> str:
+    """An instruction of AVX-512 on vectors of floats or doubles, as many as it takes.
 
-    operands: <n x float>, or <n x i32> of a table (what starts with "splat (i32"). immediate: after the
+    operands: <n x element>, or <n x integer> of a table (what starts with "splat (i"). immediate: after the
     operands. kept: the intrinsic has an operand for lanes outside of its mask.
     """
-    if f.count > 16:
+    width, letter = (32, "s") if element == "float" else (64, "d")
+    if f.count * width > 512:
         half = form(f.count // 2)
         parts = []
         for first in (0, half.count):
-            slices = [_slice(e, f, half, o, first) for o in operands]
-            parts.append(avx512(e, half, name, *slices, immediate=immediate, kept=kept))
-        every = ", ".join(f"i32 {k}" for k in range(f.count))
-        t = half("float")
-        return e.emit(f"shufflevector {t} {parts[0]}, {t} {parts[1]}, <{f.count} x i32> <{every}>")
-    t, bits = f("float"), f.count * 32
-    arguments = [f"{f('i32') if o.startswith('splat (i32') else t} {o}" for o in operands]
+            slices = [_slice(e, f, half, o, first, element) for o in operands]
+            parts.append(avx512(e, half, name, *slices, immediate=immediate, kept=kept, element=element))
+        return joined(e, half, *parts, element)
+    t, bits = f(element), f.count * width
+    arguments = [f"{f(f'i{width}') if o.startswith('splat (i') else t} {o}" for o in operands]
     if immediate is not None:
         arguments.append(f"i32 {immediate}")
     if kept:
@@ -94,35 +96,27 @@ def avx512(e, f, name: str, *operands: str, immediate: int | None = None, kept: 
     if bits == 512 and not is_estimate:
         arguments.append("i32 4")  # rounds as usual
     prefix = "" if is_estimate else "mask."
-    return e.emit(f"call {t} @llvm.x86.avx512.{prefix}{name}.ps.{bits}({', '.join(arguments)})")
+    return e.emit(f"call {t} @llvm.x86.avx512.{prefix}{name}.p{letter}.{bits}({', '.join(arguments)})")
 
 
-def _slice(e, f, half, operand: str, first: int) -> str:
+def _slice(e, f, half, operand: str, first: int, element: str) -> str:
     if operand[0] != "%":
         return operand
     picked = ", ".join(f"i32 {k}" for k in range(first, first + half.count))
-    t = f("float")
+    t = f(element)
     return e.emit(f"shufflevector {t} {operand}, {t} poison, <{half.count} x i32> <{picked}>")
 
 
-def fixup(e, f, first: str, second: str, table: int) -> str:
+def joined(e, half, low: str, high: str, element: str) -> str:
+    """Two vectors of a form as one."""
+    every, t = ", ".join(f"i32 {k}" for k in range(2 * half.count)), half(element)
+    return e.emit(f"shufflevector {t} {low}, {t} {high}, <{2 * half.count} x i32> <{every}>")
+
+
+def fixup(e, f, first: str, second: str, table: int, element: str = "float") -> str:
     """The first or second operand, or a constant, by what the second is."""
-    return avx512(e, f, "fixupimm", first, second, f"splat (i32 {table})", immediate=0, kept=False)
-
-
-def exponent(e, f, x: str) -> str:
-    """floor(log2(|x|)); -infinity of 0, infinity of infinity."""
-    return avx512(e, f, "getexp", x)
-
-
-def significand(e, f, x: str) -> str:
-    """x / 2^exponent(x); 1 of its sign of 0 and infinity."""
-    return avx512(e, f, "getmant", x, immediate=_SIGN_OF_SOURCE << 2 | _ONE_TO_TWO)
-
-
-def scale(e, f, x: str, power: str) -> str:
-    """x·2^floor(power), rounded once."""
-    return avx512(e, f, "scalef", x, power)
+    tables = f"splat ({'i32' if element == 'float' else 'i64'} {table})"
+    return avx512(e, f, "fixupimm", first, second, tables, immediate=0, kept=False, element=element)
 
 
 def rough_reciprocal(e, f, x: str) -> str:
@@ -151,36 +145,6 @@ def _minus(e, f, a: str) -> str:
 
 def _times(e, f, a: str, b: str) -> str:
     return e.emit(f"fmul {f('float')} {a}, {b}")
-
-
-@componentwise_extended(*INSTRUCTIONS.values())
-def library_instruction(e, f, i, *operands):
-    """What functions of the library call, on vectors of any length."""
-    if f.count >= 4:
-        return _BY_NUMBER[i.operands[1]](e, f, *operands)
-    wide, t = form(4), f("float")
-    if f.count:
-        every = ", ".join(f"i32 {min(k, f.count - 1)}" for k in range(4))
-        operands = [
-            e.emit(f"shufflevector {t} {o}, {t} poison, <4 x i32> <{every}>") if o[0] == "%" else o
-            for o in operands
-        ]
-    else:
-        operands = [e.splat(o, "float", wide) for o in operands]
-    result = _BY_NUMBER[i.operands[1]](e, wide, *operands)
-    if not f.count:
-        return e.emit(f"extractelement {wide('float')} {result}, i32 0")
-    every = ", ".join(f"i32 {k}" for k in range(f.count))
-    t = wide("float")
-    return e.emit(f"shufflevector {t} {result}, {t} poison, <{f.count} x i32> <{every}>")
-
-
-def log_limit(e, f, result: str, x: str) -> str:
-    """The first operand, or what the logarithm of a special x is."""
-    return fixup(e, f, result, x, LOGARITHMS)
-
-
-_BY_NUMBER = dict(zip(INSTRUCTIONS.values(), (exponent, significand, scale, log_limit), strict=True))
 
 
 def reciprocal(e, f, x: str) -> str:
@@ -234,7 +198,7 @@ def square_root_f64(e, f, x: str) -> str:
     def op(name: str, a: str, b: str) -> str:
         return e.emit(f"{name} {t} {a}, {b}")
 
-    estimate = _reciprocal_root_f64(e, f, x)
+    estimate = reciprocal_root_f64(e, f, x)
     root, half = op("fmul", x, estimate), op("fmul", estimate, constant(0.5))
     for _ in range(2):
         rest = fma(e.emit(f"fneg {t} {root}"), half, constant(0.5))
@@ -268,28 +232,25 @@ def _bits(value: float) -> int:
     return struct.unpack("<q", struct.pack("<d", value))[0]
 
 
-def _reciprocal_root_f64(e, f, x: str) -> str:
+def reciprocal_root_f64(e, f, x: str) -> str:
     """1/sqrt(x) of doubles to 14 bits."""
-    parts, half = [x], f
-    while half.count > 8:
-        half = form(half.count // 2)
-        parts = [
-            e.emit(
-                f"shufflevector <{2 * half.count} x double> {part}, <{2 * half.count} x double> poison, "
-                f"<{half.count} x i32> <{', '.join(f'i32 {first + k}' for k in range(half.count))}>"
-            )
-            for part in parts
-            for first in (0, half.count)
-        ]
-    t = half("double")
-    name = "@llvm.x86.avx512.rsqrt14.pd.512"
-    parts = [e.emit(f"call {t} {name}({t} {part}, {t} zeroinitializer, i8 -1)") for part in parts]
-    while len(parts) > 1:
-        count = half.count * 2
-        every = ", ".join(f"i32 {k}" for k in range(count))
-        parts = [
-            e.emit(f"shufflevector {half('double')} {a}, {half('double')} {b}, <{count} x i32> <{every}>")
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        half = form(count)
-    return parts[0]
+    return avx512(e, f, "rsqrt14", x, element="double")
+
+
+def reciprocal_square_root_f64(e, f, x: str) -> str:
+    """1 / sqrt(x) of doubles: a step that leaves 2^-40 of the estimate's error, then Newton's."""
+    estimate = y = reciprocal_root_f64(e, f, x)
+
+    def fma(a: str, b: str, c: str) -> str:
+        return e.intrinsic("fma", f, "double", a, b, c)
+
+    def constant(value: float) -> str:
+        return f.splat("double", f"0x{_bits(value):016X}")
+
+    t = f("double")
+    for is_first in (True, False):
+        root = e.emit(f"fmul {t} {x}, {y}")
+        rest = fma(e.emit(f"fneg {t} {root}"), y, constant(1.0))
+        factor = fma(rest, constant(0.375), constant(0.5)) if is_first else constant(0.5)
+        y = fma(e.emit(f"fmul {t} {y}, {rest}"), factor, y)
+    return fixup(e, f, estimate, y, FIRST_IF_NAN, "double")

@@ -121,6 +121,8 @@ def reciprocal_square_root(e, f, i, a):
     """rsqrt: two correctly rounded steps stay within 2 ulp."""
     if estimates.pays(e, f, i):
         return estimates.reciprocal_square_root(e, f, a)
+    if estimates.pays_f64(e, f, i):
+        return estimates.reciprocal_square_root_f64(e, f, a)
     type_ = element_type(i.type)
     flags = e.flags(i)
     root = e.intrinsic("sqrt", f, ir_type(type_), a, flags=flags)

@@ -45,11 +45,14 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
     87: "native_log2", 88: "native_log10", 89: "native_powr", 92: "native_sin", 94: "native_tan",
 }  # fmt: skip
 
-# Functions that the library calls and nothing defines: single instructions of CPUs with AVX-512. In plans
-# they are instructions of OpenCL.std whose numbers the specification does not use.
+# Functions that the library calls and nothing defines: library_instructions.py. In plans they are
+# instructions of OpenCL.std whose numbers the specification does not use. __cld_op_NAME is for float,
+# __cld_op_NAME_f64 for double.
+INSTRUCTION_NAMES = "exponent significand scale log_limit divide root reciprocal14 lookup".split()
 INSTRUCTIONS = {
-    f"{PREFIX}op_{name}": 0x10000 + number
-    for number, name in enumerate(("exponent", "significand", "scale", "log_limit"))
+    f"{PREFIX}op_{name}{suffix}": 0x10000 + number
+    for number, name in enumerate(INSTRUCTION_NAMES)
+    for suffix in ("", "_f64")
 }
 
 # What the names of functions end in that call them, in the place of others.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.pure.builtins_accuracy import ROWS as ACCURACY
+from cl_driver.accuracy.functions import FUNCTIONS as ACCURACY
 
 from . import streams
 from .module import Kernel, split, vector
@@ -169,7 +169,7 @@ class Table:
 
     def std_rule(self, row: Row, bound=None):
         if bound is None and row.rule is None and row.name in ACCURACY and self.scalar[0] == "f":
-            known = ACCURACY[row.name][self.scalar == "f64"]
+            known = ACCURACY[row.name].bounds[self.scalar == "f64"]
             if known:  # the interpreter's own error comes on top
                 bound = F16_BOUND if self.scalar == "f16" else int(known) + 2
         return self.rule(row, bound or "exact")

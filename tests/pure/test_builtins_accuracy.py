@@ -1,6 +1,6 @@
 """The builtin library's functions, compiled for this machine, are within their bounds of error.
 
-References: the C library's long double functions for all of them (builtins_reference.c), and mpmath for the
+References: the C library's long double functions for all of them (cl_driver/accuracy), and mpmath for the
 doubles again, so that the reference is checked as well.
 """
 
@@ -13,6 +13,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from cl_driver.accuracy.functions import FUNCTIONS, LIBRARY
+from cl_driver.accuracy.reference import Reference
 from cl_driver.builtins import build
 from cl_driver.codegen import library_names
 from cl_driver.codegen.address_spaces import lowering_of_name
@@ -26,11 +28,19 @@ def libraries(tmp_path_factory):
     return {bits: accuracy.compile_library(tmp_path_factory.mktemp("builtins"), bits) for bits in (32, 64)}
 
 
+@pytest.fixture(scope="session")
+def references(tmp_path_factory):
+    """{bits: Reference}"""
+    folder = tmp_path_factory.mktemp("references")
+    return {bits: Reference(accuracy.TYPE[bits], folder) for bits in (32, 64)}
+
+
 @pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("name", accuracy.ROWS)
-def test_error_is_within_the_limit(libraries, name, bits):
-    bound, limit = (accuracy.ROWS[name][i] for i in ((0, 2) if bits == 32 else (1, 3)))
-    error, at = accuracy.measure(libraries[bits], name, bits, 40_000, np.random.default_rng(bits))
+@pytest.mark.parametrize("name", LIBRARY)
+def test_error_is_within_the_limit(libraries, references, name, bits):
+    bound, limit = (values[bits == 64] for values in (FUNCTIONS[name].bounds, FUNCTIONS[name].limits))
+    rng = np.random.default_rng(bits)
+    error, at = accuracy.measure(libraries[bits], references[bits], name, 40_000, rng)
     if bound is None:
         # near the zeros of lgamma between the negative integers there is no relative accuracy
         assert not np.isinf(error), at
@@ -76,7 +86,7 @@ def test_doubles_agree_with_mpmath(libraries, name):
     operands = 2 if name in MPMATH_BINARY else 1
     ours = getattr(libraries[64], f"__cld_{name}_f64")
     ours.restype, ours.argtypes = ctypes.c_double, [ctypes.c_double] * operands
-    limit = accuracy.ROWS[name][3] or 8
+    limit = FUNCTIONS[name].limits[1] or 8
     rng = np.random.default_rng(3)
     with mpmath.workprec(1200 if high > 1e9 else 160):
         for x in rng.uniform(low, high, (300, operands)).tolist():

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
+from cl_driver.accuracy.functions import BINARY, LIBRARY, SECOND, TO_INTEGER, WITH_INTEGER, arguments
 from cl_driver.codegen.options import CodegenOptions
 from tests.pure import builtins_accuracy as accuracy
 
 POINTS = 1536
 C_TYPES = {32: ("float", ctypes.c_float), 64: ("double", ctypes.c_double)}
-WITH_POINTER = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "T", "fract": "T", "modf": "T"}
-TO_INTEGER = {"ilogb"}
-NAMES = [name for name in accuracy.ROWS if name != "fma"]
+WITH_POINTER = SECOND
+NAMES = [name for name in LIBRARY if name != "fma"]
 
 
 def call(name: str, size: str) -> str:
     """The call, with arguments of `size` components."""
-    arrays = ["a"] + ["b"] * (name in accuracy.BINARY) + ["n"] * (name in accuracy.WITH_INTEGER)
+    arrays = ["a"] + ["b"] * (name in BINARY) + ["n"] * (name in WITH_INTEGER)
     arguments = [f"vload{size}(i, {array})" if size else f"{array}[i]" for array in arrays]
     if name in WITH_POINTER:
         arguments.append("&r")
@@ -68,7 +68,7 @@ def operands(bits: int):
     """Special values in all pairs first, then random ones."""
     rng = np.random.default_rng(11)
     with np.errstate(all="ignore"):
-        x, y = accuracy.arguments("pow", bits, 4000, rng)
+        x, y = arguments("pow", accuracy.TYPE[bits], 4000, rng)
         keep = rng.choice(len(x), POINTS, replace=False)
     n = rng.integers(-40, 40, POINTS).astype(np.int32)
     n[:8] = [0, 1, -1, 2, 2**31 - 1, -(2**31), 3, -3]
@@ -83,10 +83,10 @@ def expected(library, name: str, bits: int, a, b, n):
     function.restype = ctypes.c_int if name in TO_INTEGER else c_type
     function.argtypes = [c_type]
     columns = [a.tolist()]
-    if name in accuracy.BINARY:
+    if name in BINARY:
         function.argtypes += [c_type]
         columns.append(b.tolist())
-    if name in accuracy.WITH_INTEGER:
+    if name in WITH_INTEGER:
         function.argtypes += [ctypes.c_int]
         columns.append(n.tolist())
     cell = second_type()
@@ -110,7 +110,7 @@ def same(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel_and_host_agree(programs, natives, name, bits, size):
     a, b, n = operands(bits)
-    float_ = accuracy.FLOATS[bits]
+    float_ = accuracy.TYPE[bits].float
     results, seconds = expected(natives[bits], name, bits, a, b, n)
     out = np.zeros(POINTS, np.int32 if name in TO_INTEGER else float_)
     second = np.zeros(POINTS, float_ if WITH_POINTER.get(name) == "T" else np.int32)

@@ -23,6 +23,31 @@
 #define HELPER static inline __attribute__((always_inline))
 #define SLOW_PATH __attribute__((noinline))
 
+/* Host targets have neither address spaces nor the instructions that the code generator knows by name,
+ * ../../codegen/library_instructions.py; the tests do without. */
+#ifdef __SPIR__
+#define CLD_DEVICE
+#endif
+#ifdef __SPIRV__
+#define CLD_DEVICE
+#endif
+
+/* Quotients and roots that may be an ulp off, where neither they nor b or x are near overflow, subnormal or 0
+ * (but a may be 0): DIVIDE(a, b) is NaN for an infinite b, ROOT(0) may be. */
+#ifdef CLD_DEVICE
+#define INSTRUCTION __attribute__((const))
+INSTRUCTION float __cld_op_divide(float a, float b);
+INSTRUCTION double __cld_op_divide_f64(double a, double b);
+INSTRUCTION double __cld_op_root_f64(double x);
+#define DIVIDE_F32 __cld_op_divide
+#define DIVIDE __cld_op_divide_f64
+#define ROOT __cld_op_root_f64
+#else
+#define DIVIDE_F32(a, b) ((a) / (b))
+#define DIVIDE(a, b) ((a) / (b))
+#define ROOT SQRT
+#endif
+
 #define INF_F32 as_float(0x7f800000)
 #define NAN_F32 as_float(0x7fc00000)
 #define INF_F64 as_double(0x7ff0000000000000L)

@@ -4,7 +4,8 @@
 /* erfc(ax) for ax >= 1/2 */
 HELPER double erfc_tail_f64(double ax) {
     double c = ax > 27.5 ? 27.5 : ax;
-    double p = poly_erfcx_f64((c - 4.0) / (c + 4.0)) / FMA(2.0, c, 1.0);
+    double above = c + 4.0, scale = FMA(2.0, c, 1.0), inverse = DIVIDE(1.0, above * scale);
+    double p = poly_erfcx_f64((c - 4.0) * scale * inverse) * (above * inverse);
     double low, high = exact_product(c, c, &low);
     /* p is between 1/60 and 1, and exp(-high) may be denormal: multiply before scaling */
     int k;

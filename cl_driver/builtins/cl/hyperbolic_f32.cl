@@ -27,7 +27,7 @@ float __cld_cosh_f32(float x) {
 float __cld_tanh_f32(float x) {
     float ax = ABS(x), z = ax * ax;
     float c = ax > 10.0f ? 10.0f : ax;
-    float large = 1.0f - 1.0f / (half_exp_f32(2.0f * c) + 0.5f);
+    float large = 1.0f - DIVIDE_F32(1.0f, half_exp_f32(2.0f * c) + 0.5f);
     float small = FMA(ax * z, poly_tanh_f32(z), ax);
     return COPYSIGN(ax < 0.625f ? small : large, x);
 }

@@ -20,19 +20,19 @@ double __cld_sinh_f64(double x) {
     double ax = ABS(x), z = ax * ax;
     double low, e = half_exp_f64(ax, &low);
     double small = FMA(ax * z, poly_sinh_f64(z), ax);
-    double large = ax > 30.0 ? e + low : e - (0.25 / e - low);
+    double large = ax > 30.0 ? e + low : e - (DIVIDE(0.25, e) - low);
     return COPYSIGN(ax < 1.0 ? small : large, x);
 }
 
 double __cld_cosh_f64(double x) {
     double low, ax = ABS(x), e = half_exp_f64(ax, &low);
-    return ax > 30.0 ? e + low : e + (0.25 / e + low);
+    return ax > 30.0 ? e + low : e + (DIVIDE(0.25, e) + low);
 }
 
 double __cld_tanh_f64(double x) {
     double ax = ABS(x), z = ax * ax;
     double low, e = half_exp_f64(ax > 20.0 ? 40.0 : 2.0 * ax, &low);
-    double large = 1.0 - 1.0 / (e + 0.5);
+    double large = 1.0 - DIVIDE(1.0, e + 0.5);
     double small = FMA(ax * z, poly_tanh_f64(z), ax);
     return COPYSIGN(ax < 0.625 ? small : large, x);
 }

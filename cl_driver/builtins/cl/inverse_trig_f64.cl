@@ -2,16 +2,21 @@
 
 #define ONE_OVER_PI_F64 0x1.45f306dc9c883p-2 /* its low part is in poly_asinpi, poly_atanpi */
 
+/* sqrt(z) for 0 and what is not near 0 */
+HELPER double root_f64(double z) {
+    return z == 0.0 ? z : ROOT(z);
+}
+
 HELPER double asin_core_f64(double ax, __private double *tail) {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
-    double t = ax > 0.5 ? SQRT(z) : ax;
+    double t = ax > 0.5 ? root_f64(z) : ax;
     *tail = t * z * poly_asin_f64(z);
     return t;
 }
 
 HELPER double asinpi_core_f64(double ax, __private double *tail) {
     double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
-    double t = ax > 0.5 ? SQRT(z) : ax;
+    double t = ax > 0.5 ? root_f64(z) : ax;
     *tail = t * poly_asinpi_f64(z);
     return t;
 }
@@ -46,6 +51,11 @@ double __cld_acospi_f64(double x) {
     return ax > 0.5 ? outer : 0.5 - COPYSIGN(core, x);
 }
 
+/* 1 / ax for ax above 1, about 0 for very large ones. */
+HELPER double inverse_f64(double ax) {
+    return DIVIDE(1.0, ax > 0x1p600 ? 0x1p600 : ax);
+}
+
 HELPER double atan_core_f64(double t) {
     double z = t * t;
     return FMA(t * z, poly_atan_f64(z), t);
@@ -57,13 +67,13 @@ HELPER double atanpi_core_f64(double t) {
 
 double __cld_atan_f64(double x) {
     double ax = ABS(x);
-    double core = atan_core_f64(ax > 1.0 ? 1.0 / ax : ax);
+    double core = atan_core_f64(ax > 1.0 ? inverse_f64(ax) : ax);
     return COPYSIGN(ax > 1.0 ? PI_2_1_F64 - (core - PI_2_2_F64) : core, x);
 }
 
 double __cld_atanpi_f64(double x) {
     double ax = ABS(x);
-    double core = atanpi_core_f64(ax > 1.0 ? 1.0 / ax : ax);
+    double core = atanpi_core_f64(ax > 1.0 ? inverse_f64(ax) : ax);
     return COPYSIGN(ax > 1.0 ? 0.5 - core : core, x);
 }
 

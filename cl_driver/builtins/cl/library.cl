@@ -42,15 +42,9 @@
 #include "toward_zero.cl"
 #include "native.cl"
 
-/* Host targets have neither address spaces nor these instructions: the tests leave this part out. */
-#ifdef __SPIR__
-#define CLD_DEVICE
-#endif
-#ifdef __SPIRV__
-#define CLD_DEVICE
-#endif
 #ifdef CLD_DEVICE
 #include "atomics.cl"
 #include "llvm.cl"
 #include "scaled_f32.cl"
+#include "scaled_f64.cl"
 #endif

@@ -10,7 +10,7 @@ HELPER double log_special_f64(double x, double result) {
 
 /* f - log(1 + f) */
 HELPER double log_correction(double f) {
-    double s = f / (2.0 + f), z = s * s;
+    double s = DIVIDE(f, 2.0 + f), z = s * s;
     return s * FMA(-z, poly_log_f64(z), f);
 }
 

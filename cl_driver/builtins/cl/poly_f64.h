@@ -315,3 +315,66 @@ HELPER double poly_erf_f64(double t)
     p = FMA(p, t, 0x1.06eba8214db69p-3);
     return p;
 }
+
+/* log2 of the relative error of the whole approximation: -67.601318359375 */
+HELPER double poly_log_near_f64(double t)
+{
+    double p = 0x1.748521706e528p-4;
+    p = FMA(p, t, -0x1.9a7cc511f35b1p-4);
+    p = FMA(p, t, 0x1.c71cb1f25c302p-4);
+    p = FMA(p, t, -0x1.ffffcabff7f28p-4);
+    p = FMA(p, t, 0x1.24924919916cfp-3);
+    p = FMA(p, t, -0x1.55555557e2be8p-3);
+    p = FMA(p, t, 0x1.999999999ad0cp-3);
+    p = FMA(p, t, -0x1.ffffffffffeb2p-3);
+    p = FMA(p, t, 0x1.5555555555555p-2);
+    p = FMA(p, t, -0x1p-1);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -64.7655029296875 */
+HELPER double poly_log2_near_f64(double t)
+{
+    double p = 0x1.0ca267f375d72p-3;
+    p = FMA(p, t, -0x1.27cfc44a22fd8p-3);
+    p = FMA(p, t, 0x1.484b4d10c43a4p-3);
+    p = FMA(p, t, -0x1.71547eb378e4ep-3);
+    p = FMA(p, t, 0x1.a617629621b0cp-3);
+    p = FMA(p, t, -0x1.ec709dbd36fep-3);
+    p = FMA(p, t, 0x1.2776c50efaa6cp-2);
+    p = FMA(p, t, -0x1.71547652b88efp-2);
+    p = FMA(p, t, 0x1.ec709dc3a03fdp-2);
+    p = FMA(p, t, -0x1.71547652b82fep-1);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -63.969482421875 */
+HELPER double poly_log10_near_f64(double t)
+{
+    double p = 0x1.4456a2aa67912p-5;
+    p = FMA(p, t, -0x1.63e9d87456193p-5);
+    p = FMA(p, t, 0x1.8b4da0df9c1cbp-5);
+    p = FMA(p, t, -0x1.bcb7e812b057p-5);
+    p = FMA(p, t, 0x1.fc3fa6242a3c3p-5);
+    p = FMA(p, t, -0x1.287a762e46eccp-4);
+    p = FMA(p, t, 0x1.63c6277524596p-4);
+    p = FMA(p, t, -0x1.bcb7b1526f2c7p-4);
+    p = FMA(p, t, 0x1.287a7636f435fp-3);
+    p = FMA(p, t, -0x1.bcb7b1526e50ep-3);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -43.88470458984375 */
+HELPER double poly_log2_near_mid(double t)
+{
+    double p = 0x1.a6bcfbdccd3b7p-3;
+    p = FMA(p, t, -0x1.ed1601ef15d9ap-3);
+    p = FMA(p, t, 0x1.2776b8175ed07p-2);
+    p = FMA(p, t, -0x1.71546bbfed481p-2);
+    p = FMA(p, t, 0x1.ec709dc4450f6p-2);
+    p = FMA(p, t, -0x1.71547652e370dp-1);
+    p = FMA(p, t, 0x1.71547652b82f9p0);
+    return p;
+}
+
+/* -1/(2 log(2)), two doubles: -0x1.71547652b82fep-1 -0x1.777d0ffda0d24p-57 */

@@ -65,3 +65,19 @@ HELPER double poly_erfcx_f64(double t)
     p = FMA(p, t, 0x1.3ba5916e9fd7fp+0);
     return p;
 }
+
+/* log2 of the absolute error: -61.97 */
+HELPER double poly_log2_cubic_f64(double t)
+{
+    double p = -0x1.ed7ebfcaa9b59p-4;
+    p = FMA(p, t, 0x1.0d2bf8e0f8e6cp-3);
+    p = FMA(p, t, -0x1.2776a6d56083cp-3);
+    p = FMA(p, t, 0x1.484af34b19d0cp-3);
+    p = FMA(p, t, -0x1.715476557abfdp-3);
+    p = FMA(p, t, 0x1.a61762aaa6d38p-3);
+    p = FMA(p, t, -0x1.ec709dc3a0294p-3);
+    p = FMA(p, t, 0x1.2776c50ef9b3cp-2);
+    p = FMA(p, t, -0x1.71547652b82fep-2);
+    p = FMA(p, t, 0x1.ec709dc3a03fdp-2);
+    return p;
+}

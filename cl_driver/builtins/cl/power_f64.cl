@@ -45,37 +45,33 @@ double __cld_rootn_f64(double x, int n) {
     return n == 0 || (x < 0.0 && !(n & 1)) ? NAN_F64 : result;
 }
 
-/* Two steps of Halley from a third of the exponent, then one of Newton with an exact residual. */
+/* 1 / cbrt(a) from a third of the exponent, each step leaving the third power of the error: y (1 + e/3 + 2/9
+ * e^2), e = 1 - a y^3. Then a y^2, and a step of Newton with an exact residual. */
 double __cld_cbrt_f64(double x) {
     double ax = ABS(x);
-    bool tiny = ax<0x1p-900, big = ax> 0x1p900;
+    bool tiny = ax < 0x1p-900, big = ax > 0x1p900;
     double a = ax * (tiny ? 0x1p600 : (big ? 0x1p-600 : 1.0));
-    double t = as_double((ulong)((uint)(as_ulong(a) >> 32) / 3u + 0x2a9f7893u) << 32);
-    double cube = t * t * t;
-    t = t * (FMA(2.0, a, cube) / FMA(2.0, cube, a));
-    cube = t * t * t;
-    t = t * (FMA(2.0, a, cube) / FMA(2.0, cube, a));
+    double y = as_double((ulong)(0x553ee800u - (uint)(as_ulong(a) >> 32) / 3u) << 32);
+    for (int step = 0; step < 2; step++) {
+        double e = FMA(-a * y, y * y, 1.0);
+        y = FMA(y * e, FMA(e, 0x1.c71c71c71c71cp-3, 0x1.5555555555555p-2), y);
+    }
+    double t = a * y * y;
     double low, square = exact_product(t, t, &low);
     double residual = FMA(-square, t, a) - low * t;
-    t = FMA(residual, 1.0 / (3.0 * square), t);
+    t = FMA(residual * (1.0 / 3.0), y * y, t);
     t *= tiny ? 0x1p-200 : (big ? 0x1p200 : 1.0);
     return ax > 0.0 && ax < INF_F64 ? COPYSIGN(t, x) : x;
 }
 
-/* Scaled by a power of two near the larger argument; the root is corrected by what rounding took from the
- * sum. */
+/* Scaled by a power of two near the larger argument. */
 double __cld_hypot_f64(double x, double y) {
     double ax = ABS(x), ay = ABS(y);
     double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
     double scale = big > 0x1p500 ? 0x1p-600 : (big < 0x1p-400 ? 0x1p600 : 1.0);
     double unscale = big > 0x1p500 ? 0x1p600 : (big < 0x1p-400 ? 0x1p-600 : 1.0);
     double a = big * scale, b = small * scale;
-    double a_low, aa = exact_product(a, a, &a_low);
-    double b_low, bb = exact_product(b, b, &b_low);
-    double low, sum = fast_sum(aa, bb, &low);
-    double h = SQRT(sum);
-    double residual = FMA(-h, h, sum) + (low + (a_low + b_low));
-    double result = FMA(residual, 0.5 / h, h) * unscale;
+    double result = ROOT(FMA(a, a, b * b)) * unscale;
     result = big == 0.0 ? 0.0 : result;
     result = x != x || y != y ? x + y : result;
     return ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;

@@ -1,9 +1,7 @@
 /* exp and log for CPUs that take numbers apart and put them together in single instructions (AVX-512): in the
  * place of the functions named without _scaled, at widths above 1. The same polynomials, without integers,
  * and with one instruction for what is zero, infinite, negative or no number. The code generator knows the
- * functions that stand for instructions, __cld_op_*: ../../codegen/estimates.py. */
-
-#define INSTRUCTION __attribute__((const))
+ * functions that stand for instructions, __cld_op_*: ../../codegen/library_instructions.py. */
 
 INSTRUCTION float __cld_op_exponent(float x);                /* floor(log2(|x|)) */
 INSTRUCTION float __cld_op_significand(float x);             /* x / 2^exponent(x): 1 to 2 */

@@ -124,7 +124,7 @@ double __cld_sincos_f64(double x, __private double *cosval) {
 HELPER double tan_quotient(double s, double s_low, double c, double c_low, bool odd) {
     double above = odd ? -c : s, above_low = odd ? -c_low : s_low;
     double below = odd ? s : c, below_low = odd ? s_low : c_low;
-    double inverse = 1.0 / below;
+    double inverse = DIVIDE(1.0, below);
     double q = above * inverse;
     double residual = FMA(-q, below, above) + FMA(-q, below_low, above_low);
     return FMA(residual, inverse, q);

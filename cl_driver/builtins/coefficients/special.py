@@ -1,6 +1,7 @@
 """Writes ../cl/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation.
 
 1 / gamma(1 + t) is entire, so low degrees suffice, where gamma itself has a pole close by.
+What is left of log2(1 + f) is that after its first two terms, in pairs of doubles.
 erfc(x) exp(x^2) (1 + 2 x) stays near 1 on the whole half line; t = (x - 4) / (x + 4).
 """
 
@@ -22,6 +23,13 @@ def scaled_erfc(t):
     return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
 
 
+def log2_cubic(f):
+    """(log2(1 + f) - f / log(2) + f^2 / (2 log(2))) / f^3"""
+    if abs(f) < 1e-20:
+        return 1 / (3 * mpmath.log(2))
+    return (mpmath.log1p(f) - f + f * f / 2) / f**3 / mpmath.log(2)
+
+
 def emit(name: str, function, first: str, last: str, terms: int) -> str:
     """One OpenCL C function in Horner form, with `terms` coefficients."""
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
@@ -40,5 +48,6 @@ if __name__ == "__main__":
         emit("rgamma_mid", reciprocal_gamma, "-0.5", "0.5", 11),
         emit("rgamma_f64", reciprocal_gamma, "-0.5", "0.5", 15),
         emit("erfcx_f64", scaled_erfc, "-0.8", "0.75", 22),
+        emit("log2_cubic_f64", log2_cubic, "-0.0316", "0.0316", 10),
     ]
     (pathlib.Path(__file__).parent.parent / "cl" / "poly_special.h").write_text("\n".join(parts))

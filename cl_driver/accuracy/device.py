@@ -1,0 +1,179 @@
+"""The device, as any program has it: through a loader of OpenCL and the driver's own library."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cl_driver import native
+from cl_driver.api.generated import enums as cl
+
+from .functions import BINARY, SECOND, TO_INTEGER, WITH_INTEGER, Type
+
+_HANDLE = ctypes.c_void_p
+_HANDLES = (
+    "clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateProgramWithSource",
+    "clCreateKernel",
+)  # fmt: skip
+
+
+class DeviceError(OSError):
+    """An OpenCL call that failed."""
+
+
+class Device:
+    """The driver's device with a context and a queue. A process can have one such."""
+
+    def __init__(self, options: str = ""):
+        """options: of clBuildProgram, for all kernels."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "cl_driver.icd").write_text(f"{native.library()}\n")
+            os.environ["OCL_ICD_VENDORS"] = f"{folder}/"
+            os.environ.pop("OCL_ICD_FILENAMES", None)
+            try:
+                self._cl = ctypes.CDLL("libOpenCL.so.1")
+            except OSError as error:
+                raise DeviceError(
+                    f"there is no OpenCL loader: {error}. Debian: apt install ocl-icd-libopencl1"
+                ) from error
+            for name in _HANDLES:
+                getattr(self._cl, name).restype = _HANDLE
+            platform, self.device = _HANDLE(), _HANDLE()
+            self._ok("clGetPlatformIDs", 1, ctypes.byref(platform), None)
+        every = ctypes.c_uint64(cl.CL_DEVICE_TYPE_ALL)
+        self._ok("clGetDeviceIDs", platform, every, 1, ctypes.byref(self.device), None)
+        self.options = options
+        self.context = self._make("clCreateContext", None, 1, ctypes.byref(self.device), None, None)
+        self.queue = self._make("clCreateCommandQueue", self.context, self.device, ctypes.c_uint64(0))
+
+    def _ok(self, name: str, *arguments) -> None:
+        status = getattr(self._cl, name)(*arguments)
+        if status != cl.CL_SUCCESS:
+            raise DeviceError(f"{name}: {status}")
+
+    def _make(self, name: str, *arguments) -> ctypes.c_void_p:
+        status = ctypes.c_int32()
+        handle = getattr(self._cl, name)(*arguments, ctypes.byref(status))
+        if status.value != cl.CL_SUCCESS:
+            raise DeviceError(f"{name}: {status.value}")
+        return _HANDLE(handle)
+
+    def info(self, what: int) -> str:
+        """A text of clGetDeviceInfo."""
+        text = ctypes.create_string_buffer(8192)
+        self._ok("clGetDeviceInfo", self.device, what, ctypes.c_size_t(8192), text, None)
+        return text.value.decode()
+
+    def supports(self, type_: Type) -> bool:
+        extension = {"half": "cl_khr_fp16", "double": "cl_khr_fp64"}.get(type_.name)
+        return extension is None or extension in self.info(cl.CL_DEVICE_EXTENSIONS).split()
+
+    def buffer(self, array: np.ndarray) -> ctypes.c_void_p:
+        """A buffer with the contents of an array."""
+        flags = ctypes.c_uint64(cl.CL_MEM_READ_WRITE | cl.CL_MEM_COPY_HOST_PTR)
+        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
+        return self._make("clCreateBuffer", self.context, flags, size, data)
+
+    def read(self, buffer, array: np.ndarray) -> None:
+        """A buffer's contents into an array."""
+        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
+        zero = ctypes.c_size_t(0)
+        self._ok("clEnqueueReadBuffer", self.queue, buffer, 1, zero, size, data, 0, None, None)
+
+    def kernel(self, source: str) -> ctypes.c_void_p:
+        """The kernel `apply` of a program."""
+        text = ctypes.c_char_p(source.encode())
+        program = self._make("clCreateProgramWithSource", self.context, 1, ctypes.byref(text), None)
+        status = self._cl.clBuildProgram(program, 0, None, self.options.encode(), None, None)
+        if status != cl.CL_SUCCESS:
+            log = ctypes.create_string_buffer(8192)
+            what = cl.CL_PROGRAM_BUILD_LOG
+            self._cl.clGetProgramBuildInfo(program, self.device, what, ctypes.c_size_t(8192), log, None)
+            raise DeviceError(f"clBuildProgram: {status}: {log.value.decode().strip()}")
+        made = self._make("clCreateKernel", program, b"apply")
+        self._ok("clReleaseProgram", program)
+        return made
+
+    def set_buffers(self, kernel, buffers: list) -> None:
+        for index, buffer in enumerate(buffers):
+            self._ok("clSetKernelArg", kernel, index, ctypes.c_size_t(8), ctypes.byref(buffer))
+
+    def run(self, kernel, count: int, times: int = 1) -> float:
+        """CPU time of all threads, in nanoseconds, that so many launches of so many work-items take."""
+        size = ctypes.c_size_t(count)
+        start = time.process_time_ns()
+        for _ in range(times):
+            where = (None, ctypes.byref(size), None, 0, None, None)
+            self._ok("clEnqueueNDRangeKernel", self.queue, kernel, 1, *where)
+        self._ok("clFinish", self.queue)
+        return time.process_time_ns() - start
+
+    def free(self, buffers: list) -> None:
+        for buffer in buffers:
+            self._ok("clReleaseMemObject", buffer)
+
+    def release(self, kernel) -> None:
+        self._ok("clReleaseKernel", kernel)
+
+
+def source(name: str, type_: Type) -> str:
+    """A kernel `apply` that calls a function once per work-item: arguments, result, second result."""
+    t = type_.name
+    second = SECOND.get(name, "int").replace("T", t)
+    parameters = [f"global const {t} *x", f"global const {'int' if name in WITH_INTEGER else t} *y"]
+    parameters += [f"global const {t} *z", f"global {'int' if name in TO_INTEGER else t} *out"]
+    operands = ["x[i]"] + ["y[i]"] * (name in BINARY | WITH_INTEGER) + ["z[i]"] * (name == "fma")
+    call = f"{name}({', '.join(operands + ['&r'] * (name in SECOND))})"
+    if name == "divide":
+        call = "x[i] / y[i]"
+    enable = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" if t == "half" else ""
+    store = " second[i] = r;" if name in SECOND else ""
+    return (
+        f"{enable}kernel void apply({', '.join(parameters)}, global {second} *second)\n"
+        f"{{ size_t i = get_global_id(0); {second} r; out[i] = {call};{store} }}\n"
+    )
+
+
+class Measured:
+    """A function of a type on a device: its results and its time."""
+
+    def __init__(self, device: Device, name: str, type_: Type):
+        self.device, self.name, self.type = device, name, type_
+        self.kernel = device.kernel(source(name, type_))
+
+    def _buffers(self, arguments: list[np.ndarray], *results: np.ndarray) -> list:
+        filled = [*arguments, *[arguments[0][:1]] * (3 - len(arguments)), *results]
+        buffers = [self.device.buffer(np.ascontiguousarray(array)) for array in filled]
+        self.device.set_buffers(self.kernel, buffers)
+        return buffers
+
+    def _outputs(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        float_ = self.type.float
+        out = np.zeros(count, np.int32 if self.name in TO_INTEGER else float_)
+        return out, np.zeros(count, float_ if SECOND.get(self.name) == "T" else np.int32)
+
+    def results(self, arguments: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(results, second results: zeros if there are none)"""
+        out, second = self._outputs(len(arguments[0]))
+        buffers = self._buffers(arguments, out, second)
+        self.device.run(self.kernel, len(out))
+        self.device.read(buffers[3], out)
+        self.device.read(buffers[4], second)
+        self.device.free(buffers)
+        return out, second
+
+    def nanoseconds(self, arguments: list[np.ndarray], launches: int = 8, rounds: int = 5) -> float:
+        """CPU time of one call, the least of some rounds; what loads and stores take is in it."""
+        count = len(arguments[0])
+        buffers = self._buffers(arguments, *self._outputs(count))
+        best = min(self.device.run(self.kernel, count, launches) for _ in range(rounds + 1))
+        self.device.free(buffers)
+        return best / (count * launches)
+
+    def release(self) -> None:
+        self.device.release(self.kernel)
