@@ -23,6 +23,8 @@ from .types import ir_type, size_of
 MOST_SINGLE = 4  # loads of one element for all lanes in a block that take it from a register
 MOST_LOADS = 32  # whose shuffles are planned together
 ROOM = 128  # bytes, of which vectors of arguments may be
+_SAME_ARRAY = ADDRESS | {Op.CopyObject, Op.Bitcast}
+_ACCESSES = (Op.Load, Op.Store)
 _TOUCH_MEMORY = EXTINST_WITH_EFFECT | EXTINST_LOADS
 
 
@@ -37,6 +39,10 @@ class KnownLanes(KnownItems):
         self._arrays: dict[object, Elements] = {}
         self._single_loads = 0  # in the block, from local memory
         self._runs: dict = {}  # load: the loads that it is one of, and the number
+        self._through: set = set()  # arrays that a block reads so often that what is stored is best there
+        self._private = _private_arrays(e)
+        self.read: set = set()  # arrays that are read from memory
+        self.stores: dict[object, list[list]] = {}  # the lines that store to each array
 
     def text(self, value) -> str | None:
         """All lanes of a value as an LLVM constant, if they are known."""
@@ -64,13 +70,25 @@ class KnownLanes(KnownItems):
         """Notes which loads from local memory follow which, with nothing between them that might write."""
         self._runs, run = {}, []
         self._single_loads = 0
+        reads: dict = {}
         for i in instructions:
             if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
                 self._runs[i] = run, len(run)
                 run.append(i)
-                self._single_loads += not self.e.is_varying(i)
+                if not self.e.is_varying(i):
+                    self._single_loads += 1
+                    root = _root(i.operands[0])
+                    reads[root] = reads.get(root, 0) + 1
             elif i.op is not Op.Load and not _only_reads(i):
                 run = []
+                if i.op is Op.Store:
+                    root = _root(i.operands[0])
+                    reads[root] = reads.get(root, 0) - MOST_SINGLE
+        self._through = {root for root, count in reads.items() if count > MOST_SINGLE}
+
+    def writes_through(self, base) -> bool:
+        """Whether memory is to have what is stored to an array at once."""
+        return base in self._through
 
     def single(self, i) -> str | None:
         """What a load from local memory gives to all lanes, if a register holds it. Where there are more than
@@ -111,10 +129,28 @@ class KnownLanes(KnownItems):
             storage = i.operands[0].type.storage
             if storage is StorageClass.Workgroup and is_alone:
                 self.here = find_places(self.e, i, i.type if op is Op.Load else i.operands[1].type)
-            if self.here is None and storage in (StorageClass.Workgroup, StorageClass.Generic):
+            if self.here is None and storage is StorageClass.Workgroup:
+                self._flush_one(_root(i.operands[0]), op)
+            elif self.here is None and storage is StorageClass.Generic:
                 self.flush(op is Op.Store)
         elif not _only_reads(i):
             self.flush(True)
+
+    def _flush_one(self, root, op) -> None:
+        """Stores what is not of one array, before it is accessed in memory."""
+        self.read.add(root)
+        for base in [root] if not isinstance(root, Instruction) else list(self._arrays):
+            if base in self._arrays:
+                self._arrays[base].flush()
+                if op is Op.Store:
+                    del self._arrays[base]
+
+    def finish(self) -> None:
+        """Takes back the stores to arrays that nobody has read from memory."""
+        for base, stores in self.stores.items():
+            if base in self._private and base not in self.read:
+                for lines in stores:
+                    lines.clear()
 
     def flush(self, forgets: bool) -> None:
         """Stores what is not. forgets: memory may change, or another block begins."""
@@ -157,6 +193,26 @@ class KnownLanes(KnownItems):
         if not used or min(used) < 0 or any(at % size for at in used):
             return None
         return Places(base, [at // size for at in lanes], active, mask is None or active is not None)
+
+
+def _root(pointer):
+    """The variable or argument that an address is computed from, or an instruction that is none."""
+    while isinstance(pointer, Instruction) and pointer.op in _SAME_ARRAY:
+        pointer = pointer.operands[0]
+    return pointer
+
+
+def _private_arrays(e) -> set:
+    """Variables in local memory of which all that accesses them is a load or a store of the one region."""
+    if len(e.plan.regions) > 1:
+        return set()
+    found = {local.variable for local in e.plan.local_variables}
+    for block in e.plan.regions[0].function.blocks:
+        for i in block.instructions:
+            is_plain = i.memory is None or not i.memory.volatile
+            hidden = i.operands[1:] if i.op in _SAME_ARRAY or (is_plain and i.op in _ACCESSES) else i.operands
+            found.difference_update(_root(o) for o in hidden if isinstance(o, (Instruction, Variable)))
+    return found
 
 
 def _only_reads(i) -> bool:

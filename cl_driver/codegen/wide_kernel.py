@@ -158,6 +158,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             self.known, self.certain = KnownLanes(self, self.group), {}
             self.tree = dominators(region.function)
             self._emit_body(region, f"{r}.b", f"{r}.exit")
+            self.known.finish()
             return
         before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")
         if self._flat:

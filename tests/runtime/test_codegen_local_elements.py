@@ -93,6 +93,29 @@ kernel void fields(global int *out, global const int *in, local int *t) {
 }
 """
 
+# What is stored to u is never read from memory; the others are: by each lane at a place of its own, where an
+# atomic or a pointer that may be another's hides it, in another block than where it was stored, through and
+# through (all lanes take the same places, many).
+UNREAD = """
+kernel void unread(global int *out, global const int *in, local int *given) {
+    local int u[64], own[64], hidden[64], either[64], later[64], through[64];
+    int l = get_local_id(0), n = get_local_size(0), base = get_group_id(0) * n, sum = 0;
+    for (int k = 0; k < 3; k++) {
+        int a = in[base + (l ^ k)];
+        u[l] = a; own[l] = a + 1; hidden[l] = a + 2; either[l] = a + 3; through[l] = a + 4; given[l] = a + 5;
+        if (!k) later[l] = a;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum += u[l ^ 1] + u[n - 1 - l] * 2 + own[in[l] & (n - 1)] + later[in[l + 1] & (n - 1)] + given[l ^ 2];
+        if (!l) sum += atomic_add(hidden + 1, 3);
+        local int *p = in[0] & 1 ? either : hidden;
+        sum += p[n - 1 - l];
+        for (int j = 0; j < n; j++) sum = sum * 3 + through[j];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[base + l] = sum;
+}
+"""
+
 
 def compare(name: str, source: str, width: int, size: int, groups: int, elements: int) -> None:
     """Against the interpreter, as a whole group and as any group."""
@@ -124,3 +147,15 @@ def test_mixed(width, size):
 @pytest.mark.parametrize("width, size", ((2, 4), (4, 16), (8, 32), (16, 64)))
 def test_fields(width, size):
     compare("fields", FIELDS, width, size, 3, 4 * size)
+
+
+@pytest.mark.parametrize("width, size", ((4, 8), (8, 32), (16, 64)))
+def test_unread(width, size):
+    compare("unread", UNREAD, width, size, 2, size + 1)
+    code = Program(compile_c(UNREAD), OPTIONS, width, group=(size, 1, 1), parts=size // width).code("unread")
+    text, parts = code.text, size // width
+    stores = [line for line in text.splitlines() if f"store <{width} x i32>" in line and ", ptr" in line]
+    assert len(stores) >= 5 * parts
+    without = UNREAD.replace("u[l] = a;", "").replace("u[l ^ 1] + u[n - 1 - l] * 2 +", "")
+    other = Program(compile_c(without), OPTIONS, width, group=(size, 1, 1), parts=parts).code("unread").text
+    assert len(stores) == sum(f"store <{width} x i32>" in line for line in other.splitlines())
