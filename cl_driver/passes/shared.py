@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Decoration, Op, StorageClass
 from ..spirv.module import Block, Constant, Function, Instruction, Kind, Value, Variable
-from .ir import PURE, TERMINATORS, is_arithmetic, substitute, users
+from .ir import PURE, TERMINATORS, is_arithmetic, substitute
 from .ops import PassOp
 from .shape import ShapeInfo
 from .simplify import STAY, remove_dead_code
@@ -30,9 +30,13 @@ def share(function: Function, shapes: ShapeInfo) -> None:
         return
     substitute(function, sharer.replaced)
     remove_dead_code(function)
-    used_by = users(function)
     for block in blocks:
-        _arrange(block, used_by)
+        _arrange(block)
+
+
+def _inputs(i: Instruction) -> list:
+    """What must be there before an instruction."""
+    return i.operands if i.mask is None else [*i.operands, i.mask]
 
 
 def _reads(i: Instruction) -> bool:
@@ -130,14 +134,14 @@ class _Sharer:
         return True
 
 
-def _arrange(block: Block, used_by: dict) -> None:
+def _arrange(block: Block) -> None:
     """Puts the loads of a block where all of their users can follow, and these behind them."""
     result, run = [], []
     for i in block.instructions:
         if i.op is Op.Load or (i.op in PURE and i.op not in STAY) or is_arithmetic(i):
             run.append(i)
             continue
-        result += _Run(run, used_by).arranged()
+        result += _Run(run).arranged()
         result.append(i)
         run = []
     block.instructions = result
@@ -146,17 +150,18 @@ def _arrange(block: Block, used_by: dict) -> None:
 class _Run:
     """Instructions without effects. What waits for no load is put where it is wanted first, at the latest."""
 
-    def __init__(self, run: list[Instruction], used_by: dict):
+    def __init__(self, run: list[Instruction]):
         self.run = run
         self.missing: dict[Instruction, int] = {}  # loads, and what waits for loads: operands that do, too
         self.followers: dict[Instruction, list[Instruction]] = {}
         self.pending = dict.fromkeys(run)
         for i in run:
-            waits_for = {o for o in i.operands if o in self.missing}
+            waits_for = {o for o in _inputs(i) if o in self.missing}
             if waits_for or _reads(i):
                 self.missing[i] = len(waits_for)
-        for i in self.missing:
-            self.followers[i] = [u for u in dict.fromkeys(used_by.get(i, ())) if u in self.missing]
+                self.followers[i] = []
+                for o in waits_for:
+                    self.followers[o].append(i)
         self.result: list[Instruction] = []
 
     def arranged(self) -> list[Instruction]:
@@ -182,7 +187,7 @@ class _Run:
         pending = [i]
         while pending:
             i = pending.pop()
-            for operand in i.operands:
+            for operand in _inputs(i):
                 self.put_operand(operand)
             self.result.append(i)
             del self.pending[i]
@@ -200,7 +205,7 @@ class _Run:
         stack = [i]
         while stack:
             i = stack[-1]
-            before = [o for o in i.operands if o in self.pending]
+            before = [o for o in _inputs(i) if o in self.pending]
             if before:
                 stack += before
                 continue

@@ -40,7 +40,13 @@ kernel void squares(global int *a, global const int *b, int n, int h) {
     own[y & 1] += b[AT(y)];
     a[y * n + x] = own[b[AT(y + 1)] & 1] * (y - 1) + own[2] * (y + 1) / (x + 1);
 }
+kernel void ahead(global int *a, global const int *b, int n, int h) {
+    int x = get_global_id(0), y = get_global_id(1), s = x;
+    for (int t = b[AT(y)] + b[AT(y + 1)]; t > 0; t -= 1 + (s & 3)) s += b[x + 1 & 7];
+    a[y * n + x] = s;
+}
 """
+RESULTS = "rows", "between", "some", "squares", "ahead"
 WIDTHS = [1, (4, 4, 1), (8, 3, 1), (4, 3, 0)]
 
 
@@ -56,7 +62,7 @@ def loads(name: str, parts: int, axis: int = 1) -> list:
     ]
 
 
-@pytest.mark.parametrize("name, type_", [(n, np.int32) for n in ("rows", "between", "some", "squares")])
+@pytest.mark.parametrize("name, type_", [(n, np.int32) for n in RESULTS])
 def test_results(name, type_):
     """Rows and columns that are not whole tiles, in groups of several shapes."""
     rng = np.random.default_rng(5)
