@@ -91,7 +91,7 @@ def library_for(target: Target) -> Library | ScaledLibrary:
 
 def suitable(found: Library, features: frozenset[str]) -> Library | ScaledLibrary:
     """The functions of a library that are for CPUs with these features."""
-    return ScaledLibrary(found) if "avx512vl" in features else found
+    return ScaledLibrary(found) if features >= {"avx512vl", "avx512dq"} else found
 
 
 @functools.cache

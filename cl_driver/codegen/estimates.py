@@ -28,7 +28,10 @@ from .types import element_type
 # number, from the lowest four bits up: 0 keeps the first operand, 1 takes the second, 2 the second as a quiet
 # NaN, 3 is NaN, 4 and 5 are the infinities.
 FIRST_IF_NAN = 0x11111100
+SECOND_IF_NAN = 0x00000022
 ROOT_OF_ZERO_AND_INFINITY = 0x00500100
+
+_HALF_TO_ONE = 2  # of vgetmantps, with the sign of the source
 
 
 def pays(e, f, i) -> bool:
@@ -122,6 +125,16 @@ def fixup(e, f, first: str, second: str, table: int, element: str = "float") -> 
 def rough_reciprocal(e, f, x: str) -> str:
     """1/x to 14 bits."""
     return avx512(e, f, "rcp14", x)
+
+
+def rough_quotient(e, f, a: str, b: str) -> str:
+    """a/b to 14 bits: a is divided by b's power of two, then by a number from 1/2 to 1, lest anything
+    overflow or lose bits on the way. The instructions make of zeros and infinities what they must be; but
+    scaled by an infinity a NaN would be a number."""
+    divisor = avx512(e, f, "getmant", b, immediate=_HALF_TO_ONE)
+    power = e.emit(f"fsub {f('float')} {f.splat('float', '-1.0')}, {avx512(e, f, 'getexp', b)}")
+    result = _times(e, f, avx512(e, f, "scalef", a, power), rough_reciprocal(e, f, divisor))
+    return fixup(e, f, result, a, SECOND_IF_NAN)
 
 
 def rough_reciprocal_root(e, f, x: str) -> str:

@@ -93,9 +93,23 @@ def half_square_root(e, f, i, a):
     return estimates.rough_square_root(e, f, a)
 
 
-@componentwise_extended(Std.half_divide, Std.native_divide)
-def divide(e, f, i, a, b):
-    """half_divide, native_divide."""
+@componentwise_extended(Std.native_divide)
+def native_divide(e, f, i, a, b):
+    """native_divide: where estimates pay, a times 1/b, which overflows for a subnormal b."""
+    if not estimates.pays(e, f, i):
+        return _divide(e, f, i, a, b)
+    return e.emit(f"fmul {e.flags(i)}{f('float')} {a}, {estimates.reciprocal(e, f, b)}")
+
+
+@componentwise_extended(Std.half_divide)
+def half_divide(e, f, i, a, b):
+    """half_divide: 11 bits."""
+    if not estimates.has_rough(e, f, i):
+        return _divide(e, f, i, a, b)
+    return estimates.rough_quotient(e, f, a, b)
+
+
+def _divide(e, f, i, a, b):
     return e.emit(f"fdiv {e.flags(i)}{f(ir_type(element_type(i.type)))} {a}, {b}")
 
 

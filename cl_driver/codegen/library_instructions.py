@@ -68,6 +68,11 @@ def _reciprocal14(e, f, element: str, x: str) -> str:
     return avx512(e, f, "rcp14", x, element=element)
 
 
+def _rest(e, f, element: str, x: str) -> str:
+    """x less the nearest integer; 0 of infinity."""
+    return avx512(e, f, "reduce", x, immediate=0, element=element)
+
+
 def _lookup(e, f, element: str, index: str, *table: str) -> str:
     """The entry of 16 doubles whose number is in the low four bits of the index."""
     if f.count > 8:
@@ -101,6 +106,7 @@ def _permuted(e, f, numbers: str, entries: list[str]) -> str:
 _LOWERINGS = {
     "exponent": _exponent, "significand": _significand, "scale": _scale, "log_limit": _log_limit,
     "reciprocal14": _reciprocal14, "lookup": _lookup,
+    "rest": _rest,
 }  # fmt: skip
 
 

@@ -31,6 +31,15 @@ FUNCTIONS = {
     "sin": (np.sin, 1.5),
     "cos": (np.cos, 1.5),
 }
+# As AVX-512 computes them; without, they have ranges (tests/pure/test_builtins_accuracy.py).
+NATIVE_FUNCTIONS = {
+    "native_exp": (np.exp, 90),
+    "native_exp2": (np.exp2, 2),
+    "native_exp10": (lambda x: np.power(10.0, x), 90),
+    "native_log": (np.log, 5),
+    "native_log2": (np.log2, 5),
+    "native_log10": (np.log10, 5),
+}
 SOURCE = """
 kernel void f(global float *to, global const float *from) {
     size_t i = get_global_id(0);
@@ -67,10 +76,28 @@ def options(features: str) -> CodegenOptions:
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_errors(name, features):
-    exact, bound = FUNCTIONS[name]
+    compare(name, features, *FUNCTIONS[name], features == "avx512" and name not in ("sin", "cos"))
+
+
+@pytest.mark.parametrize("name", NATIVE_FUNCTIONS)
+def test_errors_of_native_functions(name):
+    compare(name, "avx512", *NATIVE_FUNCTIONS[name], True)
+
+
+def test_native_powr():
+    source = SOURCE.replace("%s(from[i])", "native_powr(from[i], 1.7f)")
+    program = Program(compile_c(source), options("avx512"), 16)
+    x = np.concatenate([np.linspace(0.01, 100, 1000), [0, np.inf, np.nan, -1]]).astype(np.float32)
+    to = np.zeros_like(x)
+    program.run("f", len(x), 64, to, x)
+    assert np.allclose(to[:1000], x[:1000].astype(np.float64) ** np.float32(1.7), rtol=2e-6, atol=0)
+    assert to[1000] == 0 and to[1001] == np.inf and np.isnan(to[1002:]).all()
+
+
+def compare(name, features, exact, bound, scaled):
+    """Fails for errors above the bound, or unless the CPU's instructions for exponents are taken as said."""
     program = Program(compile_c(SOURCE % name), options(features), 16)
-    is_scaled = "getexp" in program.code("f").text or "scalef" in program.code("f").text
-    assert is_scaled == (features == "avx512" and name not in ("sin", "cos"))
+    assert scaled == ("getexp" in program.code("f").text or "scalef" in program.code("f").text)
     worst = 0, None
     for x in chunks():
         to = np.zeros_like(x)

@@ -47,7 +47,7 @@ float __cld_native_exp2_f32(float y) {
     float t = c + ROUND_F32;
     int k = as_int(t) - as_int(ROUND_F32);
     float r = c - (t - ROUND_F32);
-    return FMA(r, poly_exp2_f32(r), 1.0f) * pow2_f32(k - 1) * 2.0f;
+    return FMA(r, poly_native_exp2_f32(r), 1.0f) * pow2_f32(k - 1) * 2.0f;
 }
 
 float __cld_native_exp_f32(float x) {
@@ -63,7 +63,7 @@ float __cld_native_log2_f32(float x) {
     int bits = as_int(x);
     int e = (bits - SQRT_HALF_BITS_F32) >> 23;
     float f = as_float(bits - (e << 23)) - 1.0f;
-    float result = FMA(f, 0x1.715476p0f, FMA(f, poly_log2_f32(f), (float)e));
+    float result = FMA(f, poly_native_log2_f32(f), (float)e);
     result = x < INF_F32 ? result : x;
     return x == 0.0f ? -INF_F32 : result;
 }

@@ -96,6 +96,31 @@ HELPER float poly_log10_f32(float t)
     return p;
 }
 
+/* log2 of the relative error of the whole approximation: -23.331451416015625 */
+HELPER float poly_native_exp2_f32(float t)
+{
+    float p = 0x1.5bfd58p-10f;
+    p = FMA(p, t, 0x1.3ceaf8p-7f);
+    p = FMA(p, t, 0x1.c6b69ap-5f);
+    p = FMA(p, t, 0x1.ebf9bap-3f);
+    p = FMA(p, t, 0x1.62e42ap-1f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -22.322113037109375 */
+HELPER float poly_native_log2_f32(float t)
+{
+    float p = -0x1.27d436p-3f;
+    p = FMA(p, t, 0x1.dddcf6p-3f);
+    p = FMA(p, t, -0x1.fe0fp-3f);
+    p = FMA(p, t, 0x1.261abcp-2f);
+    p = FMA(p, t, -0x1.70e12ep-2f);
+    p = FMA(p, t, 0x1.ec75cap-2f);
+    p = FMA(p, t, -0x1.715528p-1f);
+    p = FMA(p, t, 0x1.715476p0f);
+    return p;
+}
+
 /* log2 of the relative error of the whole approximation: -32.24053955078125 */
 HELPER float poly_sin_f32(float t)
 {

@@ -7,6 +7,7 @@ INSTRUCTION float __cld_op_exponent(float x);                /* floor(log2(|x|))
 INSTRUCTION float __cld_op_significand(float x);             /* x / 2^exponent(x): 1 to 2 */
 INSTRUCTION float __cld_op_scale(float x, float k);          /* x 2^k, k an integer */
 INSTRUCTION float __cld_op_log_limit(float result, float x); /* result, or what log(x) is for a special x */
+INSTRUCTION float __cld_op_rest(float x);                    /* x less the nearest integer: 0 of infinity */
 
 float __cld_exp_f32_scaled(float x) {
     float c = x > 89.0f ? 89.0f : x;
@@ -54,4 +55,35 @@ float __cld_log10_f32_scaled(float x) {
     float k, f = split_scaled_f32(x, &k);
     float t = FMA(k, 0x1.3509f8p-18f, f * poly_log10_f32(f));
     return __cld_op_log_limit(FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)), x);
+}
+
+/* Zero, infinity and overflow are the instructions' business. */
+float __cld_native_exp2_f32_scaled(float x) {
+    float r = __cld_op_rest(x);
+    return __cld_op_scale(FMA(r, poly_native_exp2_f32(r), 1.0f), x - r);
+}
+
+float __cld_native_exp_f32_scaled(float x) {
+    return __cld_native_exp2_f32_scaled(x * 0x1.715476p0f);
+}
+
+float __cld_native_exp10_f32_scaled(float x) {
+    return __cld_native_exp2_f32_scaled(x * 0x1.a934fp1f);
+}
+
+float __cld_native_log2_f32_scaled(float x) {
+    float k, f = split_scaled_f32(x, &k);
+    return __cld_op_log_limit(FMA(f, poly_native_log2_f32(f), k), x);
+}
+
+float __cld_native_log_f32_scaled(float x) {
+    return __cld_native_log2_f32_scaled(x) * 0x1.62e43p-1f;
+}
+
+float __cld_native_log10_f32_scaled(float x) {
+    return __cld_native_log2_f32_scaled(x) * 0x1.344136p-2f;
+}
+
+float __cld_native_powr_f32_scaled(float x, float y) {
+    return __cld_native_exp2_f32_scaled(y * __cld_native_log2_f32_scaled(x));
 }
