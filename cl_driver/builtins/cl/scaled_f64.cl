@@ -3,8 +3,6 @@
  * log(1/r) are looked up in two parts, the first with as many bits as its sum with k log(2) needs. For r =
  * 1/2, as for r = 1, that is 0, and k one more: so near 1 nothing but f is left. */
 
-#include "tables_f64.h"
-
 INSTRUCTION double __cld_op_exponent_f64(double x);
 INSTRUCTION double __cld_op_significand_f64(double x);
 INSTRUCTION double __cld_op_scale_f64(double x, double k);
@@ -14,6 +12,8 @@ INSTRUCTION double __cld_op_reciprocal14_f64(double x); /* 1/x to 14 bits */
 INSTRUCTION double __cld_op_lookup_f64(double, double, double, double, double, double, double, double, double,
                                        double, double, double, double, double, double, double, double);
 #define LOOK_UP(index, ...) __cld_op_lookup_f64(index, __VA_ARGS__)
+
+#include "tables_f64.h"
 
 double __cld_exp_f64_scaled(double x) {
     double c = x > 710.0 ? 710.0 : x;
@@ -147,6 +147,27 @@ double __cld_rootn_f64_scaled(double x, int n) {
         result = n == 0 ? NAN_F64 : power_limit_f64(ax, d);
     result = flip_f64(result, n & 1 ? as_ulong(x) : 0);
     return x < 0.0 && !(n & 1) ? NAN_F64 : result;
+}
+
+/* 16 pieces around multiples of a step, 1 behind them. */
+double __cld_erf_f64_scaled(double x) {
+    double ax = ABS(x), c = ax > 5.96 ? 5.96 : ax;
+    double index = FMA(c, 0x1.4cab88725af6ep1, ROUND_F64), k = index - ROUND_F64;
+    return COPYSIGN(poly_erf_pieces(index, FMA(k, -0x1.8ap-2, c)), x);
+}
+
+/* exp(-x^2) p(|x|), x^2 as a pair, p of 16 pieces of x + 2: four in each octave. */
+double __cld_erfc_f64_scaled(double x) {
+    double ax = ABS(x), c = ax > 27.5 ? 27.5 : ax;
+    ulong bits = as_ulong(c + 2.0);
+    double middle = as_double((bits & ~0x3ffffffffffffUL) | 0x2000000000000UL);
+    double p = poly_erfcx_pieces(as_double(bits >> 50), c - (middle - 2.0));
+    double low, high = exact_product(c, c, &low);
+    double k = FMA(high, -0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
+    double r = FMA(k, -LN2_LO_F64, FMA(k, -LN2_HI_F64, -high)) - low;
+    double e = 1.0 + FMA(r * r, poly_exp_f64(r), r);
+    double result = __cld_op_scale_f64(e * p, k);
+    return x < 0.0 ? 2.0 - result : result;
 }
 
 /* In single precision, as in power_f32.cl: |x|^y or its root, in double arithmetic; y is no NaN. */

@@ -15,6 +15,7 @@
 #undef PACK
 #undef PACKED_VALUE
 #undef PACKED_BITS
+#undef QUOTIENT
 
 #if FLOAT_BITS == 32
 #define T float
@@ -31,6 +32,7 @@
 #define PACKED_BITS(packed) (uint)(packed)
 #define MANTISSA_BITS 23
 #define BIAS 127
+#define QUOTIENT DIVIDE_F32
 #define INF INF_F32
 #define NAN_T NAN_F32
 #else
@@ -48,6 +50,7 @@
 #define PACKED_BITS(packed) (packed).y
 #define MANTISSA_BITS 52
 #define BIAS 1023
+#define QUOTIENT DIVIDE
 #define INF INF_F64
 #define NAN_T NAN_F64
 #endif
