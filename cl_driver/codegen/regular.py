@@ -3,8 +3,8 @@
 `i ^ distance`, `clamp(x - 1, 0, width - 1)`, `i % width` and their like have no stride that holds for all
 launches, but lanes that differ by 1 or by nothing in most vectors. Where an address is made of them, the code
 generator asks when the kernel runs and has two versions of the access. The question is about the value whose
-stride is not known (the clamped coordinate), so it is asked once, where that value is computed, for all that
-is computed from it by sums and conversions.
+stride is not known (the coordinate), so it is asked once, where that value is computed, for all that is
+computed from it by sums and conversions. Of what is clamped, the first and the last lane are asked about.
 
 The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (lanes differ by 1 or so), ALIKE
 (lanes do not differ) or None. What is loaded from memory has none.
@@ -13,7 +13,7 @@ The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (la
 from __future__ import annotations
 
 from ..passes.ir import ADDRESS
-from ..spirv.enums import Op
+from ..spirv.enums import Decoration, Op
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Constant, Instruction, Kind, Undef, Value
 from .types import ir_type, member_offset, size_of
@@ -25,7 +25,10 @@ _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject, Op.PtrCa
 _BITWISE = frozenset((Op.BitwiseXor, Op.BitwiseOr, Op.BitwiseAnd))
 _REMAINDERS = frozenset((Op.UMod, Op.SRem, Op.SMod))
 _QUOTIENTS = frozenset((Op.UDiv, Op.SDiv, Op.ShiftRightLogical, Op.ShiftRightArithmetic))
-_BOUNDS = frozenset((Std.s_clamp, Std.u_clamp, Std.s_min, Std.s_max, Std.u_min, Std.u_max))
+_BOUNDS = {  # whether signed numbers are bounded, from below, from above
+    Std.s_clamp: (True, True, True), Std.s_max: (True, True, False), Std.s_min: (True, False, True),
+    Std.u_clamp: (False, True, True), Std.u_max: (False, True, False), Std.u_min: (False, False, True),
+}  # fmt: skip
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _DEPTH = 40  # a guess need not follow expressions that are longer
 
@@ -186,6 +189,8 @@ class Regularity:
                 return (no_wrap,), e.emit(f"ashr {t} {first}, {operands[1].value or 0}")
             if (inner := _sign_extended(value)) is not None:
                 return self._extension(value, inner, stride)
+        if op is Op.ExtInst and stride:
+            return self._clamped(value, stride)
         if op not in _SAME or not isinstance(operands[0], Instruction):
             return None
         inner = operands[0]
@@ -225,6 +230,31 @@ class Regularity:
         )
         e.lines = outer
         return found
+
+    def _clamped(self, value, stride: int):
+        """A minimum, a maximum or both: neighbours stay neighbours where none of them is beyond a bound."""
+        e, number, (inner, *bounds) = self.e, value.operands[1], value.operands[2:]
+        if number not in _BOUNDS or abs(stride) * e.width >> value.type.width - 1:
+            return None
+        signed, lower, upper = _BOUNDS[number]
+        if len(bounds) == 1 and not e.is_varying(inner) and not e.stride(inner):
+            inner, bounds = bounds[0], [inner]
+        if any(e.is_varying(bound) or e.stride(bound) for bound in bounds):
+            return None
+        found = self._probe(inner, stride)
+        if not found:
+            return None
+        conditions, first = found
+        t, sign = ir_type(value.type), "s" if signed else "u"
+        known = e.emit(f"freeze {t} {first}")
+        last = e.emit(f"add {t} {known}, {stride * (e.width - 1)}")
+        least, most = (known, last) if stride > 0 else (last, known)
+        conditions = (*conditions, e.emit(f"icmp {sign}le {t} {least}, {most}"))
+        if lower:
+            conditions = (*conditions, e.emit(f"icmp {sign}ge {t} {least}, {e.operand(bounds[0])}"))
+        if upper:
+            conditions = (*conditions, e.emit(f"icmp {sign}le {t} {most}, {e.operand(bounds[-1])}"))
+        return conditions, first
 
     def _no_wrap(self, value, first: str, stride: int, signed: bool) -> str:
         """i1: a value that has a stride does not wrap around on its way from the first lane to the last."""
@@ -309,6 +339,9 @@ class Regularity:
         """
         e = self.e
         rest, neighbour = stride, None
+        is_address = terms[0][0].type.kind is Kind.POINTER
+        if is_address:
+            terms = [(v, scale) for value, scale in terms for v in self._summands(value) or (value,)]
         for value, scale in terms:
             if value is None:
                 continue
@@ -323,7 +356,6 @@ class Regularity:
         if rest if neighbour is None else rest == 0 or rest % neighbour[1]:
             return False
         conditions, total = (), None
-        is_address = terms[0][0].type.kind is Kind.POINTER
         for value, scale in terms:
             if value is None:
                 total = e.emit(f"getelementptr i8, ptr {total}, i64 {scale}")
@@ -345,6 +377,16 @@ class Regularity:
             else:
                 total = e.emit(f"{'add' if scale > 0 else 'sub'} {t} {total}, {part[1]}")
         return conditions, total
+
+    def _summands(self, value) -> tuple:
+        """What an index of 64 bits is the sum of, each extended alone, where sums do not wrap around: rows
+        and columns. The addresses of several places in a row then have the row in common."""
+        if not isinstance(value, Instruction) or value.op is not Op.SConvert or not self.e.is_varying(value):
+            return ()
+        inner = value.operands[0]
+        if not isinstance(inner, Instruction) or inner.op is not Op.IAdd or value.type.width != 64:
+            return ()
+        return tuple(inner.operands) if Decoration.NoSignedWrap in inner.decorations else ()
 
     def _compare(self, value, stride: int):
         """The question asked of the value itself: lanes are compared with what lane 0 makes them."""

@@ -35,6 +35,13 @@ kernel void narrow(global int *out, global const int *in, int n, int k) {
 kernel void vectors(global int *out, global const int *in, int n, int k) {
   size_t x = get_global_id(0); size_t at = min(x, (size_t)k);
   int3 v = vload3(at, in); vstore2((int2)(v.x + v.z, v.y), (x ^ 1) % 32, out); }
+kernel void bounded(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0); uint u = get_global_id(0);
+  int s = in[clamp(n - x, 0, n - 1)] + in[min(k, x)] * 3 + in[max(x - k, 3)] * 5 + in[min(u + k, (uint)n - 1)] * 7;
+  out[x] = s + in[clamp(2 * x, k, n - 1)] + in[min(x, k + (x & 1))] * 9; }
+kernel void summed(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0), row = k % 3 * 64, s = in[row + clamp(x - k, 0, n - 1)] + in[clamp(k - x, 0, 50) + row] * 3;
+  if (x > k) s += in[clamp(x + 1, 0, n / 2) + row + k] * 5; out[x] = s; }
 """
 
 WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
@@ -54,8 +61,11 @@ def programs(compiled):
 @pytest.mark.parametrize("k", [1, 2, 7, 16, 32])
 @pytest.mark.parametrize(
     "name",
-    ["clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors"],
-)
+    [
+        "clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors",
+        "bounded", "summed",
+    ],
+)  # fmt: skip
 def test_regular_addresses(programs, name, k):
     """Whatever the lanes turn out to access, with groups that fill vectors and groups that do not."""
     rng = np.random.default_rng(k)
@@ -86,6 +96,8 @@ def test_regular_addresses(programs, name, k):
         ("wrapped", 1),
         ("rows", 2),
         ("vectors", 2),
+        ("bounded", 5),
+        ("summed", 3),
     ],
 )
 def test_there_are_two_versions(programs, name, halves):
@@ -115,6 +127,27 @@ def test_addresses_that_no_lane_needs():
             found = data.copy()
             program.run("merge", 128, 64, found, np.uint32(distance))
             assert np.array_equal(found, want), (distance, width, parts)
+
+
+def test_bounded_values_that_wrap_around():
+    """Lanes on both sides of where a number becomes negative, and of zero: bounds are asked of both ends."""
+    program = compile_c(
+        "kernel void wrapping(global int *out, global const int *in, uint k) { uint x = get_global_id(0) + k; "
+        "out[get_global_id(0)] = in[clamp((int)x, 0, 70)] * 3 + in[min(x, 70u)] * 5 + in[min(max((int)x, 5), 127)]; }"
+    )
+    inputs = np.random.default_rng(0).integers(-1000, 1000, 128).astype(np.int32)
+    for width, parts in WIDTHS:
+        form = Program(program, width=width, parts=parts)
+        for k in (0, 9, 2**31 - 1, 2**31 - 20, 2**32 - 3, 2**32 - 40, 2**31 + 1):
+            out = np.zeros(64, np.int32)
+            form.run("wrapping", 57, 57, out, inputs, np.uint32(k))
+            x = np.arange(57, dtype=np.uint32) + np.uint32(k)
+            signed = x.astype(np.int32)
+            want = inputs[np.clip(signed, 0, 70)] * 3 + inputs[np.minimum(x, 70)] * 5
+            want += inputs[np.clip(signed, 5, 127)]
+            assert np.array_equal(out[:57], want), (width, parts, k)
+    text = Program(program, width=16, parts=1).code("wrapping").text
+    assert "icmp eq i16" not in text  # nothing is asked of all lanes
 
 
 def test_extended_sums():
