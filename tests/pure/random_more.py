@@ -1,7 +1,8 @@
 """Random OpenCL C kernels with more in them than random_typed.py's: bool, pointers that may lead to several
 objects and address spaces, structures in arrays, unions, tables in constant memory, halves in memory, ids and
-sizes of the launch, loops without a condition, barriers in groups of any size and such as are cut off,
-work-group functions of all types, atomics in local memory, asynchronous copies, sub-groups.
+sizes of the launch, what is in neighbouring places, loops without a condition, barriers in groups of any
+size and such as are cut off, work-group functions of all types, atomics in local memory, asynchronous copies,
+sub-groups.
 
 What of them a kernel uses is declared by whoever makes its text: DECLARED.
 """
@@ -40,7 +41,19 @@ class MoreKernel(TypedKernel):
             return f"(int){self.choose(*(of_group if uniform else of_group + varying))}({d})"
         if chance < 0.08 and "w" in self.uniform:
             return f"ct[{self.random.choice(self.uniform if uniform else self.varying)} & 7]"
+        if chance < 0.12 and not uniform and "w" in self.uniform:
+            return f"in[({self.neighbour()}) & 31]"
         return super().atom(uniform)
+
+    def neighbour(self) -> str:
+        """Near the work-item's place, also in the rows above and below."""
+        down, aside = self.random.randrange(-2, 3), self.random.randrange(-1, 2)
+        return self.choose(
+            f"(int)get_global_id(1) + {down}",
+            f"((int)get_global_id(1) + {down}) * 5 + (int)get_global_id(0) + {aside}",
+            f"clamp((int)get_global_id(1) + {down}, 0, n) * 4 + (int)get_global_id(0)",
+            f"(int)get_global_id(0) + {aside}",
+        )
 
     def condition(self, uniform: bool, depth: int = 1) -> str:
         if not uniform and "x" in self.varying and self.random.random() < 0.06:
