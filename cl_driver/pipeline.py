@@ -356,9 +356,13 @@ def _lower(
                 options = replace(options, width=1, flat_lanes=False, small_ids=True)
                 continue
             if may_widen:
-                may_widen, chosen = False, width.parts(plan, program.context.target)
-                if chosen.parts > 1 and vectors == "full" and width.may_wait(plan, chosen):
+                may_widen = False
+                chosen, may_wait = width.parts(plan, program.context.target)
+                if may_wait and vectors == "full":
                     later = chosen
+                    if options.remarks is not None:
+                        options.remarks.choose("parts of tiles", options.remarks.choices["parts"])
+                        options.remarks.choose("parts", "to be compiled soon; there is code with more")
                 elif chosen.parts > 1:
                     options, plan = chosen, passes.with_parts(plan, chosen)
                     if plan is None:

@@ -41,6 +41,9 @@ _GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
 # Instructions that parts may add to a kernel that has them from the start: to compile those takes some 5 ms.
 _FEW = 40
 
+# What parts must gain for a kernel to have them from the start nevertheless.
+_LARGE_GAIN = 3.0
+
 # What code for groups of whole tiles must gain for the first launch to wait for it.
 _GAIN_OF_TILES = 1.2
 
@@ -133,8 +136,9 @@ def prefers_one(plan: KernelPlan) -> bool:
     return True
 
 
-def parts(plan: KernelPlan, target: Target) -> PlanOptions:
-    """The options of a plan with as many parts as are estimated to be fastest.
+def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
+    """The options of a plan with as many parts as are estimated to be fastest, and whether the kernel should
+    get them only once it has run for a while: without parts it takes half as long to compile (tests/bench).
 
     Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
     """
@@ -145,15 +149,18 @@ def parts(plan: KernelPlan, target: Target) -> PlanOptions:
             options.remarks.choose("parts", why)
 
     if options.width == 1:
-        return options
+        return options, False
     if not plan.has_free_groups:
         say("work-items can tell how they are divided into groups, which may not fill several vectors")
-        return options
+        return options, False
     region = plan.regions[0]
     axis = _axis([region])
-    found, _, why = _best(plan, [region], axis, target)
+    found, gain, why = _best(plan, [region], axis, target)
     say(why)
-    return replace(options, parts=found, part_axis=axis) if found > 1 else options
+    if found == 1:
+        return options, False
+    added = (found - 1) * sum(len(block.instructions) for block in region.function.blocks)
+    return replace(options, parts=found, part_axis=axis), added >= _FEW and gain < _LARGE_GAIN
 
 
 def _best(
@@ -186,16 +193,6 @@ def _best(
     times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
     why = f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
     return found, cycles[1] / cycles[found], why
-
-
-def may_wait(plan: KernelPlan, options: PlanOptions) -> bool:
-    """Whether a kernel should have the parts of these options only once it has run for a while: it would take
-    noticeably longer to compile. Without parts that takes half as long, over the benchmark's kernels."""
-    added = (options.parts - 1) * sum(len(block.instructions) for block in plan.regions[0].function.blocks)
-    if added >= _FEW and options.remarks is not None:
-        options.remarks.choose("parts of tiles", options.remarks.choices.get("parts", ""))
-        options.remarks.choose("parts", "so that it is compiled soon; there is code with more")
-    return added >= _FEW
 
 
 def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:

@@ -211,7 +211,7 @@ def test_width_and_parts_say_why():
     assert re.search(r"4 vectors of work-items at a time, of the same row: each needs \d+ of \d+ vec", text)
     longer = "kernel void k(global float *a) { size_t i = get_global_id(0); a[i] = sin(a[i]); }"
     first, late = explained(longer, free).kernels[0].variants
-    assert any("1 vector at a time: so that it is compiled soon" in fact.text for fact in first.facts)
+    assert any("1 vector at a time: to be compiled soon" in fact.text for fact in first.facts)
     assert any(re.search(r"[248] vectors.* at a time.*estimated cycles", fact.text) for fact in late.facts)
     assert "for a while" in late.title and late.tile > first.tile
     narrow = triad.replace("void k", "__attribute__((reqd_work_group_size(2, 1, 1))) void k")
