@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from pathlib import Path
 
@@ -72,6 +73,15 @@ def html(rows: list[Row], about: str, plots: list[str]) -> str:
     return "\n".join([*lines, "</html>", ""])
 
 
+_MOST = 1e6  # what is further away from 0 is drawn there
+_TICKS = (-1e6, -1000, -10, -1, 0, 1, 10, 1000, 1e6)
+
+
+def _place(x: float) -> float:
+    """Where an argument is on the axis: linear around 0, logarithmic elsewhere."""
+    return math.asinh(4 * max(-_MOST, min(x, _MOST)))
+
+
 def plots(rows: list[Row], folder: Path) -> list[str]:
     """Errors over arguments, one file for each type: their names, [] without matplotlib."""
     try:
@@ -92,8 +102,10 @@ def plots(rows: list[Row], folder: Path) -> list[str]:
         for axis in axes.flat[len(shown) :]:
             axis.axis("off")
         for axis, row in zip(axes.flat, shown, strict=False):
-            axis.plot(*row.curve, ".", markersize=2)
-            axis.set_xscale("symlog", linthresh=0.5)
+            places = [_place(x) for x in row.curve[0]]
+            axis.plot(places, row.curve[1], ".", markersize=2)
+            ticks = [t for t in _TICKS if min(places) <= _place(t) <= max(places)]
+            axis.set_xticks([_place(t) for t in ticks], [f"{t:g}" for t in ticks])
             axis.set_ylim(0, max(1.0, 1.1 * row.curve[1].max()))
             axis.axhline(0.5, color="gray", linewidth=0.5)
             if row.bound is not None:

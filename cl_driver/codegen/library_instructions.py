@@ -74,8 +74,9 @@ def _rest(e, f, element: str, x: str) -> str:
 
 
 def _lookup(e, f, element: str, index: str, *table: str) -> str:
-    """The entry of 16 doubles whose number is in the low four bits of the index."""
-    if f.count > 8:
+    """The entry, of 16 doubles or 32 floats, whose number is in the low bits of the index."""
+    width = 32 if element == "float" else 64
+    if f.count * width > 512:
         half, parts = form(f.count // 2), []
         for first in (0, half.count):
             picked = ", ".join(f"i32 {k}" for k in range(first, first + half.count))
@@ -84,23 +85,36 @@ def _lookup(e, f, element: str, index: str, *table: str) -> str:
             )
             parts.append(_lookup(e, half, element, part, *table))
         return joined(e, half, *parts, element)
-    entries = [entry.removeprefix("splat (").removesuffix(")") for entry in table]
-    numbers = e.emit(f"bitcast {f('double')} {index} to {f('i64')}")
-    # Of 4 elements, 8 entries at a time: of an index that repeats them LLVM 22 makes something else.
-    found = [_permuted(e, f, numbers, entries[at : at + 2 * f.count]) for at in range(0, 16, 2 * f.count)]
-    if len(found) == 1:
-        return found[0]
-    bit = e.emit(f"and {f('i64')} {numbers}, {f.splat('i64', '8')}")
-    is_low = e.emit(f"icmp eq {f('i64')} {bit}, zeroinitializer")
-    return e.emit(f"select {f('i1')} {is_low}, {f(element)} {found[0]}, {f(element)} {found[1]}")
+    entries, t, integers = [_scalar(entry) for entry in table], f(element), f(f"i{width}")
+    numbers = e.emit(f"bitcast {t} {index} to {integers}")
+    # As many entries at a time as two vectors hold: of an index that repeats its elements, to fill a longer
+    # vector, LLVM 22 makes something else.
+    step = 2 * f.count
+    found = [
+        _permuted(e, f, element, numbers, entries[at : at + step]) for at in range(0, len(entries), step)
+    ]
+    while len(found) > 1:
+        bit = e.emit(f"and {integers} {numbers}, {f.splat(f'i{width}', str(step))}")
+        is_low = e.emit(f"icmp eq {integers} {bit}, zeroinitializer")
+        found = [
+            e.emit(f"select {f('i1')} {is_low}, {t} {low}, {t} {high}")
+            for low, high in zip(found[::2], found[1::2], strict=True)
+        ]
+        step *= 2
+    return found[0]
 
 
-def _permuted(e, f, numbers: str, entries: list[str]) -> str:
+def _scalar(operand: str) -> str:
+    """The typed literal of a constant in all elements."""
+    return operand.removeprefix("splat (").removesuffix(")")
+
+
+def _permuted(e, f, element: str, numbers: str, entries: list[str]) -> str:
     """Of entries, twice as many as elements, those that the low bits of the numbers tell."""
-    t, integers = f("double"), f("i64")
+    t, letter, width = f(element), *(("s", 32) if element == "float" else ("d", 64))
     low, high = (f"{t} <{', '.join(part)}>" for part in (entries[: f.count], entries[f.count :]))
-    name = f"@llvm.x86.avx512.vpermi2var.pd.{64 * f.count}"
-    return e.emit(f"call {t} {name}({low}, {integers} {numbers}, {high})")
+    name = f"@llvm.x86.avx512.vpermi2var.p{letter}.{width * f.count}"
+    return e.emit(f"call {t} {name}({low}, {f(f'i{width}')} {numbers}, {high})")
 
 
 _LOWERINGS = {

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cl_driver.accuracy.report import put_between
 from tests.bench import functions, platforms, report
 from tests.bench.throughput import CLOCKS, LOAD_TIMEOUT, Child, with_cache, with_widths
 
@@ -135,6 +136,9 @@ def main() -> int:
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: of all threads")
     parser.add_argument("--keep", action="store_true", help="add to the figures of earlier runs")
     parser.add_argument("--no-check", action="store_true", help="don't compare results with numpy")
+    parser.add_argument(
+        "--readme", type=Path, metavar="FILE", help="put the table between its marks there, too"
+    )
     parser.add_argument("--output", type=Path, default=platforms.ROOT / "build" / "bench")
     arguments = parser.parse_args()
     names = [name for name in functions.all_names() if re.fullmatch(arguments.filter or ".*", name)]
@@ -167,6 +171,8 @@ def main() -> int:
     figures.write_text(json.dumps(results, indent=1))
     text = markdown(results)
     figures.with_suffix(".md").write_text(text)
+    if arguments.readme:
+        put_between(arguments.readme, "throughput", text)
     print(text)
     return 0
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cl_driver.accuracy.functions import RANGES
 from tests.bench.model import Case, Launch
 
 COUNT = 1 << 20
@@ -31,13 +32,6 @@ HALF = [name.replace("native", "half") for name in NATIVE]
 
 SECOND = {"pow", "powr", "atan2", "atan2pi", "hypot", "fmod", "remainder", "divide", "fma"}
 WITH_INTEGER = {"pown", "rootn", "ldexp"}
-POSITIVE = ("pow", "powr", "rootn", "rsqrt", "sqrt", "log", "log2", "log10", "log1p", "lgamma", "tgamma")
-RANGES = {
-    **dict.fromkeys(("acos", "acospi", "asin", "asinpi", "atanh"), (-1, 1)),
-    **dict.fromkeys(POSITIVE, (0.01, 20)),
-    "acosh": (1, 50),
-}  # fmt: skip
-
 _erf, _erfc, _gamma, _lgamma = (
     np.vectorize(f, otypes=[float]) for f in (math.erf, math.erfc, math.gamma, math.lgamma)
 )

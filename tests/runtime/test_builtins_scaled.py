@@ -30,7 +30,7 @@ DOUBLES = {
     "atanh": 1.6, "fmod": 0, "remainder": 0, "remquo": 0, "sqrt": 0.5,
 }  # fmt: skip
 FLOATS = {
-    "pow": 0.56, "powr": 0.56, "pown": 0.56, "rootn": 0.56, "tanh": 1.6, "exp": 1.1, "log": 1.0, "fmod": 0,
+    "pow": 1.1, "powr": 1.1, "pown": 1.1, "rootn": 1.1, "tanh": 1.6, "exp": 1.1, "log": 1.0, "fmod": 0,
     "remainder": 0, "rsqrt": 1.5,
 }  # fmt: skip
 FUNCTIONS_OF = [("double", name, limit) for name, limit in DOUBLES.items()]

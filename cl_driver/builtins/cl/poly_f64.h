@@ -364,17 +364,4 @@ HELPER double poly_log10_near_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -43.88470458984375 */
-HELPER double poly_log2_near_mid(double t)
-{
-    double p = 0x1.a6bcfbdccd3b7p-3;
-    p = FMA(p, t, -0x1.ed1601ef15d9ap-3);
-    p = FMA(p, t, 0x1.2776b8175ed07p-2);
-    p = FMA(p, t, -0x1.71546bbfed481p-2);
-    p = FMA(p, t, 0x1.ec709dc4450f6p-2);
-    p = FMA(p, t, -0x1.71547652e370dp-1);
-    p = FMA(p, t, 0x1.71547652b82f9p0);
-    return p;
-}
-
 /* -1/(2 log(2)), two doubles: -0x1.71547652b82fep-1 -0x1.777d0ffda0d24p-57 */

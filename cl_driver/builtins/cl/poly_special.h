@@ -81,3 +81,12 @@ HELPER double poly_log2_cubic_f64(double t)
     p = FMA(p, t, 0x1.ec709dc3a03fdp-2);
     return p;
 }
+
+/* log2 of the absolute error: -21.97 */
+HELPER float poly_log2_cubic_f32(float t)
+{
+    float p = 0x1.2781040000000p-2f;
+    p = FMA(p, t, -0x1.71606a0000000p-2f);
+    p = FMA(p, t, 0x1.ec709e0000000p-2f);
+    return p;
+}

@@ -8,6 +8,7 @@ erfc(x) exp(x^2) (1 + 2 x) stays near 1 on the whole half line; t = (x - 4) / (x
 from __future__ import annotations
 
 import pathlib
+import struct
 
 import mpmath
 
@@ -30,14 +31,20 @@ def log2_cubic(f):
     return (mpmath.log1p(f) - f + f * f / 2) / f**3 / mpmath.log(2)
 
 
-def emit(name: str, function, first: str, last: str, terms: int) -> str:
+def emit(name: str, function, first: str, last: str, terms: int, type_: str = "double") -> str:
     """One OpenCL C function in Horner form, with `terms` coefficients."""
+
+    def literal(value) -> str:
+        if type_ == "double":
+            return float(value).hex()
+        return struct.unpack("f", struct.pack("f", float(value)))[0].hex() + "f"
+
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
     coefficients, error = mpmath.chebyfit(function, interval, terms, error=True)
     lines = [f"/* log2 of the absolute error: {float(mpmath.log(error, 2)):.2f} */"]
-    lines += [f"HELPER double poly_{name}(double t)", "{"]
-    lines += [f"    double p = {float(coefficients[0]).hex()};"]
-    lines += [f"    p = FMA(p, t, {float(c).hex()});" for c in coefficients[1:]]
+    lines += [f"HELPER {type_} poly_{name}({type_} t)", "{"]
+    lines += [f"    {type_} p = {literal(coefficients[0])};"]
+    lines += [f"    p = FMA(p, t, {literal(c)});" for c in coefficients[1:]]
     return "\n".join([*lines, "    return p;", "}", ""])
 
 
@@ -49,5 +56,6 @@ if __name__ == "__main__":
         emit("rgamma_f64", reciprocal_gamma, "-0.5", "0.5", 15),
         emit("erfcx_f64", scaled_erfc, "-0.8", "0.75", 22),
         emit("log2_cubic_f64", log2_cubic, "-0.0316", "0.0316", 10),
+        emit("log2_cubic_f32", log2_cubic, "-0.0159", "0.0159", 3, "float"),
     ]
     (pathlib.Path(__file__).parent.parent / "cl" / "poly_special.h").write_text("\n".join(parts))
