@@ -33,6 +33,8 @@ def environment(made) -> dict[str, str]:
         kept["CL_DRIVER_RUNTIME"] = mode
     if cpu := os.environ.get("CL_DRIVER_TEST_CPU"):  # a lesser one, for a whole run
         kept["CL_DRIVER_CPU"] = cpu
+    if width := os.environ.get("CL_DRIVER_TEST_WIDTH"):
+        kept["CL_DRIVER_WIDTH"] = width
     if setting := os.environ.get("CL_DRIVER_TEST_VALUE_CODE"):  # "now", for a whole run
         kept["CL_DRIVER_VALUE_CODE"] = setting
     return kept

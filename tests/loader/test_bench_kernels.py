@@ -1,11 +1,7 @@
-"""The kernels of tests/bench/ compute what they should on this driver, at sizes that take no time.
-
-CL_DRIVER_TEST_WIDTH=16 runs them at that width.
-"""
+"""The kernels of tests/bench/ compute what they should on this driver, at sizes that take no time."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -22,9 +18,7 @@ from tests.bench.throughput import Child
 def child_of(request, environment, tmp_path_factory):
     """A function that answers with a living child process; a dead one is replaced. Its kernels are those of
     first launches, or those that have run for a while."""
-    width = os.environ.get("CL_DRIVER_TEST_WIDTH")
     additions = environment | {"CL_DRIVER_GROUP_CODE": request.param}
-    additions |= {"CL_DRIVER_WIDTH": width} if width else {}
     log = tmp_path_factory.mktemp("bench") / "log"
     children: list[Child] = []
 
