@@ -22,7 +22,8 @@ class Row:
     """What was found of a function and type.
 
     worst: the arguments that gave the largest error; cycles: of a core, for one element, None if that was not
-    measured; curve: (arguments, largest errors near them) for the plot.
+    measured; curve: (arguments, largest errors near them) for the plot; reference_bits: of the mantissas of
+    what the results were compared with.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Row:
     count: int
     cycles: float | None
     curve: tuple[np.ndarray, np.ndarray]
+    reference_bits: int
 
     @property
     def is_over(self) -> bool:
@@ -45,8 +47,8 @@ def judge(reference: Reference, name: str, inputs: list[np.ndarray], out, second
     at = int(np.argmax(errors))
     worst = tuple(array[at].item() for array in inputs)
     bound = FUNCTIONS[name].bound(reference.type)
-    curve = _curve(inputs[0], errors)
-    return Row(name, reference.type.name, float(errors[at]), bound, worst, len(out), cycles, curve)
+    type_, bits, curve = reference.type.name, reference.mantissa, _curve(inputs[0], errors)
+    return Row(name, type_, float(errors[at]), bound, worst, len(out), cycles, curve, bits)
 
 
 def _curve(x: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

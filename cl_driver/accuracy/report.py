@@ -39,7 +39,7 @@ HEADER = ["function", "type", "ulp", "bound", "worst arguments", "cycles per ele
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """What is over its bound, and how many are under 1.5 ulp."""
+    """What is over its bound, how many are under 1.5 ulp, and what they were compared with."""
     bounded = [row for row in rows if row.bound is not None]
     over = [
         f"{row.name} of {row.type} ({_number(row.error)} ulp, bound {_number(row.bound)})"
@@ -47,9 +47,11 @@ def summary(rows: list[Row]) -> list[str]:
         if row.is_over
     ]
     small = sum(row.error <= 1.5 for row in bounded)
+    references = {row.type: f"{row.reference_bits} bits for {row.type}" for row in rows}
     return [
         f"Over the bound: {', '.join(over) or 'none'}.",
         f"{small} of {len(bounded)} functions with a bound stay within 1.5 ulp.",
+        f"Mantissas of the references: {', '.join(references.values())}.",
     ]
 
 

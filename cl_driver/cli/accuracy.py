@@ -1,9 +1,10 @@
 """Measure the errors of built-in functions on the device, and how long they take.
 
 Each function is called as programs call it, at the default width, for special values, random ones and all
-ranges that matter; the reference is the C library's long double functions, compiled at the start (it
-needs a C compiler, and the Python package numpy; for plots matplotlib). Writes accuracy.md, accuracy.html and
-plots. The exit status is 1 if a function is over the bound of the specification.
+ranges that matter; the reference is the C library's functions of wider types, of quadruple precision for
+double where it has them, compiled at the start (it needs a C compiler, and the Python package numpy; for
+plots matplotlib). Writes accuracy.md, accuracy.html and plots. The exit status is 1 if a function is over the
+bound of the specification.
 """
 
 from __future__ import annotations

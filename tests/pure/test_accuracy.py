@@ -18,9 +18,11 @@ def references(tmp_path_factory):
     return {name: reference.Reference(type_, folder) for name, type_ in TYPES.items()}
 
 
-def exact(function, x, type_):
+def rounded(function, x, type_):
+    """numpy's results; by way of long double those of functions that it does not round right."""
     with np.errstate(all="ignore"):
-        return function(x.astype(np.longdouble)).astype(type_.float)
+        wide = x if function is np.sqrt else x.astype(np.longdouble)
+        return function(wide).astype(type_.float)
 
 
 CASES = {"exp": np.exp, "sqrt": np.sqrt, "log2": np.log2, "trunc": np.trunc}
@@ -30,7 +32,7 @@ CASES = {"exp": np.exp, "sqrt": np.sqrt, "log2": np.log2, "trunc": np.trunc}
 @pytest.mark.parametrize("name", CASES)
 def test_rounded_results_are_within_half_a_unit(references, name, type_):
     inputs = arguments(name, type_, 4000, np.random.default_rng(5))
-    row = judge(references[type_.name], name, inputs, exact(CASES[name], inputs[0], type_), None)
+    row = judge(references[type_.name], name, inputs, rounded(CASES[name], inputs[0], type_), None)
     assert row.error <= 0.5005 and not row.is_over and row.count == len(inputs[0])
 
 
@@ -38,7 +40,7 @@ def test_rounded_results_are_within_half_a_unit(references, name, type_):
 def test_a_result_that_is_off_is_over_the_bound(references, type_):
     """By four units in one place; its argument is the worst one."""
     x = np.linspace(1, 2, 1000).astype(type_.float)
-    out = exact(np.exp, x, type_)
+    out = rounded(np.exp, x, type_)
     out[77] += 4 * np.spacing(out[77])
     row = judge(references[type_.name], "exp", [x], out, None)
     assert row.is_over and 3.5 <= row.error <= 4.5 and row.worst == (x[77].item(),)

@@ -1,6 +1,6 @@
 """The builtin library's functions, compiled for this machine, are within their bounds of error.
 
-References: the C library's long double functions for all of them (cl_driver/accuracy), and mpmath for the
+References: the C library's functions of wider types for all of them (cl_driver/accuracy), and mpmath for the
 doubles again, so that the reference is checked as well.
 """
 
