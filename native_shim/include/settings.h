@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum cld_setting {
-#define CLD_SETTING(name, type, default_text, choices, pattern) name##_SETTING,
+#define CLD_SETTING(name, type, default_text, choices) name##_SETTING,
 #include "settings_table.h"
 #undef CLD_SETTING
     CLD_SETTING_COUNT

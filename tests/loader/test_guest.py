@@ -123,8 +123,10 @@ while not os.path.exists({str(tmp_path / "end")!r}):
 
 @pytest.mark.parametrize("kib", [16, 64, 256])
 def test_small_stacks(run_client, kib):
+    settings = {"CL_DRIVER_WIDTH": "8", "CL_DRIVER_JIT_DEBUG": "gdb,perf", "CL_DRIVER_CACHE_SIZE": "1G"}
     run_client("guest", "small_stack", max(kib, 64))
     run_client("guest", "first_on_thread", kib)
+    run_client("guest", "first_on_thread", kib, env=settings)
 
 
 @pytest.mark.sanitize

@@ -38,7 +38,11 @@ def test_malformed_values_count_as_unset():
     [
         ("CL_DRIVER_PARTS", ["4x", "1y", "9x"], ["4", "x4", "10x", "4z", "0y", "4x ", "4X"]),
         ("CL_DRIVER_WIDTH", ["0", "1", "16", "64"], ["3", "128", "-1", "wide"]),
-        ("CL_DRIVER_JIT_DEBUG", ["gdb", "perf", "gdb,perf"], ["lldb", "gdb perf", "gdb,"]),
+        (
+            "CL_DRIVER_JIT_DEBUG",
+            ["gdb", "perf", "gdb,perf"],
+            ["lldb", "gdb perf", "gdb,", ",gdb", "gdb,,perf", ","],
+        ),
     ],
 )
 def test_values_without_a_meaning_are_complained_of(name, good, bad):
@@ -54,7 +58,7 @@ def test_defaults_are_of_their_types():
     for setting in settings.SETTINGS.values():
         assert settings.malformed({setting.name: setting.default} if setting.default else {}) == []
         assert setting.sentence.endswith(".")
-        assert (setting.type == "choice") == bool(setting.choices)
+        assert (setting.type in ("choice", "list")) == bool(setting.choices)
 
 
 def test_unknown_variables_are_named():
