@@ -7,6 +7,7 @@ ints and handles become arrays of 8-byte words, lists of bytes arrays of char po
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
 
@@ -16,6 +17,10 @@ sys.path.insert(0, str(ROOT / "native_shim"))
 from gen import headers
 
 from cl_driver.api.generated import enums as cl
+from cl_driver.jit.target import host_target
+
+# Work-items per sub-group where a test sets no width.
+SUB_GROUP_SIZE = int(os.environ.get("CL_DRIVER_TEST_WIDTH") or 0) or host_target().sub_group_size
 
 _WORDS_OF_64_BITS = {
     "size_t",

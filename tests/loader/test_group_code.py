@@ -7,6 +7,9 @@ import pytest
 
 from tests.bench.cases import BENCHMARKS
 from tests.bench.throughput import Child
+from tests.loader.opencl import SUB_GROUP_SIZE
+
+pytestmark = pytest.mark.skipif(SUB_GROUP_SIZE < 8, reason="these groups are too many vectors of so few")
 
 NAMES = ("bitonic_local", "fft_local", "matmul_tiled", "reduce_stride", "scan_hillis", "softmax")
 LONG = ("edit_distance", "md5")  # whose loops are unrolled once it is worth it

@@ -1,22 +1,17 @@
 """Sub-groups through the loader: how launches are divided, queries, what a kernel may require."""
 
 import ctypes
-import os
 
 import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import limits
 from cl_driver.jit.target import host_target
+from tests.loader.opencl import SUB_GROUP_SIZE
 from tests.pure.spirv_assembler import PREAMBLE, assemble
 
 COMPILE_SIZE = 0x410A  # CL_KERNEL_COMPILE_SUB_GROUP_SIZE_INTEL
 INFO = "clGetKernelSubGroupInfo"
-
-
-def default_size() -> int:
-    """Work-items per sub-group, where no width is set but the whole run's."""
-    return int(os.environ.get("CL_DRIVER_TEST_WIDTH", 0)) or host_target().sub_group_size
 
 
 @pytest.mark.parametrize("width", ["", "1", "8", "64"])
@@ -47,7 +42,7 @@ PLAIN = "kernel void k(global int *out) { out[get_global_id(0)] = sub_group_redu
 
 
 def test_device_queries(opencl):
-    size = default_size()
+    size = SUB_GROUP_SIZE
     most = opencl.integer("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_MAX_NUM_SUB_GROUPS)
     assert most == limits.MAX_WORK_GROUP_SIZE // size
     found = opencl.words("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL)
@@ -55,7 +50,7 @@ def test_device_queries(opencl):
 
 
 def test_kernel_queries(opencl, build_kernel):
-    size = default_size()
+    size = SUB_GROUP_SIZE
     kernel, device = build_kernel(PLAIN), opencl.device()
 
     def ask(query, *values, results=1):

@@ -73,7 +73,7 @@ def builtin_library() -> Library:
 
 
 # Work-items per vector, and vectors executed together ("4x", "2y"), for a whole run of the tests.
-WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH", "1"))
+WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH") or 1)
 PARTS = os.environ.get("CL_DRIVER_TEST_PARTS", "1x")
 
 
