@@ -85,7 +85,7 @@ def avx512(
         half = form(f.count // 2)
         parts = []
         for first in (0, half.count):
-            slices = [_slice(e, f, half, o, first, element) for o in operands]
+            slices = [elements(e, f, half, o, first, element) for o in operands]
             parts.append(avx512(e, half, name, *slices, immediate=immediate, kept=kept, element=element))
         return joined(e, half, *parts, element)
     t, bits = f(element), f.count * width
@@ -102,7 +102,8 @@ def avx512(
     return e.emit(f"call {t} @llvm.x86.avx512.{prefix}{name}.p{letter}.{bits}({', '.join(arguments)})")
 
 
-def _slice(e, f, half, operand: str, first: int, element: str) -> str:
+def elements(e, f, half, operand: str, first: int, element: str) -> str:
+    """As many of a vector's elements as a shorter form has; a constant as it is."""
     if operand[0] != "%":
         return operand
     picked = ", ".join(f"i32 {k}" for k in range(first, first + half.count))

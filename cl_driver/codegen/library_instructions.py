@@ -6,7 +6,7 @@ slow (estimates.py). The rest only functions for CPUs with AVX-512 call.
 
 from __future__ import annotations
 
-from .estimates import avx512, fixup, joined, pays_for
+from .estimates import avx512, elements, fixup, joined, pays_for
 from .lanes import form
 from .library_names import INSTRUCTION_NAMES, INSTRUCTIONS
 from .registry import componentwise_extended
@@ -79,10 +79,7 @@ def _lookup(e, f, element: str, index: str, *table: str) -> str:
     if f.count * width > 512:
         half, parts = form(f.count // 2), []
         for first in (0, half.count):
-            picked = ", ".join(f"i32 {k}" for k in range(first, first + half.count))
-            part = e.emit(
-                f"shufflevector {f(element)} {index}, {f(element)} poison, <{half.count} x i32> <{picked}>"
-            )
+            part = elements(e, f, half, index, first, element)
             parts.append(_lookup(e, half, element, part, *table))
         return joined(e, half, *parts, element)
     entries, t, integers = [_scalar(entry) for entry in table], f(element), f(f"i{width}")
@@ -119,8 +116,7 @@ def _permuted(e, f, element: str, numbers: str, entries: list[str]) -> str:
 
 _LOWERINGS = {
     "exponent": _exponent, "significand": _significand, "scale": _scale, "log_limit": _log_limit,
-    "reciprocal14": _reciprocal14, "lookup": _lookup,
-    "rest": _rest,
+    "reciprocal14": _reciprocal14, "lookup": _lookup, "rest": _rest,
 }  # fmt: skip
 
 

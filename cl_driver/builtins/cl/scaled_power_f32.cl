@@ -1,11 +1,12 @@
-/* pow, powr, pown and rootn in single precision for CPUs with AVX-512: as in scaled_f64.cl, with r = n/64, all in
- * pairs of floats. */
+/* pow, powr, pown and rootn in single precision for CPUs with AVX-512: as in scaled_f64.cl, with r = n/64,
+ * all in pairs of floats. */
 
 INSTRUCTION float __cld_op_reciprocal14(float x);
 /* The one of the 32 that the low five bits of the first argument tell. */
-INSTRUCTION float __cld_op_lookup(float, float, float, float, float, float, float, float, float, float, float, float,
-                                  float, float, float, float, float, float, float, float, float, float, float, float,
-                                  float, float, float, float, float, float, float, float, float);
+INSTRUCTION float __cld_op_lookup(float, float, float, float, float, float, float, float, float, float, float,
+                                  float, float, float, float, float, float, float, float, float, float, float,
+                                  float, float, float, float, float, float, float, float, float, float,
+                                  float);
 #define LOOK_UP_F32(index, ...) __cld_op_lookup(index, __VA_ARGS__)
 
 /* a + b exactly, for |a| >= |b| or a = 0 */
