@@ -78,9 +78,12 @@ peers: setup
 	$(VENV) tests/peers/piglit.py
 
 # A build of the Khronos CTS that is there already: make conformance CTS=/path/to/build [SET=] [SUITES=]
+# [CONFORMANCE_ARGS="--resume --compare"] (conformance/README.md). Without one: pytest -m core
 SET ?= quick
+CONFORMANCE_ARGS ?=
 conformance: setup
-	$(VENV) -m conformance.cts $(CTS) --set $(SET) --suites "$(SUITES)"
+	@[ -n "$(CTS)" ] || { echo "CTS=/path/to/build: the CMake build folder of the Khronos CTS"; exit 2; }
+	$(VENV) -m conformance.cts "$(CTS)" --set $(SET) --suites "$(SUITES)" $(CONFORMANCE_ARGS)
 
 lint: setup
 	$(VENV) -m ruff check .
