@@ -16,17 +16,46 @@ HELPER double half_exp_f64(double ax, __private double *low) {
     return high * unit * other;
 }
 
+/* r + low = ax - k log(2), r at most log(2) / 2 */
+HELPER double reduce_hyperbolic(double ax, __private double *low, __private double *k) {
+    double c = ax > 720.0 ? 720.0 : ax;
+    *k = FMA(c, 0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
+    double head = FMA(*k, -LN2_HI_F64, c), r = FMA(*k, -LN2_LO_F64, head);
+    *low = FMA(*k, -LN2_LO_F64, head - r);
+    return r;
+}
+
+/* sinh(x) and cosh(x), divided by 2^k: with h = 2^-2k / 2 they are (1/2 - h) cosh(r) + (1/2 + h) sinh(r), and
+ * the same with h negated. 1, r and r_low of the series alone count for the last place. */
+HELPER double sinh_sum(double r, double r_low, double h) {
+    double z = r * r, more = 0.5 + h, less = 0.5 - h;
+    double head = FMA(more, r, less), rest = FMA(more, r, (less - head) + ((0.5 - less) - h));
+    double odd = FMA(z * r, poly_sinh_near_f64(z), r_low), even = z * poly_cosh_near_f64(z);
+    return head + FMA(more, odd, FMA(less, even, rest));
+}
+
+HELPER double cosh_sum(double r, double r_low, double h) {
+    double z = r * r, more = 0.5 + h, less = 0.5 - h;
+    double head = FMA(less, r, more), rest = FMA(less, r, (0.5 - head) + h);
+    double odd = FMA(z * r, poly_sinh_near_f64(z), r_low), even = z * poly_cosh_near_f64(z);
+    return head + FMA(less, odd, FMA(more, even, rest));
+}
+
+/* 2^-2k / 2, or what is as good as 0 */
+HELPER double inverse_square(int k) {
+    return pow2_f64(-1 - 2 * (k > 100 ? 100 : k));
+}
+
 double __cld_sinh_f64(double x) {
-    double ax = ABS(x), z = ax * ax;
-    double low, e = half_exp_f64(ax, &low);
-    double small = FMA(ax * z, poly_sinh_f64(z), ax);
-    double large = ax > 30.0 ? e + low : e - (DIVIDE(0.25, e) - low);
-    return COPYSIGN(ax < 1.0 ? small : large, x);
+    double kf, low, r = reduce_hyperbolic(ABS(x), &low, &kf);
+    int k = (int)as_long(kf + ROUND_F64);
+    return COPYSIGN(scale_f64(sinh_sum(r, low, inverse_square(k)), k), x);
 }
 
 double __cld_cosh_f64(double x) {
-    double low, ax = ABS(x), e = half_exp_f64(ax, &low);
-    return ax > 30.0 ? e + low : e + (DIVIDE(0.25, e) + low);
+    double kf, low, r = reduce_hyperbolic(ABS(x), &low, &kf);
+    int k = (int)as_long(kf + ROUND_F64);
+    return scale_f64(cosh_sum(r, low, inverse_square(k)), k);
 }
 
 double __cld_tanh_f64(double x) {

@@ -47,5 +47,6 @@
 #include "llvm.cl"
 #include "scaled_f32.cl"
 #include "scaled_f64.cl"
+#include "scaled_hyperbolic_f64.cl"
 #include "scaled_power_f32.cl"
 #endif

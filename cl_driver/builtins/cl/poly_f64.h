@@ -121,6 +121,26 @@ HELPER double poly_cos_f64(double t)
     return p;
 }
 
+/* log2 of the relative error of the whole approximation: -56.20294189453125 */
+HELPER double poly_tan_f64(double t)
+{
+    double p = 0x1.5e0dfdfae45c5p-16;
+    p = FMA(p, t, -0x1.7882b8d5f0c06p-15);
+    p = FMA(p, t, 0x1.773f34cf880eap-14);
+    p = FMA(p, t, -0x1.baf1734e5f57cp-16);
+    p = FMA(p, t, 0x1.1e56ac36470bdp-13);
+    p = FMA(p, t, 0x1.d25a2cc60d903p-13);
+    p = FMA(p, t, 0x1.37fc82761ce7cp-11);
+    p = FMA(p, t, 0x1.7d5b1edecd74bp-10);
+    p = FMA(p, t, 0x1.d6d938ff0407dp-9);
+    p = FMA(p, t, 0x1.226e123326dcp-7);
+    p = FMA(p, t, 0x1.664f49a9e98f2p-6);
+    p = FMA(p, t, 0x1.ba1ba1b462c1ep-5);
+    p = FMA(p, t, 0x1.11111111183a9p-3);
+    p = FMA(p, t, 0x1.55555555554f1p-2);
+    return p;
+}
+
 /* log2 of the relative error of the whole approximation: -63.62188720703125 */
 HELPER double poly_sinpi_f64(double t)
 {
@@ -244,17 +264,27 @@ HELPER double poly_atanpi_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -62.55010986328125 */
-HELPER double poly_sinh_f64(double t)
+/* log2 of the relative error of the whole approximation: -64.8040771484375 */
+HELPER double poly_sinh_near_f64(double t)
 {
-    double p = 0x1.409579384599ap-48;
-    p = FMA(p, t, 0x1.aab9951a7065bp-41);
-    p = FMA(p, t, 0x1.612abe6b5d71ep-33);
-    p = FMA(p, t, 0x1.ae644b32db998p-26);
-    p = FMA(p, t, 0x1.71de3a60a9f7dp-19);
-    p = FMA(p, t, 0x1.a01a01a00db3ap-13);
-    p = FMA(p, t, 0x1.111111111117cp-7);
+    double p = 0x1.73ec07a0558e1p-33;
+    p = FMA(p, t, 0x1.ae5686abadb8cp-26);
+    p = FMA(p, t, 0x1.71de3e3b2f365p-19);
+    p = FMA(p, t, 0x1.a01a019f12dccp-13);
+    p = FMA(p, t, 0x1.111111111130bp-7);
     p = FMA(p, t, 0x1.5555555555555p-3);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -69.998046875 */
+HELPER double poly_cosh_near_f64(double t)
+{
+    double p = 0x1.1f8ba21951b8p-29;
+    p = FMA(p, t, 0x1.27e4cc31234ebp-22);
+    p = FMA(p, t, 0x1.a01a01ad7393bp-16);
+    p = FMA(p, t, 0x1.6c16c16c15011p-10);
+    p = FMA(p, t, 0x1.5555555555558p-5);
+    p = FMA(p, t, 0x1p-1);
     return p;
 }
 

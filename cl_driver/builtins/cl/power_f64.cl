@@ -64,17 +64,32 @@ double __cld_cbrt_f64(double x) {
     return ax > 0.0 && ax < INF_F64 ? COPYSIGN(t, x) : x;
 }
 
-/* Scaled by a power of two near the larger argument. */
+/* sqrt(a^2 + b^2) for a >= b that are neither huge nor tiny: the root of the rounded sum, then a step of
+ * Newton that takes in what rounding took from the sum. Its 1 / (2 h) needs only some bits: the bits of h
+ * negated are 1 / (sqrt(2) h) to 2 %, and a step leaves the square of that. */
+HELPER double root_of_squares(double a, double b) {
+    double aa = a * a, sum = FMA(b, b, aa);
+    double low = FMA(b, b, aa - sum) + FMA(a, a, -aa);
+    double h = ROOT(sum);
+    double residual = FMA(-h, h, sum) + low;
+    double y = as_double(0x7fd641b000000000UL - as_ulong(h));
+    return FMA(residual * y, FMA(-h, y, 0x1.6a09e667f3bcdp0), h);
+}
+
+/* Powers of two scale what is not near 1. */
 double __cld_hypot_f64(double x, double y) {
     double ax = ABS(x), ay = ABS(y);
     double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    double scale = big > 0x1p500 ? 0x1p-600 : (big < 0x1p-400 ? 0x1p600 : 1.0);
-    double unscale = big > 0x1p500 ? 0x1p600 : (big < 0x1p-400 ? 0x1p-600 : 1.0);
-    double a = big * scale, b = small * scale;
-    double result = ROOT(FMA(a, a, b * b)) * unscale;
-    result = big == 0.0 ? 0.0 : result;
-    result = x != x || y != y ? x + y : result;
-    return ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
+    double result = root_of_squares(big, small);
+    if (RARELY(!((big > 0x1p-400) & (big < 0x1p500)))) {
+        double scale = big > 1.0 ? 0x1p-600 : 0x1p600, unscale = big > 1.0 ? 0x1p600 : 0x1p-600;
+        double scaled = root_of_squares(big * scale, small * scale) * unscale;
+        result = ((big > 0x1p-400) & (big < 0x1p500)) ? result : scaled;
+        result = big == 0.0 ? 0.0 : result;
+        result = x != x || y != y ? x + y : result;
+        result = ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
+    }
+    return result;
 }
 
 double __cld_rsqrt_f64(double x) {

@@ -119,25 +119,20 @@ double __cld_sincos_f64(double x, __private double *cosval) {
     return flip_f64(k & 1 ? c : s, ((ulong)k << 62) ^ as_ulong(x));
 }
 
-/* (s + s_low) / (c + c_low), or -(c + c_low) / (s + s_low) for odd quadrants; one division, one correction.
- */
-HELPER double tan_quotient(double s, double s_low, double c, double c_low, bool odd) {
-    double above = odd ? -c : s, above_low = odd ? -c_low : s_low;
-    double below = odd ? s : c, below_low = odd ? s_low : c_low;
-    double inverse = DIVIDE(1.0, below);
-    double q = above * inverse;
-    double residual = FMA(-q, below, above) + FMA(-q, below_low, above_low);
-    return FMA(residual, inverse, q);
+/* tan(r + low), or -1 / tan(r + low) for odd quadrants: the quotient and one correction. */
+HELPER double tan_part_f64(double r, double low, bool odd) {
+    double z = r * r;
+    double t_low, t = fast_sum(r, FMA(z * r, poly_tan_f64(z), FMA(1.5 * z, low, low)), &t_low);
+    double inverse = DIVIDE(-1.0, t);
+    double residual = FMA(inverse, t_low, FMA(inverse, t, 1.0));
+    return odd ? FMA(residual, inverse, inverse) : t;
 }
 
 double __cld_tan_f64(double x) {
     double low;
     int k;
     double r = reduce_f64(ABS(x), &low, &k);
-    double head, c_low, c_tail = cos_tail_f64(r, low, &head);
-    double c = fast_sum(head, c_tail, &c_low);
-    double s_low, s = fast_sum(r, sin_tail_f64(r, low), &s_low);
-    return flip_f64(tan_quotient(s, s_low, c, c_low, k & 1), as_ulong(x));
+    return flip_f64(tan_part_f64(r, low, k & 1), as_ulong(x));
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
@@ -161,8 +156,7 @@ double __cld_sinpi_f64(double x) {
     int k;
     double r = reduce_pi_f64(ABS(x), &k);
     double result = k & 1 ? cospi_part_f64(r) : sinpi_part_f64(r);
-    result = flip_f64(result, (ulong)k << 62);
-    return flip_f64(((r == 0.0) & !(k & 1)) ? 0.0 : result, as_ulong(x));
+    return flip_f64(flip_f64(result, (ulong)k << 62) + 0.0, as_ulong(x));
 }
 
 double __cld_cospi_f64(double x) {
@@ -174,11 +168,9 @@ double __cld_cospi_f64(double x) {
 
 double __cld_tanpi_f64(double x) {
     int k;
-    double r = reduce_pi_f64(ABS(x), &k), z = r * r;
-    double rest, high = exact_product(r, PI_2_1_F64 * 2.0, &rest);
-    double s_low, s = fast_sum(high, FMA(r, poly_sinpi_f64(z), rest), &s_low);
-    double c_low, c = fast_sum(1.0, z * poly_cospi_f64(z), &c_low);
+    double r = reduce_pi_f64(ABS(x), &k);
+    double rest, high = exact_product(r, 2.0 * PI_2_1_F64, &rest);
     double exact = flip_f64(k & 1 ? INF_F64 : 0.0, (ulong)k << 62);
-    double result = tan_quotient(s, s_low, c, c_low, k & 1);
+    double result = tan_part_f64(high, FMA(r, 2.0 * PI_2_2_F64, rest), k & 1);
     return flip_f64(r == 0.0 ? exact : result, as_ulong(x));
 }
