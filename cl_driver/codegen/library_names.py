@@ -19,10 +19,10 @@ generator stores them through the program's own pointer, whatever its storage cl
     float __cld_fmod_f32(float x, float y)                  OpFRem and OpFMod call it as well
     float __cld_fma_f32(float a, float b, float c)          only where the CPU has no fma instruction
 
-There are none for half, which goes through float (../passes/half.py). native_NAME has functions
-of its own, unless a few instructions do; half_sin, half_cos and half_tan call those, other half_NAME call
-NAME. What clang leaves as calls of mangled names (Import linkage) is looked up in the library under just
-that mangled name.
+There are none for half, which goes through float (../passes/half.py). native_NAME and half_NAME have
+functions of their own, unless a few instructions do; half_sin, half_cos and half_tan call native ones. What
+clang leaves as calls of mangled names (Import linkage) is looked up in the library under just that mangled
+name.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
     34: "ldexp", 35: "lgamma", 36: "lgamma_r", 37: "log", 38: "log2", 39: "log10", 40: "log1p", 41: "logb",
     47: "nextafter", 48: "pow", 49: "pown", 50: "powr", 51: "remainder", 52: "remquo", 54: "rootn",
     57: "sin", 58: "sincos", 59: "sinh", 60: "sinpi", 62: "tan", 63: "tanh", 64: "tanpi", 65: "tgamma",
-    67: "native_cos", 69: "exp", 70: "exp2", 71: "exp10", 72: "log", 73: "log2", 74: "log10", 75: "powr",
-    78: "native_sin", 80: "native_tan",
+    67: "native_cos", 69: "half_exp", 70: "half_exp2", 71: "half_exp10", 72: "half_log",
+    73: "half_log2", 74: "half_log10", 75: "half_powr", 78: "native_sin", 80: "native_tan",
     81: "native_cos", 83: "native_exp", 84: "native_exp2", 85: "native_exp10", 86: "native_log",
     87: "native_log2", 88: "native_log10", 89: "native_powr", 92: "native_sin", 94: "native_tan",
 }  # fmt: skip
@@ -54,6 +54,8 @@ INSTRUCTIONS = {
     for number, name in enumerate(INSTRUCTION_NAMES)
     for suffix in ("", "_f64")
 }
+
+_HALF = "half_"  # there are none of double
 
 # What the names of functions end in that call them, in the place of others.
 SCALED = "_scaled"
@@ -72,6 +74,8 @@ POINTER_RESULTS = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos":
 def library_name(name: str, type_: Type) -> str:
     """The library function of instruction NAME for a FLOAT type, or a VECTOR of one."""
     element = type_.element if type_.kind is Kind.VECTOR else type_
+    if element.width == 64:
+        name = name.removeprefix(_HALF)
     return f"{PREFIX}{name}_f{element.width}"
 
 
@@ -85,4 +89,5 @@ def all_library_names() -> list[str]:
     """Every name that the generator may ask for; a test checks that the library defines each."""
     names = {*LIBRARY_INSTRUCTIONS.values(), "fma"}
     geometric = {f"{PREFIX}{name}_f32x{n}" for name in GEOMETRIC_INSTRUCTIONS.values() for n in (1, 2, 3, 4)}
-    return sorted({f"{PREFIX}{name}_f{width}" for name in names for width in (32, 64)} | geometric)
+    of_double = {f"{PREFIX}{name}_f64" for name in names if not name.startswith(_HALF)}
+    return sorted({f"{PREFIX}{name}_f32" for name in names} | of_double | geometric)

@@ -41,6 +41,7 @@
 #include "fma.cl"
 #include "toward_zero.cl"
 #include "native.cl"
+#include "half.cl"
 
 #ifdef CLD_DEVICE
 #include "atomics.cl"

@@ -50,12 +50,17 @@ float __cld_native_exp2_f32(float y) {
     return FMA(r, poly_native_exp2_f32(r), 1.0f) * pow2_f32(k - 1) * 2.0f;
 }
 
+#define LOG2_E_F32 0x1.715476p0f
+#define LOG2_10_F32 0x1.a934fp1f
+#define LN2_F32 0x1.62e43p-1f
+#define LOG10_2_F32 0x1.344136p-2f
+
 float __cld_native_exp_f32(float x) {
-    return __cld_native_exp2_f32(x * 0x1.715476p0f);
+    return __cld_native_exp2_f32(x * LOG2_E_F32);
 }
 
 float __cld_native_exp10_f32(float x) {
-    return __cld_native_exp2_f32(x * 0x1.a934fp1f);
+    return __cld_native_exp2_f32(x * LOG2_10_F32);
 }
 
 /* For normal x > 0; -infinity for 0. */
@@ -69,11 +74,11 @@ float __cld_native_log2_f32(float x) {
 }
 
 float __cld_native_log_f32(float x) {
-    return __cld_native_log2_f32(x) * 0x1.62e43p-1f;
+    return __cld_native_log2_f32(x) * LN2_F32;
 }
 
 float __cld_native_log10_f32(float x) {
-    return __cld_native_log2_f32(x) * 0x1.344136p-2f;
+    return __cld_native_log2_f32(x) * LOG10_2_F32;
 }
 
 float __cld_native_powr_f32(float x, float y) {

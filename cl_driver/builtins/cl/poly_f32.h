@@ -107,17 +107,40 @@ HELPER float poly_native_exp2_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -22.322113037109375 */
+/* log2 of the relative error of the whole approximation: -25.01446533203125 */
 HELPER float poly_native_log2_f32(float t)
 {
-    float p = -0x1.27d436p-3f;
-    p = FMA(p, t, 0x1.dddcf6p-3f);
-    p = FMA(p, t, -0x1.fe0fp-3f);
-    p = FMA(p, t, 0x1.261abcp-2f);
-    p = FMA(p, t, -0x1.70e12ep-2f);
-    p = FMA(p, t, 0x1.ec75cap-2f);
-    p = FMA(p, t, -0x1.715528p-1f);
+    float p = 0x1.026ecep-3f;
+    p = FMA(p, t, -0x1.a80ebep-3f);
+    p = FMA(p, t, 0x1.b94154p-3f);
+    p = FMA(p, t, -0x1.e965e4p-3f);
+    p = FMA(p, t, 0x1.26dccap-2f);
+    p = FMA(p, t, -0x1.715c4ep-2f);
+    p = FMA(p, t, 0x1.ec736ep-2f);
+    p = FMA(p, t, -0x1.71547p-1f);
     p = FMA(p, t, 0x1.715476p0f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -18.434814453125 */
+HELPER float poly_half_exp2_f32(float t)
+{
+    float p = 0x1.3a03c8p-7f;
+    p = FMA(p, t, 0x1.c9fc74p-5f);
+    p = FMA(p, t, 0x1.ec0374p-3f);
+    p = FMA(p, t, 0x1.62e12cp-1f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -17.043426513671875 */
+HELPER float poly_half_log2_f32(float t)
+{
+    float p = -0x1.a623c8p-3f;
+    p = FMA(p, t, 0x1.45d152p-2f);
+    p = FMA(p, t, -0x1.774bc2p-2f);
+    p = FMA(p, t, 0x1.eb544ep-2f);
+    p = FMA(p, t, -0x1.7141fp-1f);
+    p = FMA(p, t, 0x1.7154e4p0f);
     return p;
 }
 

@@ -57,33 +57,40 @@ float __cld_log10_f32_scaled(float x) {
     return __cld_op_log_limit(FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)), x);
 }
 
-/* Zero, infinity and overflow are the instructions' business. */
-float __cld_native_exp2_f32_scaled(float x) {
-    float r = __cld_op_rest(x);
-    return __cld_op_scale(FMA(r, poly_native_exp2_f32(r), 1.0f), x - r);
-}
+/* Zero, infinity and overflow are the instructions' business: half_* have all special values so. */
+#define EXP2_OF_REST(name)                                                                                   \
+    float __cld_##name##_exp2_f32_scaled(float x) {                                                          \
+        float r = __cld_op_rest(x);                                                                          \
+        return __cld_op_scale(FMA(r, poly_##name##_exp2_f32(r), 1.0f), x - r);                               \
+    }                                                                                                        \
+    float __cld_##name##_exp_f32_scaled(float x) {                                                           \
+        return __cld_##name##_exp2_f32_scaled(x * LOG2_E_F32);                                               \
+    }                                                                                                        \
+    float __cld_##name##_exp10_f32_scaled(float x) {                                                         \
+        return __cld_##name##_exp2_f32_scaled(x * LOG2_10_F32);                                              \
+    }
 
-float __cld_native_exp_f32_scaled(float x) {
-    return __cld_native_exp2_f32_scaled(x * 0x1.715476p0f);
-}
+#define SHORT_LOGARITHMS(name)                                                                               \
+    float __cld_##name##_log2_f32_scaled(float x) {                                                          \
+        float k, f = split_scaled_f32(x, &k);                                                                \
+        return __cld_op_log_limit(FMA(f, poly_##name##_log2_f32(f), k), x);                                  \
+    }                                                                                                        \
+    float __cld_##name##_log_f32_scaled(float x) {                                                           \
+        return __cld_##name##_log2_f32_scaled(x) * LN2_F32;                                                  \
+    }                                                                                                        \
+    float __cld_##name##_log10_f32_scaled(float x) {                                                         \
+        return __cld_##name##_log2_f32_scaled(x) * LOG10_2_F32;                                              \
+    }
 
-float __cld_native_exp10_f32_scaled(float x) {
-    return __cld_native_exp2_f32_scaled(x * 0x1.a934fp1f);
-}
-
-float __cld_native_log2_f32_scaled(float x) {
-    float k, f = split_scaled_f32(x, &k);
-    return __cld_op_log_limit(FMA(f, poly_native_log2_f32(f), k), x);
-}
-
-float __cld_native_log_f32_scaled(float x) {
-    return __cld_native_log2_f32_scaled(x) * 0x1.62e43p-1f;
-}
-
-float __cld_native_log10_f32_scaled(float x) {
-    return __cld_native_log2_f32_scaled(x) * 0x1.344136p-2f;
-}
+EXP2_OF_REST(native)
+SHORT_LOGARITHMS(native)
+EXP2_OF_REST(half)
+SHORT_LOGARITHMS(half)
 
 float __cld_native_powr_f32_scaled(float x, float y) {
     return __cld_native_exp2_f32_scaled(y * __cld_native_log2_f32_scaled(x));
+}
+
+float __cld_half_powr_f32_scaled(float x, float y) {
+    return __cld_half_exp2_f32_scaled(y * __cld_native_log2_f32_scaled(x));
 }

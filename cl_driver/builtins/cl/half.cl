@@ -1,0 +1,38 @@
+/* half_* in single precision: up to 8192 ulp off, so 18 bits will do, with the special values and denormal
+ * numbers of the functions proper. */
+
+float __cld_half_exp2_f32(float x) {
+    float c = x > 129.0f ? 129.0f : x;
+    c = c < -151.0f ? -151.0f : c;
+    float t = c + ROUND_F32;
+    int k = as_int(t) - as_int(ROUND_F32);
+    float r = c - (t - ROUND_F32);
+    return scale_f32(FMA(r, poly_half_exp2_f32(r), 1.0f), k);
+}
+
+float __cld_half_exp_f32(float x) {
+    return __cld_half_exp2_f32(x * LOG2_E_F32);
+}
+
+float __cld_half_exp10_f32(float x) {
+    return __cld_half_exp2_f32(x * LOG2_10_F32);
+}
+
+float __cld_half_log2_f32(float x) {
+    float k, f = split_f32(x, &k) - 1.0f;
+    return log_special_f32(x, FMA(f, poly_half_log2_f32(f), k));
+}
+
+float __cld_half_log_f32(float x) {
+    return __cld_half_log2_f32(x) * LN2_F32;
+}
+
+float __cld_half_log10_f32(float x) {
+    return __cld_half_log2_f32(x) * LOG10_2_F32;
+}
+
+/* Its logarithm takes more bits: seven are lost in the product. */
+float __cld_half_powr_f32(float x, float y) {
+    float k, f = split_f32(x, &k) - 1.0f;
+    return __cld_half_exp2_f32(y * log_special_f32(x, FMA(f, poly_native_log2_f32(f), k)));
+}
