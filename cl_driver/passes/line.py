@@ -333,8 +333,9 @@ class Line:
                 choices = self.with_block_masks(choices, came_from)
             distinct = {v for v, _ in choices if not isinstance(v, Undef)}
             shapes = self.worker.shapes
-            if len(distinct) > 1 and shapes.stride(phi) is not None:
-                # All lanes come by one edge, and the value keeps its shape if any lane says which.
+            if len(distinct) > 1 and shapes.stride(phi) is not None and phi not in self.worker.stays:
+                # All lanes come by one edge, and the value keeps its shape if any lane says which. `stay` is
+                # the mask itself, and false for lanes that never came into the loop.
                 by_part = shapes.across is not None and shapes.across.stride(phi) is None
                 op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
                 choices = [(v, self.any_of(op, m)) for v, m in choices]

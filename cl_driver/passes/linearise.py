@@ -181,9 +181,11 @@ class _Linearizer:
         self.live = {head: phi for head, phi in live.items() if not shapes.is_common(phi)}
         # Blocks from which lanes go on to the next iteration: where `stay` is true.
         self.staying: dict[Block, list[Block]] = {}
+        self.stays: set[Instruction] = set()
         for head, phi in self.live.items():
             pairs = zip(phi.operands[::2], phi.operands[1::2], strict=True)
             (stay,) = (v for v, b in pairs if is_stay(v, b))
+            self.stays.add(stay)
             pairs = zip(stay.operands[::2], stay.operands[1::2], strict=True)
             self.staying[head] = [b for v, b in pairs if v is self.true]
         before = predecessors(function)
