@@ -22,9 +22,7 @@ from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
-from cl_driver.frontend import waiting
 from cl_driver.jit import bundle, width
-from cl_driver.jit.background import Background
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
 from cl_driver.jit.source import Context, compile_source
@@ -399,8 +397,6 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
     """LLVM IR to an object."""
     from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 
-    if waiting.is_expected():
-        Background(waiting.begin)  # LLVM needs no GIL
     context.dump(f"{code.name}{variant}.ll", code.text)
     data = emit.compile_ir(code.text, context.target, *llvm_ways(context, code, variant))
     context.dump(f"{code.name}{variant}.o", data)

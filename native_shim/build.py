@@ -1,4 +1,5 @@
-"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, cl_driver.conf) and the builtin library.
+"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, _cl_driver_clang.so, cl_driver.conf) and the
+builtin library.
 
     python native_shim/build.py [--out DIR] [--sanitize thread|address] [--allow-missing]
 
@@ -177,6 +178,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         built = builder.compile(generated / "cl_driver_embed.c", *flags)
         # Python's symbols come from the Python that is in the process or that guest.c loads.
         builder.link(embed.LIBRARY, [built])
+    if not builder.sanitize:  # it goes into a clang that has no sanitizer
+        builder.link("_cl_driver_clang.so", [builder.compile(SHIM / "clang" / "resident.c")], "-ldl")
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "include" / "code_symbols.def").read_text())
     try:

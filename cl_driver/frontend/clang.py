@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -9,9 +10,9 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import extension_functions, group_functions, prelude, waiting
+from . import extension_functions, group_functions, prelude, resident
 from .options import BuildOptions
-from .waiting import TIME_LIMIT
+from .resident import TIME_LIMIT
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
 NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
@@ -297,10 +298,10 @@ def run(
     with _folder_of(headers) as private:
         if private:
             arguments = [*arguments, "-I", private]
-        # Macros like __INCLUDE_LEVEL__ tell how a program is read (waiting.py), which so is as usual, too.
+        # Macros like __INCLUDE_LEVEL__ tell how a program is read (resident.py), which so is as usual, too.
         includes = b"include" in source or b"__INCLUDE" in source or b"__BASE_FILE__" in source
         follow = includes or b"??=" in source or headers or "-include" in arguments
-        list_fd = os.memfd_create("dependencies") if follow else -1
+        list_fd = _high(os.memfd_create("dependencies")) if follow else -1
         dependencies: tuple[str, ...] = ()
         try:
             fds = ()
@@ -336,15 +337,16 @@ def _folder_of(headers: dict[str, bytes]):
         yield private
 
 
+def _high(descriptor: int) -> int:
+    """The same file under a number that resident.py leaves to its callers."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, resident.FREE)
+    finally:
+        os.close(descriptor)
+
+
 def _spawn(arguments, source, folder, fds, time_limit):
-    environment = _environment()
-    child = waiting.take(arguments, folder, environment, fds)
-    output, errors, status = child.converse(source, time_limit)
-    if waiting.MAIN_FILE in errors:
-        child = waiting.Child(arguments, folder, environment, fds)
-        output, errors, status = child.converse(source, time_limit)
-    if not fds and status is not None:
-        waiting.expect(arguments, folder, environment)
+    output, errors, status = resident.run(arguments, source, folder, _environment(), fds, time_limit)
     return output, errors.decode("utf-8", "replace"), status
 
 

@@ -17,7 +17,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from cl_driver.frontend import waiting
+from cl_driver.frontend import resident
 from cl_driver.jit import jobs, protocol
 from cl_driver.jit.errors import CompileError
 from cl_driver.spawn import CHILD_DESCRIPTOR
@@ -78,7 +78,6 @@ def serve(sock, idle: float) -> None:
             request = protocol.receive(sock)
             protocol.send(sock, [protocol.STARTED])
             protocol.send(sock, _answer(request))
-            waiting.begin()
             if is_first:
                 is_first = False
                 _keep_memory()
@@ -119,7 +118,7 @@ def main(arguments: list[str]) -> None:
     sock = socket.socket(fileno=CHILD_DESCRIPTOR)
     _greet(sock)
     _limit_memory(memory)
-    waiting.allow()
+    resident.allow()
     threading.Thread(target=_watch, args=(sock,), daemon=True).start()
     if not _is_readable(sock, 0):
         jobs.warm_up()  # nobody waits for this process yet

@@ -37,15 +37,32 @@ def wait_until(condition, seconds=60):
         time.sleep(0.01)
 
 
-def clang_is_running(folder) -> bool:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes()
-        except OSError:
-            continue
-        if b"clang" in words.split(b"\0")[0] and str(folder).encode() in words:
-            return True
-    return False
+def children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def running_clangs(compiler: int) -> list[int]:
+    """Those that read a program: children of the one that stays loaded, which is another thread's child."""
+    loaded = [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == compiler]
+    return [child for pid in loaded for child in children(pid)]
+
+
+def parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def started_clangs(service) -> list[int]:
+    """Waits until a service has clang read a program."""
+    wait_until(lambda: service._pools and service._pool().processes())
+    [pid] = service._pool().processes()
+    wait_until(lambda: running_clangs(pid))
+    return running_clangs(pid)
 
 
 def alive(pid: int) -> bool:
@@ -56,12 +73,13 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_killed_compiler_is_a_failed_build_and_the_next_one_works(make_service, blocked, tmp_path):
+def test_a_killed_compiler_is_a_failed_build_and_the_next_one_works(make_service, blocked):
     service = make_service()
     thread, results = in_thread(service.build_source, *blocked, {})
-    wait_until(lambda: service._pools and service._pool().processes() and clang_is_running(tmp_path))
+    clangs = started_clangs(service)
     os.kill(service._pool().processes()[0], signal.SIGKILL)
     thread.join(60)
+    wait_until(lambda: not any(map(alive, clangs)))
     executable, log = results[0]
     assert executable is None and "ended unexpectedly" in log
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
@@ -91,12 +109,15 @@ def test_a_compiler_that_dies_before_it_begins_is_replaced(make_service):
     assert scaled(results[0][0]) == EXPECTED
 
 
-def test_a_time_limit(make_service, blocked, tmp_path):
+def test_a_time_limit(make_service, blocked):
     service = make_service(COMPILE_TIMEOUT=2)
     start = time.monotonic()
-    executable, log = service.build_source(*blocked, {})
+    thread, results = in_thread(service.build_source, *blocked, {})
+    clangs = started_clangs(service)
+    thread.join(60)
+    executable, log = results[0]
     assert executable is None and "COMPILE_TIMEOUT" in log and 1.5 < time.monotonic() - start < 60
-    wait_until(lambda: not clang_is_running(tmp_path))  # it ends with its compiler process
+    wait_until(lambda: not any(map(alive, clangs)))  # they end with their compiler process
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
 
 
@@ -106,11 +127,11 @@ def test_a_memory_limit(make_service):
     assert scaled(make_service(COMPILE_MEMORY="4G").build_source(SOURCE, "", {})[0]) == EXPECTED
 
 
-def test_the_last_words_of_a_compiler_are_in_the_log(make_service, blocked, tmp_path):
+def test_the_last_words_of_a_compiler_are_in_the_log(make_service, blocked):
     """A failed assertion of LLVM's: the process aborts after a line on stderr."""
     service = make_service()
     thread, results = in_thread(service.build_source, *blocked, {})
-    wait_until(lambda: service._pools and service._pool().processes() and clang_is_running(tmp_path))
+    started_clangs(service)
     pid = service._pool().processes()[0]
     with open(f"/proc/{pid}/fd/2", "wb", buffering=0) as errors:
         errors.write(b"LLVM ERROR: Cannot select: the test\n")
@@ -137,10 +158,11 @@ while True:
     environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path / "cache")}
     user = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE)
     pid = int(user.stdout.readline())
-    wait_until(lambda: clang_is_running(tmp_path))
+    wait_until(lambda: running_clangs(pid))
+    clangs = running_clangs(pid)
     user.kill()
     user.wait()
-    wait_until(lambda: not alive(pid) and not clang_is_running(tmp_path))
+    wait_until(lambda: not any(map(alive, [pid, *clangs])))
 
 
 def test_an_idle_compiler_goes(make_service):

@@ -1,0 +1,212 @@
+/* Preloaded into clang by cl_driver/frontend/resident.py: a clang that has been loaded forks a child for each
+ * program, before its main() or, where it was asked to hold, once it comes to the program's text.
+ *
+ * A request is one packet: the number of descriptors that come with it but for the first, the numbers that
+ * the child shall have them under, then strings: the working folder, "" for this one's, and the arguments of
+ * main(). The first descriptor gets the child's wait status, an int, when it has ended. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Numbers of descriptors in a child; resident.py has the same. */
+enum { HOLD = 40, SOURCE, OUTPUT };
+static const char source_path[] = "/proc/self/fd/41", output_path[] = "/proc/self/fd/42";
+
+enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_CHILDREN = 16 };
+
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void),
+                           void *);
+
+static struct {
+    uint32_t count, numbers[MOST_DESCRIPTORS];
+    int status, descriptors[MOST_DESCRIPTORS];
+    const char *text;
+    size_t size;
+} request;
+
+static struct {
+    pid_t child;
+    int status;
+} running[MOST_CHILDREN];
+static unsigned running_count;
+
+static main_function *clang_main;
+static bool is_child, holds;
+
+/* The next request; false where nobody can make one any more, or it makes no sense. */
+static bool receive(int control) {
+    static char packet[MOST_TEXT];
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * (MOST_DESCRIPTORS + 1))];
+    } ancillary;
+    struct iovec vector = {packet, sizeof packet - 1};
+    struct msghdr message = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    ssize_t size = recvmsg(control, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (size < (ssize_t)sizeof request.count || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !header)
+        return false;
+    packet[size] = 0;
+    memcpy(&request.count, packet, sizeof request.count);
+    size_t numbers = sizeof *request.numbers * request.count;
+    if (request.count > MOST_DESCRIPTORS || sizeof request.count + numbers > (size_t)size ||
+        header->cmsg_len != CMSG_LEN(sizeof(int) * (request.count + 1)))
+        return false;
+    memcpy(request.numbers, packet + sizeof request.count, numbers);
+    memcpy(&request.status, CMSG_DATA(header), sizeof request.status);
+    memcpy(request.descriptors, CMSG_DATA(header) + sizeof request.status, sizeof(int) * request.count);
+    request.text = packet + sizeof request.count + numbers;
+    request.size = (size_t)size - sizeof request.count - numbers;
+    return true;
+}
+
+/* Tells of the children that have ended. Nobody may be listening. */
+static void report(int ended) {
+    struct signalfd_siginfo information;
+    while (read(ended, &information, sizeof information) > 0)
+        ;
+    int status;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (unsigned i = 0; i < running_count; i++)
+            if (running[i].child == child) {
+                if (write(running[i].status, &status, sizeof status) < 0)
+                    status = 0;
+                close(running[i].status);
+                running[i] = running[--running_count];
+                break;
+            }
+}
+
+/* The child has what it asked for under the numbers that it asked for, and nothing of the others'. */
+static void take_over(int control, int ended) {
+    close(control);
+    close(ended);
+    close(request.status);
+    while (running_count)
+        close(running[--running_count].status);
+    for (uint32_t i = 0; i < request.count; i++) {
+        if (dup2(request.descriptors[i], (int)request.numbers[i]) < 0)
+            _exit(127);
+        close(request.descriptors[i]);
+        holds |= request.numbers[i] == HOLD;
+    }
+    is_child = true;
+}
+
+/* Forks a child for each request, and returns in the children only. */
+static void serve(int control) {
+    sigset_t child, old;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &old);
+    signal(SIGPIPE, SIG_IGN);
+    int ended = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    pid_t server = getpid();
+    for (;;) {
+        struct pollfd polled[] = {{control, POLLIN, 0}, {ended, POLLIN, 0}};
+        if (poll(polled, 2, -1) < 0)
+            continue;
+        if (polled[1].revents)
+            report(ended);
+        if (!polled[0].revents)
+            continue;
+        if (!receive(control))
+            _exit(0);
+        pid_t pid = running_count < MOST_CHILDREN ? fork() : -1;
+        if (!pid) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != server)
+                _exit(127);
+            take_over(control, ended);
+            signal(SIGPIPE, SIG_DFL);
+            sigprocmask(SIG_SETMASK, &old, NULL);
+            return;
+        }
+        if (pid > 0) {
+            running[running_count].child = pid;
+            running[running_count++].status = request.status;
+        } else {
+            close(request.status);
+        }
+        for (uint32_t i = 0; i < request.count; i++)
+            close(request.descriptors[i]);
+    }
+}
+
+static int main_of_child(int count, char **arguments, char **environment) {
+    const char *meant = getenv("CL_DRIVER_CLANG_SOCKET");
+    int control;
+    uintmax_t device, inode;
+    struct stat status;
+    /* The shell of a script is preloaded as well, and what it starts. */
+    if (!meant || sscanf(meant, "%d %ju %ju", &control, &device, &inode) != 3 ||
+        stat("/proc/self/exe", &status) || status.st_dev != device || status.st_ino != inode)
+        return clang_main(count, arguments, environment);
+    unsetenv("LD_PRELOAD");
+    unsetenv("CL_DRIVER_CLANG_SOCKET");
+    serve(control);
+    static char text[MOST_TEXT], *words[MOST_ARGUMENTS + 1];
+    memcpy(text, request.text, request.size); /* the next request will be written over this one */
+    count = 0;
+    for (char *at = text + strlen(text) + 1; at < text + request.size && count < MOST_ARGUMENTS;
+         at += strlen(at) + 1)
+        words[count++] = at;
+    if (*text && chdir(text))
+        _exit(127);
+    count = clang_main(count, words, environment);
+    fflush(NULL);
+    _exit(count); /* destructors of some thousand static objects would take two milliseconds */
+}
+
+PUBLIC int __libc_start_main(main_function *main, int count, char **arguments, void (*init)(void),
+                             void (*fini)(void), void (*end)(void), void *stack) {
+    start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
+    clang_main = main;
+    return start(main_of_child, count, arguments, init, fini, end, stack);
+}
+
+/* clang closes its output when all is written; opened by name it would be open twice. */
+static int open_one(const char *path, int flags, mode_t mode) {
+    if (is_child && !strcmp(path, output_path))
+        return OUTPUT;
+    if (holds && !strcmp(path, source_path)) {
+        holds = false;
+        serve(HOLD);
+        return SOURCE;
+    }
+    return openat(AT_FDCWD, path, flags, mode);
+}
+
+static mode_t mode_of(int flags, va_list more) {
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(more, mode_t) : 0;
+}
+
+#define OPEN(name)                                                                                           \
+    PUBLIC int name(const char *path, int flags, ...) {                                                      \
+        va_list more;                                                                                        \
+        va_start(more, flags);                                                                               \
+        mode_t mode = mode_of(flags, more);                                                                  \
+        va_end(more);                                                                                        \
+        return open_one(path, flags, mode);                                                                  \
+    }
+
+OPEN(open)
+OPEN(open64)

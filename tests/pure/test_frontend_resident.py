@@ -1,0 +1,219 @@
+"""clang that stays loaded: who gets it, that it says what another one says, and what if it is gone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+
+import pytest
+
+from cl_driver import native
+from cl_driver.frontend import clang, resident
+from cl_driver.frontend.options import parse
+
+SOURCE = b"kernel void k(global float *p, float f) { p[get_global_id(0)] += f; }"
+
+
+def result(options: str = "", source: bytes = SOURCE, **more) -> clang.FrontendResult:
+    return clang.compile(source, parse(options), language=clang.Language(), **more)
+
+
+def compiled(options: str = "", source: bytes = SOURCE, **more) -> bytes | None:
+    return result(options, source, **more).spirv
+
+
+def descendants(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        children = [int(word) for word in file.read().split()]
+    return children + [each for child in children for each in descendants(child)]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends soon."""
+    for _ in range(600):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] in "ZX":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    """The clang that is loaded, in a list, as a compiler process has it."""
+    monkeypatch.setattr(resident, "_tries", 3)
+    yield resident._loaded
+    resident.end()
+
+
+def test_only_a_compilers_own_process_has_one():
+    assert not resident._tries
+    compiled(), compiled()
+    assert resident._loaded == []
+
+
+def test_all_programs_have_the_same(loaded):
+    first = compiled()
+    [clang_] = loaded
+    assert first and clang_._held == {}
+    assert compiled() == first and len(clang_._held) == 1
+    [held] = descendants(clang_.process.pid)[:1]
+    assert compiled() == first
+    assert compiled(source=SOURCE.replace(b"k(", b"other(")) not in (first, None)
+    assert held in descendants(clang_.process.pid)
+    assert loaded == [clang_] and resident._tries == 3
+    resident.end()
+    assert is_gone(held) and clang_.process.returncode == -signal.SIGKILL
+
+
+def test_it_holds_for_some_sets_of_arguments(loaded, tmp_path):
+    first = compiled()
+    for n in [*range(resident._MOST_HELD + 2)] * 2:
+        assert compiled(f"-DN={n}") == first
+    assert compiled(folder=str(tmp_path)) == compiled(folder=str(tmp_path)) == first
+    assert len(loaded[0]._held) == resident._MOST_HELD
+
+
+def test_includes_are_followed(loaded, tmp_path):
+    (tmp_path / "n.h").write_text("#define N 3\n")
+    source = b'#include "n.h"\n' + SOURCE.replace(b"+= f", b"+= N")
+    for _ in range(3):
+        done = result(f"-I{tmp_path}", source)
+        assert done.spirv is not None and done.dependencies == (str(tmp_path / "n.h"),)
+        assert result(source=source, headers={"n.h": b"#define N 4\n"}).spirv not in (None, done.spirv)
+        assert result(source=source, folder=str(tmp_path)).spirv == done.spirv
+    assert loaded and resident._tries == 3
+
+
+def test_the_folder_is_the_programs(loaded, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "n.h").write_text("#define N 5\n")
+    source = b"#include <n.h>\n" + SOURCE.replace(b"+= f", b"+= N")
+    assert result("-Isub", source, folder=str(tmp_path)).spirv
+    assert result("-Isub", source).spirv is None
+
+
+def test_one_that_died_is_replaced(loaded):
+    first = compiled()
+    compiled()
+    dead = loaded[0]
+    held = descendants(dead.process.pid)
+    os.kill(dead.process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, dead.process.pid, os.WEXITED | os.WNOWAIT)
+    assert all(map(is_gone, held))
+    assert compiled() == compiled() == first
+    assert loaded[0] is not dead and resident._tries == 3
+
+
+def test_one_that_held_and_died(loaded):
+    first = compiled()
+    compiled()
+    for pid in descendants(loaded[0].process.pid):
+        os.kill(pid, signal.SIGKILL)
+        assert is_gone(pid)
+    assert compiled() == first == compiled() == compiled()
+    assert loaded
+
+
+def test_it_ends_when_its_socket_closes(loaded):
+    compiled(), compiled()
+    clang_ = loaded[0]
+    held = descendants(clang_.process.pid)
+    clang_._socket.close()
+    assert clang_.process.wait(timeout=60) == 0
+    assert held and all(map(is_gone, held))
+
+
+CRASH = b"#pragma clang __debug crash\n" + SOURCE
+
+
+def test_a_crash_is_the_programs_own(loaded):
+    first = compiled()
+    for _ in range(2):
+        done = result(source=CRASH)
+        assert done.spirv is None and done.log
+        assert compiled() == first
+    assert len(loaded) == 1 and resident._tries == 3
+
+
+def test_what_takes_too_long_is_ended(loaded):
+    compiled(), compiled()
+    pids = descendants(loaded[0].process.pid)
+    done = result(time_limit=0)
+    assert done.spirv is None and "more than 0 s" in done.log
+    assert loaded == [] and pids and all(map(is_gone, pids))
+    assert compiled() and resident._tries == 3
+
+
+def test_without_the_library_each_has_its_own(loaded, monkeypatch, tmp_path, capfd):
+    first = compiled()
+    resident.end()
+    monkeypatch.setattr(native, "directory", lambda: tmp_path)
+    for _ in range(5):
+        assert compiled() == first
+    assert loaded == [] and resident._tries == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_script_runs_for_each_program(loaded, tmp_path):
+    script = tmp_path / "clang-of-mine"
+    script.write_text('#!/bin/sh\nexec clang-22 "$@"\n')
+    script.chmod(0o755)
+    first = compiled()
+    for _ in range(5):
+        assert compiled(clang=str(script)) == first
+    assert loaded == [] and resident._tries == 0
+
+
+def test_arguments_that_are_too_long(loaded):
+    options = " ".join(f"-DNAME_{n}={n}" for n in range(4000))
+    assert compiled(options) == compiled() and resident._tries == 3
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-Wall", "-Werror", "-w", "-cl-std=CLC++2021", "-cl-kernel-arg-info", "-g"]
+)
+@pytest.mark.parametrize("source", [
+    SOURCE,
+    b"static int idle(int n) { return n; }\n" + SOURCE,
+    b"kernel void k(global int *p) { float *q = p; *p = no_such; }",
+    b"#warning look\n#define N __LINE__ __FILE__ \nkernel void k(global int *p) { *p = sizeof N; }",
+    b"kernel void k(global int *p) { *p = __INCLUDE_LEVEL__ + sizeof(__BASE_FILE__); }",
+    b"kernel void k(global int *p) {",
+    b"",
+    b"kernel void k(global uint *p) { p[0] = (uint)p; }\n" + b"//\n" * 40_000,
+])  # fmt: skip
+def test_it_says_the_same(loaded, monkeypatch, options, source):
+    """Modules, warnings and errors: the program's place is its own, whoever reads it."""
+    monkeypatch.setattr(resident, "_tries", 0)
+    expected = result(options, source)
+    monkeypatch.setattr(resident, "_tries", 3)
+    for _ in range(3):  # before main(), and then twice where clang holds
+        assert result(options, source) == expected
+    assert resident._tries == 3 and len(loaded) == 1
+
+
+@pytest.mark.parametrize("scarce", ["memfd_create", "pipe", "process"])
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_what_cannot_be_had_leaves_no_descriptors(loaded, monkeypatch, scarce, before):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    descriptors = os.listdir("/proc/self/fd")
+    for _ in range(before):
+        compiled()
+    if scarce == "process":
+        resident.end()
+        monkeypatch.setattr(resident.subprocess.Popen, "_execute_child", refuse)
+    else:
+        monkeypatch.setattr(os, scarce, refuse)
+    done = result()
+    assert (done.spirv is not None) == (scarce == "memfd_create")
+    monkeypatch.undo()
+    resident.end()
+    assert len(os.listdir("/proc/self/fd")) == len(descriptors)
