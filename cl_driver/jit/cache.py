@@ -2,11 +2,14 @@
 
     <folder>/v1/<first two digits>/<digest>      "CLDC" version, digest of the rest, kind-specific bytes
     <folder>/v1/sources/<digest>/program.cl      the source of a program built with -g, for debuggers
+    <folder>/v1/.size                            its length tells about how large all of this is
 
 Any number of processes share it without locks. An entry is written to a file of its own and renamed, so a
 reader sees all of it or none. Nothing is synced: after a loss of power a renamed file may hold anything, the
 digest shows it, and an entry that fails its digest is a miss and is removed. What was not read for the
-longest time goes first when the folder outgrows its bound. A folder that cannot be used (no HOME, read-only,
+longest time goes first when the folder outgrows its bound. To look at all entries takes a third of a second
+where there are 60,000: so each writer lengthens a file by as much as it has written, which says when to look,
+and who has looked gives it the length that is right. A folder that cannot be used (no HOME, read-only,
 full disk, quota, another user's) is no error: what could not be stored is kept in memory.
 
 Imported by the host's process: os and a hash are all it needs.
@@ -31,7 +34,8 @@ _SOURCES = "sources"
 SOURCE_NAME = "program.cl"  # as in frontend/clang.py, which the host's process does not import
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a process that was killed
 _TOUCH = 600  # seconds: an entry's time stamp is renewed at most so often
-_STORES_PER_SWEEP = 32
+_SIZE = ".size"
+_UNIT = 1024  # bytes that a byte of that file stands for
 
 
 def digest(*parts: bytes) -> str:
@@ -67,8 +71,6 @@ class Cache:
         self.folder = os.path.join(folder, "v1") if folder and bound else ""
         self.bound = bound
         self._memory: dict[str, bytes] = {}
-        self._stores = 0
-        self._written = 0
 
     def _path(self, key: str) -> str:
         return f"{self.folder}/{key[:2]}/{key}"
@@ -107,13 +109,31 @@ class Cache:
         if not stored:
             self._keep(key, body)
             return False
-        self._written += len(data)
-        # The first store of a process, and then every so often: a folder has thousands of entries at most.
-        if self._stores % _STORES_PER_SWEEP == 0 or self._written > self.bound // 8:
-            self._written = 0
+        if self._size_with(len(data)) > self.bound:
             self.sweep()
-        self._stores += 1
         return True
+
+    def _size_with(self, more: int) -> float:
+        """About the bytes on disk, with those that were written just now; infinite if nobody knows."""
+        try:
+            file = self._open_size(os.O_APPEND)
+            try:
+                os.write(file, bytes(-(-more // _UNIT)))
+                return os.fstat(file).st_size * _UNIT
+            finally:
+                os.close(file)
+        except OSError:
+            return float("inf")
+
+    def _set_size(self, size: int) -> None:
+        file = self._open_size(os.O_CREAT)
+        try:
+            os.ftruncate(file, -(-size // _UNIT))
+        finally:
+            os.close(file)
+
+    def _open_size(self, how: int) -> int:
+        return os.open(f"{self.folder}/{_SIZE}", how | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def keep_source(self, source: bytes) -> str:
         """A file with the text of a program, for debuggers; "" if there is no place for it."""
@@ -166,10 +186,11 @@ class Cache:
                     break
                 _remove(path)
                 total -= size
+        _quietly(self._set_size, total)
         return total
 
     def _entries(self):
-        """Every file of the folder and of its sub-folders."""
+        """Every file of the folder and of its sub-folders, but the one that tells their size."""
         pending = [self.folder] if self.folder else []
         while pending:
             try:
@@ -177,7 +198,7 @@ class Cache:
                     for entry in found:
                         if entry.is_dir(follow_symlinks=False):
                             pending.append(entry.path)
-                        else:
+                        elif entry.name != _SIZE:
                             yield entry
             except OSError:
                 continue
@@ -187,6 +208,7 @@ class Cache:
         self._memory.clear()
         for entry in list(self._entries()):
             _remove(entry.path)
+        _quietly(os.unlink, f"{self.folder}/{_SIZE}")
 
     def status(self) -> str:
         """One sentence for `cl-driver status`: where the cache is, or why there is none on disk."""

@@ -23,7 +23,8 @@ def folder(tmp_path):
 
 
 def files(folder) -> list[Path]:
-    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    """But the one that tells their size."""
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".size")
 
 
 def test_what_goes_in_comes_out_in_another_process(folder):
@@ -255,6 +256,22 @@ def test_the_folder_stays_below_its_bound_and_the_oldest_go_first(folder):
     assert cache.sweep() <= 20_000
     there = [cache.load(key) is not None for key in keys]
     assert there == sorted(there) and 10 < sum(there) < 20
+
+
+def test_all_entries_are_looked_at_seldom(folder, monkeypatch):
+    """By all processes together: once to know their size, and again when they have outgrown the bound."""
+    swept = []
+    sweep = Cache.sweep
+    monkeypatch.setattr(Cache, "sweep", lambda self: swept.append(sweep(self)))
+    for i in range(140):  # 50 entries fit, 45 are left
+        Cache(str(folder), 50 << 11).store(digest(b"%d" % i), b"x" * (2048 - 24))
+    assert swept == [2048, *[45 * 2048] * ((140 - 45) // 6)]
+    (folder / "v1" / ".size").unlink()
+    for _ in range(3):
+        Cache(str(folder), 1 << 20).store(KEY, b"x")
+    assert len(swept) == 17
+    Cache(str(folder), 1 << 20).clear()
+    assert list((folder / "v1").rglob(".size")) == []
 
 
 def test_reading_an_entry_keeps_it(folder):
