@@ -275,6 +275,7 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
         _extensions_option(clang),
         "-ferror-limit=100",
         "-fno-color-diagnostics",
+        "-fno-crash-diagnostics",  # the program, in files that stay
     ]
 
 
