@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from cl_driver.builtins import load
+from cl_driver.builtins import load, reader
 from cl_driver.builtins.strict import forbid_fast_math
 from cl_driver.codegen.library_names import (
     GEOMETRIC_INSTRUCTIONS,
@@ -16,7 +16,6 @@ from cl_driver.codegen.library_names import (
 )
 from cl_driver.jit.errors import CompileError
 from cl_driver.jit.target import Target
-from cl_driver.spirv import reader
 from cl_driver.spirv.enums import Op
 from cl_driver.spirv.module import Function
 
