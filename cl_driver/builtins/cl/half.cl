@@ -1,4 +1,4 @@
-/* half_* in single precision: up to 8192 ulp off, so 18 bits will do, with the special values and denormal
+/* half_* in single precision: up to 8192 ulp off, so 17 bits will do, with the special values and denormal
  * numbers of the functions proper. */
 
 float __cld_half_exp2_f32(float x) {
