@@ -11,7 +11,7 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-packages bench sanitize peers conformance lint clean
+.PHONY: run setup packages test test-packages bench sanitize peers conformance core lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -78,12 +78,16 @@ peers: setup
 	$(VENV) tests/peers/piglit.py
 
 # A build of the Khronos CTS that is there already: make conformance CTS=/path/to/build [SET=] [SUITES=]
-# [CONFORMANCE_ARGS="--resume --compare"] (conformance/README.md). Without one: pytest -m core
+# [CONFORMANCE_ARGS="--resume --compare"] (conformance/README.md)
 SET ?= quick
 CONFORMANCE_ARGS ?=
 conformance: setup
-	@[ -n "$(CTS)" ] || { echo "CTS=/path/to/build: the CMake build folder of the Khronos CTS"; exit 2; }
+	@[ -n "$(CTS)" ] || { echo "CTS=/path/to/build of the Khronos CTS; without one: make core"; exit 2; }
 	$(VENV) -m conformance.cts "$(CTS)" --set $(SET) --suites "$(SUITES)" $(CONFORMANCE_ARGS)
+
+# What stands in for the CTS's core suites without a build of it: tests/core.toml
+core: setup
+	$(VENV) -m pytest -q $(PYTEST_ARGS) -m core tests
 
 lint: setup
 	$(VENV) -m ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,20 @@ sys.path.insert(0, str(ROOT))
 
 # What the tests make goes here: compiled clients, loaders, the compile cache of the tests.
 MADE = ROOT / "build" / "test"
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Marks the tests of core.toml with the suites that they stand in for."""
+    entries = tomllib.loads((ROOT / "tests" / "core.toml").read_text())
+    suites: dict[str, list[str]] = {}
+    for suite, tests in entries.items():
+        for test in tests:
+            suites.setdefault(test, []).append(suite)
+    for item in items:
+        file = item.path.relative_to(ROOT / "tests").as_posix()
+        name = f"{file}::{getattr(item, 'originalname', item.name)}"
+        for suite in {*suites.get(file, ()), *suites.get(name, ())}:
+            item.add_marker(pytest.mark.core(suite=suite))
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,9 @@ vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves i
 async_work_group_copy: a local array that only built-in functions use shrinks to one element.
 
 atomic_fetch_add and others of C11 without an order: they come out relaxed, at the scope of the work-group.
+
+atomic_load_explicit: its order and scope become the instruction's scope and semantics as they are. The macro
+asks for the strongest, as that back end does for every atomic_store_explicit.
 """
 
 from __future__ import annotations
@@ -80,6 +83,12 @@ REPLACED |= {
 """.encode()
     for name in ("atomic_exchange", *(f"atomic_fetch_{what}" for what in ("add", "sub", "or", "xor", "and")))
 }
+
+REPLACED[b"atomic_load_explicit"] = b"""\
+#if __OPENCL_C_VERSION__ >= 200 || defined(__OPENCL_CPP_VERSION__)
+#define atomic_load_explicit(object, ...) atomic_load(object)
+#endif
+"""
 
 
 def needed(texts: list[bytes]) -> bytes:

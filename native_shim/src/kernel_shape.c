@@ -46,16 +46,17 @@ static void choose_local_size(const struct cld_queue *queue, const struct cld_ke
                              ? device->max_item_sizes[i]
                              : target;
         uint64_t unit = i ? 1 : width;
-        local[i] = divisor(global[i], limit, unit);
+        uint64_t taken = local[i] = divisor(global[i], limit, unit);
         /* A size without a good divisor: full vectors, and a smaller group at the edge if that may be. */
         if (!i && local[0] % width && global[0] > width && limit >= width) {
-            if (!uniform)
-                local[0] = limit / width * width;
-            else if (local[0] < width && global[0] <= most &&
-                     (!device->max_item_sizes[0] || global[0] <= device->max_item_sizes[0]))
-                local[0] = global[0];
+            if (!uniform) {
+                taken = limit / width * width;
+                local[0] = taken < global[0] ? taken : global[0];
+            } else if (local[0] < width && global[0] <= most &&
+                       (!device->max_item_sizes[0] || global[0] <= device->max_item_sizes[0]))
+                taken = local[0] = global[0];
         }
-        target = target / local[i] ? target / local[i] : 1;
+        target = target / taken ? target / taken : 1;
     }
 }
 

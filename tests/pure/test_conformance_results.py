@@ -1,6 +1,7 @@
 """Sets of sub-tests, and results that are kept, compared and set side by side."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -25,6 +26,16 @@ ROWS = [
     Result("basic", "d", "timeout", 600.0, "not done after 600 s"),
 ]
 ABOUT = {"set": "small", "platform": "cl_driver", "images": 0, "whole": True}
+
+
+@pytest.mark.parametrize("suite", CORE)
+def test_every_core_suite_has_tests_here(suite):
+    """tests/core.toml: the files and tests that it names are there."""
+    held = tomllib.loads((ROOT / "tests" / "core.toml").read_text())
+    assert held.keys() == set(CORE) and held[suite]
+    for entry in held[suite]:
+        file, _, name = entry.partition("::")
+        assert re.search(rf"^def {name or 'test_'}", (ROOT / "tests" / file).read_text(), re.MULTILINE), entry
 
 
 @pytest.mark.parametrize("name", sets.SETS)
