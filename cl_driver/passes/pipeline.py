@@ -22,6 +22,7 @@ from .half import promote_halves
 from .inline import inline
 from .known_values import find_value_args, put_values
 from .linearise import linearise
+from .locks import waits_for_locks
 from .lockstep import hold_group
 from .narrow import narrow
 from .ops import REGION_END, PassOp
@@ -95,6 +96,13 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     if options.width > 1 or has_boundary(function):
         # Loops must have one header before anything reasons about loops.
         run_pass("reducible", make_reducible, options, function, types)
+
+    if options.width > 1 and not options.sub_groups and waits_for_locks(function):
+        if options.remarks is not None:
+            options.remarks.choose("width", "its work-items wait for locks that others of a vector may hold")
+        if options.group:
+            raise PlanError("work-items that wait for each other's locks")
+        return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     if options.width > 1 and options.thorough:
