@@ -127,7 +127,7 @@ class _Loaded:
         with theirs:
             number = theirs.fileno()
             meant = " ".join(map(str, (number, *self._identity[:2])))
-            more = {"LD_PRELOAD": str(library), "CL_DRIVER_CLANG_SOCKET": meant}
+            more = {"LD_PRELOAD": str(library), "CLD_CLANG_SOCKET": meant}
             self.process = subprocess.Popen(
                 [clang], stdin=null, stdout=null, stderr=null, env=environment | more, pass_fds=[number]
             )

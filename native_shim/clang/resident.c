@@ -152,7 +152,7 @@ static void serve(int control) {
 }
 
 static int main_of_child(int count, char **arguments, char **environment) {
-    const char *meant = getenv("CL_DRIVER_CLANG_SOCKET");
+    const char *meant = getenv("CLD_CLANG_SOCKET");
     int control;
     uintmax_t device, inode;
     struct stat status;
@@ -161,7 +161,7 @@ static int main_of_child(int count, char **arguments, char **environment) {
         stat("/proc/self/exe", &status) || status.st_dev != device || status.st_ino != inode)
         return clang_main(count, arguments, environment);
     unsetenv("LD_PRELOAD");
-    unsetenv("CL_DRIVER_CLANG_SOCKET");
+    unsetenv("CLD_CLANG_SOCKET");
     serve(control);
     static char text[MOST_TEXT], *words[MOST_ARGUMENTS + 1];
     memcpy(text, request.text, request.size); /* the next request will be written over this one */

@@ -77,7 +77,7 @@ def test_all_programs_have_the_same(loaded):
     assert holding(clang_) == [held]
     assert loaded == [clang_] and resident._tries == 3
     resident.end()
-    assert is_gone(held) and clang_.process.returncode == -signal.SIGKILL
+    assert is_gone(held) and clang_.process.returncode in (0, -signal.SIGKILL)  # its socket closes first
 
 
 def test_it_holds_for_some_sets_of_arguments(loaded, tmp_path):
