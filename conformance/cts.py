@@ -80,10 +80,11 @@ def start_journal(path: Path, about: dict, resume: bool, jobs: list) -> dict[str
 
 def expected_seconds(which: str, out: Path) -> dict[str, float]:
     """{sub-test: seconds} of the last run into this folder, or else of the last kept results."""
+    found: dict[str, float] = {}
     for path in (results.last_kept(which), out / "results.json"):
         if path and path.exists():
-            return {row.key: row.seconds for row in results.load(path)[1]}
-    return {}
+            found |= {row.key: row.seconds for row in results.load(path)[1]}
+    return found
 
 
 def write(out: Path, about: dict, rows: list[Result]) -> None:

@@ -108,10 +108,7 @@ class Cache:
         stored = bool(self.folder) and len(data) <= self.bound and self._write(self._path(key), data)
         if not stored:
             self._keep(key, body)
-            return False
-        if self._size_with(len(data)) > self.bound:
-            self.sweep()
-        return True
+        return stored
 
     def _size_with(self, more: int) -> float:
         """About the bytes on disk, with those that were written just now; infinite if nobody knows."""
@@ -156,6 +153,8 @@ class Cache:
         except OSError:
             _quietly(os.unlink, temporary)
             return False
+        if self._size_with(len(data)) > self.bound:
+            self.sweep()
         return True
 
     def _keep(self, key: str, body: bytes) -> None:

@@ -258,6 +258,13 @@ def test_the_folder_stays_below_its_bound_and_the_oldest_go_first(folder):
     assert there == sorted(there) and 10 < sum(there) < 20
 
 
+def test_sources_count_for_the_bound(folder):
+    cache = Cache(str(folder), 20_000)
+    for i in range(40):
+        assert cache.keep_source(b"%1000d" % i)
+    assert sum(path.stat().st_size for path in files(folder)) <= 25_000
+
+
 def test_all_entries_are_looked_at_seldom(folder, monkeypatch):
     """By all processes together: once to know their size, and again when they have outgrown the bound."""
     swept = []
