@@ -1,10 +1,10 @@
-"""Prefetches for kernels that read much and do little else: what the next group will read, into the cache.
+"""Prefetches for kernels that read much and do little else: what comes next where they read.
 
 A core has few lines of memory on their way to it at once, and waits for the oldest; the CPU finds streams by
-itself, but only within a page. Who reads many places per work-item, far from one another, comes to new pages
-all the time. Where the next group reads is known from where the last two have, so this needs no look at how
-addresses are computed: all that a group reads through one argument moves on by as much as its first load has.
-If that is less than what lies between its loads, groups share what they read, and nothing is fetched.
+itself, but it starts anew with each page. Who reads many places per work-item, far from one another, comes to
+new pages all the time. Each place is where a stream goes on: the next work-items read what follows. That is
+so if neither these nor others of the group read there, which is asked when it runs: between the first and the
+second place, and on the average between all, there is room for what the whole group reads of one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .streams import has_much
 
 _LEAST = 8  # loads of a work-item, through one argument, from which on it is worth it
 _SMALLEST = 16  # bytes of such a load: what is less may become a vector of several work-items
-_MOST = 1 << 22  # bytes from group to group
 _LINE = 64
-_INTO_L2 = 2  # llvm.prefetch's locality
+_DISTANCE = 640  # bytes; from 512 to 768 is the same, where the next group reads is too far for the L2 cache
+_INTO_L1 = 3  # llvm.prefetch's locality
 _NO_WORK = ADDRESS | {
     Op.CompositeExtract, Op.CompositeConstruct, Op.CompositeInsert, Op.VectorShuffle, Op.Bitcast,
 }  # fmt: skip
@@ -67,37 +67,23 @@ def _suits(function) -> bool:
 
 
 def _prefetch(e, loads: list[tuple[str, int]]) -> None:
-    """Prefetches what the next group reads where this one has loaded."""
-    state = {name: e.alloca(t, 8) for name, t in (("group", "i64"), ("last", "i64"), ("step", "i64"))}
-    for name, value in (("group", "-1"), ("last", "0"), ("step", "0")):
-        e.prologue.append(f"  store i64 {value}, ptr {state[name]}, align 8")
-    (first, _), (last, size) = loads[0], loads[-1]
-    here, there = (e.emit(f"ptrtoint ptr {address} to i64") for address in (first, last))
-    old = {name: e.emit(f"load i64, ptr {address}, align 8") for name, address in state.items()}
-    is_new = e.emit(f"icmp ne i64 {old['group']}, %group.index")
-    step = e.emit(f"sub i64 {here}, {old['last']}")
-    length, span = _magnitude(e, step), _magnitude(e, e.emit(f"sub i64 {there}, {here}"))
-    span = e.emit(f"add i64 {span}, {size}")
-    is_far = e.emit(f"icmp uge i64 {length}, {span}")
-    is_far = e.emit(f"and i1 {is_far}, {e.emit(f'icmp ult i64 {length}, {_MOST}')}")
-    step = e.emit(f"select i1 {is_far}, i64 {step}, i64 0")
-    step = e.emit(f"select i1 {is_new}, i64 {step}, i64 {old['step']}")
-    here = e.emit(f"select i1 {is_new}, i64 {here}, i64 {old['last']}")
-    for name, value in (("group", "%group.index"), ("last", here), ("step", step)):
-        e.emit_void(f"store i64 {value}, ptr {state[name]}, align 8")
-    read = sum(size for _, size in loads) // (e.width * e.parts)
-    pays = e.emit(f"and i1 {e.emit(f'icmp ne i64 {step}, 0')}, {has_much(e, read)}")
+    """Prefetches what follows the places of loads, which are in the order of the program."""
+    places = len(loads) // e.parts
+    room = e.emit_prologue(f"mul i64 {e.enqueued_items()}, {loads[0][1] // e.width}")
+    much = has_much(e, sum(size for _, size in loads) // (e.width * e.parts))
+    first, second, last = (
+        e.emit(f"ptrtoint ptr {loads[k][0]} to i64") for k in (0, e.parts, len(loads) - e.parts)
+    )
+    least = e.emit_prologue(f"mul i64 {room}, {places - 1}")
+    for place, distance in ((second, room), (last, least)):
+        apart = e.emit(f"call i64 @llvm.abs.i64(i64 {e.emit(f'sub i64 {place}, {first}')}, i1 false)")
+        much = e.emit(f"and i1 {much}, {e.emit(f'icmp uge i64 {apart}, {distance}')}")
     body, after = e.new_label("ahead"), e.new_label("fetched")
-    e.emit_void(f"br i1 {pays}, label %{body}, label %{after}")
+    e.emit_void(f"br i1 {much}, label %{body}, label %{after}")
     e.begin_block(body)
     for address, size in loads:
-        base = e.emit(f"getelementptr i8, ptr {address}, i64 {step}")
-        for line in range(0, size, _LINE):
-            at = e.emit(f"getelementptr i8, ptr {base}, i64 {line}") if line else base
-            e.emit_void(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {_INTO_L2}, i32 1)")
+        for line in range(_DISTANCE, _DISTANCE + size, _LINE):
+            at = e.emit(f"getelementptr i8, ptr {address}, i64 {line}")
+            e.emit_void(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {_INTO_L1}, i32 1)")
     e.emit_void(f"br label %{after}")
     e.begin_block(after)
-
-
-def _magnitude(e, value: str) -> str:
-    return e.emit(f"call i64 @llvm.abs.i64(i64 {value}, i1 false)")

@@ -5,8 +5,8 @@
     atomic_store(lock, 0);                  ...but comes here with all others only, which never leave
 
 OpenCL promises no progress to such work-items, but where one is executed after the other they get what they
-wait for, and programs rely on that. Sources that take and give back the lock in one iteration come to the same:
-clang moves what follows on success out of the loop.
+wait for, and programs rely on that. Sources that take and give back the lock in one iteration come to the
+same: clang moves what follows on success out of the loop.
 """
 
 from __future__ import annotations

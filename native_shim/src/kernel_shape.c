@@ -46,7 +46,8 @@ static void choose_local_size(const struct cld_queue *queue, const struct cld_ke
                              ? device->max_item_sizes[i]
                              : target;
         uint64_t unit = i ? 1 : width;
-        /* Of the target; more than there is, so that rows which are not full vectors stay alone in a group. */
+        /* Of the target; more than there is, so that rows which are not full vectors stay alone in a group.
+         */
         uint64_t taken = local[i] = divisor(global[i], limit, unit);
         /* A size without a good divisor: full vectors, and a smaller group at the edge if that may be. */
         if (!i && local[0] % width && global[0] > width && limit >= width) {
