@@ -1,6 +1,7 @@
 """Timers, parts of the device, and several contexts at once (API specification, 4.2, 4.3, 4.4)."""
 
 import ctypes
+import re
 import time
 
 import numpy as np
@@ -19,6 +20,14 @@ def times(session) -> tuple[int, int]:
     device, host = ctypes.c_uint64(), ctypes.c_uint64()
     session.cl.ok("clGetDeviceAndHostTimer", session.device, device, host)
     return device.value, host.value
+
+
+def test_no_version_of_the_cts_is_said_to_be_passed(session):
+    """CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED (table 5) in the CTS's form, of a year that never was."""
+    found = session.cl.text(
+        "clGetDeviceInfo", session.device, cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED
+    )
+    assert re.fullmatch(r"v0000-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])-\d\d", found)
 
 
 def test_timers_run_at_the_same_pace(session):
