@@ -18,12 +18,18 @@ float __cld_exp_f32(float x) {
     return scale_f32(1.0f + p, k);
 }
 
-float __cld_exp2_f32(float x) {
+/* For 2^x = 2^k 2^r: r, |r| <= 1/2. */
+HELPER float split_exp2_f32(float x, __private int *k) {
     float c = x > 129.0f ? 129.0f : x;
     c = c < -151.0f ? -151.0f : c;
     float t = c + ROUND_F32;
-    int k = as_int(t) - as_int(ROUND_F32);
-    float r = c - (t - ROUND_F32);
+    *k = as_int(t) - as_int(ROUND_F32);
+    return c - (t - ROUND_F32);
+}
+
+float __cld_exp2_f32(float x) {
+    int k;
+    float r = split_exp2_f32(x, &k);
     return scale_f32(FMA(r, poly_exp2_f32(r), 1.0f), k);
 }
 

@@ -2,11 +2,8 @@
  * numbers of the functions proper. */
 
 float __cld_half_exp2_f32(float x) {
-    float c = x > 129.0f ? 129.0f : x;
-    c = c < -151.0f ? -151.0f : c;
-    float t = c + ROUND_F32;
-    int k = as_int(t) - as_int(ROUND_F32);
-    float r = c - (t - ROUND_F32);
+    int k;
+    float r = split_exp2_f32(x, &k);
     return scale_f32(FMA(r, poly_half_exp2_f32(r), 1.0f), k);
 }
 
