@@ -348,6 +348,9 @@ def _variable(reader, p, n, op):
     variable.offset = p
     reader.values[reader.new_id(p, id_)] = variable
     reader.describe(variable, id_)
+    if variable.builtin is not None and storage is StorageClass.UniformConstant:
+        # Where the first translators from LLVM had built-in variables.
+        variable.type = reader.table.pointer(StorageClass.Input, type_.element)
     reader.module.variables.append(variable)
 
 

@@ -160,3 +160,23 @@ OpStore %hp %r
     )
     bits = struct.unpack("<H", struct.pack("<e", 3.0))[0]
     assert struct.unpack("<e", struct.pack("<H", run(data, [bits])[0]))[0] == 16.0
+
+
+def test_builtin_variables_among_constants(run):
+    """The translators from LLVM of 2015 had built-in variables in UniformConstant memory, as imports;
+    PyOpenCL's tests have such a module."""
+    data = module(
+        """
+%size3 = OpLoad %v3 %sizes
+%size = OpCompositeExtract %i64 %size3 0
+%narrow = OpUConvert %i32 %size
+%before = OpLoad %i32 %second Aligned 4
+%sum = OpIAdd %i32 %narrow %before
+OpStore %second %sum Aligned 4
+""",
+        decorations="OpDecorate %sizes BuiltIn GlobalSize\nOpDecorate %sizes Constant\n"
+        'OpDecorate %sizes LinkageAttributes "__spirv_BuiltInGlobalSize" Import',
+        declarations="%v3 = OpTypeVector %i64 3\n%constant_v3 = OpTypePointer UniformConstant %v3\n"
+        "%sizes = OpVariable %constant_v3 UniformConstant\n",
+    )
+    assert run(data, [5, 41]) == [5, 42]
