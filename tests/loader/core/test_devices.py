@@ -24,9 +24,7 @@ def times(session) -> tuple[int, int]:
 
 def test_no_version_of_the_cts_is_said_to_be_passed(session):
     """CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED (table 5) in the CTS's form, of a year that never was."""
-    found = session.cl.text(
-        "clGetDeviceInfo", session.device, cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED
-    )
+    found = session.cl.text("clGetDeviceInfo", session.device, cl.CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED)
     assert re.fullmatch(r"v0000-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])-\d\d", found)
 
 
