@@ -476,6 +476,8 @@ def _argument(reflection: reflect.ArgReflection, entry) -> ArgInfo:
         address_qualifier=reflection.address_qualifier,
         access_qualifier=reflection.access_qualifier,
         type_qualifier=reflection.type_qualifier,
+        image_type=reflection.image_type,
+        depth=reflection.depth,
     )
 
 

@@ -99,7 +99,8 @@ def program_executable(program: Program, with_il: int):
     symbol, block size, local_static, scratch_fixed, scratch_per_item, required_local_size, max_group_size,
     width, uses_printf, flags, tile_width, tile_height, sub_group_width, sub_group_size,
     sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of those for whose
-    values there may be code]; an argument [kind, constant, size, align, offset].
+    values there may be code]; an argument [kind, constant, size, align, offset, access (1 read-only, 2
+    write-only, 3 read-write, 0 for what is no image), image type, depth].
     """
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
@@ -116,6 +117,27 @@ def _flags(kernel) -> int:
     flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
     flags += (kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more)
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
+
+
+_ACCESSES = {
+    cl.CL_KERNEL_ARG_ACCESS_READ_ONLY: 1,
+    cl.CL_KERNEL_ARG_ACCESS_WRITE_ONLY: 2,
+    cl.CL_KERNEL_ARG_ACCESS_READ_WRITE: 3,
+}  # enum cld_access
+
+
+def _argument(arg) -> list[int]:
+    access = _ACCESSES.get(arg.access_qualifier, 0)
+    return [
+        arg.kind,
+        int(arg.constant),
+        arg.size,
+        arg.align,
+        arg.offset,
+        access,
+        arg.image_type,
+        int(arg.depth),
+    ]
 
 
 def _for_data_plane(executable, with_il: int) -> list:
@@ -142,7 +164,7 @@ def _for_data_plane(executable, with_il: int) -> list:
             kernel.most_group_items,
             kernel.counted,
             kernel.counted_size,
-            [[arg.kind, int(arg.constant), arg.size, arg.align, arg.offset] for arg in kernel.args],
+            [_argument(arg) for arg in kernel.args],
             kernel.value_args,
         ]
         for kernel in executable.kernels

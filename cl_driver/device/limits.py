@@ -19,6 +19,14 @@ PRINTF_BUFFER_SIZE = 8 << 20
 # No limit of ours: buffers of any size may be constant. But programs keep this one in 32 bits (the CTS does).
 MAX_CONSTANT_BUFFER_SIZE = 1 << 30
 MAX_GLOBAL_VARIABLE_SIZE = 256 << 20
+# Of images; native_shim/include/image.h has the sizes, too.
+IMAGE2D_MAX_SIZE = 16384
+IMAGE3D_MAX_SIZE = 2048
+IMAGE_MAX_ARRAY_SIZE = 2048
+IMAGE_MAX_BUFFER_SIZE = 1 << 27
+IMAGE_PITCH_ALIGNMENT = IMAGE_BASE_ADDRESS_ALIGNMENT = 1  # pixels
+MAX_IMAGE_ARGS = 128  # of each access qualifier; no limit of ours, but CL_DEVICE_MAX_PARAMETER_SIZE is one
+MAX_SAMPLERS = 128
 
 
 class Limits:

@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x0a"
+MAGIC = b"CLDEXE\x00\x0b"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -115,7 +115,8 @@ class ArgInfo(_Record):
     kind: VALUE, GLOBAL (constant too), LOCAL, SAMPLER...; size: what clSetKernelArg must be given, 0 for
     LOCAL; align: of the value, or of the pointee for LOCAL; offset: in the argument block; constant: the
     pointee is in the constant address space. The rest is CL_KERNEL_ARG_*, enums as the API has them; known:
-    whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise).
+    whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise). image_type: CL_MEM_OBJECT_IMAGE... of an
+    image, else 0; depth: whether it is declared as an image of depth.
     """
 
     FIELDS = _fields(
@@ -130,6 +131,8 @@ class ArgInfo(_Record):
         address_qualifier=_any_int,
         access_qualifier=_any_int,
         type_qualifier=_any_int,
+        image_type=_small,
+        depth=_flag,
     )
     __slots__ = tuple(FIELDS)
 

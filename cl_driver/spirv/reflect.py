@@ -10,6 +10,7 @@ from __future__ import annotations
 from .enums import (
     AccessQualifier,
     Decoration,
+    Dim,
     ExecutionMode,
     FunctionParameterAttribute,
     Op,
@@ -47,11 +48,23 @@ _OPAQUE_KINDS = {
 }
 
 
+# CL_MEM_OBJECT_..., by dimensions and whether it is an array.
+_IMAGE_TYPES = {
+    (Dim.Dim1D, 0): 0x10F4,
+    (Dim.Buffer, 0): 0x10F6,
+    (Dim.Dim1D, 1): 0x10F5,
+    (Dim.Dim2D, 0): 0x10F1,
+    (Dim.Dim2D, 1): 0x10F3,
+    (Dim.Dim3D, 0): 0x10F2,
+}
+
+
 class ArgReflection:
     """One argument.
 
     size: what clSetKernelArg must be given (0 for local memory); align: of the value, or of the pointee for
-    local memory. The other attributes are CL_KERNEL_ARG_* values; known: whether the source told them.
+    local memory. The other attributes are CL_KERNEL_ARG_* values; known: whether the source told them;
+    image_type: CL_MEM_OBJECT_IMAGE... of an image, else 0; depth: whether it is one of depth.
     """
 
     __slots__ = (
@@ -59,6 +72,8 @@ class ArgReflection:
         "address_qualifier",
         "align",
         "constant",
+        "depth",
+        "image_type",
         "kind",
         "known",
         "name",
@@ -75,6 +90,7 @@ class ArgReflection:
         self.access_qualifier = ACCESS_NONE
         self.address_qualifier = ADDRESS_PRIVATE
         self.constant = False
+        self.image_type, self.depth = 0, False
         attributes = decorations.get(Decoration.FuncParamAttr, frozenset())
         self.type_qualifier = TYPE_NONE
         if Decoration.Volatile in decorations:
@@ -85,6 +101,8 @@ class ArgReflection:
             self.kind, self.size, self.align = _OPAQUE_KINDS.get(type_.op, VALUE), 8, 8
             if type_.op == Op.TypeImage:
                 self.access_qualifier = _ACCESSES[type_.operands[-1]]
+                _, dim, depth, arrayed = type_.operands[:4]
+                self.image_type, self.depth = _IMAGE_TYPES.get((dim, arrayed), 0), depth == 1
                 self.address_qualifier = ADDRESS_GLOBAL
             elif type_.op == Op.TypePipe:
                 self.access_qualifier = _ACCESSES[type_.operands[0]]

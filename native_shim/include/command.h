@@ -111,6 +111,10 @@ struct cld_event {
             uint8_t pattern[128];
         } fill;
         struct {
+            struct cld_copy_region to; /* its source is not used */
+            uint8_t pattern[16];
+        } fill_rows;
+        struct {
             void(CL_CALLBACK *function)(void *);
             void *args; /* malloced copy, or what the application gave when there is nothing to copy */
             bool owned;

@@ -78,6 +78,7 @@ struct cld_mem {
     cl_mem_properties *properties;
     struct cld_callback *destructors; /* callback.h */
     struct cld_map *maps;             /* what clEnqueueMap* gave out, enqueue_map.c */
+    struct cld_image *image;          /* image.h; NULL for buffers */
 };
 
 struct cld_sampler {
@@ -85,7 +86,9 @@ struct cld_sampler {
     struct cld_context *context; /* held */
     cl_bool normalized;
     cl_addressing_mode addressing;
-    cl_filter_mode filter;
+    cl_filter_mode filter, mip_filter;
+    cl_float lod_min, lod_max;
+    uint64_t word; /* what kernels get, image_abi.h */
     size_t property_count;
     cl_sampler_properties *properties;
 };
@@ -134,10 +137,15 @@ enum cld_arg_kind {
 struct cld_arg_info {
     uint8_t kind;     /* enum cld_arg_kind */
     uint8_t constant; /* address space qualifier is __constant */
+    uint8_t access;   /* of images: enum cld_access */
+    uint8_t depth;    /* of images: declared as one of depth */
     uint32_t size;    /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
     uint32_t align;   /* of the value; of the pointee for local arguments */
     uint32_t offset;  /* in the argument block */
+    cl_mem_object_type image_type;
 };
+
+enum cld_access { CLD_READ_ONLY = 1, CLD_WRITE_ONLY, CLD_READ_WRITE };
 
 /* Arguments of a kernel that code may be made for the values of. */
 enum { CLD_MOST_VALUES = 8 };

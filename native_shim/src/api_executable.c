@@ -114,6 +114,9 @@ static bool get_args(struct cld_kernel_info *info, struct cld_msg *reply) {
         arg->size = (uint32_t)cld_get_int(reply);
         arg->align = (uint32_t)cld_get_int(reply);
         arg->offset = (uint32_t)cld_get_int(reply);
+        arg->access = (uint8_t)cld_get_int(reply);
+        arg->image_type = (cl_mem_object_type)cld_get_int(reply);
+        arg->depth = (uint8_t)cld_get_int(reply);
     }
     return !reply->failed;
 }

@@ -10,13 +10,9 @@
 
 #include "callback.h"
 #include "log.h"
+#include "memory.h"
 #include "storage.h"
 #include "svm.h"
-
-/* Flags of which at most one may be given. */
-#define KERNEL_ACCESS (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY)
-#define HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
-#define HOST_POINTER (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)
 
 enum { OVERRUN = 256 };
 
@@ -24,15 +20,14 @@ static bool at_most_one(cl_mem_flags flags) {
     return !(flags & (flags - 1));
 }
 
-/* "CL_INVALID_VALUE if values specified in flags are not valid as defined in the Memory Flags table." */
-static bool valid_flags(cl_mem_flags flags) {
-    if (flags & ~(cl_mem_flags)(KERNEL_ACCESS | HOST_ACCESS | HOST_POINTER))
+bool cld_memory_flags_are_valid(cl_mem_flags flags) {
+    if (flags & ~(cl_mem_flags)(CLD_KERNEL_ACCESS | CLD_HOST_ACCESS | CLD_HOST_POINTER))
         return false;
     /* "CL_MEM_ALLOC_HOST_PTR and CL_MEM_USE_HOST_PTR are mutually exclusive." "CL_MEM_COPY_HOST_PTR and
      * CL_MEM_USE_HOST_PTR are mutually exclusive." */
     if (flags & CL_MEM_USE_HOST_PTR && flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR))
         return false;
-    return at_most_one(flags & KERNEL_ACCESS) && at_most_one(flags & HOST_ACCESS);
+    return at_most_one(flags & CLD_KERNEL_ACCESS) && at_most_one(flags & CLD_HOST_ACCESS);
 }
 
 /* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in. Behind it is
@@ -47,10 +42,10 @@ static void destroy_memory(void *object) {
     /* "The registered callback functions are called and then the memory object's resources are freed". */
     cld_destructors_run(mem, &mem->destructors);
     cld_maps_free(mem);
-    cld_maps_free(mem);
     if (mem->owns_data)
         cld_storage_free(mem->data, room_of(mem->size));
     free(mem->properties);
+    free(mem->image);
     if (mem->parent)
         cld_object_drop(mem->parent);
     cld_object_drop(mem->context);
@@ -60,7 +55,7 @@ __attribute__((constructor)) static void register_memory(void) {
     cld_object_on_destroy(CLD_MEM, destroy_memory);
 }
 
-static struct cld_mem *new_memory(struct cld_context *context, cl_mem_flags flags, size_t size) {
+struct cld_mem *cld_memory_new(struct cld_context *context, cl_mem_flags flags, size_t size) {
     struct cld_mem *mem = cld_object_new(CLD_MEM);
     if (!mem)
         return NULL;
@@ -72,6 +67,13 @@ static struct cld_mem *new_memory(struct cld_context *context, cl_mem_flags flag
     return mem;
 }
 
+bool cld_memory_allocate(struct cld_mem *mem) {
+    size_t room = room_of(mem->size);
+    mem->data = room > mem->size ? cld_storage(room) : NULL;
+    mem->owns_data = mem->data != NULL;
+    return mem->owns_data;
+}
+
 static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properties, cl_mem_flags flags,
                             size_t size, void *host_ptr, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
@@ -79,7 +81,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
     /* "CL_INVALID_PROPERTY if a property name in properties is not a supported property name": there are
      * none. */
     CLD_REQUIRE_OR_NULL(!properties || !properties[0], CL_INVALID_PROPERTY, "buffers have no properties");
-    CLD_REQUIRE_OR_NULL(valid_flags(flags), CL_INVALID_VALUE, "flags are not valid");
+    CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags), CL_INVALID_VALUE, "flags are not valid");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
     CLD_REQUIRE_OR_NULL(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
@@ -98,7 +100,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         CLD_REQUIRE_OR_NULL(!is_svm || size <= room, CL_INVALID_BUFFER_SIZE,
                             "size is more than the SVM allocation has");
     }
-    struct cld_mem *mem = new_memory(context, flags, size);
+    struct cld_mem *mem = cld_memory_new(context, flags, size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     cl_int status = CL_SUCCESS;
     if (!cld_copy_properties((const intptr_t *)properties, &mem->property_count,
@@ -108,14 +110,10 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         mem->data = mem->host_ptr = host_ptr;
         mem->svm = is_svm;
     } else {
-        size_t room = room_of(size);
-        void *storage = room > size ? cld_storage(room) : NULL;
-        if (!storage)
+        if (!cld_memory_allocate(mem))
             status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         else if (host_ptr)
-            memcpy(storage, host_ptr, size);
-        mem->data = storage;
-        mem->owns_data = true;
+            memcpy(mem->data, host_ptr, size);
     }
     if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE)
         cld_context_notify(context, "there is no memory for a buffer of %zu bytes", size);
@@ -138,18 +136,17 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context,
     return create_buffer(context, properties, flags, size, host_ptr, errcode_ret);
 }
 
-/* The flags of a sub-buffer: its own where given, else its parent's. */
-static cl_mem_flags inherited_flags(cl_mem_flags flags, cl_mem_flags parent) {
-    if (!(flags & KERNEL_ACCESS))
-        flags |= parent & KERNEL_ACCESS;
-    if (!(flags & HOST_ACCESS))
-        flags |= parent & HOST_ACCESS;
-    return flags | (parent & HOST_POINTER);
+cl_mem_flags cld_memory_inherited_flags(cl_mem_flags flags, cl_mem_flags parent) {
+    if (!(flags & CLD_KERNEL_ACCESS))
+        flags |= parent & CLD_KERNEL_ACCESS;
+    if (!(flags & CLD_HOST_ACCESS))
+        flags |= parent & CLD_HOST_ACCESS;
+    return flags | (parent & CLD_HOST_POINTER);
 }
 
 /* "CL_INVALID_VALUE if buffer was created with [...] and flags specifies [...]": every combination that
  * would widen what the parent allows. */
-static bool allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent) {
+bool cld_memory_allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent) {
     if (parent & CL_MEM_WRITE_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY))
         return false;
     if (parent & CL_MEM_READ_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY))
@@ -171,9 +168,9 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     CLD_REQUIRE_OR_NULL(parent && parent->type == CL_MEM_OBJECT_BUFFER && !parent->parent,
                         CL_INVALID_MEM_OBJECT, "not a buffer, or a sub-buffer");
     /* "or if flags specifies CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
-    CLD_REQUIRE_OR_NULL(valid_flags(flags) && !(flags & HOST_POINTER), CL_INVALID_VALUE,
+    CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags) && !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "flags are not valid");
-    CLD_REQUIRE_OR_NULL(allowed_by_parent(flags, parent->flags), CL_INVALID_VALUE,
+    CLD_REQUIRE_OR_NULL(cld_memory_allowed_by_parent(flags, parent->flags), CL_INVALID_VALUE,
                         "flags allow more than the buffer does");
     CLD_REQUIRE_OR_NULL(buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION, CL_INVALID_VALUE,
                         "buffer_create_type is not valid");
@@ -188,7 +185,8 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
      * [...] is aligned to the CL_DEVICE_MEM_BASE_ADDR_ALIGN value." The devices share one value. */
     CLD_REQUIRE_OR_NULL(region->origin % parent->context->devices[0]->base_align == 0,
                         CL_MISALIGNED_SUB_BUFFER_OFFSET, "origin is not aligned");
-    struct cld_mem *mem = new_memory(parent->context, inherited_flags(flags, parent->flags), region->size);
+    struct cld_mem *mem =
+        cld_memory_new(parent->context, cld_memory_inherited_flags(flags, parent->flags), region->size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     mem->parent = parent;
     cld_object_hold(parent);

@@ -55,10 +55,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_que
     /* "CL_MEM_COPY_OVERLAP if src_buffer and dst_buffer are the same buffer or sub-buffer object and the
      * source and destination regions overlap or if they are different sub-buffers of the same associated
      * buffer object and they overlap." */
-    bool same = (source->parent ? source->parent : source) ==
-                (destination->parent ? destination->parent : destination);
-    CLD_REQUIRE(!same || !size || region.source + size <= region.destination ||
-                    region.destination + size <= region.source,
+    CLD_REQUIRE(!cld_same_memory(source, destination) || !size ||
+                    region.source + size <= region.destination || region.destination + size <= region.source,
                 CL_MEM_COPY_OVERLAP, "source and destination overlap");
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER, source, destination, &region, false, wait);
 }

@@ -47,6 +47,13 @@ cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld
     return CL_SUCCESS;
 }
 
+/* "CL_INVALID_MEM_OBJECT if image is not a valid image object." */
+cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_mem **image) {
+    CLD_TRY(cld_check_mem(queue, handle, image));
+    CLD_REQUIRE((*image)->image, CL_INVALID_MEM_OBJECT, "not an image");
+    return CL_SUCCESS;
+}
+
 /* "CL_INVALID_OPERATION if clEnqueueReadBuffer is called on buffer which has been created with
  * CL_MEM_HOST_WRITE_ONLY or CL_MEM_HOST_NO_ACCESS." */
 cl_int cld_check_host_reads(const struct cld_mem *buffer) {
@@ -68,6 +75,14 @@ cl_int cld_check_range(const struct cld_mem *buffer, size_t offset, size_t size)
     CLD_REQUIRE(offset <= buffer->size && size <= buffer->size - offset, CL_INVALID_VALUE,
                 "the region is out of bounds");
     return CL_SUCCESS;
+}
+
+bool cld_same_memory(const struct cld_mem *a, const struct cld_mem *b) {
+    while (a->parent)
+        a = a->parent;
+    while (b->parent)
+        b = b->parent;
+    return a == b;
 }
 
 /* sum += a * b; false where that does not fit. */
@@ -100,25 +115,25 @@ cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pit
     return CL_SUCCESS;
 }
 
-/* Row by row where the spans meet: for each row of the source, the only rows of the destination that it may
- * touch start less than a row's width before or behind it. */
-bool cld_rects_overlap(const uint8_t *source, const struct cld_rect *source_rect, const uint8_t *destination,
-                       const struct cld_rect *destination_rect, const size_t *region) {
-    uintptr_t from = (uintptr_t)source, to = (uintptr_t)destination;
-    if (from + source_rect->span <= to || to + destination_rect->span <= from)
+/* Row by row where the spans meet: for each row of a, the only rows of b that it may touch start less than a
+ * row's width before or behind it. */
+bool cld_rects_overlap(const uint8_t *a, const struct cld_rect *a_rect, const size_t *a_region,
+                       const uint8_t *b, const struct cld_rect *b_rect, const size_t *b_region) {
+    uintptr_t from = (uintptr_t)a, to = (uintptr_t)b;
+    if (from + a_rect->span <= to || to + b_rect->span <= from)
         return false;
-    size_t row = destination_rect->row, slice = destination_rect->slice;
-    for (size_t z = 0; z < region[2]; z++)
-        for (size_t y = 0; y < region[1]; y++) {
-            intptr_t start = (intptr_t)(from - to + z * source_rect->slice + y * source_rect->row);
-            intptr_t lowest = start - (intptr_t)region[0] + 1, highest = start + (intptr_t)region[0] - 1;
+    size_t row = b_rect->row, slice = b_rect->slice;
+    for (size_t z = 0; z < a_region[2]; z++)
+        for (size_t y = 0; y < a_region[1]; y++) {
+            intptr_t start = (intptr_t)(from - to + z * a_rect->slice + y * a_rect->row);
+            intptr_t lowest = start - (intptr_t)b_region[0] + 1, highest = start + (intptr_t)a_region[0] - 1;
             if (highest < 0)
                 continue;
             size_t low = lowest > 0 ? (size_t)lowest : 0, high = (size_t)highest;
-            for (size_t k = low / slice; k < region[2] && k * slice <= high; k++) {
+            for (size_t k = low / slice; k < b_region[2] && k * slice <= high; k++) {
                 size_t base = k * slice;
                 size_t first = low > base ? (low - base + row - 1) / row : 0;
-                if (first < region[1] && base + first * row >= low && base + first * row <= high)
+                if (first < b_region[1] && base + first * row >= low && base + first * row <= high)
                     return true;
             }
         }

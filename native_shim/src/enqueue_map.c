@@ -1,18 +1,22 @@
-/* Map, unmap and migrate (API specification, 5.2.4, 5.5.3 and 5.5.5). A buffer's memory is the host's: to map
+/* Map, unmap and migrate (API specification, 5.2.4, 5.3.7, 5.5.3 and 5.5.5). All memory is the host's: to map
  * is to wait for the order of the queue, and to remember what was given out. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "enqueue.h"
+#include "image.h"
 #include "lock.h"
 #include "log.h"
 #include "svm.h"
 
-/* Kept by the buffer at the root, so that what its sub-buffers map is seen together. */
+/* Kept by the memory object at the root, so that what sub-buffers and images made from it map is seen
+ * together. */
 struct cld_map {
     struct cld_map *next;
     struct cld_mem *mem;
     uint8_t *pointer;
-    size_t size;
+    struct cld_rect rect; /* its offset is in pointer */
+    size_t region[3];     /* bytes, rows, slices */
     bool writes;
 };
 
@@ -39,15 +43,18 @@ cl_int cld_check_migration_flags(cl_mem_migration_flags flags) {
 }
 
 /* "CL_INVALID_OPERATION if mapping would lead to overlapping regions being mapped for writing." */
-static cl_int remember(struct cld_mem *mem, uint8_t *pointer, size_t size, bool writes) {
+static cl_int remember(struct cld_mem *mem, const struct cld_image_rect *what, bool writes) {
     struct cld_mem *root = root_of(mem);
     struct cld_map *map = malloc(sizeof *map);
     CLD_REQUIRE(map, CL_OUT_OF_HOST_MEMORY, "no memory");
-    *map = (struct cld_map){.mem = mem, .pointer = pointer, .size = size, .writes = writes};
+    *map = (struct cld_map){
+        .mem = mem, .pointer = mem->data + what->rect.offset, .rect = what->rect, .writes = writes};
+    memcpy(map->region, what->region, sizeof map->region);
     bool clash = false;
     cld_lock(root);
     for (struct cld_map *at = root->maps; at && writes && !clash; at = at->next)
-        clash = at->writes && pointer < at->pointer + at->size && at->pointer < pointer + size;
+        clash = at->writes &&
+                cld_rects_overlap(at->pointer, &at->rect, at->region, map->pointer, &map->rect, map->region);
     if (!clash) {
         map->next = root->maps;
         root->maps = map;
@@ -93,6 +100,24 @@ void cld_maps_free(struct cld_mem *mem) {
     cld_unlock(root);
 }
 
+static cl_int map(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
+                  const struct cld_image_rect *what, cl_bool blocking_map, cl_map_flags map_flags,
+                  struct cld_wait wait, void **pointer) {
+    bool writes = map_flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
+    if (map_flags & CL_MAP_READ)
+        CLD_TRY(cld_check_host_reads(mem));
+    if (writes)
+        CLD_TRY(cld_check_host_writes(mem));
+    CLD_TRY(remember(mem, what, writes));
+    uint8_t *start = mem->data + what->rect.offset;
+    cl_int status = cld_enqueue_nothing(queue, type, &mem, 1, blocking_map, wait);
+    if (status)
+        forget(mem, start);
+    else
+        *pointer = start;
+    return status;
+}
+
 static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool blocking_map,
                          cl_map_flags map_flags, size_t offset, size_t size, struct cld_wait wait,
                          void **pointer) {
@@ -104,18 +129,8 @@ static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool 
     CLD_TRY(cld_check_map_flags(map_flags));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0");
-    bool writes = map_flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
-    if (map_flags & CL_MAP_READ)
-        CLD_TRY(cld_check_host_reads(buffer));
-    if (writes)
-        CLD_TRY(cld_check_host_writes(buffer));
-    CLD_TRY(remember(buffer, buffer->data + offset, size, writes));
-    cl_int status = cld_enqueue_nothing(queue, CL_COMMAND_MAP_BUFFER, &buffer, 1, blocking_map, wait);
-    if (status)
-        forget(buffer, buffer->data + offset);
-    else
-        *pointer = buffer->data + offset;
-    return status;
+    struct cld_image_rect all = {{size, size, offset, size}, {size, 1, 1}};
+    return map(queue, CL_COMMAND_MAP_BUFFER, buffer, &all, blocking_map, map_flags, wait, pointer);
 }
 
 CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem handle,
@@ -126,6 +141,43 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     void *pointer = NULL;
     cl_int status = map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, wait, &pointer);
+    if (errcode_ret)
+        *errcode_ret = status;
+    return pointer;
+}
+
+static cl_int map_image(cl_command_queue command_queue, cl_mem handle, cl_bool blocking_map,
+                        cl_map_flags map_flags, const size_t *origin, const size_t *region, size_t *row_pitch,
+                        size_t *slice_pitch, struct cld_wait wait, void **pointer) {
+    struct cld_queue *queue;
+    struct cld_mem *image;
+    struct cld_image_rect inside;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_image(queue, handle, &image));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_map_flags(map_flags));
+    CLD_TRY(cld_check_image_region(image, origin, region, &inside));
+    CLD_REQUIRE(row_pitch, CL_INVALID_VALUE, "image_row_pitch is NULL");
+    /* "CL_INVALID_VALUE if image is a 3D image, 1D or 2D image array object and image_slice_pitch is NULL."
+     */
+    CLD_REQUIRE(slice_pitch || !cld_image_has_slices(image->type), CL_INVALID_VALUE,
+                "image_slice_pitch is NULL");
+    CLD_TRY(map(queue, CL_COMMAND_MAP_IMAGE, image, &inside, blocking_map, map_flags, wait, pointer));
+    /* The rows of a region of a 1D array are its layers. */
+    *row_pitch = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? inside.rect.slice : inside.rect.row;
+    if (slice_pitch)
+        *slice_pitch = cld_image_has_slices(image->type) ? inside.rect.slice : 0;
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(
+    cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
+    const size_t *origin, const size_t *region, size_t *image_row_pitch, size_t *image_slice_pitch,
+    cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event, cl_int *errcode_ret) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    void *pointer = NULL;
+    cl_int status = map_image(command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch,
+                              image_slice_pitch, wait, &pointer);
     if (errcode_ret)
         *errcode_ret = status;
     return pointer;

@@ -10,9 +10,9 @@ static cl_int check_arrays(const size_t *a_origin, const size_t *b_origin, const
     return CL_SUCCESS;
 }
 
-static struct cld_copy_region rectangle(uint8_t *destination, const struct cld_rect *destination_rect,
-                                        const uint8_t *source, const struct cld_rect *source_rect,
-                                        const size_t *region) {
+struct cld_copy_region cld_rectangle(uint8_t *destination, const struct cld_rect *destination_rect,
+                                     const uint8_t *source, const struct cld_rect *source_rect,
+                                     const size_t *region) {
     struct cld_copy_region copy = {
         .destination = destination + destination_rect->offset,
         .source = source + source_rect->offset,
@@ -59,7 +59,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command
     CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
     CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
     CLD_TRY(cld_check_host_reads(buffer));
-    struct cld_copy_region copy = rectangle(ptr, &host, buffer->data, &inside, region);
+    struct cld_copy_region copy = cld_rectangle(ptr, &host, buffer->data, &inside, region);
     return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER_RECT, buffer, NULL, &copy, blocking_read, wait);
 }
 
@@ -83,7 +83,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue comman
     CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
     CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
     CLD_TRY(cld_check_host_writes(buffer));
-    struct cld_copy_region copy = rectangle(buffer->data, &inside, ptr, &host, region);
+    struct cld_copy_region copy = cld_rectangle(buffer->data, &inside, ptr, &host, region);
     return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, NULL, &copy, blocking_write, wait);
 }
 
@@ -111,11 +111,10 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command
      * src_slice_pitch must equal dst_slice_pitch." */
     CLD_REQUIRE(source != destination || (from.row == to.row && from.slice == to.slice), CL_INVALID_VALUE,
                 "one buffer with different pitches");
-    bool same = (source->parent ? source->parent : source) ==
-                (destination->parent ? destination->parent : destination);
-    CLD_REQUIRE(!same || !cld_rects_overlap(source->data + from.offset, &from, destination->data + to.offset,
-                                            &to, region),
+    CLD_REQUIRE(!cld_same_memory(source, destination) ||
+                    !cld_rects_overlap(source->data + from.offset, &from, region,
+                                       destination->data + to.offset, &to, region),
                 CL_MEM_COPY_OVERLAP, "source and destination overlap");
-    struct cld_copy_region copy = rectangle(destination->data, &to, source->data, &from, region);
+    struct cld_copy_region copy = cld_rectangle(destination->data, &to, source->data, &from, region);
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_RECT, source, destination, &copy, false, wait);
 }

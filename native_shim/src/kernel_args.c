@@ -2,6 +2,7 @@
  * same cl_kernel object": no lock. */
 #include <string.h>
 
+#include "image.h"
 #include "log.h"
 #include "objects.h"
 
@@ -46,13 +47,45 @@ static cl_int set_local(struct cld_kernel *kernel, const struct cld_arg_info *ar
     return CL_SUCCESS;
 }
 
-/* No kernel can use a sampler without images; the handle is checked, and its place in the block stays 0. */
-static cl_int set_sampler(size_t arg_size, const void *arg_value) {
+/* The block holds what the sampler is, so that nothing needs it any more. */
+static cl_int set_sampler(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
+                          const void *arg_value) {
     cl_sampler handle = NULL;
     CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_sampler)");
     if (arg_value)
         memcpy(&handle, arg_value, sizeof handle);
-    CLD_REQUIRE(cld_object_check(handle, CLD_SAMPLER), CL_INVALID_SAMPLER, "not a sampler");
+    const struct cld_sampler *sampler = cld_object_check(handle, CLD_SAMPLER);
+    CLD_REQUIRE(sampler && sampler->context == kernel->program->context, CL_INVALID_SAMPLER,
+                "not a sampler of the kernel's context");
+    memcpy(kernel->block + arg->offset, &sampler->word, sizeof sampler->word);
+    return CL_SUCCESS;
+}
+
+/* "The memory object specified as argument value must be a 2D image object if the argument is declared to be
+ * of type image2d_t", and so on. The block holds the address of the image's descriptor. */
+static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    const struct cld_arg_info *arg = &kernel->info->args[index];
+    cl_mem handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
+                "not a memory object of the kernel's context");
+    CLD_REQUIRE(mem->image && mem->type == arg->image_type, CL_INVALID_MEM_OBJECT,
+                "not an image of the argument's type");
+    /* "must be a 2D image object with image channel order = CL_DEPTH if the argument is declared to be of
+     * type image2d_depth_t." */
+    CLD_REQUIRE(!arg->depth || mem->image->format.image_channel_order == CL_DEPTH, CL_INVALID_MEM_OBJECT,
+                "not a depth image");
+    /* "CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and arg_value
+     * refers to an image object created with cl_mem_flags of CL_MEM_WRITE_ONLY or if the image argument is
+     * declared with the write_only qualifier and arg_value refers to an image object created with
+     * cl_mem_flags of CL_MEM_READ_ONLY." A read_write image is both. */
+    CLD_REQUIRE((arg->access == CLD_WRITE_ONLY || !(mem->flags & CL_MEM_WRITE_ONLY)) &&
+                    (arg->access == CLD_READ_ONLY || !(mem->flags & CL_MEM_READ_ONLY)),
+                CL_INVALID_ARG_VALUE, "kernels may not access the image as the argument's qualifier says");
+    set_pointer(kernel, index, mem, &mem->image->desc);
     return CL_SUCCESS;
 }
 
@@ -74,15 +107,18 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_ind
         status = set_local(kernel, arg, arg_size, arg_value);
         break;
     case CLD_ARG_SAMPLER:
-        status = set_sampler(arg_size, arg_value);
+        status = set_sampler(kernel, arg, arg_size, arg_value);
         break;
     case CLD_ARG_QUEUE:
         CLD_REQUIRE(arg_size == sizeof(cl_command_queue), CL_INVALID_ARG_SIZE,
                     "arg_size is not sizeof(cl_command_queue)");
         CLD_REQUIRE(false, CL_INVALID_DEVICE_QUEUE, "the device has no on-device queues");
-    default: /* images and pipes, of which none can have been made */
+    case CLD_ARG_IMAGE:
+        status = set_image(kernel, arg_index, arg_size, arg_value);
+        break;
+    default: /* pipes, of which none can have been made */
         CLD_REQUIRE(arg_size == sizeof(cl_mem), CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
-        CLD_REQUIRE(false, CL_INVALID_MEM_OBJECT, "not an image or pipe");
+        CLD_REQUIRE(false, CL_INVALID_MEM_OBJECT, "not a pipe");
     }
     if (!status)
         kernel->is_set[arg_index] = 1;

@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "enqueue.h"
+#include "image.h"
 #include "launch.h"
 #include "launch_code.h"
 #include "log.h"
@@ -117,9 +118,9 @@ static void end_kernel(struct cld_event *command, cl_int status) {
 static const struct cld_operation kernel_operation = {
     .run = run_kernel, .leave = cld_own_counts_leave, .end = end_kernel, .learn = learn};
 
-/* The argument block as the kernel sees it, but for local arguments; buffers are held. Sizes and handles were
- * checked when they were set, but nothing keeps a buffer that is the argument of a kernel alive until here.
- */
+/* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
+ * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel
+ * alive until here. */
 static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
     uint8_t *args = command->inline_args;
@@ -144,6 +145,14 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
             if (!cld_command_hold_mem(command, mem))
                 return CL_OUT_OF_HOST_MEMORY;
             memcpy(args + arg->offset, &mem->data, sizeof mem->data);
+        } else if (arg->kind == CLD_ARG_IMAGE) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_KERNEL_ARGS,
+                        "an argument was released after it was set");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            const struct cld_image_desc *desc = &mem->image->desc;
+            memcpy(args + arg->offset, &desc, sizeof desc);
         }
     }
     return CL_SUCCESS;

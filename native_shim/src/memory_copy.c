@@ -62,6 +62,10 @@ static bool is_linear(const struct cld_copy_region *region) {
     return region->height == 1 && region->depth == 1;
 }
 
+static uint64_t row_grain(const struct cld_copy_region *region) {
+    return region->width < BLOCK ? BLOCK / region->width + 1 : 1;
+}
+
 static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct cld_copy_region *region = &command->copy;
     (void)self;
@@ -107,7 +111,7 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
     command->estimate = estimate(bytes);
     if (!is_linear(region)) {
         command->total = rows;
-        command->grain = region->width < BLOCK ? BLOCK / region->width + 1 : 1;
+        command->grain = row_grain(region);
     } else if (bytes >= LARGE && separate(region)) {
         command->total = (bytes + BLOCK - 1) / BLOCK;
     }
@@ -184,6 +188,56 @@ cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cl
     if (size >= LARGE)
         command->total = (size + BLOCK - 1) / BLOCK;
     if (buffer && !cld_command_hold_mem(command, buffer)) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+/* pattern: 16 bytes. */
+static void fill_rows(const struct cld_copy_region *to, const uint8_t *pattern, uint64_t first,
+                      uint64_t last) {
+    uint8_t repeated[128];
+    for (size_t at = 0; at < sizeof repeated; at += 16)
+        memcpy(repeated + at, pattern, 16);
+    for (uint64_t row = first; row < last; row++) {
+        size_t y = row % to->height, z = row / to->height;
+        fill(to->destination + z * to->destination_slice + y * to->destination_row, to->width, repeated);
+    }
+}
+
+static cl_int run_fill_rows(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self;
+    fill_rows(&command->fill_rows.to, command->fill_rows.pattern, first, last);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation fill_rows_operation = {.run = run_fill_rows};
+
+cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
+                             const struct cld_copy_region *region, const void *pattern, size_t pattern_size,
+                             struct cld_wait wait) {
+    if (is_linear(region))
+        return cld_enqueue_fill(queue, type, mem, region->destination, region->width, pattern, pattern_size,
+                                wait);
+    uint8_t repeated[16];
+    for (size_t at = 0; at < sizeof repeated; at += pattern_size)
+        memcpy(repeated + at, pattern, pattern_size);
+    size_t rows = region->height * region->depth, bytes = region->width * rows;
+    struct cld_event *command;
+    if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        fill_rows(region, repeated, 0, rows);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &fill_rows_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->fill_rows.to = *region;
+    memcpy(command->fill_rows.pattern, repeated, sizeof repeated);
+    command->estimate = estimate(bytes);
+    command->total = rows;
+    command->grain = row_grain(region);
+    if (!cld_command_hold_mem(command, mem)) {
         cld_command_discard(command);
         return CL_OUT_OF_HOST_MEMORY;
     }

@@ -21,7 +21,7 @@ static bool is_alone(const struct cld_kernel *kernel, const struct cld_kernel_in
         return false;
     for (uint32_t i = 0; i < info->arg_count; i++) {
         void *pointer;
-        if (i == index || info->args[i].kind != CLD_ARG_GLOBAL)
+        if (i == index || (info->args[i].kind != CLD_ARG_GLOBAL && info->args[i].kind != CLD_ARG_IMAGE))
             continue;
         memcpy(&pointer, kernel->block + info->args[i].offset, sizeof pointer);
         if (kernel->mems[i] ? root_of(kernel->mems[i]) == root : pointer != NULL)

@@ -80,6 +80,8 @@ def make_arg(**changes) -> ArgInfo:
         "address_qualifier": 0x119B,
         "access_qualifier": 0x11A3,
         "type_qualifier": 0,
+        "image_type": 0,
+        "depth": False,
     }
     return ArgInfo(**(values | changes))
 
