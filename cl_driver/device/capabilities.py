@@ -244,6 +244,7 @@ CAPABILITIES = (
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
+    Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
 )
 
 

@@ -64,7 +64,8 @@ struct cld_copy_region cld_rectangle(uint8_t *destination, const struct cld_rect
 /* A region of an image, checked: what it is in bytes. */
 struct cld_image_rect {
     struct cld_rect rect;
-    size_t region[3]; /* bytes, rows, slices */
+    size_t region[3]; /* bytes, rows, slices: the rows of a 1D array are its layers */
+    size_t row_pitch; /* of the image's level */
 };
 cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin, const size_t *region,
                               struct cld_image_rect *inside);

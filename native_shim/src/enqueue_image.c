@@ -45,6 +45,7 @@ cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin,
         inside->region[i] = region[i];
     }
     struct cld_rect *rect = &inside->rect;
+    inside->row_pitch = level->row_pitch;
     rect->row = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? level->slice_pitch : level->row_pitch;
     rect->slice = level->slice_pitch;
     rect->offset = level->offset + origin[0] * desc->element_size;

@@ -129,7 +129,7 @@ static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool 
     CLD_TRY(cld_check_map_flags(map_flags));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0");
-    struct cld_image_rect all = {{size, size, offset, size}, {size, 1, 1}};
+    struct cld_image_rect all = {{size, size, offset, size}, {size, 1, 1}, size};
     return map(queue, CL_COMMAND_MAP_BUFFER, buffer, &all, blocking_map, map_flags, wait, pointer);
 }
 
@@ -163,8 +163,7 @@ static cl_int map_image(cl_command_queue command_queue, cl_mem handle, cl_bool b
     CLD_REQUIRE(slice_pitch || !cld_image_has_slices(image->type), CL_INVALID_VALUE,
                 "image_slice_pitch is NULL");
     CLD_TRY(map(queue, CL_COMMAND_MAP_IMAGE, image, &inside, blocking_map, map_flags, wait, pointer));
-    /* The rows of a region of a 1D array are its layers. */
-    *row_pitch = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? inside.rect.slice : inside.rect.row;
+    *row_pitch = inside.row_pitch;
     if (slice_pitch)
         *slice_pitch = cld_image_has_slices(image->type) ? inside.rect.slice : 0;
     return CL_SUCCESS;

@@ -1,4 +1,4 @@
-"""Error codes and answers of buffers, and of what is absent: images, pipes, samplers (5.2 to 5.7)."""
+"""Error codes and answers of buffers, and of what is absent: pipes (5.2 to 5.7)."""
 
 import ctypes
 import itertools
@@ -200,35 +200,6 @@ def test_memory_object_destructors_run_newest_first(opencl, context):
     assert opencl.fails("clReleaseMemObject", made) == cl.CL_INVALID_MEM_OBJECT
 
 
-def test_images_are_absent(opencl, context, buffer):
-    image_format = [cl.CL_RGBA | cl.CL_UNORM_INT8 << 32]
-    description = [cl.CL_MEM_OBJECT_IMAGE2D, 16, 16, 0, 0, 0, 0, 0, 0]
-    arguments = (0, image_format, description, None)
-    assert opencl.fails("clCreateImage", context, *arguments) == cl.CL_INVALID_OPERATION
-    assert opencl.fails("clCreateImage", buffer, *arguments) == cl.CL_INVALID_CONTEXT
-    assert opencl.fails("clCreateImageWithProperties", context, None, *arguments) == cl.CL_INVALID_OPERATION
-    assert (
-        opencl.fails("clCreateImage2D", context, 0, image_format, 16, 16, 0, None) == cl.CL_INVALID_OPERATION
-    )
-    assert opencl.fails("clCreateImage3D", context, 0, image_format, 16, 16, 16, 0, 0, None) == (
-        cl.CL_INVALID_OPERATION
-    )
-    assert (
-        opencl.fails("clGetImageInfo", buffer, cl.CL_IMAGE_FORMAT, 0, None, None) == cl.CL_INVALID_MEM_OBJECT
-    )
-
-
-def test_there_are_no_image_formats(opencl, context, buffer):
-    name, kind = "clGetSupportedImageFormats", cl.CL_MEM_OBJECT_IMAGE2D
-    count = ctypes.c_uint32(9)
-    opencl.ok(name, context, cl.CL_MEM_READ_ONLY, kind, 0, None, count)
-    assert count.value == 0
-    assert opencl.fails(name, buffer, 0, kind, 0, None, count) == cl.CL_INVALID_CONTEXT
-    assert opencl.fails(name, context, 1 << 30, kind, 0, None, count) == cl.CL_INVALID_VALUE
-    assert opencl.fails(name, context, 0, cl.CL_MEM_OBJECT_BUFFER, 0, None, count) == cl.CL_INVALID_VALUE
-    assert opencl.fails(name, context, 0, kind, 0, [0], count) == cl.CL_INVALID_VALUE
-
-
 def test_pipes_are_absent(opencl, context, buffer):
     assert opencl.fails("clCreatePipe", context, 0, 4, 16, None) == cl.CL_INVALID_OPERATION
     assert opencl.fails("clCreatePipe", buffer, 0, 4, 16, None) == cl.CL_INVALID_CONTEXT
@@ -236,26 +207,3 @@ def test_pipes_are_absent(opencl, context, buffer):
         opencl.fails("clGetPipeInfo", buffer, cl.CL_PIPE_PACKET_SIZE, 0, None, None)
         == cl.CL_INVALID_MEM_OBJECT
     )
-
-
-def test_samplers_need_images(opencl, context, buffer):
-    plain, listed = "clCreateSampler", "clCreateSamplerWithProperties"
-    good = (cl.CL_FALSE, cl.CL_ADDRESS_CLAMP, cl.CL_FILTER_NEAREST)
-    assert opencl.fails(plain, context, *good) == cl.CL_INVALID_OPERATION
-    assert opencl.fails(plain, buffer, *good) == cl.CL_INVALID_CONTEXT
-    assert opencl.fails(plain, context, 2, *good[1:]) == cl.CL_INVALID_VALUE
-    assert opencl.fails(plain, context, 0, 0x1234, good[2]) == cl.CL_INVALID_VALUE
-    assert opencl.fails(plain, context, *good[:2], 0x1234) == cl.CL_INVALID_VALUE
-    properties = [cl.CL_SAMPLER_FILTER_MODE, cl.CL_FILTER_LINEAR]
-    assert opencl.fails(listed, context, [*properties, 0]) == cl.CL_INVALID_OPERATION
-    assert opencl.fails(listed, context, None) == cl.CL_INVALID_OPERATION
-    assert opencl.fails(listed, context, [*properties, *properties, 0]) == cl.CL_INVALID_VALUE
-    assert opencl.fails(listed, context, [0x1234, 1, 0]) == cl.CL_INVALID_VALUE
-    assert opencl.fails(listed, context, [cl.CL_SAMPLER_ADDRESSING_MODE, 1, 0]) == cl.CL_INVALID_VALUE
-    assert opencl.fails(listed, buffer, None) == cl.CL_INVALID_CONTEXT
-    assert (
-        opencl.fails("clGetSamplerInfo", buffer, cl.CL_SAMPLER_CONTEXT, 0, None, None)
-        == cl.CL_INVALID_SAMPLER
-    )
-    for name in ("clRetainSampler", "clReleaseSampler"):
-        assert opencl.fails(name, buffer) == cl.CL_INVALID_SAMPLER

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 HEADERS = ("CL/cl.h", "CL/cl_ext.h", "CL/cl_version.h", "CL/cl_icd.h")
-DEFINE = re.compile(r"^#define\s+(CL_[A-Z][A-Za-z0-9_]*)\s+(.+?)\s*(?:/\*.*)?$")
+DEFINE = re.compile(r"^#define\s+(CL_[A-Za-z][A-Za-z0-9_]*)\s+(.+?)\s*(?:/\*.*)?$")
 INTEGER = re.compile(r"^\(?\s*(-?(?:0[xX][0-9A-Fa-f]+|\d+))[uUlL]*\s*\)?$")
 SHIFT = re.compile(r"^\(?\s*1[uUlL]*\s*<<\s*(\d+)\s*\)?$")
 # Of other vendors' extensions, and macros about the headers themselves.

@@ -246,7 +246,7 @@ static void errors(void) {
     CHECK_IS(clEnqueueMigrateMemObjects(queue, 1, &foreign, 0, 0, NULL, NULL), CL_INVALID_CONTEXT);
     OK(clEnqueueMigrateMemObjects(queue, 1, &buffer, CL_MIGRATE_MEM_OBJECT_HOST, 0, NULL, NULL));
     CHECK_IS(clEnqueueReadImage(queue, buffer, 1, zero, one, 0, 0, data, 0, NULL, NULL),
-             CL_INVALID_OPERATION);
+             CL_INVALID_MEM_OBJECT);
     CHECK_IS(clEnqueueReadImage(NULL, buffer, 1, zero, one, 0, 0, data, 0, NULL, NULL),
              CL_INVALID_COMMAND_QUEUE);
 

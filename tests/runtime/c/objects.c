@@ -17,7 +17,7 @@ static void wild_pointers(cl_context context) {
         uintptr_t near = (uintptr_t)base + (random >> 33) % ((size_t)1 << 33);
         near -= near % CLD_SLOT_SIZE - (uintptr_t)base % CLD_SLOT_SIZE;
         if (near != (uintptr_t)base)
-            clRetainSampler((cl_sampler)near); /* must not fault; no sampler exists */
+            clRetainSampler((cl_sampler)near); /* must not fault; there is no sampler */
     }
     CHECK_IS(clRetainEvent(NULL), CL_INVALID_EVENT);
     CHECK_IS(clRetainKernel((cl_kernel)buffer), CL_INVALID_KERNEL);
