@@ -1,5 +1,5 @@
 /* Images and samplers as arguments of kernels, and commands on images from several threads. What the commands
- * do to pixels, and their errors, are in tests/loader/test_images.py and test_errors_image.py. */
+ * do to pixels, and their errors, are in tests/loader/images. */
 #define _GNU_SOURCE
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-"""What tests of images share: descriptors, a model of formats in numpy that knows nothing of the driver's table,
+"""What tests of images share: descriptors, a model of formats in numpy that knows nothing of the table in C,
 regions of host memory with pitches."""
 
 from __future__ import annotations
