@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from cl_driver.api.generated import enums as cl
 from cl_driver.spirv import layout, reader, reflect, validate
 from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.enums import (
@@ -482,6 +483,39 @@ def test_the_error_says_where():
     assert caught.value.offset == len(data) // 4
     assert caught.value.instruction == "OpTypeInt"
     assert str(caught.value).startswith(f"SPIR-V word {len(data) // 4}: OpTypeInt: ")
+
+
+@pytest.mark.parametrize("dim, depth, arrayed, access, expected", [
+    ("Dim1D", 0, 0, "ReadOnly", (cl.CL_MEM_OBJECT_IMAGE1D, False, 0x11A0)),
+    ("Buffer", 0, 0, "WriteOnly", (cl.CL_MEM_OBJECT_IMAGE1D_BUFFER, False, 0x11A1)),
+    ("Dim1D", 0, 1, "ReadWrite", (cl.CL_MEM_OBJECT_IMAGE1D_ARRAY, False, 0x11A2)),
+    ("Dim2D", 0, 0, "ReadOnly", (cl.CL_MEM_OBJECT_IMAGE2D, False, 0x11A0)),
+    ("Dim2D", 1, 0, "ReadOnly", (cl.CL_MEM_OBJECT_IMAGE2D, True, 0x11A0)),
+    ("Dim2D", 0, 1, "ReadOnly", (cl.CL_MEM_OBJECT_IMAGE2D_ARRAY, False, 0x11A0)),
+    ("Dim2D", 1, 1, "WriteOnly", (cl.CL_MEM_OBJECT_IMAGE2D_ARRAY, True, 0x11A1)),
+    ("Dim3D", 0, 0, "ReadOnly", (cl.CL_MEM_OBJECT_IMAGE3D, False, 0x11A0)),
+])  # fmt: skip
+def test_image_arguments(dim, depth, arrayed, access, expected):
+    """What clSetKernelArg checks images against."""
+    text = f"""
+        %image = OpTypeImage %void {dim} {depth} {arrayed} 0 0 Unknown {access}
+        %sampler = OpTypeSampler
+        %fn2 = OpTypeFunction %void %image %sampler
+        %k2 = OpFunction %void None %fn2
+        %a2 = OpFunctionParameter %image
+        %b2 = OpFunctionParameter %sampler
+        %l2 = OpLabel
+        OpReturn
+        OpFunctionEnd"""
+    module = reader.read(assemble(PREAMBLE + 'OpEntryPoint Kernel %k2 "k"\n' + TYPES + text))
+    (kernel_,) = reflect.reflect(module)
+    image, sampler = kernel_.args
+    assert (image.kind, image.size) == (reflect.IMAGE, 8) and (sampler.kind, sampler.size) == (
+        reflect.SAMPLER,
+        8,
+    )
+    assert (image.image_type, image.depth, image.access_qualifier) == expected
+    assert (sampler.image_type, sampler.depth, sampler.access_qualifier) == (0, False, 0x11A3)
 
 
 def test_kinds_of_types():
