@@ -332,7 +332,7 @@ SPIRV_NUMBERS = {
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "support for at least OpenCL C 3.0, OpenCL C 1.2, OpenCL C 1.1, and OpenCL
-# C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes, images and device queues.
+# C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes and device queues.
 OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0))
 HIGHEST_COMPATIBLE_OPENCL_C = (1, 2)
 SPIRV_VERSIONS = ((1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6))

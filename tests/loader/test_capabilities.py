@@ -244,6 +244,7 @@ ELSEWHERE = {
     "intel_subgroups": "test_subgroups.py",
     "spirv_queries": "test_errors_device.py",
     "device_uuid": "test_errors_device.py",
+    "image2d_from_buffer": "images/test_creation.py",
     "float_controls": "test_codegen_extensions.py",
     "float_controls2": "test_codegen_extensions.py",
     "non_semantic_info": "test_codegen_extensions.py",
