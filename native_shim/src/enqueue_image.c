@@ -82,47 +82,68 @@ static cl_int check_host_pitches(const struct cld_mem *image, const struct cld_i
     return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem handle,
+/* A copy between an image and memory outside of it, with what the checks find out. */
+struct transfer {
+    struct cld_queue *queue;
+    struct cld_mem *image, *buffer; /* buffer: NULL where the host's memory is the other side */
+    struct cld_image_rect inside;
+    struct cld_rect outside;
+};
+
+static cl_int check_host_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
+                                  const size_t *origin, const size_t *region, size_t row_pitch,
+                                  size_t slice_pitch, const void *ptr, struct cld_wait wait) {
+    CLD_TRY(cld_check_queue(queue, &transfer->queue));
+    CLD_TRY(cld_check_image(transfer->queue, image, &transfer->image));
+    CLD_TRY(cld_check_wait(transfer->queue, wait));
+    CLD_TRY(cld_check_image_region(transfer->image, origin, region, &transfer->inside));
+    CLD_TRY(
+        check_host_pitches(transfer->image, &transfer->inside, row_pitch, slice_pitch, &transfer->outside));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    return CL_SUCCESS;
+}
+
+static cl_int enqueue_out(const struct transfer *transfer, cl_command_type type, void *to, bool blocking,
+                          struct cld_wait wait) {
+    const struct cld_image_rect *inside = &transfer->inside;
+    struct cld_copy_region copy =
+        cld_rectangle(to, &transfer->outside, transfer->image->data, &inside->rect, inside->region);
+    return cld_enqueue_copy(transfer->queue, type, transfer->image, transfer->buffer, &copy, blocking, wait);
+}
+
+static cl_int enqueue_in(const struct transfer *transfer, cl_command_type type, const void *from,
+                         bool blocking, struct cld_wait wait) {
+    const struct cld_image_rect *inside = &transfer->inside;
+    struct cld_copy_region copy =
+        cld_rectangle(transfer->image->data, &inside->rect, from, &transfer->outside, inside->region);
+    return cld_enqueue_copy(transfer->queue, type, transfer->image, transfer->buffer, &copy, blocking, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem image,
                                                    cl_bool blocking_read, const size_t *origin,
                                                    const size_t *region, size_t row_pitch, size_t slice_pitch,
                                                    void *ptr, cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *image;
-    struct cld_image_rect inside;
-    struct cld_rect host;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_image(queue, handle, &image));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_image_region(image, origin, region, &inside));
-    CLD_TRY(check_host_pitches(image, &inside, row_pitch, slice_pitch, &host));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_reads(image));
-    struct cld_copy_region copy = cld_rectangle(ptr, &host, image->data, &inside.rect, inside.region);
-    return cld_enqueue_copy(queue, CL_COMMAND_READ_IMAGE, image, NULL, &copy, blocking_read, wait);
+    struct transfer transfer = {0};
+    CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, row_pitch, slice_pitch, ptr,
+                                wait));
+    CLD_TRY(cld_check_host_reads(transfer.image));
+    return enqueue_out(&transfer, CL_COMMAND_READ_IMAGE, ptr, blocking_read, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem handle,
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image,
                                                     cl_bool blocking_write, const size_t *origin,
                                                     const size_t *region, size_t input_row_pitch,
                                                     size_t input_slice_pitch, const void *ptr,
                                                     cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *image;
-    struct cld_image_rect inside;
-    struct cld_rect host;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_image(queue, handle, &image));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_image_region(image, origin, region, &inside));
-    CLD_TRY(check_host_pitches(image, &inside, input_row_pitch, input_slice_pitch, &host));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_writes(image));
-    struct cld_copy_region copy = cld_rectangle(image->data, &inside.rect, ptr, &host, inside.region);
-    return cld_enqueue_copy(queue, CL_COMMAND_WRITE_IMAGE, image, NULL, &copy, blocking_write, wait);
+    struct transfer transfer = {0};
+    CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, input_row_pitch,
+                                input_slice_pitch, ptr, wait));
+    CLD_TRY(cld_check_host_writes(transfer.image));
+    return enqueue_in(&transfer, CL_COMMAND_WRITE_IMAGE, ptr, blocking_write, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem handle,
@@ -177,17 +198,25 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queu
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_IMAGE, source, destination, &copy, false, wait);
 }
 
-/* The buffer's side of a copy: the pixels one after the other. */
-static cl_int check_buffer_side(const struct cld_mem *buffer, size_t offset, const struct cld_mem *image,
-                                const struct cld_image_rect *inside, struct cld_rect *rect) {
+static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
+                                    cl_mem buffer, const size_t *origin, const size_t *region, size_t offset,
+                                    struct cld_wait wait) {
+    const struct cld_image_rect *inside = &transfer->inside;
+    struct cld_rect *rect = &transfer->outside;
+    CLD_TRY(cld_check_queue(queue, &transfer->queue));
+    CLD_TRY(cld_check_image(transfer->queue, image, &transfer->image));
+    CLD_TRY(cld_check_buffer(transfer->queue, buffer, &transfer->buffer));
+    CLD_TRY(cld_check_wait(transfer->queue, wait));
     /* "CL_INVALID_MEM_OBJECT [...] if src_image is a 1D image buffer object created from dst_buffer." */
-    CLD_REQUIRE(image->type != CL_MEM_OBJECT_IMAGE1D_BUFFER || image->parent != buffer, CL_INVALID_MEM_OBJECT,
-                "the image is made from the buffer");
+    CLD_REQUIRE(transfer->image->type != CL_MEM_OBJECT_IMAGE1D_BUFFER ||
+                    transfer->image->parent != transfer->buffer,
+                CL_INVALID_MEM_OBJECT, "the image is made from the buffer");
+    CLD_TRY(cld_check_image_region(transfer->image, origin, region, &transfer->inside));
+    /* In the buffer, the pixels are one after the other. */
     rect->row = inside->region[0];
     rect->slice = rect->row * inside->region[1];
-    rect->span = rect->slice * inside->region[2];
     rect->offset = offset;
-    return cld_check_range(buffer, offset, rect->span);
+    return cld_check_range(transfer->buffer, offset, rect->slice * inside->region[2]);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_image,
@@ -196,19 +225,10 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue comm
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *image, *buffer;
-    struct cld_image_rect inside;
-    struct cld_rect side;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_image(queue, src_image, &image));
-    CLD_TRY(cld_check_buffer(queue, dst_buffer, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_image_region(image, src_origin, region, &inside));
-    CLD_TRY(check_buffer_side(buffer, dst_offset, image, &inside, &side));
-    struct cld_copy_region copy =
-        cld_rectangle(buffer->data, &side, image->data, &inside.rect, inside.region);
-    return cld_enqueue_copy(queue, CL_COMMAND_COPY_IMAGE_TO_BUFFER, image, buffer, &copy, false, wait);
+    struct transfer transfer;
+    CLD_TRY(check_buffer_transfer(&transfer, command_queue, src_image, dst_buffer, src_origin, region,
+                                  dst_offset, wait));
+    return enqueue_out(&transfer, CL_COMMAND_COPY_IMAGE_TO_BUFFER, transfer.buffer->data, false, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buffer,
@@ -217,17 +237,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue comm
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *buffer, *image;
-    struct cld_image_rect inside;
-    struct cld_rect side;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, src_buffer, &buffer));
-    CLD_TRY(cld_check_image(queue, dst_image, &image));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_image_region(image, dst_origin, region, &inside));
-    CLD_TRY(check_buffer_side(buffer, src_offset, image, &inside, &side));
-    struct cld_copy_region copy =
-        cld_rectangle(image->data, &inside.rect, buffer->data, &side, inside.region);
-    return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_TO_IMAGE, buffer, image, &copy, false, wait);
+    struct transfer transfer;
+    CLD_TRY(check_buffer_transfer(&transfer, command_queue, dst_image, src_buffer, dst_origin, region,
+                                  src_offset, wait));
+    return enqueue_in(&transfer, CL_COMMAND_COPY_BUFFER_TO_IMAGE, transfer.buffer->data, false, wait);
 }
