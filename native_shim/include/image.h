@@ -8,13 +8,14 @@
 
 /* The same numbers are in cl_driver/device/limits.py. */
 enum cld_image_limits {
-    CLD_IMAGE2D_MOST = 16384,    /* CL_DEVICE_IMAGE2D_MAX_WIDTH and HEIGHT, also of 1D images */
-    CLD_IMAGE3D_MOST = 2048,     /* CL_DEVICE_IMAGE3D_MAX_WIDTH, HEIGHT and DEPTH */
-    CLD_IMAGE_LAYERS = 2048,     /* CL_DEVICE_IMAGE_MAX_ARRAY_SIZE */
-    CLD_IMAGE_BUFFER = 1 << 27,  /* CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, pixels */
-    CLD_IMAGE_PITCH_ALIGN = 1,   /* CL_DEVICE_IMAGE_PITCH_ALIGNMENT, pixels */
-    CLD_IMAGE_ADDRESS_ALIGN = 1, /* CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, pixels */
-    CLD_IMAGE_LEVELS = 15,       /* of mipmaps: down to one pixel of the longest side */
+    CLD_IMAGE2D_MOST = 16384,        /* CL_DEVICE_IMAGE2D_MAX_WIDTH and HEIGHT, also of 1D images */
+    CLD_IMAGE3D_MOST = 2048,         /* CL_DEVICE_IMAGE3D_MAX_WIDTH, HEIGHT and DEPTH */
+    CLD_IMAGE_LAYERS = 2048,         /* CL_DEVICE_IMAGE_MAX_ARRAY_SIZE */
+    CLD_IMAGE_BUFFER = 1 << 27,      /* CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, pixels */
+    CLD_IMAGE_PITCH_ALIGN = 1,       /* CL_DEVICE_IMAGE_PITCH_ALIGNMENT, pixels */
+    CLD_IMAGE_ADDRESS_ALIGN = 1,     /* CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, pixels */
+    CLD_IMAGE_ROW_PITCH = INT32_MAX, /* bytes, of images with rows: kernels multiply in 32 bits */
+    CLD_IMAGE_LEVELS = 15,           /* of mipmaps: down to one pixel of the longest side */
 };
 
 struct cld_image {

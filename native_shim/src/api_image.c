@@ -130,8 +130,7 @@ static cl_int check_pitches(struct request *request) {
      * multiple of the size of an image element in bytes." */
     CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % request->element_size == 0,
                 request->wrong_value, "the row pitch is less than a row or cuts a pixel");
-    CLD_REQUIRE(!__builtin_mul_overflow(desc->image_row_pitch, desc->image_height, &layer),
-                request->wrong_value, "the image is larger than memory");
+    layer = desc->image_row_pitch * desc->image_height;
     if (!desc->image_slice_pitch || !cld_image_has_slices(desc->image_type))
         desc->image_slice_pitch = layer;
     /* "The image slice pitch must be >= the image row pitch x image_height for a 2D image array or a 3D
@@ -148,7 +147,7 @@ static cl_int check_pitches(struct request *request) {
 static cl_int check_buffer_pitch(struct request *request) {
     cl_image_desc *desc = &request->desc;
     const struct cld_mem *buffer = request->parent;
-    size_t pixel = request->element_size, row = desc->image_width * pixel, size;
+    size_t pixel = request->element_size, row = desc->image_width * pixel;
     if (!desc->image_row_pitch || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
         desc->image_row_pitch = row;
     CLD_REQUIRE(!desc->image_slice_pitch, CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch without host_ptr");
@@ -162,10 +161,9 @@ static cl_int check_buffer_pitch(struct request *request) {
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the buffer's memory is not aligned to a pixel");
     /* "image_width x size of element in bytes must be <= size of the buffer object", "image_row_pitch x
      * image_height must be <= size of the buffer object specified by mem_object." */
-    CLD_REQUIRE(!__builtin_mul_overflow(desc->image_row_pitch, desc->image_height, &size) &&
-                    size <= buffer->size,
-                CL_INVALID_IMAGE_DESCRIPTOR, "the buffer is smaller than the image");
-    desc->image_slice_pitch = size;
+    desc->image_slice_pitch = desc->image_row_pitch * desc->image_height;
+    CLD_REQUIRE(desc->image_slice_pitch <= buffer->size, CL_INVALID_IMAGE_DESCRIPTOR,
+                "the buffer is smaller than the image");
     return CL_SUCCESS;
 }
 
@@ -201,6 +199,10 @@ static cl_int check(struct request *request) {
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_format is NULL or not valid");
     CLD_REQUIRE(request->given, CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
     request->desc = *request->given;
+    /* "CL_INVALID_IMAGE_SIZE if image dimensions [...] exceed the maximum". The device queries name no
+     * maximum of the row pitch, and the largest row is 256 KiB. */
+    CLD_REQUIRE(request->desc.image_row_pitch <= CLD_IMAGE_ROW_PITCH, CL_INVALID_IMAGE_SIZE,
+                "the row pitch is more than kernels can compute with");
     CLD_TRY(check_type(request));
     CLD_TRY(check_parent(request));
     CLD_TRY(check_dimensions(request));

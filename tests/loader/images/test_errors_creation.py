@@ -105,10 +105,15 @@ def test_descriptors_that_are_not_valid(fails, resources):
         descriptor("3D", 8, 8, 2, row=32, slice_=270),
         descriptor("2D array", 8, 8, layers=2, row=64, slice_=256),
         descriptor("1D array", 8, layers=2, row=64, slice_=32),
-        descriptor("2D", 8, 8, row=1 << 62),
-        descriptor("3D", 8, 8, 8, row=1 << 58, slice_=1 << 61),
+        descriptor("3D", 8, 8, 8, slice_=1 << 62),
     ):
         assert fails(desc, flags=cl.CL_MEM_USE_HOST_PTR, pointer=pointer) == wrong, list(desc)
+    for pitch in (1 << 31, 1 << 62):
+        long = descriptor("2D", 8, 8, row=pitch)
+        assert fails(long, flags=cl.CL_MEM_USE_HOST_PTR, pointer=pointer) == cl.CL_INVALID_IMAGE_SIZE
+        of_buffer = descriptor("2D", 8, 1, row=pitch, memory=resources.buffer())
+        assert fails(of_buffer) == cl.CL_INVALID_IMAGE_SIZE
+    resources.image(flags=cl.CL_MEM_USE_HOST_PTR, pointer=pointer, width=8, height=1, row=(1 << 31) - 4)
 
 
 def test_mipmaps_that_are_not_possible(fails, resources):
