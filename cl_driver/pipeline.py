@@ -28,6 +28,7 @@ from cl_driver.jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, 
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
+from cl_driver.passes.images import is_image_function
 from cl_driver.passes.remarks import Remarks
 from cl_driver.passes.subgroups import uses_subgroups
 from cl_driver.spirv import link, reader, reflect, validate
@@ -70,7 +71,7 @@ def codegen_options(context: Context) -> CodegenOptions:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
-    return library().has(name) or lowering_of_name(name) is not None
+    return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 
 
 @functools.cache

@@ -109,6 +109,24 @@ CAPABILITIES = (
     Capability(
         "generic_address_space", features=("__opencl_c_generic_address_space",), spirv=("GenericPointer",)
     ),
+    Capability(
+        "images",
+        features=("__opencl_c_images",),
+        spirv=("ImageBasic", "LiteralSampler", "Image1D", "Sampled1D", "ImageBuffer", "SampledBuffer"),
+    ),
+    Capability(
+        "read_write_images", features=("__opencl_c_read_write_images",), spirv=("ImageReadWrite",)
+    ),
+    Capability(
+        "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
+    ),
+    Capability("depth_images", extensions=("cl_khr_depth_images",)),
+    Capability(
+        "mipmap_images",
+        extensions=("cl_khr_mipmap_image", "cl_khr_mipmap_image_writes"),
+        spirv=("ImageMipmap",),
+    ),
+    Capability("srgb_image_writes", extensions=("cl_khr_srgb_image_writes",)),
     Capability("program_scope_global_variables", features=("__opencl_c_program_scope_global_variables",)),
     Capability(
         "work_group_collective_functions",
@@ -311,16 +329,24 @@ SPIRV_NUMBERS = {
     "GroupNonUniformVote": 62,
     "GroupUniformArithmeticKHR": 6400,
     "Groups": 18,
+    "Image1D": 44,
+    "ImageBasic": 13,
+    "ImageBuffer": 47,
+    "ImageMipmap": 15,
+    "ImageReadWrite": 14,
     "Int16": 22,
     "Int64": 11,
     "Int64Atomics": 12,
     "Int8": 39,
     "Kernel": 6,
     "Linkage": 5,
+    "LiteralSampler": 20,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,
     "RoundingModeRTZ": 4468,
+    "Sampled1D": 43,
+    "SampledBuffer": 46,
     "ShaderClockKHR": 5055,
     "SignedZeroInfNanPreserve": 4466,
     "SubgroupBufferBlockIOINTEL": 5569,

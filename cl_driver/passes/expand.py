@@ -17,6 +17,8 @@ from .layout import size_of
 MAX_CALLEE = 1_000  # instructions of one library function
 MAX_TOTAL = 8_000  # instructions that one kernel may grow by
 
+IMAGE_FUNCTIONS = "__cld_image_"  # what images.py leaves as calls is for any format: too much to inline
+
 _SIN_AND_COS = (OpenCLStd.sin, OpenCLStd.cos)
 
 
@@ -78,7 +80,7 @@ class _Expansion:
 
     def expand_call(self, call: Instruction) -> bool:
         declared = call.operands[0]
-        if declared.blocks or not declared.linkage:
+        if declared.blocks or not declared.linkage or declared.linkage[0].startswith(IMAGE_FUNCTIONS):
             return False
         callee = self.library.function(declared.linkage[0])
         if callee is None or not self.affordable(callee, call.operands[1:], 1):

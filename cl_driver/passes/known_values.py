@@ -27,9 +27,11 @@ _CHEAPER = frozenset((
 
 
 def put_values(function: Function, types, values: tuple[tuple[int, bytes], ...]) -> None:
-    """Arguments become constants. values: the number of each, and the bytes that clSetKernelArg was given."""
-    arguments = function.arguments
-    substitute(function, {arguments[k]: _constant(types, arguments[k].type, data) for k, data in values})
+    """Arguments become constants. values: the number of each, and the bytes that clSetKernelArg was given.
+    Those of images and samplers are for images.py."""
+    known = ((function.arguments[k], data) for k, data in values)
+    known = {a: _constant(types, a.type, data) for a, data in known if a.type.kind is not Kind.OPAQUE}
+    substitute(function, known)
 
 
 def _constant(types, type_: Type, data: bytes) -> Constant:

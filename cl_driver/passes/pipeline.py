@@ -19,6 +19,7 @@ from .dump import function_text
 from .expand import expand_builtins
 from .flush import flush_denormals
 from .half import promote_halves
+from .images import lower_images
 from .inline import inline
 from .known_values import find_value_args, put_values
 from .linearise import linearise
@@ -62,6 +63,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
     has_order = orders_memory(function)
+    if module.images or Capability.ImageBasic in module.capabilities:
+        # Before anything looks at instructions: images are memory and arithmetic from here on.
+        if run_pass("images", lower_images, options, function, types, library, options.values):
+            function = run_pass("inline", inline, options, None, module, function)
     if options.values:
         run_pass("values", put_values, options, function, types, options.values)
 
@@ -224,6 +229,6 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
         function = result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
-    if options.verify and name not in ("barriers", "expand", "toward_zero"):
+    if options.verify and name not in ("barriers", "expand", "images", "toward_zero"):
         verify(function, name)
     return result

@@ -46,6 +46,7 @@
 #ifdef CLD_DEVICE
 #include "atomics.cl"
 #include "llvm.cl"
+#include "image.cl"
 #include "scaled_f32.cl"
 #include "scaled_f64.cl"
 #include "scaled_hyperbolic_f64.cl"
