@@ -10,7 +10,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import extension_functions, group_functions, prelude, resident
+from . import extension_functions, group_functions, image_functions, prelude, resident
 from .options import BuildOptions
 from .resident import TIME_LIMIT
 
@@ -192,6 +192,8 @@ def marked_source(
     before += prelude.needed(texts)
     before += extension_functions.needed(texts, options.standard)
     before += group_functions.needed(texts, options.standard)
+    if language.images:
+        before += image_functions.needed(texts)
     if options.standard < (1, 2):
         # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
         before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"

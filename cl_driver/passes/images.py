@@ -25,6 +25,7 @@ FORMAT = struct.Struct("<3I")  # what is known of an image: order, data type, by
 FIRST_ORDER, FIRST_DATA_TYPE = 0x10B0, 0x10D0  # OpImageQuery's enumerants count from these
 
 NEAREST = 0x10  # a sampler's filter; linear filtering is twice as much
+ANY_LOD = 0xFFFF << 48  # its largest level of detail
 
 _LOD, _GRAD = 2, 4  # image operands; the others are not for kernels, or change nothing here
 _BIAS = 1
@@ -57,7 +58,7 @@ def _is_image_instruction(i: Instruction) -> bool:
 def sampler_word(value: tuple[int, int, int]) -> int:
     """OpenCL C's bits for the operands of OpConstantSampler."""
     addressing, normalized, filter_ = value
-    return normalized | addressing << 1 | NEAREST << filter_
+    return normalized | addressing << 1 | NEAREST << filter_ | ANY_LOD
 
 
 def lower_images(function: Function, types, library, values: tuple = ()) -> bool:
@@ -231,7 +232,7 @@ class _Lowering:
     def word(self, sampler: Value) -> Value:
         """The lower half of a sampler."""
         if type(sampler) is Constant:
-            return self.types.integer(32, sampler.value)
+            return self.types.integer(32, sampler.value & 0xFFFFFFFF)
         return self.emit(Op.UConvert, self.types.int(32), [sampler])
 
     def four(self, value: Value) -> Value:
@@ -338,7 +339,7 @@ class _Lowering:
     def read_plainly(self, i):
         lod = _image_operands(i).get(_LOD)
         if lod is not None and not (type(lod[0]) is Constant and not lod[0].value):
-            nearest = self.types.constant(self.types.opaque(Op.TypeSampler), NEAREST)
+            nearest = self.types.constant(self.types.opaque(Op.TypeSampler), NEAREST | ANY_LOD)
             number = self.emit(Op.ConvertSToF, self.types.float(32), lod)
             return self.read(i.operands[0], nearest, i.operands[1], [number], i.type)
         return self.read(i.operands[0], None, i.operands[1], None, i.type)

@@ -189,9 +189,9 @@ PART uint4 __cld_image_bytes_f32(float4 c, uint type) {
     int4 n;
     switch (type) {
     case SNORM_8:
-        return (uint4)(bytes_of(quantized(c, -128.0f, 127.0f)), 0, 0, 0);
+        return (uint4)(bytes_of(quantized(c, -127.0f, 127.0f)), 0, 0, 0);
     case SNORM_16:
-        return shorts_of(quantized(c, -32768.0f, 32767.0f));
+        return shorts_of(quantized(c, -32767.0f, 32767.0f));
     case UNORM_8:
         return (uint4)(bytes_of(quantized(c, 0.0f, 255.0f)), 0, 0, 0);
     case UNORM_16:
@@ -455,11 +455,11 @@ uint4 __cld_image_sample_i32(PIXELS(constant), uint sampler, int dims, int array
     return __cld_image_nearest_i32(SAME_PIXELS, sampler, dims, arrayed, at);
 }
 
-/* Mipmaps. The upper half of the sampler: the smallest level of detail in steps of 1/256, and by how much the
- * largest is below 65535 of these. */
+/* Mipmaps. The upper half of the sampler: the smallest and the largest level of detail in steps of 1/2048. */
 HELPER float limited(float lod, ulong sampler, uint levels) {
-    float low = (float)(int)(sampler >> 32 & 0xffff) * (1 / 256.0f);
-    float high = (float)(int)(0xffff - (sampler >> 48)) * (1 / 256.0f), last = (int)levels - 1;
+    uint bits = sampler >> 32, largest = bits >> 16;
+    float low = (float)(int)(bits & 0xffff) * (1 / 2048.0f);
+    float high = largest == 0xffff ? INFINITY : (float)(int)largest * (1 / 2048.0f), last = (int)levels - 1;
     lod = lod > low ? lod : low;
     lod = lod < high ? lod : high;
     lod = lod > 0.0f ? lod : 0.0f;
