@@ -114,9 +114,7 @@ CAPABILITIES = (
         features=("__opencl_c_images",),
         spirv=("ImageBasic", "LiteralSampler", "Image1D", "Sampled1D", "ImageBuffer", "SampledBuffer"),
     ),
-    Capability(
-        "read_write_images", features=("__opencl_c_read_write_images",), spirv=("ImageReadWrite",)
-    ),
+    Capability("read_write_images", features=("__opencl_c_read_write_images",), spirv=("ImageReadWrite",)),
     Capability(
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),

@@ -52,7 +52,11 @@ def uses_images(function: Function) -> bool:
 def _is_image_instruction(i: Instruction) -> bool:
     if i.op in LOWERINGS:
         return True
-    return i.op is Op.FunctionCall and bool(i.operands[0].linkage) and is_image_function(i.operands[0].linkage[0])
+    return (
+        i.op is Op.FunctionCall
+        and bool(i.operands[0].linkage)
+        and is_image_function(i.operands[0].linkage[0])
+    )
 
 
 def sampler_word(value: tuple[int, int, int]) -> int:
