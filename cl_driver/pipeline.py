@@ -28,7 +28,7 @@ from cl_driver.jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, 
 from cl_driver.jit.source import Context, compile_source
 from cl_driver.jit.target import Target
 from cl_driver.passes import pipeline as passes
-from cl_driver.passes.images import is_image_function
+from cl_driver.passes.images import is_general, is_image_function
 from cl_driver.passes.remarks import Remarks
 from cl_driver.passes.subgroups import uses_subgroups
 from cl_driver.spirv import link, reader, reflect, validate
@@ -352,6 +352,12 @@ def _lower(
         try:
             plan = passes.plan(program.module, point, options, functions)
             if not (fixed or program.context.target.width) and width.prefers_one(plan):
+                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                continue
+            if may_widen and not program.context.target.width and options.width > 1 and is_general(plan):
+                # For launches of which the format gets no code: calls, in each lane by itself.
+                if options.remarks is not None:
+                    options.remarks.choose("width", "it has images, whose formats are not known")
                 options = replace(options, width=1, flat_lanes=False, small_ids=True)
                 continue
             if may_widen:

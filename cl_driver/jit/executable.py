@@ -219,7 +219,7 @@ class KernelInfo(_Record):
         """Whether that is the number of an argument by value that fits a word."""
         if type(index) is not int or not 0 <= index < len(self.args):
             return False
-        return self.args[index].kind == VALUE and self.args[index].size <= 8
+        return self.args[index].kind in (VALUE, IMAGE, SAMPLER) and self.args[index].size <= 8
 
 
 class Globals(_Record):

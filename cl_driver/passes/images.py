@@ -24,6 +24,8 @@ CHANNEL_ORDER, CHANNEL_DATA_TYPE, ELEMENT_SIZE, LEVELS = 40, 44, 48, 52
 FORMAT = struct.Struct("<3I")  # what is known of an image: order, data type, bytes of a pixel
 FIRST_ORDER, FIRST_DATA_TYPE = 0x10B0, 0x10D0  # OpImageQuery's enumerants count from these
 
+PREFIX = "__cld_image_"  # of the library's functions
+
 NEAREST = 0x10  # a sampler's filter; linear filtering is twice as much
 ANY_LOD = 0xFFFF << 48  # its largest level of detail
 
@@ -42,6 +44,17 @@ _CALL = re.compile(
 def is_image_function(name: str) -> bool:
     """Whether programs may call this function, mangled, without defining it."""
     return _CALL.match(name) is not None
+
+
+def image_args(function: Function) -> list[int]:
+    """The numbers of arguments that are images and samplers."""
+    kinds = (Op.TypeImage, Op.TypeSampler)
+    return [a.index for a in function.arguments if a.type.kind is Kind.OPAQUE and a.type.op in kinds]
+
+
+def is_general(plan) -> bool:
+    """Whether a plan has calls of functions for images of any format."""
+    return any(callee.name.startswith(PREFIX) for callee in plan.calls)
 
 
 def uses_images(function: Function) -> bool:
@@ -276,7 +289,7 @@ class _Lowering:
     def call(self, name: str, arguments: list[Value], known: bool) -> Instruction:
         """A call of a function of the library; of a copy for the constants among its arguments, if the cases
         that it distinguishes are all known."""
-        callee = self.library.function("__cld_image_" + name)
+        callee = self.library.function(PREFIX + name)
         if known:
             self.inlines = True
             callee = self.specialiser.specialised(callee, arguments)
@@ -336,7 +349,7 @@ class _Lowering:
 
     def descriptor(self, image: _Image) -> Value:
         """As the library declares it."""
-        wanted = self.library.function("__cld_image_gradient").type.members[0]
+        wanted = self.library.function(PREFIX + "gradient").type.members[0]
         value = image.descriptor()
         return value if value.type is wanted else self.emit(Op.Bitcast, wanted, [value])
 

@@ -19,7 +19,7 @@ from .dump import function_text
 from .expand import expand_builtins
 from .flush import flush_denormals
 from .half import promote_halves
-from .images import lower_images
+from .images import image_args, lower_images
 from .inline import inline
 from .known_values import find_value_args, put_values
 from .linearise import linearise
@@ -120,7 +120,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
         run_pass("narrow", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.values:
-        result.value_args = find_value_args(function)
+        result.value_args = image_args(function) + find_value_args(function)
     elif options.width > 1 and not options.group:
         run_pass("unroll", unroll_known, options, function, types)
     if options.group:

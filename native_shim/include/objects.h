@@ -201,7 +201,7 @@ struct cld_kernel_info {
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_launch_code *) codes;
     uint32_t value_count;                 /* of arguments that there may be code for the values of */
-    uint32_t value_args[CLD_MOST_VALUES]; /* their numbers; integers of up to 8 bytes */
+    uint32_t value_args[CLD_MOST_VALUES]; /* their numbers: images, samplers, small integers */
     struct cld_launch_history *history;   /* value_code.h; NULL without such arguments */
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */

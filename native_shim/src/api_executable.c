@@ -126,8 +126,11 @@ static bool get_value_args(struct cld_kernel_info *info, struct cld_msg *reply) 
     uint32_t count = cld_get_list(reply);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t arg = (uint64_t)cld_get_int(reply);
-        if (reply->failed || i >= CLD_MOST_VALUES || arg >= info->arg_count ||
-            info->args[arg].kind != CLD_ARG_VALUE || info->args[arg].size > sizeof(uint64_t))
+        if (reply->failed || i >= CLD_MOST_VALUES || arg >= info->arg_count)
+            return false;
+        uint32_t kind = info->args[arg].kind;
+        if ((kind != CLD_ARG_VALUE && kind != CLD_ARG_IMAGE && kind != CLD_ARG_SAMPLER) ||
+            info->args[arg].size > sizeof(uint64_t))
             return false;
         info->value_args[info->value_count++] = (uint32_t)arg;
     }

@@ -106,15 +106,21 @@ static bool take_code(struct cld_launch_code *code, uint64_t most_local, struct 
     return entry;
 }
 
-/* A list of the number of an argument, its bytes, the next one's... */
+/* A list of the number of an argument, its bytes, the next one's... Of an image: passes/images.py, FORMAT. */
 static void put_values(struct cld_msg *question, const struct cld_kernel_info *info,
                        const struct cld_launch_code *code) {
     cld_put_list(question, 2 * (uint32_t)__builtin_popcount(code->values));
     for (uint32_t i = 0; i < info->value_count; i++) {
         if (!(code->values >> i & 1))
             continue;
+        const struct cld_arg_info *arg = &info->args[info->value_args[i]];
+        uint64_t word = code->words[i];
+        const uint32_t format[3] = {word & 0xFFFF, word >> 16 & 0xFFFF, (uint32_t)(word >> 32)};
         cld_put_int(question, info->value_args[i]);
-        cld_put_bytes(question, &code->words[i], info->args[info->value_args[i]].size);
+        if (arg->kind == CLD_ARG_IMAGE)
+            cld_put_bytes(question, format, sizeof format);
+        else
+            cld_put_bytes(question, &word, arg->size);
     }
 }
 

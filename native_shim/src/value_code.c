@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image_abi.h"
 #include "log.h"
 #include "settings.h"
 
@@ -13,6 +14,9 @@ enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVER
 
 /* Launches of each kind that are compared, and the share of the time, in percent, that must be saved. */
 enum { TRIALS = 16, GAIN = 3 };
+
+/* Combinations of formats and samplers that a kernel gets code for. */
+enum { MOST_FORMATS = 64 };
 
 void cld_launch_history_new(struct cld_kernel_info *info) {
     if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
@@ -32,11 +36,35 @@ void cld_launch_history_drop(struct cld_launch_history *history) {
     free(history);
 }
 
+/* Of an image the format: channel order, data type, and bytes of a pixel. */
+static uint64_t format_word(const uint8_t *place) {
+    const struct cld_image_desc *image;
+    memcpy(&image, place, sizeof image);
+    return image ? image->channel_order | image->channel_data_type << 16 | (uint64_t)image->element_size << 32
+                 : 0;
+}
+
+static bool is_of_images(const struct cld_arg_info *arg) {
+    return arg->kind == CLD_ARG_IMAGE || arg->kind == CLD_ARG_SAMPLER;
+}
+
+/* Bits: the values that are formats and samplers. */
+static uint32_t image_values(const struct cld_kernel_info *info) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < info->value_count; i++)
+        if (is_of_images(&info->args[info->value_args[i]]))
+            found |= 1u << i;
+    return found;
+}
+
 static void read_words(const struct cld_kernel_info *info, const uint8_t *args, uint64_t *words) {
     for (uint32_t i = 0; i < info->value_count; i++) {
         const struct cld_arg_info *arg = &info->args[info->value_args[i]];
         words[i] = 0;
-        memcpy(&words[i], args + arg->offset, arg->size);
+        if (arg->kind == CLD_ARG_IMAGE)
+            words[i] = format_word(args + arg->offset);
+        else
+            memcpy(&words[i], args + arg->offset, arg->size);
     }
 }
 
@@ -118,14 +146,14 @@ static struct cld_launch_code *add_code(struct cld_launch_history *history, enum
     memcpy(added->size, size, sizeof added->size);
     added->values = values;
     memcpy(added->words, words, sizeof added->words);
-    atomic_init(&made->state, history->now ? CLD_ADOPTED : CLD_TRIAL);
+    atomic_init(&made->state, history->now || kind == CLD_CODE_ANY ? CLD_ADOPTED : CLD_TRIAL);
     struct cld_launch_code *first = atomic_load_explicit(&history->codes, memory_order_acquire);
     do {
         unsigned count = 0;
         bool known = false;
         for (const struct cld_launch_code *at = first; at && !known; at = at->next, count++)
             known = at->values == values && has_shape(at, kind, size) && has_values(at, words);
-        if (known || count >= CLD_MOST_VALUE_CODES) {
+        if (known || count >= (kind == CLD_CODE_ANY ? (unsigned)MOST_FORMATS : CLD_MOST_VALUE_CODES)) {
             free(made);
             return NULL;
         }
@@ -187,6 +215,24 @@ static bool find_shape(const struct cld_kernel_info *info, const struct cld_laun
     return true;
 }
 
+/* Kernels with images: code for any format is so slow that a launch waits for code for its own. */
+static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel, uint32_t values) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch_history *history = info->history;
+    uint64_t words[CLD_MOST_VALUES] = {0};
+    const uint64_t any[3] = {0};
+    if (history->now)
+        values = (1u << info->value_count) - 1;
+    read_words(info, command->kernel.args, words);
+    struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
+    while (code && !has_values(code, words))
+        code = code->next;
+    if (!code && (code = add_code(history, CLD_CODE_ANY, any, values, words)))
+        cld_launch_code_ask(kernel, info, code, true);
+    if (cld_launch_code_is_there(code))
+        command->kernel.code = code;
+}
+
 void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch_history *history = info->history;
@@ -194,6 +240,11 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
     for (int i = 0; i < 3; i++) /* which is not looked at for code that may not rely on it */
         if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
             return;
+    uint32_t of_images = image_values(info);
+    if (of_images) {
+        choose_for_images(command, kernel, of_images);
+        return;
+    }
     enum cld_launch_code_kind kind;
     uint64_t words[CLD_MOST_VALUES] = {0}, size[3];
     if (!find_shape(info, command->kernel.code, &kind, size))

@@ -10,7 +10,7 @@ import image_reference as reference
 import numpy as np
 import pytest
 from image_reference import CLAMP, CLAMP_TO_EDGE, LINEAR, MIRRORED_REPEAT, NEAREST, NORMALIZED, REPEAT, Image
-from kernel_harness import WIDTH, Program, compile_c
+from kernel_harness import Program, compile_c
 
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.jit.target import host_target
