@@ -21,7 +21,7 @@ class Specialiser:
         self.made: dict[tuple, Function] = {}
 
     def specialised(self, function: Function, values: list) -> Function:
-        """The function with those of these arguments that are constants put in. It takes all of them still."""
+        """The function with those of these arguments that are constants put in; it still takes all."""
         known = tuple(value if type(value) is Constant else None for value in values)
         if not any(known) or not function.blocks:
             return function

@@ -1,4 +1,4 @@
-"""What reads and writes of images give, in numpy, from chapter 7 of OpenCL's SPIR-V environment specification;
+"""What reads and writes of images give, in numpy, by chapter 7 of OpenCL's SPIR-V environment specification,
 and descriptors of images in numpy arrays (struct cld_image_desc)."""
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ NUMBERS = {"f": np.float32, "i": np.int32, "ui": np.uint32}
 
 
 def points(rng, sizes, dims, arrayed, inside: bool) -> np.ndarray:
-    """Integer coordinates; not inside: up to 3 beyond in all directions but that of layers, which are clamped."""
+    """Integer coordinates; not inside: up to 3 beyond in all directions."""
     at = np.zeros((POINTS, 4), np.int32)
     beyond = 0 if inside else 3
     for k in range(dims):
