@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import Op, StorageClass
+from ..spirv.enums import Decoration, Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
 from .ir import ADDRESS, int_value, is_constant_int
 from .layout import member_offset, size_of, step_into
@@ -211,7 +211,9 @@ class Folder:
 
     def _convert(self, instruction):
         value = instruction.operands[0]
-        if type(value) is not Constant or value.type.kind is not Kind.INT or instruction.decorations:
+        if type(value) is not Constant or value.type.kind is not Kind.INT:
+            return None
+        if Decoration.SaturatedConversion in instruction.decorations:
             return None
         number = value.value or 0
         if instruction.op is Op.SConvert:

@@ -297,10 +297,17 @@ HELPER bool is_inside(int4 at, int4 size, int dims) {
            (dims < 3 || (uint)at.z < (uint)size.z);
 }
 
-HELPER int within_layers(int layer, int layers) {
-    int highest = layers - 1;
-    layer = layer > 0 ? layer : 0;
-    return layer < highest ? layer : highest;
+/* Component by component, not as a vector: codegen/regular.py looks through clamps of scalars. */
+HELPER int inside(int x, int size) {
+    int highest = size - 1;
+    x = x > 0 ? x : 0;
+    return x < highest ? x : highest;
+}
+HELPER int4 all_inside(int4 at, int4 size, int dims) {
+    at.x = inside(at.x, size.x);
+    at.y = dims > 1 ? inside(at.y, size.y) : 0;
+    at.z = dims > 2 ? inside(at.z, size.z) : at.z;
+    return at;
 }
 
 /* The third of an array's or 3-D image's coordinates, which counts slices. */
