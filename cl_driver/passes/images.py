@@ -181,11 +181,11 @@ class _Lowering:
         self.int4 = types.vector(types.int(32), 4)
         self.float4 = types.vector(types.float(32), 4)
         self.inlines = False
+        self.sampled: dict[Value, list[Value]] = {}  # OpSampledImage: image and sampler
+        self.taken: dict[Value, Value] = {}  # OpImage: the image
 
     def run(self) -> bool:
         replaced: dict[Value, Value] = {}
-        sampled = {}  # OpSampledImage: (image, sampler)
-        self.sampled = sampled
         for block in self.function.blocks:
             if not any(_is_image_instruction(i) for i in block.instructions):
                 continue
@@ -224,6 +224,7 @@ class _Lowering:
     # What instructions refer to.
 
     def image(self, value: Value) -> _Image:
+        value = self.taken.get(value, value)
         if value.type.kind is not Kind.OPAQUE or value.type.op is not Op.TypeImage:
             raise PlanError(f"an image instruction on {value.type!r}")
         found = self.images.get(value)
@@ -313,7 +314,7 @@ class _Lowering:
         self.sampled[i] = i.operands[:2]
 
     def image_of_sampled(self, i):
-        raise PlanError("OpImage, which takes a sampled image apart, is not supported")
+        self.taken[i] = self.sampled[i.operands[0]][0]
 
     def sample(self, i):
         image, sampler = self.sampled[i.operands[0]]

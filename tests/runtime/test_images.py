@@ -247,3 +247,152 @@ def test_reads_and_writes_of_one_image(name):
             p.run(f"change_{kind}", len(at), 8, image.descriptor(), colours, at)
             assert (colours == image.colours[tuple(every.T)]).all()
             assert (image.pixels()[tuple(every.T)] == reference.encode("RGBA", type_, given)).all()
+
+
+QUERIES = """
+constant sampler_t scope = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_REPEAT | CLK_FILTER_LINEAR;
+kernel void queries(read_only image2d_array_t a, read_only image3d_t v, write_only image1d_t l,
+                    global int *out) {
+    out[0] = get_image_width(a);
+    out[1] = get_image_height(a);
+    out[2] = get_image_array_size(a);
+    out[3] = get_image_channel_order(a);
+    out[4] = get_image_channel_data_type(a);
+    int4 size = get_image_dim(v);
+    out[5] = size.x;
+    out[6] = size.y;
+    out[7] = size.z;
+    out[8] = get_image_width(l);
+    out[9] = get_image_channel_data_type(l) == CLK_SIGNED_INT16;
+    out[10] = get_image_dim(a).y;
+}
+kernel void constant_samplers(read_only image2d_t i, global float4 *out, global float4 *at) {
+    const sampler_t own = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+    size_t k = get_global_id(0);
+    out[k] = read_imagef(i, scope, at[k].xy) + 2 * read_imagef(i, own, at[k].xy * 9);
+}
+kernel void depths(read_only image2d_depth_t i, sampler_t s, write_only image2d_depth_t o,
+                   global float4 *at) {
+    size_t k = get_global_id(0);
+    int2 here = (int2)(k % 13, k / 13);
+    write_imagef(o, here, read_imagef(i, s, at[k].xy) + 4 * read_imagef(i, here));
+}
+kernel void halves(read_only image2d_t i, sampler_t s, write_only image2d_t o) {
+    int2 c = (int2)(get_global_id(0) % 13, get_global_id(0) / 13);
+    half4 h = read_imageh(i, s, c);
+    write_imageh(o, c, h * (half)2);
+}
+"""
+
+
+@pytest.mark.parametrize("known", (False, True))
+def test_queries_and_samplers_of_the_program(known):
+    rng = np.random.default_rng(5)
+    array = Image("BGRA", "UNORM_INT8", (13, 7, 1, 3), rng)
+    volume, line = Image("R", "FLOAT", (5, 6, 7, 1), rng), Image("RG", "SIGNED_INT16", (9, 1, 1, 1), rng)
+    formats = [reference.format_words(i.order, i.type) for i in (array, volume, line)]
+    values = tuple(enumerate(formats)) if known else ()
+    out = np.zeros(11, np.int32)
+    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p.run("queries", 1, 1, array.descriptor(), volume.descriptor(), line.descriptor(), out)
+    assert out.tolist() == [13, 7, 3, 0x10B6, 0x10D2, 5, 6, 7, 9, 1, 7]
+    flat = Image("RGBA", "UNORM_INT8", (13, 7, 1, 1), rng)
+    values = ((0, reference.format_words(flat.order, flat.type)),) if known else ()
+    at = rng.uniform(-2, 2, (POINTS, 4)).astype(np.float32)
+    found = np.zeros((POINTS, 4), np.float32)
+    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p.run("constant_samplers", POINTS, 32, flat.descriptor(), found, at)
+    wanted = reference.sample(flat, NORMALIZED | REPEAT | LINEAR, 2, False, at)
+    wanted = wanted + 2 * reference.sample(flat, CLAMP | NEAREST, 2, False, at * np.float32(9))
+    assert np.abs(found - wanted).max() < 1e-4
+
+
+@pytest.mark.parametrize("known", (False, True))
+def test_depths_and_halves(known):
+    rng = np.random.default_rng(6)
+    depth, target = (Image("DEPTH", "FLOAT", (13, 7, 1, 1), rng) for _ in range(2))
+    word = CLAMP_TO_EDGE | LINEAR
+    format_ = reference.format_words("DEPTH", "FLOAT")
+    values = ((0, format_), (1, struct.pack("<Q", word)), (2, format_)) if known else ()
+    at = rng.uniform(-2, 15, (91, 4)).astype(np.float32)
+    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p.run("depths", 91, 7, depth.descriptor(), np.uint64(word), target.descriptor(), at)
+    wanted = reference.sample(depth, word, 2, False, at)[:, 0] + 4 * depth.colours[..., 0].reshape(-1)
+    assert np.abs(target.pixels()[..., 0].reshape(-1) - wanted).max() < 1e-5
+    flat, doubled = (Image("RGBA", "HALF_FLOAT", (13, 7, 1, 1), rng) for _ in range(2))
+    format_ = reference.format_words("RGBA", "HALF_FLOAT")
+    values = ((0, format_), (1, struct.pack("<Q", NEAREST)), (2, format_)) if known else ()
+    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p.run("halves", 91, 7, flat.descriptor(), np.uint64(NEAREST), doubled.descriptor())
+    assert (doubled.pixels() == 2 * flat.colours).all()
+
+
+MIPMAPS = """
+#pragma OPENCL EXTENSION cl_khr_mipmap_image : enable
+#pragma OPENCL EXTENSION cl_khr_mipmap_image_writes : enable
+kernel void lod(read_only image2d_t i, sampler_t s, global float4 *out, global float4 *at) {
+    size_t k = get_global_id(0);
+    out[k] = read_imagef(i, s, at[k].xy, at[k].w);
+}
+kernel void gradients(read_only image2d_t i, sampler_t s, global float4 *out, global float4 *at) {
+    size_t k = get_global_id(0);
+    float step = exp2(at[k].w) / 16;
+    out[k] = read_imagef(i, s, at[k].xy, (float2)(step, 0), (float2)(0, step / 2));
+}
+kernel void write(write_only image2d_t i, global float4 *colours) {
+    int k = get_global_id(0);
+    write_imagef(i, (int2)(k % 4, k / 4), 2, colours[k]);
+}
+kernel void levels(read_only image2d_t i, global int *out) { out[0] = get_image_num_mip_levels(i); }
+"""
+
+
+@pytest.mark.parametrize("known", (False, True))
+def test_mipmaps(known):
+    rng = np.random.default_rng(7)
+    image = Image("RGBA", "UNORM_INT8", (16, 8, 1, 1), rng, levels=5)
+    format_ = reference.format_words("RGBA", "UNORM_INT8")
+    at = rng.uniform(0, 1, (POINTS, 4)).astype(np.float32)
+    at[:, 3] = np.round(rng.uniform(-1, 5, POINTS), 2) + 0.003  # the level of detail, none near a half
+    lowest, highest = 0.5, 3.25
+    for filter_ in (NEAREST, LINEAR):
+        for mixes in (0, 0x40):
+            word = NORMALIZED | CLAMP_TO_EDGE | filter_ | mixes
+            bits = word | int(lowest * 2048) << 32 | int(highest * 2048) << 48
+            values = ((0, format_), (1, struct.pack("<Q", bits))) if known else ()
+            p = Program(compiled(MIPMAPS), OPTIONS, values=values)
+            lod = np.clip(np.clip(at[:, 3], lowest, highest), 0, 4)
+            first = np.floor(lod) if mixes else np.ceil(lod + 0.5) - 1
+            share = (lod - first)[:, None] if mixes else 0
+            each = np.stack([reference.sample(image, word, 2, False, at, level) for level in range(5)])
+            first = first.astype(int)
+            points_ = np.arange(POINTS)
+            wanted = each[first, points_] * (1 - share) + each[np.minimum(first + 1, 4), points_] * share
+            for kernel in ("lod", "gradients"):
+                out = np.zeros((POINTS, 4), np.float32)
+                p.run(kernel, POINTS, 32, image.descriptor(), np.uint64(bits), out, at)
+                assert np.abs(out - wanted).max() < 1e-4, kernel
+    colours = rng.uniform(0, 1, (8, 4)).astype(np.float32)
+    p = Program(compiled(MIPMAPS), OPTIONS, values=((0, format_),) if known else ())
+    before = [image.pixels(level) for level in range(5)]
+    p.run("write", 8, 8, image.descriptor(), colours)
+    written = reference.encode("RGBA", "UNORM_INT8", colours).reshape(2, 4, 4)
+    for level in range(5):
+        assert (
+            np.abs(image.pixels(level)[0, 0] - (written if level == 2 else before[level][0, 0])).max() < 1e-9
+        )
+    out = np.zeros(1, np.int32)
+    p.run("levels", 1, 1, image.descriptor(), out)
+    assert out[0] == 5
+
+
+def test_table_of_srgb():
+    """Every number of the table that reads of sRGB look up."""
+    image = Image("sRGBA", "UNORM_INT8", (256, 1, 1, 1), np.random.default_rng(8), gap=0)
+    image.memory.reshape(256, 4)[:] = np.arange(256)[:, None]
+    out = np.zeros((256, 4), np.float32)
+    at = np.zeros((256, 4), np.int32)
+    at[:, 0] = np.arange(256)
+    general("image1d_t").run("plain_f", 256, 32, image.descriptor(), out, at)
+    wanted = reference.decode("sRGBA", "UNORM_INT8", image.memory)
+    assert (out[:, :3] == wanted[:, :3].astype(np.float32)).all()
