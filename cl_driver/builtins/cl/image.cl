@@ -77,7 +77,7 @@ PART uint4 __cld_image_channels_i32(uint4 w, uint type) {
 }
 
 /* Where red, green, blue and alpha are among the channels. `one` is alpha where there is none. */
-#define DEFINE_COLOUR(T4, name, one)                                                                      \
+#define DEFINE_COLOUR(T4, name, one)                                                                         \
     PART T4 name(T4 c, uint order) {                                                                         \
         switch (order) {                                                                                     \
         case ORDER_A:                                                                                        \
@@ -407,7 +407,6 @@ HELPER float neighbours(float s, int size, uint sampler, __private int *first, _
 #undef SPACE
 #undef IN_SPACE
 
-
 #define DEFINE_NEAREST(KIND, T4)                                                                             \
     PART T4 __cld_image_nearest_##KIND(PIXELS(constant), uint sampler, int dims, int arrayed, float4 at) {   \
         float layer = RINT(dims == 1 ? at.y : at.z), highest = size.w - 1;                                   \
@@ -492,13 +491,14 @@ HELPER float limited(float lod, ulong sampler, uint levels) {
         return LEVEL(KIND, (int)__builtin_elementwise_ceil(lod + 0.5f) - 1);                                 \
     }
 DEFINE_LOD(i32, uint4, )
-DEFINE_LOD(f32, float4, if (sampler & MIP_LINEAR) {
-    int k = (int)lod;
-    float share = lod - (float)k;
-    int next = k + 1 < (int)image->levels ? k + 1 : k;
-    float4 coarse = LEVEL(f32, next);
-    return FMA(coarse, (float4)share, LEVEL(f32, k) * (1.0f - share));
-})
+DEFINE_LOD(
+    f32, float4, if (sampler & MIP_LINEAR) {
+        int k = (int)lod;
+        float share = lod - (float)k;
+        int next = k + 1 < (int)image->levels ? k + 1 : k;
+        float4 coarse = LEVEL(f32, next);
+        return FMA(coarse, (float4)share, LEVEL(f32, k) * (1.0f - share));
+    })
 
 /* The level of detail that derivatives of normalized coordinates ask for: a step of a pixel is level 0. */
 float __cld_image_gradient(constant struct cld_image_desc *image, int dims, float4 dx, float4 dy) {
