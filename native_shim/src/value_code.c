@@ -135,9 +135,11 @@ void cld_trial_end(const struct cld_kernel_info *info, struct cld_trial *trial, 
     free(trial);
 }
 
-/* Adds code that is yet to be made, unless another thread has, or there is enough; NULL then. */
+/* Adds code that is yet to be made, unless another thread has, or there are `most`; NULL then. state: whether
+ * it is tried or taken as it is. */
 static struct cld_launch_code *add_code(struct cld_launch_history *history, enum cld_launch_code_kind kind,
-                                        const uint64_t *size, uint32_t values, const uint64_t *words) {
+                                        const uint64_t *size, uint32_t values, const uint64_t *words,
+                                        unsigned most, int32_t state) {
     struct cld_value_code *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
@@ -146,14 +148,14 @@ static struct cld_launch_code *add_code(struct cld_launch_history *history, enum
     memcpy(added->size, size, sizeof added->size);
     added->values = values;
     memcpy(added->words, words, sizeof added->words);
-    atomic_init(&made->state, history->now || kind == CLD_CODE_ANY ? CLD_ADOPTED : CLD_TRIAL);
+    atomic_init(&made->state, state);
     struct cld_launch_code *first = atomic_load_explicit(&history->codes, memory_order_acquire);
     do {
         unsigned count = 0;
         bool known = false;
         for (const struct cld_launch_code *at = first; at && !known; at = at->next, count++)
             known = at->values == values && has_shape(at, kind, size) && has_values(at, words);
-        if (known || count >= (kind == CLD_CODE_ANY ? (unsigned)MOST_FORMATS : CLD_MOST_VALUE_CODES)) {
+        if (known || count >= most) {
             free(made);
             return NULL;
         }
@@ -227,7 +229,7 @@ static void choose_for_images(struct cld_event *command, const struct cld_kernel
     struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
     while (code && !has_values(code, words))
         code = code->next;
-    if (!code && (code = add_code(history, CLD_CODE_ANY, any, values, words)))
+    if (!code && (code = add_code(history, CLD_CODE_ANY, any, values, words, MOST_FORMATS, CLD_ADOPTED)))
         cld_launch_code_ask(kernel, info, code, true);
     if (cld_launch_code_is_there(code))
         command->kernel.code = code;
@@ -259,7 +261,8 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
             note(history, info->value_count, words);
             values = constant_values(info);
         }
-        if (!values || !(code = add_code(history, kind, size, values, words)))
+        if (!values || !(code = add_code(history, kind, size, values, words, CLD_MOST_VALUE_CODES,
+                                         history->now ? CLD_ADOPTED : CLD_TRIAL)))
             return;
         cld_launch_code_ask(kernel, info, code, history->now);
     }
