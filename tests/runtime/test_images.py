@@ -67,16 +67,15 @@ def compiled(text: str) -> bytes:
 
 
 @functools.cache
-def general(image: str) -> Program:
-    _, _, _, floats, ints = IMAGES[image]
-    return Program(compiled(source(image, floats, ints)), OPTIONS)
+def prepared(text: str, *known: tuple[int, bytes]) -> Program:
+    """known: numbers of arguments, and what is known of them."""
+    return Program(compiled(text), OPTIONS, values=known)
 
 
 def program(image: str, *values) -> Program:
-    """With known arguments: the first, and perhaps the second."""
+    """Code for any format, or with known arguments: the first, and perhaps the second."""
     _, _, _, floats, ints = IMAGES[image]
-    known = tuple(enumerate(values))
-    return Program(compiled(source(image, floats, ints)), OPTIONS, values=known)
+    return prepared(source(image, floats, ints), *enumerate(values))
 
 
 def kind_of(type_: str) -> str:
@@ -109,7 +108,7 @@ def compare(found, wanted, order: str, type_: str) -> None:
 
 def both(image: str, order: str, type_: str, *more):
     """The code for any format and that for this one."""
-    return general(image), program(image, reference.format_words(order, type_), *more)
+    return program(image), program(image, reference.format_words(order, type_), *more)
 
 
 @pytest.mark.parametrize("order,type_", reference.FORMATS)
@@ -133,7 +132,7 @@ def test_formats(order, type_):
     image = Image(order, type_, sizes, rng)
     at = points(rng, sizes, 2, False, inside=True)
     out = np.zeros((POINTS, 4), number)
-    general(name).run(f"plain_{kind}", POINTS, 32, image.descriptor(), out, at)
+    program(name).run(f"plain_{kind}", POINTS, 32, image.descriptor(), out, at)
     compare(out, reference.sample(image, 0, 2, False, at), order, type_)
 
 
@@ -212,7 +211,7 @@ def test_samplers_of_any_kind(name):
     image_r = Image("R", "FLOAT", IMAGES[name][2], rng)
     for sampler in SAMPLERS:
         for image in (image_rgba, image_r):
-            check_sampler(general(name), name, image, sampler, rng)
+            check_sampler(program(name), name, image, sampler, rng)
 
 
 @pytest.mark.parametrize("name", IMAGES)
@@ -293,14 +292,14 @@ def test_queries_and_samplers_of_the_program(known):
     formats = [reference.format_words(i.order, i.type) for i in (array, volume, line)]
     values = tuple(enumerate(formats)) if known else ()
     out = np.zeros(11, np.int32)
-    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p = prepared(QUERIES, *values)
     p.run("queries", 1, 1, array.descriptor(), volume.descriptor(), line.descriptor(), out)
     assert out.tolist() == [13, 7, 3, 0x10B6, 0x10D2, 5, 6, 7, 9, 1, 7]
     flat = Image("RGBA", "UNORM_INT8", (13, 7, 1, 1), rng)
     values = ((0, reference.format_words(flat.order, flat.type)),) if known else ()
     at = rng.uniform(-2, 2, (POINTS, 4)).astype(np.float32)
     found = np.zeros((POINTS, 4), np.float32)
-    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p = prepared(QUERIES, *values)
     p.run("constant_samplers", POINTS, 32, flat.descriptor(), found, at)
     wanted = reference.sample(flat, NORMALIZED | REPEAT | LINEAR, 2, False, at)
     wanted = wanted + 2 * reference.sample(flat, CLAMP | NEAREST, 2, False, at * np.float32(9))
@@ -315,14 +314,14 @@ def test_depths_and_halves(known):
     format_ = reference.format_words("DEPTH", "FLOAT")
     values = ((0, format_), (1, struct.pack("<Q", word)), (2, format_)) if known else ()
     at = rng.uniform(-2, 15, (91, 4)).astype(np.float32)
-    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p = prepared(QUERIES, *values)
     p.run("depths", 91, 7, depth.descriptor(), np.uint64(word), target.descriptor(), at)
     wanted = reference.sample(depth, word, 2, False, at)[:, 0] + 4 * depth.colours[..., 0].reshape(-1)
     assert np.abs(target.pixels()[..., 0].reshape(-1) - wanted).max() < 1e-5
     flat, doubled = (Image("RGBA", "HALF_FLOAT", (13, 7, 1, 1), rng) for _ in range(2))
     format_ = reference.format_words("RGBA", "HALF_FLOAT")
     values = ((0, format_), (1, struct.pack("<Q", NEAREST)), (2, format_)) if known else ()
-    p = Program(compiled(QUERIES), OPTIONS, values=values)
+    p = prepared(QUERIES, *values)
     p.run("halves", 91, 7, flat.descriptor(), np.uint64(NEAREST), doubled.descriptor())
     assert (doubled.pixels() == 2 * flat.colours).all()
 
@@ -360,7 +359,7 @@ def test_mipmaps(known):
             word = NORMALIZED | CLAMP_TO_EDGE | filter_ | mixes
             bits = word | int(lowest * 2048) << 32 | int(highest * 2048) << 48
             values = ((0, format_), (1, struct.pack("<Q", bits))) if known else ()
-            p = Program(compiled(MIPMAPS), OPTIONS, values=values)
+            p = prepared(MIPMAPS, *values)
             lod = np.clip(np.clip(at[:, 3], lowest, highest), 0, 4)
             first = np.floor(lod) if mixes else np.ceil(lod + 0.5) - 1
             share = (lod - first)[:, None] if mixes else 0
@@ -373,7 +372,7 @@ def test_mipmaps(known):
                 p.run(kernel, POINTS, 32, image.descriptor(), np.uint64(bits), out, at)
                 assert np.abs(out - wanted).max() < 1e-4, kernel
     colours = rng.uniform(0, 1, (8, 4)).astype(np.float32)
-    p = Program(compiled(MIPMAPS), OPTIONS, values=((0, format_),) if known else ())
+    p = prepared(MIPMAPS, *([(0, format_)] if known else []))
     before = [image.pixels(level) for level in range(5)]
     p.run("write", 8, 8, image.descriptor(), colours)
     written = reference.encode("RGBA", "UNORM_INT8", colours).reshape(2, 4, 4)
@@ -393,6 +392,6 @@ def test_table_of_srgb():
     out = np.zeros((256, 4), np.float32)
     at = np.zeros((256, 4), np.int32)
     at[:, 0] = np.arange(256)
-    general("image1d_t").run("plain_f", 256, 32, image.descriptor(), out, at)
+    program("image1d_t").run("plain_f", 256, 32, image.descriptor(), out, at)
     wanted = reference.decode("sRGBA", "UNORM_INT8", image.memory)
     assert (out[:, :3] == wanted[:, :3].astype(np.float32)).all()
