@@ -1,6 +1,6 @@
 """The points of the Level Zero SPIR-V environment: accepted and executed, or refused with a log.
 
-Section titles are those of its SPIR-V programming guide. What needs images is refused: the device has none.
+Section titles are those of its SPIR-V programming guide.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import struct
 import pytest
 
 from cl_driver.api.generated import enums as cl
+from tests.loader.images.model import Format, descriptor
 from tests.loader.level_zero import (
     FLOATS,
     ITEMS,
@@ -66,21 +67,61 @@ OpStore %to %sum
 IMAGES = [("1D", 0, 0), ("1D", 0, 1), ("2D", 0, 0), ("2D", 1, 0), ("2D", 0, 1), ("2D", 1, 1), ("3D", 0, 0)]
 
 
-@pytest.mark.skipif("ImageBasic" in OFFERED, reason="images are offered, and tested where images are")
-@pytest.mark.parametrize("dim, depth, arrayed", [*IMAGES, ("Buffer", 0, 0)])
-def test_image_types_are_refused(machine, dim, depth, arrayed):  # noqa: F811
-    declare = ["ImageBasic", *{"1D": ["Sampled1D"], "Buffer": ["SampledBuffer"]}.get(dim, [])]
+def image_module(
+    dim: str, depth: int, arrayed: int, body: str, declarations="", result="", access="ReadOnly"
+):
+    """A kernel k(global char *out, image %a0)."""
+    declare = {"1D": ["Image1D", "Sampled1D"], "Buffer": ["ImageBuffer", "SampledBuffer"]}.get(dim, [])
     dim = dim if dim == "Buffer" else f"Dim{dim}"
-    text = f"%image = OpTypeImage %void {dim} {depth} {arrayed} 0 0 Unknown ReadOnly\n"
-    text += "%size = OpTypeFunction %i32 %image\n"
-    function = "%f = OpFunction %i32 None %size\n%i = OpFunctionParameter %image\n%fl = OpLabel\n"
-    function += "%n = OpImageQueryFormat %i32 %i\nOpReturnValue %n\nOpFunctionEnd\n"
-    entry = 'OpEntryPoint Kernel %reader "reader"'
-    text += "%fn_reader = OpTypeFunction %void %image\n"
-    function += "%reader = OpFunction %void None %fn_reader\n%image2 = OpFunctionParameter %image\n"
-    function += "%rl = OpLabel\n%n2 = OpFunctionCall %i32 %f %image2\nOpReturn\nOpFunctionEnd\n"
-    data = module("", declare, declarations=text, functions=function, modes=entry)
-    assert "mage" in machine.refuses(data) or "Sampled" in machine.refuses(data)
+    text = f"%image = OpTypeImage %void {dim} {depth} {arrayed} 0 0 Unknown {access}\n{declarations}"
+    return module(body + result, ["ImageBasic", *declare], declarations=text, arguments=["%image"])
+
+
+@pytest.mark.parametrize("dim, depth, arrayed", [*IMAGES, ("Buffer", 0, 0)])
+def test_image_types(machine, dim, depth, arrayed):  # noqa: F811
+    """Every type of image is an argument's type; what order and type its channels have is told."""
+    body = "%type = OpImageQueryFormat %i32 %a0\n%order = OpImageQueryOrder %i32 %a0\n"
+    body += "%hundred = OpIMul %i32 %order %c100\n%got = OpIAdd %i32 %hundred %type"
+    data = image_module(dim, depth, arrayed, body, "%c100 = OpConstant %i32 100\n", STORE)
+    name = f"{dim} array" if arrayed else f"{dim} buffer".replace("Buffer", "1D") if dim == "Buffer" else dim
+    memory = machine.cl.make("clCreateBuffer", machine.context, 0, 64, None) if dim == "Buffer" else 0
+    sizes = {"1D": (8,), "2D": (8, 4), "3D": (8, 4, 2), "Buffer": (8,)}[dim]
+    desc = descriptor(name, *sizes, layers=2 * arrayed, memory=memory)
+    format_ = Format("CL_DEPTH", "CL_FLOAT") if depth else Format("CL_RG", "CL_SNORM_INT16")
+    image = machine.cl.make("clCreateImage", machine.context, 0, format_.c, desc, None)
+    expected = 100 * 13 + 14 if depth else 100 * 2 + 1  # Depth and Float; RG and SnormInt16
+    assert struct.unpack("<i", machine.run(data, 4, [struct.pack("<Q", image)], 1)) == (expected,)
+    for handle in filter(None, (image, memory)):
+        machine.cl.ok("clReleaseMemObject", handle)
+
+
+BROKEN_IMAGES = {
+    "sampled type": "%image = OpTypeImage %f32 Dim2D 0 0 0 0 Unknown ReadOnly",
+    "Sampled": "%image = OpTypeImage %void Dim2D 0 0 0 1 Unknown ReadOnly",
+    "multisampled": "%image = OpTypeImage %void Dim2D 0 0 1 0 Unknown ReadOnly",
+    "an array": "%image = OpTypeImage %void Dim3D 0 1 0 0 Unknown ReadOnly",
+    "Format": "%image = OpTypeImage %void Dim2D 0 0 0 0 Rgba8 ReadOnly",
+}
+
+
+@pytest.mark.parametrize("why", BROKEN_IMAGES)
+def test_image_types_that_are_not_valid(machine, why):  # noqa: F811
+    text = BROKEN_IMAGES[why] + "\n"
+    assert why in machine.refuses(module("", ["ImageBasic"], declarations=text, arguments=["%image"]))
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("used", [False, True])
+def test_atomics_on_images_are_refused(machine, used, width):  # noqa: F811
+    """ "The Pointer operand must be a pointer to the Function, Workgroup, CrossWorkGroup, or Generic Storage
+    Classes": none is to an image's pixels."""
+    body = "%texel = OpImageTexelPointer %pimage %a0 %xy %c0\n"
+    if used:
+        body += f"%old = OpAtomicIAdd %i{width} %texel %c1 %c0 %one\n"
+    declarations = f"%pimage = OpTypePointer Image %i{width}\n%one = OpConstant %i{width} 1\n"
+    declarations += "%xy = OpConstantComposite %v2i32 %c1 %c2\n"
+    log = machine.refuses(image_module("2D", 0, 0, body, declarations, access="ReadWrite"))
+    assert ("OpAtomicIAdd: an atomic in Image" if used else "ImageTexelPointer") in log
 
 
 # --- Kernels, return types, arguments ---------------------------------------------------------------------

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import struct
 
 import image_reference as reference
 import numpy as np
 import pytest
+from image_programs import NUMBERS, POINTS, colours_to_write, compare, kind_of, points, prepared
 from image_reference import CLAMP, CLAMP_TO_EDGE, LINEAR, MIRRORED_REPEAT, NEAREST, NORMALIZED, REPEAT, Image
-from kernel_harness import Program, compile_c
-
-from cl_driver.codegen.options import CodegenOptions
-from cl_driver.jit.target import host_target
-
-OPTIONS = CodegenOptions(features=frozenset(host_target(os.environ.get("CL_DRIVER_TEST_CPU", "")).features))
-POINTS = 96
+from kernel_harness import Program
 
 # Type in OpenCL C: (dimensions, whether it is an array, sizes, float and int coordinates).
 IMAGES = {
@@ -61,49 +54,10 @@ kernel void change_{kind}(read_write {image} i, global {T}4 *colours, global int
     return reads
 
 
-@functools.cache
-def compiled(text: str) -> bytes:
-    return compile_c(text)
-
-
-@functools.cache
-def prepared(text: str, *known: tuple[int, bytes]) -> Program:
-    """known: numbers of arguments, and what is known of them."""
-    return Program(compiled(text), OPTIONS, values=known)
-
-
 def program(image: str, *values) -> Program:
     """Code for any format, or with known arguments: the first, and perhaps the second."""
     _, _, _, floats, ints = IMAGES[image]
     return prepared(source(image, floats, ints), *enumerate(values))
-
-
-def kind_of(type_: str) -> str:
-    return {"S": "i", "U": "ui"}[type_[0]] if reference.is_integer(type_) else "f"
-
-
-NUMBERS = {"f": np.float32, "i": np.int32, "ui": np.uint32}
-
-
-def points(rng, sizes, dims, arrayed, inside: bool) -> np.ndarray:
-    """Integer coordinates; not inside: up to 3 beyond in all directions."""
-    at = np.zeros((POINTS, 4), np.int32)
-    beyond = 0 if inside else 3
-    for k in range(dims):
-        at[:, k] = rng.integers(-beyond, sizes[k] + beyond, POINTS)
-    if arrayed:
-        at[:, dims] = rng.integers(-beyond, sizes[3] + beyond, POINTS)
-    return at
-
-
-def compare(found, wanted, order: str, type_: str) -> None:
-    if reference.is_integer(type_) or type_ in ("HALF_FLOAT", "FLOAT"):
-        assert (found.astype(np.float64) == wanted).all()
-    else:
-        limit = 1.5 * np.spacing(np.abs(wanted).astype(np.float32))
-        if order.startswith("s"):
-            limit = limit + 1e-7
-        assert (np.abs(found - wanted) <= limit).all()
 
 
 def both(image: str, order: str, type_: str, *more):
@@ -134,13 +88,6 @@ def test_formats(order, type_):
     out = np.zeros((POINTS, 4), number)
     program(name).run(f"plain_{kind}", POINTS, 32, image.descriptor(), out, at)
     compare(out, reference.sample(image, 0, 2, False, at), order, type_)
-
-
-def colours_to_write(rng, count: int, type_: str, kind: str) -> np.ndarray:
-    if kind == "f":
-        return rng.uniform(-1.4, 1.4, (count, 4)).astype(np.float32)
-    high = 1 << int(rng.integers(4, 31))
-    return rng.integers(-high if kind == "i" else 0, high, (count, 4)).astype(NUMBERS[kind])
 
 
 def check_writes(p: Program, image: Image, kind: str, rng) -> None:
