@@ -13,6 +13,7 @@ from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
 from .array_loops import has_array_loops, unroll_array_loops
 from .barriers import has_boundary, split_at_barriers
+from .components import split_components
 from .decided_loops import has_decided_loops, unroll_decided_loops
 from .describe import describe
 from .dump import function_text
@@ -63,7 +64,8 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
     has_order = orders_memory(function)
-    if module.images or Capability.ImageBasic in module.capabilities:
+    has_images = module.images or Capability.ImageBasic in module.capabilities
+    if has_images:
         # Before anything looks at instructions: images are memory and arithmetic from here on.
         if run_pass("images", lower_images, options, function, types, library, options.values):
             function = run_pass("inline", inline, options, None, module, function)
@@ -97,6 +99,9 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     # folds what they turned out to be, and drops the addresses that nobody needs any more.
     run_pass("promote", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
+    if has_images and options.width > 1:
+        run_pass("components", split_components, options, function, types)
+        run_pass("simplify", simplify, options, function, types)
 
     if options.width > 1 or has_boundary(function):
         # Loops must have one header before anything reasons about loops.
