@@ -224,6 +224,8 @@ def _about(name: str, error: Exception) -> CompileError:
     return CompileError(text if name in text else f"kernel '{name}': {text}")
 
 
+MOST_ROWS = 8  # that code takes at a time (jit/width.py)
+
 # Kinds of code that is made for some launches only, when there is one (enum cld_launch_code_kind). Several
 # work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts
 # lanes up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole
@@ -345,7 +347,7 @@ def _lower(
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
     may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
-    later = None
+    later, for_any_image = None, 0
     while True:
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
@@ -358,6 +360,7 @@ def _lower(
                 # For launches of which the format gets no code: calls, in each lane by itself.
                 if options.remarks is not None:
                     options.remarks.choose("width", "it has images, whose formats are not known")
+                for_any_image = options.width
                 options = replace(options, width=1, flat_lanes=False, small_ids=True)
                 continue
             if may_widen:
@@ -381,6 +384,8 @@ def _lower(
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
+            if for_any_image:  # groups are to suit the code for formats, whatever its parts
+                code.tile = for_any_image, MOST_ROWS
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):

@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 from cl_driver.jit.target import Target
-from cl_driver.passes.chains import work_of
+from cl_driver.passes.chains import Work, work_of
 from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
+from cl_driver.passes.rows_alike import share_of_rows
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.enums import OpenCLStd as Std
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
@@ -43,6 +44,9 @@ _FEW = 40
 
 # What parts must gain for a kernel to have them from the start nevertheless.
 _LARGE_GAIN = 3.0
+
+# What may be left of the work of two rows of pixels for rows to be taken together, not vectors of a row.
+_SHARED = 0.9
 
 # What code for groups of whole tiles must gain for the first launch to wait for it.
 _GAIN_OF_TILES = 1.2
@@ -155,6 +159,10 @@ def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
         return options, False
     region = plan.regions[0]
     axis = _axis([region])
+    if not axis and plan.module.images and _row_ids(region):
+        bits = target.vector_bits // options.width
+        work = work_of(region.function, region.shapes, bits, options.width)
+        axis = int(_share(plan, region, work, 2) < _SHARED)
     found, gain, why = _best(plan, [region], axis, target)
     say(why)
     if found == 1:
@@ -179,12 +187,15 @@ def _best(
     if is_divergent or loops == [None] or 8 * pressure > _ROOM_OF_EIGHT * room:
         most = min(most, 4)
     waiting = _WAITING[axis] * is_divergent
-    cycles = {
-        count: sum(work.cycles(count, p, room) for work, p in zip(works, pressures, strict=True))
-        * (1 + waiting * (count - 1))
-        for count in (1, 2, 4, 8)
-        if count <= most
-    }
+    cycles = {}
+    for count in (count for count in (1, 2, 4, 8) if count <= most):
+        shares = [
+            _share(plan, region, work, count) if axis else 1.0
+            for region, work in zip(regions, works, strict=True)
+        ]
+        times = zip(works, pressures, shares, strict=True)
+        cycles[count] = sum(work.cycles(count, p, room, share) for work, p, share in times)
+        cycles[count] *= 1 + waiting * (count - 1)
     gain = 1.0 if axis and not is_divergent else _GAIN
     limit = min(time for count, time in cycles.items() if count < 8) * gain
     found = next(count for count, time in cycles.items() if time <= limit)
@@ -193,6 +204,17 @@ def _best(
     times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
     why = f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
     return found, cycles[1] / cycles[found], why
+
+
+def _row_ids(region) -> set[Instruction]:
+    return {i for block in region.function.blocks for i in block.instructions if _is_row_id(i)}
+
+
+def _share(plan: KernelPlan, region, work: Work, count: int) -> float:
+    """What is left of the work of so many rows where rows of pixels have reads in common."""
+    if not plan.module.images or count == 1:
+        return 1.0
+    return share_of_rows(region.function, work.weights, _row_ids(region), count)
 
 
 def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:

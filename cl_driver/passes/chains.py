@@ -60,10 +60,12 @@ class Work:
     once: float = 0.0
     loops: list[tuple[float, float, float, float]] = field(default_factory=list)
     walks: bool = False
+    weights: dict = field(default_factory=dict)  # operations of each instruction
 
-    def cycles(self, vectors: int, pressure: int, registers: int) -> float:
-        """Of one vector, when so many are executed together, each of which needs `pressure` registers."""
-        busy = self.units / _STARTED + self.once / vectors
+    def cycles(self, vectors: int, pressure: int, registers: int, share: float = 1.0) -> float:
+        """Of one vector, when so many are executed together, each of which needs `pressure` registers. share:
+        of its operations that are left of those that are done once for all vectors (rows_alike.py)."""
+        busy = self.units * share / _STARTED + self.once / vectors
         chain = max(
             (
                 times * max(carried / vectors, units * longest / (units * vectors + _AHEAD))
@@ -82,6 +84,7 @@ def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -
     nest = LoopNest(function, tree, before)
     work = Work()
     weights = {i: _units(i, shapes, lane_bits, lanes) for b in function.blocks for i in b.instructions}
+    work.weights = weights
     for loop, blocks in nest.own_blocks().items():
         times = float(_TRIPS ** _depth(loop))
         units = 0.0

@@ -127,7 +127,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     if not options.values:
         result.value_args = image_args(function) + find_value_args(function)
     elif options.width > 1 and not options.group:
-        run_pass("unroll", unroll_known, options, function, types)
+        run_pass("unroll", unroll_known, options, function, types, 2_400 if has_images else 800)
     if options.group:
         run_pass("lockstep", hold_group, options, function, types, options)
     if has_boundary(function):
@@ -175,9 +175,9 @@ def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
     return width
 
 
-def unroll_known(function: Function, types) -> None:
+def unroll_known(function: Function, types, budget: int) -> None:
     """Unrolls short loops that arguments with known values count. Longer ones gain nothing (tests/bench)."""
-    unroll(function, types, 800, 800, 16)
+    unroll(function, types, budget, budget, 16)
     drop_repeated(function)
 
 

@@ -39,7 +39,7 @@ def _inputs(i: Instruction) -> list:
     return i.operands if i.mask is None else [*i.operands, i.mask]
 
 
-def _reads(i: Instruction) -> bool:
+def reads(i: Instruction) -> bool:
     """Whether an instruction loads from memory that work-items share, but for local memory."""
     return i.op is Op.Load and i.operands[0].type.storage in _READ
 
@@ -63,7 +63,7 @@ class _Sharer:
                 i.mask = replaced.get(i.mask, i.mask)
             op = i.op
             if op is Op.Load:
-                if not _reads(i) or (i.memory is not None and i.memory.volatile):
+                if not reads(i) or (i.memory is not None and i.memory.volatile):
                     kept.append(i)
                     continue
                 key = i.type, i.operands[0], i.memory
@@ -157,7 +157,7 @@ class _Run:
         self.pending = dict.fromkeys(run)
         for i in run:
             waits_for = {o for o in _inputs(i) if o in self.missing}
-            if waits_for or _reads(i):
+            if waits_for or reads(i):
                 self.missing[i] = len(waits_for)
                 self.followers[i] = []
                 for o in waits_for:
@@ -165,7 +165,7 @@ class _Run:
         self.result: list[Instruction] = []
 
     def arranged(self) -> list[Instruction]:
-        waiting = [i for i in self.missing if _reads(i)]
+        waiting = [i for i in self.missing if reads(i)]
         while waiting:
             ready = [i for i in waiting if not self.missing[i]]
             load = next((i for i in ready if self.lands(i)), ready[0])
@@ -194,7 +194,7 @@ class _Run:
             ready = []
             for user in self.followers[i]:
                 self.missing[user] -= 1
-                if not self.missing[user] and not _reads(user):
+                if not self.missing[user] and not reads(user):
                     ready.append(user)
             pending += reversed(ready)
 
