@@ -77,6 +77,11 @@ enum {
  * of them in which the switches are decided. They stay calls until then. */
 #define PART __attribute__((noinline))
 
+/* Pixels of 8 and 16 bytes, which are aligned as their channels. Loads and not vloadn: those are shared by rows
+ * (../../passes/shared.py). */
+typedef uint2 __attribute__((aligned(2))) two_words;
+typedef uint4 __attribute__((aligned(4))) four_words;
+
 /* One level of an image. row_pitch fits 31 bits but for images without rows. */
 #define PIXELS(SPACE)                                                                                        \
     SPACE uchar *data, int row_pitch, long slice_pitch, int4 size, uint order, uint type, uint element
