@@ -283,13 +283,10 @@ PART void __cld_image_put(global uchar *p, uint4 w, uint element) {
     }
 }
 
-/* Bytes before a pixel. z: of 3-D images; layer: of arrays. */
-HELPER long pixel_offset(int x, int y, int z, int row_pitch, long slice_pitch, uint element, int dims) {
-    long offset = (long)x * (int)element;
-    if (dims > 1) {
-        offset += (long)y * row_pitch;
-    }
-    return offset + (long)z * slice_pitch;
+/* Bytes before a row. z: of 3-D images; layer: of arrays. */
+HELPER long row_offset(int y, int z, int row_pitch, long slice_pitch, int dims) {
+    long offset = (long)z * slice_pitch;
+    return dims > 1 ? offset + (long)y * row_pitch : offset;
 }
 
 HELPER bool is_inside(int4 at, int4 size, int dims) {
@@ -321,7 +318,7 @@ HELPER int slice_of(int4 at, int dims, int arrayed) {
         int slice = slice_of(at, dims, arrayed);                                                             \
         bool inside = is_inside(at, size, dims) & (!arrayed || (uint)slice < (uint)size.w);                  \
         if (inside) {                                                                                        \
-            data += pixel_offset(at.x, at.y, slice, row_pitch, slice_pitch, element, dims);                  \
+            data += row_offset(at.y, slice, row_pitch, slice_pitch, dims) + (long)at.x * (int)element;       \
             __cld_image_put(data, __cld_image_encode_##KIND(colour, order, type), element);                  \
         }                                                                                                    \
     }                                                                                                        \

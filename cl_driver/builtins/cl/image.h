@@ -77,7 +77,7 @@ enum {
  * of them in which the switches are decided. They stay calls until then. */
 #define PART __attribute__((noinline))
 
-/* Pixels of 8 and 16 bytes, which are aligned as their channels. Loads and not vloadn: those are shared by rows
+/* Pixels of 8 and 16 bytes, which are aligned as their channels. Loads and not vloadn: rows share those
  * (../../passes/shared.py). */
 typedef uint2 __attribute__((aligned(2))) two_words;
 typedef uint4 __attribute__((aligned(4))) four_words;
