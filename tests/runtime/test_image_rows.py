@@ -22,10 +22,10 @@ SOURCE = """
 kernel void blur(read_only image2d_t i, sampler_t s, write_only image2d_t o) {
     int2 at = (int2)(get_global_id(0), get_global_id(1));
     float4 sum = 0;
-    for (int y = -2; y <= 2; y++)
-        for (int x = -2; x <= 2; x++)
+    for (int y = -1; y <= 1; y++)
+        for (int x = -1; x <= 1; x++)
             sum += read_imagef(i, s, at + (int2)(x, y));
-    write_imagef(o, at, sum * 0.04f);
+    write_imagef(o, at, sum * 0.125f);
 }
 kernel void sharpen(read_only image2d_t i, sampler_t s, write_only image2d_t o) {
     int2 at = (int2)(get_global_id(0), get_global_id(1)), right = (int2)(1, 0);
@@ -62,7 +62,7 @@ def wanted(kernel: str, image: Image, word: int) -> np.ndarray:
         return reference.sample(image, word, 2, False, at).reshape(height, width_, 4)
 
     if kernel == "blur":
-        return sum(read(x + dx, y + dy) for dx in range(-2, 3) for dy in range(-2, 3)) * 0.04
+        return sum(read(x + dx, y + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1)) * 0.125
     if kernel == "sharpen":
         around = read(x + 1, y) + read(x - 1, y) + read(x, y + 1) + read(x, y - 1)
         return 2 * read(x, y) - 0.25 * around
