@@ -33,9 +33,11 @@ enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
      BIT(CL_UNSIGNED_INT16) | BIT(CL_UNSIGNED_INT32))
 #define PACKED (BIT(CL_UNORM_SHORT_565) | BIT(CL_UNORM_SHORT_555) | BIT(CL_UNORM_INT_101010))
 
-/* Not among them: CL_Rx and CL_RGx, of which the specification says that the last channel is there and
- * ignored while the CTS takes it for absent; CL_sRGB, whose pixels would be of three bytes; CL_DEPTH_STENCIL,
- * which only sharing with OpenGL makes. */
+/* Not among them: CL_Rx, CL_RGx, CL_RGBx and CL_sRGBx, which devices need not have. Of the first two the
+ * specification says that the last channel is there and ignored, while the CTS takes it for absent; of all
+ * four it says that the border is transparent, and alpha 1 where it is read, while the CTS wants an opaque
+ * border and, of some integers, an alpha of 0. CL_sRGB, whose pixels would be of three bytes;
+ * CL_DEPTH_STENCIL, which only sharing with OpenGL makes. */
 static const struct cld_channel_order channel_orders[] = {
     {CL_RGBA, 4, {0, 1, 2, 3}, false, REALS | INTEGERS | BIT(CL_UNORM_INT_101010_2)},
     {CL_BGRA, 4, {2, 1, 0, 3}, false, BYTES},
@@ -51,8 +53,6 @@ static const struct cld_channel_order channel_orders[] = {
     {CL_ARGB, 4, {3, 0, 1, 2}, false, BYTES},
     {CL_ABGR, 4, {3, 2, 1, 0}, false, BYTES},
     {CL_RGB, 3, {0, 1, 2}, false, PACKED},
-    {CL_RGBx, 4, {0, 1, 2, 3}, false, BYTES | PACKED},
-    {CL_sRGBx, 4, {0, 1, 2, 3}, true, BIT(CL_UNORM_INT8)},
 };
 enum { CHANNEL_ORDERS = sizeof channel_orders / sizeof *channel_orders };
 

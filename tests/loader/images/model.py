@@ -23,8 +23,8 @@ HAS_SLICES = ("1D array", "2D array", "3D")
 # Components of a pixel in the order of memory, "x" as A.
 _COMPONENTS = {
     "CL_R": "R", "CL_A": "A", "CL_DEPTH": "R", "CL_LUMINANCE": "R", "CL_INTENSITY": "R", "CL_RG": "RG",
-    "CL_RA": "RA", "CL_RGB": "RGB", "CL_RGBx": "RGBA", "CL_RGBA": "RGBA", "CL_BGRA": "BGRA",
-    "CL_ARGB": "ARGB", "CL_ABGR": "ABGR", "CL_sRGBA": "RGBA", "CL_sBGRA": "BGRA", "CL_sRGBx": "RGBA",
+    "CL_RA": "RA", "CL_RGB": "RGB", "CL_RGBA": "RGBA", "CL_BGRA": "BGRA",
+    "CL_ARGB": "ARGB", "CL_ABGR": "ABGR", "CL_sRGBA": "RGBA", "CL_sBGRA": "BGRA",
 }  # fmt: skip
 _EVERY = ("CL_R", "CL_RG", "CL_RGBA", "CL_A", "CL_RA")
 _REAL = ("CL_UNORM_INT8", "CL_UNORM_INT16", "CL_SNORM_INT8", "CL_SNORM_INT16", "CL_HALF_FLOAT", "CL_FLOAT")
@@ -116,9 +116,9 @@ def formats(type_: str) -> list[Format]:
     """All that images of that type have."""
     pairs = [(order, data) for order in _EVERY for data in (*_REAL, *_INTEGER)]
     pairs += [(order, data) for order in ("CL_LUMINANCE", "CL_INTENSITY") for data in _REAL]
-    pairs += [(order, data) for order in ("CL_BGRA", "CL_ARGB", "CL_ABGR", "CL_RGBx") for data in _BYTE]
-    pairs += [(order, data) for order in ("CL_RGB", "CL_RGBx") for data in list(_PACKED)[:3]]
-    pairs += [(order, "CL_UNORM_INT8") for order in ("CL_sRGBA", "CL_sBGRA", "CL_sRGBx")]
+    pairs += [(order, data) for order in ("CL_BGRA", "CL_ARGB", "CL_ABGR") for data in _BYTE]
+    pairs += [("CL_RGB", data) for data in list(_PACKED)[:3]]
+    pairs += [(order, "CL_UNORM_INT8") for order in ("CL_sRGBA", "CL_sBGRA")]
     pairs.append(("CL_RGBA", "CL_UNORM_INT_101010_2"))
     if type_ in ("2D", "2D array"):
         pairs += [("CL_DEPTH", "CL_UNORM_INT16"), ("CL_DEPTH", "CL_FLOAT")]

@@ -63,6 +63,8 @@ def test_formats_that_are_not_supported(fails, resources):
         (cl.CL_sRGBA, cl.CL_UNORM_INT16),
         (cl.CL_INTENSITY, cl.CL_SIGNED_INT8),
         (0x10BA, cl.CL_UNORM_INT8),  # CL_Rx
+        (0x10BC, cl.CL_UNORM_INT8),  # CL_RGBx
+        (0x10C0, cl.CL_UNORM_INT8),  # CL_sRGBx
     ):
         assert fails(SMALL, words(order, type_)) == cl.CL_IMAGE_FORMAT_NOT_SUPPORTED, (order, type_)
     depth = words(cl.CL_DEPTH, cl.CL_FLOAT)
