@@ -36,6 +36,7 @@ struct cld_trial {
 /* What is known of the values that a kernel was launched with. Threads may lose one another's updates. */
 struct cld_launch_history {
     bool now;                                    /* CL_DRIVER_VALUE_CODE */
+    uint32_t of_images;                          /* bits: the values that are formats and samplers */
     _Atomic uint64_t recent[CLD_MOST_VALUES][2]; /* the last two that differ */
     _Atomic uint32_t changes[CLD_MOST_VALUES];   /* how often there was another one */
     _Atomic uint32_t launches;                   /* all since the kernel's busy_time was `since` */

@@ -254,7 +254,9 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_launch_regroup(queue, info, launch);
         status = cld_launch_code_choose(kernel, info, launch, &command->kernel.code);
-        if (!status && info->history && code_of(command) == command->kernel.code)
+        /* Nothing is worth waiting for code for any format. */
+        if (!status && info->history &&
+            (info->history->of_images || code_of(command) == command->kernel.code))
             cld_value_code_choose(command, kernel);
         uint64_t scratch_size;
         if (!status && !find_scratch_size(command, code_of(command), &scratch_size))

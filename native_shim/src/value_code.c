@@ -18,24 +18,6 @@ enum { TRIALS = 16, GAIN = 3 };
 /* Combinations of formats and samplers that a kernel gets code for. */
 enum { MOST_FORMATS = 64 };
 
-void cld_launch_history_new(struct cld_kernel_info *info) {
-    if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
-        return;
-    struct cld_launch_history *history = calloc(1, sizeof *history);
-    if (!history)
-        return;
-    history->now = cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "now");
-    atomic_init(&history->wait, FIRST_WAIT);
-    info->history = history;
-}
-
-void cld_launch_history_drop(struct cld_launch_history *history) {
-    if (!history)
-        return;
-    cld_launch_code_drop(atomic_load(&history->codes));
-    free(history);
-}
-
 /* Of an image the format: channel order, data type, and bytes of a pixel. */
 static uint64_t format_word(const uint8_t *place) {
     const struct cld_image_desc *image;
@@ -55,6 +37,25 @@ static uint32_t image_values(const struct cld_kernel_info *info) {
         if (is_of_images(&info->args[info->value_args[i]]))
             found |= 1u << i;
     return found;
+}
+
+void cld_launch_history_new(struct cld_kernel_info *info) {
+    if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
+        return;
+    struct cld_launch_history *history = calloc(1, sizeof *history);
+    if (!history)
+        return;
+    history->now = cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "now");
+    atomic_init(&history->wait, FIRST_WAIT);
+    history->of_images = image_values(info);
+    info->history = history;
+}
+
+void cld_launch_history_drop(struct cld_launch_history *history) {
+    if (!history)
+        return;
+    cld_launch_code_drop(atomic_load(&history->codes));
+    free(history);
 }
 
 static void read_words(const struct cld_kernel_info *info, const uint8_t *args, uint64_t *words) {
@@ -242,9 +243,8 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
     for (int i = 0; i < 3; i++) /* which is not looked at for code that may not rely on it */
         if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
             return;
-    uint32_t of_images = image_values(info);
-    if (of_images) {
-        choose_for_images(command, kernel, of_images);
+    if (history->of_images) {
+        choose_for_images(command, kernel, history->of_images);
         return;
     }
     enum cld_launch_code_kind kind;
