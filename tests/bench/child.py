@@ -25,6 +25,9 @@ from tests.bench.cases import BENCHMARKS
 from tests.bench.model import Benchmark, Case, Image, Launch, Local, check
 from tests.loader.opencl import OpenCL
 
+ORDERS = {1: cl.CL_R, 4: cl.CL_RGBA}
+CHANNELS = {"uint8": cl.CL_UNORM_INT8, "float16": cl.CL_HALF_FLOAT, "float32": cl.CL_FLOAT}
+
 
 def milliseconds(function, *arguments):
     """(result, time taken)"""
@@ -79,10 +82,11 @@ class Loaded:
         memory, flags = self.case.memory[name], cl.CL_MEM_READ_WRITE
         if not isinstance(memory, Image):
             return self.device.make("clCreateBuffer", self.device.context, flags, memory.nbytes, None)
-        height, width, _ = memory.texels.shape
-        form = (ctypes.c_uint32 * 2)(cl.CL_RGBA, cl.CL_UNORM_INT8)
+        *sizes, channels = memory.texels.shape
+        form = (ctypes.c_uint32 * 2)(ORDERS[channels], CHANNELS[memory.texels.dtype.name])
+        kind = cl.CL_MEM_OBJECT_IMAGE2D if len(sizes) == 2 else cl.CL_MEM_OBJECT_IMAGE3D
         # cl_image_desc: type, width, height, depth, array size, two pitches, two counts, a memory object.
-        shape = (ctypes.c_uint64 * 9)(cl.CL_MEM_OBJECT_IMAGE2D, width, height)
+        shape = (ctypes.c_uint64 * 9)(kind, *reversed(sizes))
         return self.device.make("clCreateImage", self.device.context, flags, form, shape, None)
 
     def _build(self, benchmark: Benchmark) -> None:
@@ -92,7 +96,7 @@ class Loaded:
         if status != cl.CL_SUCCESS:
             raise Failure(f"clBuildProgram: {status}: {device.cl.build_log(self.program).strip()[:1000]}")
         for launch in self.case.launches:
-            kernel = device.make("clCreateKernel", self.program, benchmark.name.encode())
+            kernel = device.make("clCreateKernel", self.program, benchmark.entry_point.encode())
             self.kernels.append(kernel)
             self._set_arguments(kernel, launch)
             sizes = [
@@ -116,7 +120,8 @@ class Loaded:
         handle, queue = self.memory[name], self.device.queue
         address = ctypes.c_void_p(data.ctypes.data).value
         if isinstance(self.case.memory[name], Image):
-            origin, region = (ctypes.c_size_t * 3)(), (ctypes.c_size_t * 3)(data.shape[1], data.shape[0], 1)
+            sizes = [*reversed(data.shape[:-1]), 1][:3]
+            origin, region = (ctypes.c_size_t * 3)(), (ctypes.c_size_t * 3)(*sizes)
             where = (origin, region, 0, 0)
             self.device.ok(f"clEnqueue{verb}Image", queue, handle, 1, *where, address, 0, None, None)
         else:

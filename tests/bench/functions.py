@@ -68,7 +68,7 @@ class FunctionBenchmark:
     function: str
     type: str
 
-    name = "apply"
+    entry_point = "apply"
 
     @property
     def source(self) -> bytes:
@@ -77,7 +77,7 @@ class FunctionBenchmark:
         call = CALLS.get(self.function, f"{self.function}({operands})")
         second = "int" if base in WITH_INTEGER else self.type
         return (
-            f"kernel void {self.name}(global const {self.type} *a, global const {second} *b,\n"
+            f"kernel void {self.entry_point}(global const {self.type} *a, global const {second} *b,\n"
             f"                  global {self.type} *out)\n"
             "{\n    size_t i = get_global_id(0);\n"
             f"    {self.type} second;\n    int exponent;\n    out[i] = {call};\n}}\n"

@@ -22,7 +22,10 @@ class Local:
 
 @dataclass(frozen=True)
 class Image:
-    """A kernel argument: a 2-D image, CL_RGBA of CL_UNORM_INT8, of uint8 texels[height, width, 4]."""
+    """A kernel argument: an image of texels[height, width, channels], or [depth, height, width, channels].
+
+    1 channel is CL_R, 4 are CL_RGBA; uint8 is CL_UNORM_INT8, float16 CL_HALF_FLOAT, float32 CL_FLOAT.
+    """
 
     texels: np.ndarray
 
@@ -69,17 +72,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A kernel's source kernels/NAME.cl, whose kernel is NAME too, and the function that makes its cases."""
+    """A kernel, whose source is kernels/KERNEL.cl, and the function that makes its cases.
+
+    kernel: its name, where that is not the benchmark's.
+    """
 
     name: str
     topic: str
     make: Callable[..., Case]
     small: dict = field(default_factory=dict)  # parameters of a case that tests can afford
     hand: float | None = None  # ms of hand-written SIMD elsewhere (README.md)
+    kernel: str = ""
+
+    @property
+    def entry_point(self) -> str:
+        return self.kernel or self.name
 
     @property
     def source(self) -> bytes:
-        return (KERNELS / f"{self.name}.cl").read_bytes()
+        return (KERNELS / f"{self.entry_point}.cl").read_bytes()
 
     @property
     def summary(self) -> str:

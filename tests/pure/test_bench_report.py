@@ -53,14 +53,18 @@ RESULTS = {
     "clock": "best",
     "built": {},
     "counts": {
-        name: {"bytes": 8_000_000, "flops": 1} for name in ("copy", "triad", "md5", "gcd", "blur_image")
+        name: {"bytes": 8_000_000, "flops": 1} for name in ("copy", "triad", "md5", "gcd", "image_box_rgba8")
     },
     "timed": {
         "copy": _timed(1.0, 4.0, 2.0),
         "triad": _timed(2.0, 1.0, 8.0),
         "md5": _timed(None, 1.0, 1.0),
         "gcd": _timed(1.0, None, 8.0),
-        "blur_image": {"cl_driver": {"skipped": "no images"}, "intel": {"best": 1.0}, "pocl": {"best": 2.0}},
+        "image_box_rgba8": {
+            "cl_driver": {"skipped": "no images"},
+            "intel": {"best": 1.0},
+            "pocl": {"best": 2.0},
+        },
     },
 }
 

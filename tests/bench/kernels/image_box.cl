@@ -1,7 +1,7 @@
-// 5 x 5 box blur of an RGBA8 image; the sampler clamps.
+// 5 x 5 box; the sampler clamps.
 constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
 
-kernel void blur_image(write_only image2d_t to, read_only image2d_t from) {
+kernel void image_box(write_only image2d_t to, read_only image2d_t from) {
     int2 at = (int2)(get_global_id(0), get_global_id(1));
     float4 sum = (float4)(0.0f);
     for (int dy = -2; dy <= 2; dy++)
