@@ -69,82 +69,86 @@ def each_by_itself(e, i):
     """Where lanes have addresses of their own, and what cannot be combined."""
     pointer = i.operands[0]
     if is_plain(pointer) and e.is_varying(pointer):
-        values = i.operands[3:]
-        is_one = not any(e.is_varying(value) or e.stride(value) for value in values)
-        place = place_by_index(e, pointer) if is_one else None
-        if place is None:
-            _in_turn(e, i, _operands_in_lanes(e, i))
-        else:
-            _in_turn_by_index(e, i, place)
+        _turns(e, i)()
     elif e.counts is not None and e.counts.has(i):
-        operands = _operands_in_lanes(e, i)
-        either(
-            e, e.counts.is_there(e), [],
-            lambda: _in_turn(e, i, operands),
-            lambda: e.lane_by_lane(i, one_by_one),
-        )  # fmt: skip
+        either(e, e.counts.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
     else:
         e.lane_by_lane(i, one_by_one)
 
 
-def _operands_in_lanes(e, i) -> tuple:
-    """Of all lanes: the mask, addresses, and values or, where it is one, the value."""
-    mask, addresses = e.mask_of(i), all_lanes(e, address_of(e, i.operands[0]))
-    if len(i.operands) < 4:
-        return mask, addresses, "1", None
-    if e.is_same_in_lanes(i.operands[3]):
-        return mask, addresses, e.operand(i.operands[3]), None
-    return mask, addresses, "", e.leaf(i.operands[3])
+def _turns(e, i):
+    """What emits the lanes' turns on memory of the group's thread, or on a copy for the thread.
 
-
-def _in_turn(e, i, operands: tuple) -> None:
-    """On memory of the group's thread, or a copy for the thread: each lane's addition and the like, without a
-    branch.
-
-    Addresses are extracted from vectors, not read from the stack: 1.1 cycles a lane against 3.6, as stores
-    whose address is known late make loads wait.
+    What it needs of vectors is emitted at once, as the turns may stand on one of two ways.
     """
-    (mask, addresses, value, values), f, t = operands, e.form, ir_type(i.type)
+    place, mask = place_by_index(e, i.operands[0]), e.mask_of(i)
+    value, values = _values_in_lanes(e, i)
+    if place is not None:
+        return lambda: _in_turn_by_index(e, i, place, mask, value, values)
+    addresses = all_lanes(e, address_of(e, i.operands[0]))
+    return lambda: _in_turn(e, i, addresses, mask, value, values)
+
+
+def _values_in_lanes(e, i) -> tuple:
+    """The value where it is one, or the vector of values."""
+    if len(i.operands) < 4:
+        return "1", None
+    if e.is_same_in_lanes(i.operands[3]):
+        return e.operand(i.operands[3]), None
+    return "", e.leaf(i.operands[3])
+
+
+def _in_turn(e, i, addresses: str, mask: str | None, value: str, values: str | None) -> None:
+    """Each lane's addition and the like, without a branch.
+
+    Addresses are extracted from vectors, not read from the stack: on a Skylake 1.1 cycles a lane against 3.6,
+    as stores whose address is known late make loads wait. A Zen 4 takes up to 30 where an address comes
+    straight from a vector register, so it is done by indices wherever it can be.
+    """
+    f = e.form
     e.note(LANES, masked=mask is not None)
     if mask is not None:
         other = e.splat(e.harmless_memory("counter"), "ptr", f)
         addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
-    leaf, is_used = "zeroinitializer", e.is_used(i)
-    for lane in range(e.width):
-        at = e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}")
+    lanes = (e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width))
+    e.define_leaves(i, _updates(e, i, lanes, value, values) or ["zeroinitializer"])
+
+
+def _in_turn_by_index(e, i, place, mask: str | None, value: str, values: str | None) -> None:
+    """The same in lanes whose addresses differ by small numbers: several of them are extracted at once."""
+    e.note(LANES, masked=mask is not None)
+    if mask is None:
+        e.define_leaves(i, _updates(e, i, place.addresses(e), value, values) or ["zeroinitializer"])
+        return
+    bits = e.emit(f"bitcast {e.form('i1')} {mask} to i{e.width}")
+    every = e.emit(f"icmp eq i{e.width} {bits}, -1")
+
+    def wanted():
+        other = e.harmless_memory("counter")
+        for lane, address in enumerate(place.addresses(e)):
+            bit = e.emit(f"and i{e.width} {bits}, {1 << lane}")
+            bit = e.emit(f"icmp ne i{e.width} {bit}, 0")
+            yield e.emit(f"select i1 {bit}, ptr {address}, ptr {other}")
+
+    old = either(
+        e, every, [e.form(ir_type(i.type))] * e.is_used(i),
+        lambda: _updates(e, i, place.addresses(e), value, values),
+        lambda: _updates(e, i, wanted(), value, values),
+    )  # fmt: skip
+    e.define_leaves(i, old or ["zeroinitializer"])
+
+
+def _updates(e, i, addresses, value: str, values: str | None) -> list[str]:
+    """Updates what is at the lanes' addresses, which are emitted one by one. The old values, if used."""
+    f, t, is_used = e.form, ir_type(i.type), e.is_used(i)
+    leaf = "zeroinitializer"
+    for lane, address in enumerate(addresses):
         if values is not None:
             value = e.emit(f"extractelement {f(t)} {values}, i32 {lane}")
-        old = update_plainly(e, READ_MODIFY_WRITE[i.op], i, at, value)
+        old = update_plainly(e, READ_MODIFY_WRITE[i.op], i, address, value)
         if is_used:
             leaf = e.emit(f"insertelement {f(t)} {leaf}, {t} {old}, i32 {lane}")
-    e.define_leaves(i, [leaf])
-
-
-def _in_turn_by_index(e, i, place) -> None:
-    """The same in lanes whose addresses differ by small numbers: several of them are extracted at once."""
-    mask, f, t, is_used = e.mask_of(i), e.form, ir_type(i.type), e.is_used(i)
-    value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
-
-    def fast() -> list[str]:
-        leaf = "zeroinitializer"
-        for lane, at in enumerate(place.addresses(e)):
-            old = update_plainly(e, READ_MODIFY_WRITE[i.op], i, at, value)
-            if is_used:
-                leaf = e.emit(f"insertelement {f(t)} {leaf}, {t} {old}, i32 {lane}")
-        return [leaf] if is_used else []
-
-    def slow() -> list[str]:
-        _in_turn(e, i, operands)
-        return e.leaves_of.pop(i) if is_used else []
-
-    if mask is None:
-        e.note(LANES)
-        e.define_leaves(i, fast() or ["zeroinitializer"])
-        return
-    operands = _operands_in_lanes(e, i)
-    bits = e.emit(f"bitcast {f('i1')} {mask} to i{e.width}")
-    every = e.emit(f"icmp eq i{e.width} {bits}, -1")
-    e.define_leaves(i, either(e, every, [f(t)] * is_used, fast, slow) or ["zeroinitializer"])
+    return [leaf] if is_used else []
 
 
 def _sum_of_steps(e, i, t: str) -> str | None:

@@ -81,3 +81,10 @@ def test_sums(programs, name):
         assert np.array_equal(got[counted], first), f"width {program.width}"
         assert np.array_equal(got[counted] + copy, want[counted]), f"width {program.width}"
         assert np.array_equal(got[1 - counted], want[1 - counted])
+
+
+@pytest.mark.parametrize("name", ["increments", "decrements", "sums"])
+def test_places_in_the_copy_by_words(programs, name):
+    """Several indices at once: a Zen 4 adds slowly at addresses that come straight from a vector register."""
+    program = next(p for p in programs if p.width == 16)
+    assert "extractelement <2 x i64>" in program.code(name).text
