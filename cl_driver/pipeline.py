@@ -210,11 +210,13 @@ def prepare(il: bytes, context: Context) -> Prepared:
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """Compiles one kernel of a program: what is known of it, and its object.
 
-    That is for most launches. Code for others is made when there is one (VARIANTS).
+    That is for most launches. Code for others is made when there is one (VARIANTS). A kernel with images has
+    no object: launches get code for the formats of theirs.
     """
     try:
         code = entry(program, name)
-        return kernel_info(program, code), [_object(program.context, code)]
+        objects = [] if code.is_for_any_image else [_object(program.context, code)]
+        return kernel_info(program, code), objects
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         raise _about(name, error) from error
 
@@ -233,8 +235,12 @@ MOST_ROWS = 8  # that code takes at a time (jit/width.py)
 # for groups of one size. "any" is for groups that do not consist of whole vectors, where work-items can
 # tell them. "tiled" is for groups that no work-item can tell, too, where the entry has no parts so that it is
 # compiled soon, once the kernel has run for a while. "more" is for all launches that the entry suits: what
-# takes so much longer to compile that only such a kernel is worth it (PlanOptions.thorough).
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY = ("narrow", "rest", "tiled", "group", "more", "any")
+# takes so much longer to compile that only such a kernel is worth it (PlanOptions.thorough). For formats of
+# images there is "any", and "soon", which a launch waits for: one vector at a time and loops as they are, a
+# quarter of the time to compile, and where groups consist of whole vectors for these alone.
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = (
+    *("narrow", "rest", "tiled", "group", "more", "any", "soon"),
+)
 
 
 def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
@@ -251,9 +257,9 @@ def variant(
     """The same as LLVM IR.
 
     size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled". values: PlanOptions.values, for "tiled" and "group"; then the size of "tiled"
-    is that of the code which it stands for: what is best hardly changes, and what is not would be held
-    against the values.
+    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups. values:
+    PlanOptions.values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then that of the code
+    which it stands for: what is best hardly changes, and what is not would be held against the values.
     """
     try:
         if kind == GROUP:
@@ -262,6 +268,8 @@ def variant(
             return _lower(program, name, _narrow(program, name), fixed=True)
         if kind == ANY:
             return _lower(program, name, replace(program.lanes(name), values=values), "full and rest")
+        if kind == SOON:
+            return soon_code(program, name, size, values)
         if kind == MORE:
             options = replace(program.lanes(name), values=values, thorough=True)
             code = _lower(program, name, options, "full and rest")
@@ -281,6 +289,17 @@ def variant(
         return code
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         raise _about(name, error) from error
+
+
+def soon_code(program: Prepared, name: str, size: list[int], values: tuple) -> codegen.KernelCode:
+    """The same as LLVM IR."""
+    options = replace(program.lanes(name), values=values, unrolls=False)
+    if any(size):
+        code = _lower(program, name, options, "full", alone=True)
+        columns, rows = code.tile
+        if not code.has_rest or not (size[1] % columns or size[2] % rows):
+            return code
+    return _lower(program, name, options, "full and rest", alone=True)
 
 
 def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()) -> codegen.KernelCode:
@@ -334,11 +353,16 @@ def _narrow(program: Prepared, name: str) -> passes.PlanOptions:
 
 
 def _lower(
-    program: Prepared, name: str, options: passes.PlanOptions, vectors: str = "full", fixed: bool = False
+    program: Prepared,
+    name: str,
+    options: passes.PlanOptions,
+    vectors: str = "full",
+    fixed: bool = False,
+    alone: bool = False,
 ) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
 
-    vectors: see codegen.emit(). fixed: with these options, or not at all.
+    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts.
     """
     point, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
@@ -363,7 +387,7 @@ def _lower(
                 for_any_image = options.width
                 options = replace(options, width=1, flat_lanes=False, small_ids=True)
                 continue
-            if may_widen:
+            if may_widen and not alone:
                 may_widen = False
                 chosen, may_wait = width.parts(plan, program.context.target)
                 if may_wait and vectors == "full":
@@ -384,12 +408,13 @@ def _lower(
                 code.may_hold_groups = plan.may_hold_groups and not unoptimised
                 code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
-            if for_any_image:  # groups are to suit the code for formats, whatever its parts
-                code.tile = for_any_image, MOST_ROWS
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
                 code.value_args = plan.value_args[:MOST_VALUES]
+            if for_any_image:  # groups are to suit the code for formats, whatever its parts
+                code.tile = for_any_image, MOST_ROWS
+                code.is_for_any_image = bool(code.value_args)
             return code
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1 or fixed:
@@ -418,7 +443,7 @@ def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> by
 def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
-    is_like_entry = not variant or (code.width == 1 and variant.endswith(".values"))
+    is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and variant.endswith(".values"))
     return llvm_passes(context, code) if is_like_entry else "short", level
 
 
@@ -440,6 +465,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     tile = code.tile if code.tiles is None else code.tile_of_tiles
     return KernelInfo(
         name=code.name,
+        has_entry=not code.is_for_any_image,
         symbol=code.symbol,
         object_index=0,
         args=[_argument(*pair) for pair in zip(reflection.args, code.block, strict=True)],

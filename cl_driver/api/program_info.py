@@ -95,9 +95,9 @@ def program_executable(program: Program, with_il: int):
     """(executables, for each device of the program the index of its own, or -1), for the data plane.
 
     An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels, and,
-    with_il, options and IL, of which kernel_variant_of makes more code]; a kernel [name, object index,
-    symbol, block size, local_static, scratch_fixed, scratch_per_item, required_local_size, max_group_size,
-    width, uses_printf, flags, tile_width, tile_height, sub_group_width, sub_group_size,
+    with_il, options and IL, of which kernel_variant_of makes more code]; a kernel [name, object index (-1: it
+    has no entry), symbol, block size, local_static, scratch_fixed, scratch_per_item, required_local_size,
+    max_group_size, width, uses_printf, flags, tile_width, tile_height, sub_group_width, sub_group_size,
     sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of those for whose
     values there may be code]; an argument [kind, constant, size, align, offset, access (1 read-only, 2
     write-only, 3 read-write, 0 for what is no image), image type, depth].
@@ -145,7 +145,7 @@ def _for_data_plane(executable, with_il: int) -> list:
     kernels = [
         [
             kernel.name,
-            kernel.object_index,
+            kernel.object_index if kernel.has_entry else -1,
             kernel.symbol,
             kernel.block_size,
             kernel.local_static,

@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x0b"
+MAGIC = b"CLDEXE\x00\x0c"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -140,30 +140,31 @@ class ArgInfo(_Record):
 class KernelInfo(_Record):
     """One kernel: see struct cld_kernel_info for what the data plane does with it.
 
-    symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static: bytes of
-    kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread; required_local_size:
-    zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector;
-    uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the entry takes `width`
-    work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is code of these kinds
-    (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids or sizes from 2^30
-    among them; for what it leaves of rows and columns that are not whole tiles (where groups can be told,
-    "any", which takes its place); for groups of whole tiles;
-    tiles_first: the first launch of such groups waits for that; has_more: whether there is code of that
-    kind; private_size: bytes per work-item;
-    attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or
-    0; sub_group_width: work-items per sub-group;
-    uses_sub_groups: it can tell them apart, so that lanes must be consecutive in the linear local id: the
-    entry takes only launches whose rows are, narrow code is wide, too, and takes all; tile_width,
-    tile_height: work-items of a row, and rows, that tiled code, or else the entry, takes at a time;
-    free_groups: no work-item can tell how they are divided into groups, so the data plane may divide anew;
-    most_group_items: of groups for which there may be code of their own, by their size (passes/lockstep.py);
-    counted: 1 + the number of the argument of which threads may have copies to add to, or 0
-    (codegen/own_counts.py); counted_size: bytes of its elements; value_args: numbers of the arguments for
-    whose values there may be code (passes/known_values.py); remark: how it was vectorised, or why not.
+    has_entry: whether there is an entry from the start; without, launches have their code made (kernels with
+    images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
+    bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
+    required_local_size: zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width:
+    work-items per vector; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
+    entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
+    code of these kinds (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids
+    or sizes from 2^30 among them; for what it leaves of rows and columns that are not whole tiles (where
+    groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the first
+    launch of such groups waits for that; has_more: whether there is code of that kind; private_size: bytes
+    per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the
+    kernel, or 0; sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that
+    lanes must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow
+    code is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
+    or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into groups,
+    so the data plane may divide anew; most_group_items: of groups for which there may be code of their own,
+    by their size (passes/lockstep.py); counted: 1 + the number of the argument of which threads may have
+    copies to add to, or 0 (codegen/own_counts.py); counted_size: bytes of its elements; value_args: numbers
+    of the arguments for whose values there may be code (passes/known_values.py); remark: how it was
+    vectorised, or why not.
     """
 
     FIELDS = _fields(
         name=_c_name,
+        has_entry=_flag,
         symbol=_c_name,
         object_index=_small,
         args=_list,
@@ -201,7 +202,7 @@ class KernelInfo(_Record):
 
     def to_values(self) -> list:
         values = super().to_values()
-        values[3] = [arg.to_values() for arg in self.args]
+        values[4] = [arg.to_values() for arg in self.args]
         return values
 
     @classmethod
@@ -211,6 +212,9 @@ class KernelInfo(_Record):
         for arg in self.args:
             if arg.offset + (8 if arg.kind != VALUE else arg.size) > self.block_size:
                 raise ExecutableError(f"an argument of {self.name} lies outside its block")
+        others = self.has_narrow, self.has_rest, self.has_tiled, self.has_more, self.most_group_items
+        if not self.has_entry and any(others):
+            raise ExecutableError(f"{self.name} has no entry, but code that takes its place")
         if len(self.value_args) > MOST_VALUES or not all(map(self._has_word, self.value_args)):
             raise ExecutableError("malformed KernelInfo.value_args")
         return self
@@ -265,7 +269,7 @@ class Executable(_Record):
         if not all(map(_bytes, self.objects)):
             raise ExecutableError("malformed Executable.objects")
         for kernel in self.kernels:
-            if kernel.object_index >= len(self.objects):
+            if kernel.has_entry and kernel.object_index >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
             raise ExecutableError("two kernels have one name")

@@ -107,9 +107,10 @@ def kernel(job: dict, il: bytes, name: str) -> list:
 
 def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list, values: list) -> list:
     """What the client's function of that name answers. Unless a setting says so, nobody waits for code for
-    values: what runs meanwhile is as good as it gets without them."""
+    values, but for that of images which is there soon: what runs meanwhile is as good as it gets without."""
     pipeline = _pipeline()
-    is_patient = values and settings.text("CL_DRIVER_VALUE_CODE") != "now"
+    is_patient = values and pipeline.VARIANTS[kind] != pipeline.SOON
+    is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list:
         if is_patient:

@@ -126,7 +126,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     result.orders_memory = has_order
     if not options.values:
         result.value_args = image_args(function) + find_value_args(function)
-    elif options.width > 1 and not options.group:
+    elif options.width > 1 and options.unrolls and not options.group:
         run_pass("unroll", unroll_known, options, function, types, 2_400 if has_images else 800)
     if options.group:
         run_pass("lockstep", hold_group, options, function, types, options)

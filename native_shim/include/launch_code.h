@@ -13,7 +13,12 @@ enum cld_launch_code_kind {
     CLD_CODE_GROUP,  /* for groups of one size, held whole (cl_driver/passes/lockstep.py) */
     CLD_CODE_MORE,   /* into which more work went */
     CLD_CODE_ANY,    /* for groups that do not consist of whole tiles, where work-items can tell them */
+    CLD_CODE_SOON,   /* for formats of images, compiled as soon as can be: a launch waits for it */
 };
+
+/* Nanoseconds that a kernel must have run for before it gets code that launches can do without. To compile it
+ * takes longer, but a kernel that takes so long is seldom launched but once. */
+enum { CLD_WORTH_IT = 5000000 };
 
 /* One kind of code for a kernel, for one local size where it depends on that. entry: NULL until it is there,
  * or for ever if has_failed. What it needs of memory is beside it. Freed with the kernel's info. */
@@ -36,6 +41,14 @@ struct cld_launch_code {
  */
 cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                               const struct cld_launch *launch, const struct cld_launch_code **chosen);
+
+/* For kernels without an entry: code for all launches, made by the first one. */
+cl_int cld_launch_code_need_any(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                const struct cld_launch_code **found);
+
+/* Whether groups, or those at the edges, do not consist of tiles: work-items per vector, those of a row, and
+ * rows. */
+bool cld_launch_has_rest(const uint64_t *tile, const struct cld_launch *launch);
 
 /* Whether there is code and it can be run. */
 bool cld_launch_code_is_there(const struct cld_launch_code *code);

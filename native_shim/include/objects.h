@@ -179,7 +179,7 @@ struct cld_kernel_info {
     _Atomic int32_t holds;
     struct cld_executable *executable; /* held */
     char *name;
-    cld_kernel_fn entry;
+    cld_kernel_fn entry; /* NULL: each launch runs code of launch_code.h */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */

@@ -137,18 +137,19 @@ static bool get_value_args(struct cld_kernel_info *info, struct cld_msg *reply) 
     return !reply->failed;
 }
 
-/* The function of a symbol in one of the objects, NULL if there is none. */
-static cld_kernel_fn find_entry(const struct cld_executable *executable, uint32_t object,
-                                const char *symbol) {
-    if (object >= executable->code_count)
-        return NULL;
+/* The function of a symbol in one of the objects; false if it is not there. -1: the kernel has no entry. */
+static bool find_entry(const struct cld_executable *executable, int64_t object, const char *symbol,
+                       cld_kernel_fn *entry) {
+    if (object == -1)
+        return true;
+    if (object < 0 || object >= executable->code_count)
+        return false;
     /* ISO C has no cast from a data to a function pointer; POSIX has. */
     void *address = cld_code_symbol(executable->code[object], symbol);
-    cld_kernel_fn entry;
-    memcpy(&entry, &address, sizeof entry);
-    if (!entry)
+    memcpy(entry, &address, sizeof *entry);
+    if (!address)
         cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
-    return entry;
+    return address;
 }
 
 /* One kernel: see program_executable in cl_driver/api/program_info.py. */
@@ -161,7 +162,7 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     atomic_fetch_add(&executable->holds, 1);
     cld_get_list(reply);
     info->name = get_string(reply);
-    uint32_t object = (uint32_t)cld_get_int(reply);
+    int64_t object = cld_get_int(reply);
     char *symbol = get_string(reply);
     info->block_size = (uint32_t)cld_get_int(reply);
     info->local_static = (uint64_t)cld_get_int(reply);
@@ -185,10 +186,10 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
     info->most_group_items = (uint64_t)cld_get_int(reply);
     info->counted = (uint32_t)cld_get_int(reply);
     info->counted_size = (uint32_t)cld_get_int(reply);
-    if (get_args(info, reply) && get_value_args(info, reply) && info->name && symbol)
-        info->entry = find_entry(executable, object, symbol);
+    bool is_whole = get_args(info, reply) && get_value_args(info, reply) && info->name && symbol &&
+                    find_entry(executable, object, symbol, &info->entry);
     free(symbol);
-    if (!info->entry) {
+    if (!is_whole) {
         cld_kernel_info_drop(info);
         return NULL;
     }

@@ -165,7 +165,8 @@ enum { LOCAL_ROOM = 128 };
 static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
     const struct cld_launch_code *code = code_of(command);
-    bool runs_it = !code || (code->kind != CLD_CODE_NARROW && code->kind != CLD_CODE_ANY);
+    bool runs_it = runs_entry(code) || code->kind == CLD_CODE_TILED || code->kind == CLD_CODE_GROUP ||
+                   code->kind == CLD_CODE_MORE;
     uint64_t used = runs_it ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
@@ -232,8 +233,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
                 "the queue and the kernel are of different contexts");
     struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
-    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE,
-                "the program has no executable for the device");
+    CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
     CLD_TRY(cld_check_wait(queue, wait));
     struct cld_event *command = cld_command_new(queue, type, &kernel_operation, wait.event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
@@ -258,6 +258,8 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
         if (!status && info->history &&
             (info->history->of_images || code_of(command) == command->kernel.code))
             cld_value_code_choose(command, kernel);
+        if (!status && !info->entry && !command->kernel.code)
+            status = cld_launch_code_need_any(kernel, info, &command->kernel.code);
         uint64_t scratch_size;
         if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
             status = CL_OUT_OF_RESOURCES;

@@ -170,8 +170,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
                 "the queue and the kernel are of different contexts");
     const struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
-    CLD_REQUIRE(info && info->entry, CL_INVALID_PROGRAM_EXECUTABLE,
-                "the program has no executable for the device");
+    CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
     for (uint32_t i = 0; i < info->arg_count; i++)
         CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
     struct cld_launch launch;

@@ -12,9 +12,8 @@
 #include "log.h"
 #include "settings.h"
 
-/* Local sizes of a kernel that get code of their own; nanoseconds that the kernel must have run for before
- * one does. To compile it takes longer, but a kernel that takes so long is seldom launched but once. */
-enum { MOST_SIZES = 8, WORTH_IT = 5000000 };
+/* Local sizes of a kernel that get code of their own. */
+enum { MOST_SIZES = 8 };
 
 struct request {
     struct cld_program *program;  /* held */
@@ -217,7 +216,7 @@ static const struct cld_launch_code *wish(const struct cld_kernel *kernel, struc
         bool now = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
         bool off = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
         uint64_t busy = atomic_load_explicit(&info->busy_time, memory_order_relaxed);
-        if (off || (!now && busy < WORTH_IT) || !(code = new_code(kind, size)) || !add(info, code))
+        if (off || (!now && busy < CLD_WORTH_IT) || !(code = new_code(kind, size)) || !add(info, code))
             return NULL;
         cld_launch_code_ask(kernel, info, code, now);
     }
@@ -244,6 +243,12 @@ static cl_int need(const struct cld_kernel *kernel, struct cld_kernel_info *info
     add(info, code);
     *found = find(atomic_load_explicit(&info->codes, memory_order_acquire), kind, size);
     return CL_SUCCESS;
+}
+
+cl_int cld_launch_code_need_any(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                const struct cld_launch_code **found) {
+    const uint64_t any[3] = {0};
+    return need(kernel, info, CLD_CODE_ANY, any, found);
 }
 
 /* Rows of fewer work-items than this are as fast one by one. */
@@ -281,8 +286,7 @@ static bool has_tiles(const uint64_t *tile, const uint64_t *size) {
     return size[0] % tile[1] == 0 && size[1] % tile[2] == 0;
 }
 
-/* Whether groups, or those at the edges, do not consist of tiles. */
-static bool has_rest(const uint64_t *tile, const struct cld_launch *launch) {
+bool cld_launch_has_rest(const uint64_t *tile, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size, *global = launch->global_size;
     uint64_t edge[2] = {global[0] % size[0], global[1] % size[1]};
     return !has_tiles(tile, size) || !has_tiles(tile, edge);
@@ -323,7 +327,7 @@ cl_int cld_launch_code_choose(const struct cld_kernel *kernel, struct cld_kernel
     if (is_first && need(kernel, info, CLD_CODE_TILED, tile, chosen) == CL_SUCCESS)
         return CL_SUCCESS;
     const struct cld_launch_code *wished = wish_any(kernel, info, launch, tile);
-    bool needs_rest = info->flags & CLD_KERNEL_REST && has_rest(entry_tile, launch);
+    bool needs_rest = info->flags & CLD_KERNEL_REST && cld_launch_has_rest(entry_tile, launch);
     if (cld_launch_code_is_there(wished) || (wished && !needs_rest))
         *chosen = wished;
     else if (needs_rest)

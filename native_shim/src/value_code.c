@@ -15,8 +15,9 @@ enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVER
 /* Launches of each kind that are compared, and the share of the time, in percent, that must be saved. */
 enum { TRIALS = 16, GAIN = 3 };
 
-/* Combinations of formats and samplers that a kernel gets code for. */
-enum { MOST_FORMATS = 64 };
+/* Combinations of formats and samplers that a kernel gets code for, and how much of it for one: two kinds for
+ * launches of whole vectors and one for others. */
+enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 3 };
 
 /* Of an image the format: channel order, data type, and bytes of a pixel. */
 static uint64_t format_word(const uint8_t *place) {
@@ -136,28 +137,36 @@ void cld_trial_end(const struct cld_kernel_info *info, struct cld_trial *trial, 
     free(trial);
 }
 
-/* Adds code that is yet to be made, unless another thread has, or there are `most`; NULL then. state: whether
- * it is tried or taken as it is. */
-static struct cld_launch_code *add_code(struct cld_launch_history *history, enum cld_launch_code_kind kind,
-                                        const uint64_t *size, uint32_t values, const uint64_t *words,
-                                        unsigned most, int32_t state) {
+/* Code that is yet to be made. state: whether it is tried or taken as it is. */
+static struct cld_launch_code *new_code(enum cld_launch_code_kind kind, const uint64_t *size, uint32_t values,
+                                        const uint64_t *words, int32_t state) {
     struct cld_value_code *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
-    struct cld_launch_code *added = &made->code;
-    added->kind = kind;
-    memcpy(added->size, size, sizeof added->size);
-    added->values = values;
-    memcpy(added->words, words, sizeof added->words);
+    struct cld_launch_code *code = &made->code;
+    code->kind = kind;
+    memcpy(code->size, size, sizeof code->size);
+    code->values = values;
+    memcpy(code->words, words, sizeof code->words);
     atomic_init(&made->state, state);
+    return code;
+}
+
+/* Adds code (NULL is none), unless another thread has added the like, or there are `most`; NULL then, and it
+ * is dropped. */
+static struct cld_launch_code *add_code(struct cld_launch_history *history, struct cld_launch_code *added,
+                                        unsigned most) {
+    if (!added)
+        return NULL;
     struct cld_launch_code *first = atomic_load_explicit(&history->codes, memory_order_acquire);
     do {
         unsigned count = 0;
         bool known = false;
         for (const struct cld_launch_code *at = first; at && !known; at = at->next, count++)
-            known = at->values == values && has_shape(at, kind, size) && has_values(at, words);
+            known = at->values == added->values && has_shape(at, added->kind, added->size) &&
+                    has_values(at, added->words);
         if (known || count >= most) {
-            free(made);
+            cld_launch_code_drop(added);
             return NULL;
         }
         added->next = first;
@@ -218,21 +227,70 @@ static bool find_shape(const struct cld_kernel_info *info, const struct cld_laun
     return true;
 }
 
-/* Kernels with images: code for any format is so slow that a launch waits for code for its own. */
-static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel, uint32_t values) {
-    struct cld_kernel_info *info = command->kernel.info;
-    struct cld_launch_history *history = info->history;
-    uint64_t words[CLD_MOST_VALUES] = {0};
-    const uint64_t any[3] = {0};
-    if (history->now)
-        values = (1u << info->value_count) - 1;
-    read_words(info, command->kernel.args, words);
+static struct cld_launch_code *find_code(struct cld_launch_history *history, enum cld_launch_code_kind kind,
+                                         const uint64_t *size, const uint64_t *words) {
     struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
-    while (code && !has_values(code, words))
+    while (code && (!has_values(code, words) || !has_shape(code, kind, size)))
         code = code->next;
-    if (!code && (code = add_code(history, CLD_CODE_ANY, any, values, words, MOST_FORMATS, CLD_ADOPTED)))
+    return code;
+}
+
+static bool has_room(struct cld_launch_history *history, unsigned most) {
+    const struct cld_launch_code *code = atomic_load_explicit(&history->codes, memory_order_acquire);
+    for (; code && most; code = code->next)
+        most--;
+    return most;
+}
+
+/* The best code for a launch's formats: asked for once the kernel has run for a while. NULL if it is not
+ * there. */
+static struct cld_launch_code *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                    const uint64_t *words) {
+    struct cld_launch_history *history = info->history;
+    const uint64_t any[3] = {0};
+    struct cld_launch_code *code = find_code(history, CLD_CODE_ANY, any, words);
+    if (!code) {
+        bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
+        bool off = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
+        uint32_t values = history->now ? (1u << info->value_count) - 1 : history->of_images;
+        if (!now && (off || atomic_load_explicit(&info->busy_time, memory_order_relaxed) < CLD_WORTH_IT))
+            return NULL;
+        code = add_code(history, new_code(CLD_CODE_ANY, any, values, words, CLD_ADOPTED),
+                        CODES_OF_FORMAT * MOST_FORMATS);
+        if (code)
+            cld_launch_code_ask(kernel, info, code, now);
+    }
+    return cld_launch_code_is_there(code) ? code : NULL;
+}
+
+/* Code for a launch's formats that it waits for. Threads that need it at once make it twice: see
+ * launch_code.c. NULL if it cannot be made. */
+static struct cld_launch_code *need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                    const struct cld_launch *launch, const uint64_t *words) {
+    struct cld_launch_history *history = info->history;
+    const uint64_t any[3] = {0}, vector[3] = {info->tile_width, info->tile_width, 1};
+    const uint64_t *size = cld_launch_has_rest(vector, launch) ? any : vector;
+    struct cld_launch_code *code = find_code(history, CLD_CODE_SOON, any, words);
+    if (!cld_launch_code_is_there(code) && size != any)
+        code = find_code(history, CLD_CODE_SOON, size, words);
+    if (!code && has_room(history, CODES_OF_FORMAT * MOST_FORMATS) &&
+        (code = new_code(CLD_CODE_SOON, size, history->of_images, words, CLD_ADOPTED))) {
         cld_launch_code_ask(kernel, info, code, true);
-    if (cld_launch_code_is_there(code))
+        add_code(history, code, CODES_OF_FORMAT * MOST_FORMATS);
+        code = find_code(history, CLD_CODE_SOON, size, words);
+    }
+    return cld_launch_code_is_there(code) ? code : NULL;
+}
+
+/* Kernels with images: code for any format is so slow that a launch waits for code for its own. */
+static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel) {
+    struct cld_kernel_info *info = command->kernel.info;
+    uint64_t words[CLD_MOST_VALUES] = {0};
+    read_words(info, command->kernel.args, words);
+    struct cld_launch_code *code = wish(kernel, info, words);
+    if (!code)
+        code = need(kernel, info, &command->kernel.launch, words);
+    if (code)
         command->kernel.code = code;
 }
 
@@ -244,7 +302,7 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
         if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
             return;
     if (history->of_images) {
-        choose_for_images(command, kernel, history->of_images);
+        choose_for_images(command, kernel);
         return;
     }
     enum cld_launch_code_kind kind;
@@ -261,8 +319,10 @@ void cld_value_code_choose(struct cld_event *command, const struct cld_kernel *k
             note(history, info->value_count, words);
             values = constant_values(info);
         }
-        if (!values || !(code = add_code(history, kind, size, values, words, CLD_MOST_VALUE_CODES,
-                                         history->now ? CLD_ADOPTED : CLD_TRIAL)))
+        if (!values)
+            return;
+        code = new_code(kind, size, values, words, history->now ? CLD_ADOPTED : CLD_TRIAL);
+        if (!(code = add_code(history, code, CLD_MOST_VALUE_CODES)))
             return;
         cld_launch_code_ask(kernel, info, code, history->now);
     }

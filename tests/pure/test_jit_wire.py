@@ -89,6 +89,7 @@ def make_arg(**changes) -> ArgInfo:
 def make_kernel(**changes) -> KernelInfo:
     values = {
         "name": "k",
+        "has_entry": True,
         "symbol": "cld_kernel_k",
         "object_index": 0,
         "args": [make_arg()],
@@ -145,6 +146,18 @@ def test_an_executable_survives():
     assert again == executable and is_executable(data)
     assert again.kernel("second").object_index == 1 and again.kernel("third") is None
     assert again.kernels[0].args[0].type_name == "float*"
+
+
+def test_kernels_may_have_no_object():
+    """They have their code made by launches, and no other that stands for an entry."""
+    plain = dict.fromkeys(("has_narrow", "has_rest"), False) | {"has_entry": False, "most_group_items": 0}
+    executable = make_executable(kernels=[make_kernel(**plain)], objects=[])
+    assert Executable.from_bytes(executable.to_bytes()) == executable
+    for name in ("has_narrow", "has_rest", "has_tiled", "has_more"):
+        with pytest.raises(ExecutableError):
+            Executable.from_bytes(
+                make_executable(kernels=[make_kernel(**plain | {name: True})], objects=[]).to_bytes()
+            )
 
 
 def test_fields_must_be_named_and_complete():
