@@ -272,9 +272,9 @@ def variant(
             return soon_code(program, name, size, values)
         if kind == MORE:
             options = replace(program.lanes(name), values=values, thorough=True)
-            code = _lower(program, name, options, "full and rest")
+            code = _lower(program, name, options, "full and rest", hot=True)
             if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
-                code = _lower(program, name, options, "full and rest", fixed=True)
+                code = _lower(program, name, options, "full and rest", fixed=True, hot=True)
             if code.width == 1:
                 raise CompileError(code.remark)
             return code
@@ -283,7 +283,8 @@ def variant(
         options = replace(
             program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), values=values
         )
-        code = _lower(program, name, options, "rest" if kind == REST else "full and rest", fixed=True)
+        vectors = "rest" if kind == REST else "full and rest"
+        code = _lower(program, name, options, vectors, fixed=True, hot=kind == TILED)
         if [code.width, *code.tile] != [lanes, columns, rows]:
             raise CompileError(f"no tiles of {columns} by {rows}: {code.remark}")
         return code
@@ -359,10 +360,12 @@ def _lower(
     vectors: str = "full",
     fixed: bool = False,
     alone: bool = False,
+    hot: bool = False,
 ) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
 
-    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts.
+    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts. hot: it has
+    run for a while, so that more code is worth its time.
     """
     point, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
@@ -399,6 +402,8 @@ def _lower(
                     options, plan = chosen, passes.with_parts(plan, chosen)
                     if plan is None:
                         continue
+            if hot:
+                passes.split_inner(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
             is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
             if options.width > 1 and code.size > _WIDE_TEXT and is_optional:

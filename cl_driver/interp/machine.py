@@ -35,6 +35,7 @@ COLLECTIVE = frozenset(
 )
 
 # Functions that only order memory: everything here happens in order.
+_ASKS_LANES = frozenset((PassOp.AnyLane, PassOp.AnyLaneOfPart, PassOp.FirstItem))
 NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
 
 
@@ -232,7 +233,7 @@ class Machine:
             return None if operands[0] == Scope.Invocation else (yield instruction, operands)
         if op in COLLECTIVE or is_subgroup_operation(instruction):
             return (yield instruction, operands)
-        if op is PassOp.AnyLane or op is PassOp.AnyLaneOfPart:
+        if op in _ASKS_LANES:
             return (yield instruction, operands)
         found = EFFECTS.get(op)
         if found is None:

@@ -389,6 +389,8 @@ class _PlanGroup:
         """What all lanes get: whether a mask has a lane, or the result of the lanes that acted."""
         if instruction.op is PassOp.AnyLane or instruction.op is PassOp.AnyLaneOfPart:
             return any(values)
+        if instruction.op is PassOp.FirstItem:
+            return values[0]
         if instruction.mask is None:
             raise InterpreterError(f"{instruction.op.name} inside of a region")
         results = [v for v in values if v is not None]

@@ -22,6 +22,7 @@ from .flush import flush_denormals
 from .half import promote_halves
 from .images import image_args, lower_images
 from .inline import inline
+from .inner_tiles import split_inner_tiles
 from .known_values import find_value_args, put_values
 from .linearise import linearise
 from .locks import waits_for_locks
@@ -42,7 +43,7 @@ from .toward_zero import round_toward_zero
 from .unroll import unroll
 from .verify import verify
 
-__all__ = ["PlanError", "PlanOptions", "plan", "with_parts"]
+__all__ = ["PlanError", "PlanOptions", "plan", "split_inner", "with_parts"]
 
 DEFAULT = PlanOptions()
 
@@ -157,6 +158,16 @@ def with_parts(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
     made.assumes_small_ids |= shapes.assumes_small_ids
     describe(made)
     return made
+
+
+def split_inner(plan: KernelPlan) -> None:
+    """Gives a finished plan code of its own for vectors away from edges: about twice as much to compile."""
+    for region in plan.regions:
+        if plan.options.width > 1 and not region.once:
+            types, shapes = plan.module.types, region.shapes
+            run_pass(
+                "inner_tiles", split_inner_tiles, plan.options, region.function, types, shapes, plan.options
+            )
 
 
 def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:

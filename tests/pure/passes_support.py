@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 
 from cl_driver.interp.run import Local, run, run_plan
-from cl_driver.passes.pipeline import plan
+from cl_driver.passes.pipeline import plan, split_inner
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.spirv.reader import read
 
@@ -45,11 +45,12 @@ def make_plan(module, name, **options):
     return plan(module, entry(module, name), PlanOptions(verify=True, **options))
 
 
-def compare(module, name, args, global_size, local_size, widths=(1,), global_offset=(0, 0, 0), **options):
+def compare(module, name, args, global_size, local_size, widths=(1,), global_offset=(0, 0, 0), inner=False,
+            **options):  # fmt: skip
     """Runs a kernel before the passes and after them; all buffers must agree. Returns the buffers.
 
-    widths: each a width, or (width, parts, part_axis). options: of PlanOptions; with sub_groups, each width
-    is the size of sub-groups in both runs.
+    widths: each a width, or (width, parts, part_axis). inner: with code for vectors away from edges.
+    options: of PlanOptions; with sub_groups, each width is the size of sub-groups in both runs.
 
     args: see interp.run.run; numpy arrays are buffers, and are copied for each run.
     """
@@ -62,6 +63,8 @@ def compare(module, name, args, global_size, local_size, widths=(1,), global_off
             printed = result.printed
         again = copy.deepcopy(args)
         made = make_plan(module, name, width=width, parts=parts, part_axis=axis, **options)
+        if inner:
+            split_inner(made)
         result = run_plan(made, again, global_size, local_size, global_offset, check_shapes=width > 1)
         for i, (a, b) in enumerate(zip(first, again, strict=True)):
             if isinstance(a, np.ndarray):

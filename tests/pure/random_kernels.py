@@ -294,8 +294,13 @@ class Kernel:
         self.loop_depth, self.switch_in_loop = saved, inside
 
 
-def check(seed: int, level: str = "-O2", widths=(1, 4, 8, (2, 3, 0)), sub_groups: bool = False) -> None:
-    """Compares one random kernel before and after the passes; every third in groups of the full size."""
+def check(
+    seed: int, level: str = "-O2", widths=(1, 4, 8, (2, 3, 0)), sub_groups: bool = False, inner: bool = False
+) -> None:
+    """Compares one random kernel before and after the passes; every third in groups of the full size.
+
+    inner: see compare().
+    """
     import numpy as np
 
     from .passes_support import compare, compile_cl, forget
@@ -305,8 +310,9 @@ def check(seed: int, level: str = "-O2", widths=(1, 4, 8, (2, 3, 0)), sub_groups
     local_size = LOCAL if seed % 3 == 0 else LOCAL // 2
     module = compile_cl(kernel.source, level)
     forget(kernel.source, level)
-    options = {"sub_groups": True} if sub_groups else {}
-    compare(module, "k", [np.zeros(20, np.int32), given, 5], (20,), (local_size,), widths, **options)
+    options = {"inner": inner} | ({"sub_groups": True} if sub_groups else {})
+    args = [np.zeros(20, np.int32), given, 5]
+    compare(module, "k", args, (20,), (local_size,), widths, **options)
 
 
 if __name__ == "__main__":

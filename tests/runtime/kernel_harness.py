@@ -28,7 +28,7 @@ from cl_driver.codegen.program_globals import layout_globals
 from cl_driver.frontend import clang
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
-from cl_driver.passes.pipeline import plan
+from cl_driver.passes.pipeline import plan, split_inner
 from cl_driver.passes.plan import PlanOptions
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reader import read
@@ -88,9 +88,11 @@ class Program:
     """A module whose kernels can be run."""
 
     def __init__(
-        self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH, **plan_options
-    ):
-        """plan_options: fields of PlanOptions besides the width."""
+        self, data: bytes, options: CodegenOptions | None = None, width: int = WIDTH, inner=False,
+        **plan_options,
+    ):  # fmt: skip
+        """inner: with code for vectors away from edges; plan_options: of PlanOptions, besides the width."""
+        self.inner = inner
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
         if IS_EMULATED:
@@ -118,6 +120,8 @@ class Program:
         entry = next(p for p in self.module.entry_points if p.name == name)
         functions = suitable(builtin_library(), self.options.features)
         planned = plan(self.module, entry, self.plan_options, functions)
+        if self.inner:
+            split_inner(planned)
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):
