@@ -488,6 +488,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         has_rest=code.has_rest,
         has_tiled=code.tiles is not None,
         has_more=code.has_more,
+        reads_ahead=code.reads_ahead,
         tiles_first=code.tiles is not None and code.tiles_first,
         private_size=code.private_size,
         attributes=reflection.attributes,

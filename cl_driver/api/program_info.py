@@ -116,6 +116,7 @@ def _flags(kernel) -> int:
     """enum cld_kernel_flags of native_shim/include/objects.h."""
     flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
     flags += (kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more)
+    flags += (kernel.reads_ahead,)
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 

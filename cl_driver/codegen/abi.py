@@ -1,6 +1,7 @@
 """What compiled kernels and the data plane share; native_shim/include/kernel_abi.h is the same in C."""
 
 LAUNCH_WORK_DIM = 0
+LAUNCH_AHEAD_KIB = 2
 LAUNCH_STREAM_BYTES = 4
 LAUNCH_GLOBAL_SIZE = 8
 LAUNCH_GLOBAL_OFFSET = 32

@@ -4,7 +4,8 @@ A core has few lines of memory on their way to it at once, and waits for the old
 itself, but it starts anew with each page. Who reads many places per work-item, far from one another, comes to
 new pages all the time. Each place is where a stream goes on: the next work-items read what follows. That is
 so if neither these nor others of the group read there, which is asked when it runs: between the first and the
-second place, and on the average between all, there is room for what the whole group reads of one.
+second place, and on the average between all, there is room for what the whole group reads of one. Whether a
+CPU is faster with or without, launches find out (native_shim/src/kernel_launch.c).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from ..passes.ir import ADDRESS, PURE
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Argument, Kind
+from . import abi
 from .alias import roots
 from .streams import has_much
 
@@ -29,6 +31,7 @@ class Ahead:
     """What one vector of work-items, or several together, has read: its loads wait for the region's end."""
 
     def __init__(self):
+        self.is_used = False
         self._suits: dict = {}  # function: whether it is such a kernel
         self._loads: dict = {}  # argument: (address, bytes of all lanes) of its loads so far
 
@@ -47,6 +50,7 @@ class Ahead:
         waiting, self._loads = self._loads, {}
         for loads in waiting.values():
             if len(loads) >= _LEAST * e.parts:
+                self.is_used = True
                 _prefetch(e, loads)
 
 
@@ -70,7 +74,9 @@ def _prefetch(e, loads: list[tuple[str, int]]) -> None:
     """Prefetches what follows the places of loads, which are in the order of the program."""
     places = len(loads) // e.parts
     room = e.emit_prologue(f"mul i64 {e.enqueued_items()}, {loads[0][1] // e.width}")
-    much = has_much(e, sum(size for _, size in loads) // (e.width * e.parts))
+    per_item = sum(size for _, size in loads) // (e.width * e.parts)
+    limit = e.emit_prologue(f"zext i16 {e.launch_field(abi.LAUNCH_AHEAD_KIB, 'i16')} to i64")
+    much = has_much(e, per_item, e.emit_prologue(f"shl i64 {limit}, 10"))
     first, second, last = (
         e.emit(f"ptrtoint ptr {loads[k][0]} to i64") for k in (0, e.parts, len(loads) - e.parts)
     )

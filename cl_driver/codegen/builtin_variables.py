@@ -23,7 +23,7 @@ def component(e, builtin, k: int) -> str:
     if launch is not None:
         return e.launch_field(launch + 8 * k, "i64")
     if builtin == BuiltIn.WorkDim:
-        return e.launch_field(abi.LAUNCH_WORK_DIM, "i32")
+        return e.emit_prologue(f"zext i16 {e.launch_field(abi.LAUNCH_WORK_DIM, 'i16')} to i32")
     if builtin == BuiltIn.WorkgroupId:
         return e.group_ids[k]
     if builtin == BuiltIn.WorkgroupSize:

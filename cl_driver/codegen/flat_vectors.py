@@ -19,24 +19,43 @@ from .wide_gather import addresses_here, from_memory, gather, interleave, memory
 
 _NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
 _COUNTS = (2, 4, 8, 16)  # three components take the place of four
+_LEAST_LOADS = 4  # for each value that components are taken of in the end: one is taken apart, not each load
 _MOST_REGISTERS = 8  # that a value takes: more are more code
 
 
 def find_flat(e, function) -> frozenset:
-    """The values of a region that are held so: all that they are computed from, and all who use them, are."""
+    """The values of a region that are held so: all that they are computed from, and all who use them, are.
+
+    But components may be taken of the few values that many loads come to.
+    """
     found = {i for block in function.blocks for i in block.instructions if _may_be_flat(e, i)}
     if not found:
         return frozenset()
     used_by = users(function)
+    summed = _narrowed(e, set(found), used_by, True)
+    apart = sum(any(u.op is Op.CompositeExtract for u in used_by.get(i, ())) for i in summed)
+    if apart and _LEAST_LOADS * apart <= sum(i.op is Op.Load for i in summed):
+        return frozenset(summed)
+    found = _narrowed(e, found, used_by, False)
+    return frozenset(found) if any(i.op is Op.Load for i in found) else frozenset()
+
+
+def _narrowed(e, found: set, used_by: dict, comes_apart: bool) -> set:
+    """Those of some values of which this holds. comes_apart: components may be taken of them, too."""
     pending = list(found)
     while pending:
         i = pending.pop()
-        if i not in found or (_suit(e, i, found) and all(_takes(e, i, u, found) for u in used_by.get(i, ()))):
+        if i not in found:
+            continue
+        uses = used_by.get(i, ())
+        if comes_apart:
+            uses = [u for u in uses if u.op is not Op.CompositeExtract]
+        if _suit(e, i, found) and all(_takes(e, i, u, found) for u in uses):
             continue
         found.discard(i)
         pending += used_by.get(i, ())
         pending += (o for o in i.operands if isinstance(o, Instruction))
-    return frozenset(found) if any(i.op is Op.Load for i in found) else frozenset()
+    return found
 
 
 def _may_be_flat(e, i) -> bool:
@@ -104,6 +123,15 @@ def operand_of(e, value, count: int) -> str:
         e.tiled[key] = interleave(e, t, leaves, count)
         e.lines = outer
     return e.tiled[key]
+
+
+def component_of(e, value, index: int) -> str:
+    """One component of a value that is held so, as a vector."""
+    type_ = value.type
+    t, whole, width = ir_type(type_.element), form(e.width * type_.count), e.width
+    lanes = ", ".join(f"i32 {lane * type_.count + index}" for lane in range(width))
+    data = e.leaves_of[value][0]
+    return e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
 
 
 def flat_type(e, type_) -> str:

@@ -42,6 +42,7 @@ class KernelCode:
     counted: int = 0  # 1 + the number of the argument that threads may have copies of (own_counts.py), or 0
     counted_size: int = 0  # bytes of its elements
     remark: str = ""
+    reads_ahead: bool = False  # has prefetches, for launches that want them (ahead.py)
     has_rest: bool = False  # takes whole tiles only: see emit()
     has_narrow: bool = False  # does not suit all launches
     tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (jit/width.py)
@@ -112,6 +113,7 @@ def emit(
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
+        reads_ahead=emitter.ahead is not None and emitter.ahead.is_used,
         has_rest=vectors == "full",
         counted=plan.arguments.index(counts.argument) + 1 if counted else 0,
         counted_size=counts.size if counted else 0,

@@ -106,17 +106,21 @@ def flush(e) -> None:
     e.begin_block(labels[2])
 
 
-def has_much(e, place: int) -> str:
-    """i1, once per call: whether all work-items together, so many bytes each, are worth it."""
-    key = "much", place
+def has_much(e, place: int, limit: str = "") -> str:
+    """i1, once per call: whether all work-items together have that much, so many bytes each: 0 is for never.
+
+    limit: i64, of the launch; that of stores past the caches, if none.
+    """
+    key = "much", place, limit
     if key not in e.tables:
         outer, e.lines = e.lines, e.prologue
         sizes = [e.launch_field(abi.LAUNCH_GLOBAL_SIZE + 8 * k, "i64") for k in range(3)]
         items = e.emit(f"mul i64 {sizes[0]}, {sizes[1]}")
         items = e.emit(f"mul i64 {items}, {sizes[2]}")
         output = e.emit(f"mul i64 {items}, {place}")
-        least = e.emit(f"zext i32 {e.launch_field(abi.LAUNCH_STREAM_BYTES, 'i32')} to i64")
-        below = e.emit(f"sub i64 {least}, 1")  # of 0, which is for never, more than any output
+        stream_bytes = "" if limit else e.launch_field(abi.LAUNCH_STREAM_BYTES, "i32")
+        least = limit or e.emit(f"zext i32 {stream_bytes} to i64")
+        below = e.emit(f"sub i64 {least}, 1")  # of 0, more than any output
         e.tables[key] = e.emit(f"icmp ult i64 {below}, {output}")
         e.lines = outer
     return e.tables[key]

@@ -14,7 +14,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-MAGIC = b"CLDEXE\x00\x0c"
+MAGIC = b"CLDEXE\x00\x0d"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -146,20 +146,21 @@ class KernelInfo(_Record):
     required_local_size: zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width:
     work-items per vector; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
-    code of these kinds (pipeline.VARIANTS), for launches that the entry does not suit, those with global ids
-    or sizes from 2^30 among them; for what it leaves of rows and columns that are not whole tiles (where
-    groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the first
-    launch of such groups waits for that; has_more: whether there is code of that kind; private_size: bytes
-    per work-item; attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the
-    kernel, or 0; sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that
-    lanes must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow
-    code is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
-    or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into groups,
-    so the data plane may divide anew; most_group_items: of groups for which there may be code of their own,
-    by their size (passes/lockstep.py); counted: 1 + the number of the argument of which threads may have
-    copies to add to, or 0 (codegen/own_counts.py); counted_size: bytes of its elements; value_args: numbers
-    of the arguments for whose values there may be code (passes/known_values.py); remark: how it was
-    vectorised, or why not.
+    code of these kinds (pipeline.VARIANTS), for launches that the entry does not suit, those with global
+    ids or sizes from 2^30 among them; for what it leaves of rows and columns that are not whole tiles
+    (where groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the
+    first launch of such groups waits for that; has_more: whether there is code of that kind; reads_ahead:
+    it fetches what it is about to read, where a launch wants it; private_size: bytes per work-item;
+    attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or
+    0; sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes
+    must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow code
+    is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
+    or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
+    groups, so the data plane may divide anew; most_group_items: of groups for which there may be code of
+    their own, by their size (passes/lockstep.py); counted: 1 + the number of the argument of which
+    threads may have copies to add to, or 0 (codegen/own_counts.py); counted_size: bytes of its elements;
+    value_args: numbers of the arguments for whose values there may be code (passes/known_values.py);
+    remark: how it was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -183,6 +184,7 @@ class KernelInfo(_Record):
         has_tiled=_flag,
         tiles_first=_flag,
         has_more=_flag,
+        reads_ahead=_flag,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,

@@ -25,6 +25,8 @@ struct cld_edge {
 };
 
 struct cld_operation {
+    /* Called once before anything runs, when all that the command waits for is done. May be NULL. */
+    void (*begin)(struct cld_event *command);
     /* Executes the units [first, last) of the command's total; several threads do so at once. A result that
      * is not CL_SUCCESS ends the command with that error. */
     cl_int (*run)(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last);
@@ -101,7 +103,7 @@ struct cld_event {
             uint8_t *args;                /* `inline_args` or malloced */
             uint64_t local_size;
             const struct cld_launch_code *code; /* the info's, or NULL */
-            struct cld_trial *trial;            /* of value_code.h, malloced, or NULL */
+            struct cld_trial *trial;            /* malloced, or NULL */
         } kernel;
         struct cld_copy_region copy;
         struct {

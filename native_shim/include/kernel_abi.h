@@ -6,7 +6,8 @@
 
 /* One per NDRange command, constant while it runs. Unused dimensions hold size 1, offset 0. */
 struct cld_launch {
-    uint32_t work_dim;
+    uint16_t work_dim;
+    uint16_t ahead_kib;    /* of reads of so many KiB the next ones are fetched ahead; 0: never */
     uint32_t stream_bytes; /* output of so many bytes is stored past the caches; 0: never */
     uint64_t global_size[3];
     uint64_t global_offset[3];

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "contest.h"
 #include "kernel_abi.h"
 #include "object.h"
 
@@ -171,6 +172,8 @@ enum cld_kernel_flags {
     /* Code of the kind MORE is faster than `entry`, for all launches that this suits but those with large
        ids. */
     CLD_KERNEL_HAS_MORE = 256,
+    /* It fetches what it is about to read, if the launch says that it should (cld_launch.ahead_kib). */
+    CLD_KERNEL_READS_AHEAD = 512,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -205,6 +208,7 @@ struct cld_kernel_info {
     struct cld_launch_history *history;   /* value_code.h; NULL without such arguments */
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */
+    struct cld_contest ahead;   /* whether it is faster without fetching ahead, for READS_AHEAD */
     _Atomic uint32_t launches;  /* counts the short ones, of which only some are timed */
 };
 

@@ -453,6 +453,8 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         finish_execution(command, ready);
         return;
     }
+    if (command->operation->begin)
+        command->operation->begin(command);
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
     bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;

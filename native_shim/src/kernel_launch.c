@@ -104,9 +104,28 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     return CL_SUCCESS;
 }
 
+/* Whether the kernel fetches ahead what it reads. CPUs differ: their own prefetchers may do better alone, and
+ * prefetches take the places of what is on its way. So launches do it and do it not in turn, each so many
+ * times, if they are long enough to tell. Only now: launches that wait behind others know what these took. */
+enum { AHEAD_TRIALS = 6, AHEAD_TIME = 1000000 };
+
+static void begin_kernel(struct cld_event *command) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch *launch = &command->kernel.launch;
+    if (!(info->flags & CLD_KERNEL_READS_AHEAD))
+        return;
+    bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= AHEAD_TIME;
+    bool is_known = atomic_load_explicit(&info->ahead.state, memory_order_relaxed) != CLD_TRIAL;
+    if (!is_known && (!is_long || command->kernel.trial))
+        return;
+    uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
+    if (cld_contest_choose(&info->ahead, "not to fetch ahead", AHEAD_TRIALS, items, &command->kernel.trial))
+        launch->ahead_kib = 0;
+}
+
 static void end_kernel(struct cld_event *command, cl_int status) {
     if (command->kernel.trial)
-        cld_trial_end(command->kernel.info, command->kernel.trial,
+        cld_trial_end(command->kernel.info->name, command->kernel.trial,
                       status == CL_COMPLETE ? command->total : 0);
     cld_printf_end(command->kernel.launch.printf_buffer);
     if (command->kernel.args != command->inline_args)
@@ -115,8 +134,11 @@ static void end_kernel(struct cld_event *command, cl_int status) {
         cld_kernel_info_drop(command->kernel.info);
 }
 
-static const struct cld_operation kernel_operation = {
-    .run = run_kernel, .leave = cld_own_counts_leave, .end = end_kernel, .learn = learn};
+static const struct cld_operation kernel_operation = {.begin = begin_kernel,
+                                                      .run = run_kernel,
+                                                      .leave = cld_own_counts_leave,
+                                                      .end = end_kernel,
+                                                      .learn = learn};
 
 /* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
  * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel

@@ -14,6 +14,9 @@ enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
  * at 64. */
 enum { STREAM_BYTES = 32 << 20 };
 
+/* What is about to be read is fetched ahead where all that is read is so much: of less, caches hold much. */
+enum { AHEAD_KIB = 32 << 10 };
+
 /* The largest divisor of size up to most that is a multiple of width; without one, the largest divisor. */
 static uint64_t divisor(uint64_t size, uint64_t most, uint64_t width) {
     uint64_t best = 1;
@@ -73,8 +76,9 @@ cl_int cld_launch_shape(const struct cld_queue *queue, const struct cld_kernel_i
     CLD_REQUIRE(work_dim >= 1 && work_dim <= 3, CL_INVALID_WORK_DIMENSION, "work_dim is none of 1, 2, 3");
     const struct cld_device *device = queue->device;
     *empty = !global_size;
-    launch->work_dim = work_dim;
+    launch->work_dim = (uint16_t)work_dim;
     launch->stream_bytes = STREAM_BYTES;
+    launch->ahead_kib = AHEAD_KIB;
     bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS, required = info->reqd_local_size[0];
     uint64_t items = 1, groups = 1;
     for (cl_uint i = 0; i < 3; i++) {

@@ -12,8 +12,8 @@
  * the next time. An argument counts as constant that changed so often and once in so many launches. */
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
 
-/* Launches of each kind that are compared, and the share of the time, in percent, that must be saved. */
-enum { TRIALS = 16, GAIN = 3 };
+/* Launches of each kind that are compared. */
+enum { TRIALS = 16 };
 
 /* Combinations of formats and samplers that a kernel gets code for, and how much of it for one: two kinds for
  * launches of whole vectors and one for others. */
@@ -87,54 +87,13 @@ static bool has_shape(const struct cld_launch_code *code, enum cld_launch_code_k
 static bool is_useless(const struct cld_kernel_info *info, const struct cld_launch_code *code) {
     const struct cld_value_code *tried = (const struct cld_value_code *)code;
     return code->values != (1u << info->value_count) - 1 &&
-           atomic_load_explicit(&tried->state, memory_order_relaxed) == CLD_REJECTED;
-}
-
-static bool is_faster(uint64_t time, uint64_t usual) {
-    return (double)time * 100 <= (double)usual * (100 - GAIN);
+           atomic_load_explicit(&tried->contest.state, memory_order_relaxed) == CLD_REJECTED;
 }
 
 /* Whether a launch runs the code, whose object is there. */
 static bool choose(struct cld_value_code *code, const struct cld_launch *launch, struct cld_trial **trial) {
-    int32_t state = atomic_load_explicit(&code->state, memory_order_relaxed);
-    if (state != CLD_TRIAL)
-        return state == CLD_ADOPTED;
-    uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2], first = 0;
-    if (!atomic_compare_exchange_strong(&code->items, &first, items) && first != items)
-        return false;
-    struct cld_trial *made = calloc(1, sizeof *made);
-    if (!made)
-        return false;
-    made->code = code;
-    made->runs_it = atomic_fetch_add_explicit(&code->turn, 1, memory_order_relaxed) & 1;
-    *trial = made;
-    return made->runs_it;
-}
-
-static void judge(const struct cld_kernel_info *info, struct cld_value_code *code, bool is_new,
-                  uint64_t time) {
-    uint32_t number = atomic_fetch_add(&code->measured[is_new], 1);
-    if (is_new && !number) /* the first one brings code and constants into the caches */
-        return;
-    uint64_t best = atomic_load(&code->best[is_new]);
-    while ((!best || time < best) && !atomic_compare_exchange_weak(&code->best[is_new], &best, time))
-        ;
-    if (atomic_load(&code->measured[0]) < TRIALS || atomic_load(&code->measured[1]) < TRIALS + 1)
-        return;
-    uint64_t usual = atomic_load(&code->best[0]), mine = atomic_load(&code->best[1]);
-    bool adopted = is_faster(mine, usual);
-    int32_t state = CLD_TRIAL;
-    if (usual && mine &&
-        atomic_compare_exchange_strong(&code->state, &state, adopted ? CLD_ADOPTED : CLD_REJECTED))
-        cld_log(2, "kernel %s: code for values of arguments takes %.2f of the time, and is %s", info->name,
-                (double)mine / (double)usual, adopted ? "used" : "not used");
-}
-
-void cld_trial_end(const struct cld_kernel_info *info, struct cld_trial *trial, uint64_t units) {
-    uint64_t time = atomic_load(&trial->time), timed = atomic_load(&trial->units);
-    if (units && timed && timed >= units / 4)
-        judge(info, trial->code, trial->runs_it, (uint64_t)((double)time * (double)units / (double)timed));
-    free(trial);
+    uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
+    return cld_contest_choose(&code->contest, "code for values of arguments", TRIALS, items, trial);
 }
 
 /* Code that is yet to be made. state: whether it is tried or taken as it is. */
@@ -148,7 +107,7 @@ static struct cld_launch_code *new_code(enum cld_launch_code_kind kind, const ui
     memcpy(code->size, size, sizeof code->size);
     code->values = values;
     memcpy(code->words, words, sizeof code->words);
-    atomic_init(&made->state, state);
+    atomic_init(&made->contest.state, state);
     return code;
 }
 

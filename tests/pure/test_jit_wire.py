@@ -108,6 +108,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_tiled": False,
         "tiles_first": False,
         "has_more": False,
+        "reads_ahead": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,

@@ -150,6 +150,7 @@ class Program:
         split: int = 1,
         local_memory: int = 1 << 16,
         stream_bytes: int = 0,
+        ahead_kib: int = 0,
         counts: np.ndarray | None = None,
     ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars.
@@ -162,8 +163,9 @@ class Program:
         sizes, locals_, offsets = _three(global_size, 1), _three(local_size, 1), _three(offset, 0)
         groups = [-(-g // w) for g, w in zip(sizes, locals_, strict=True)]
         launch = struct.pack(
-            "<II12QQQ",
+            "<HHI12QQQ",
             _dimensions(global_size),
+            ahead_kib,
             stream_bytes,
             *sizes,
             *offsets,

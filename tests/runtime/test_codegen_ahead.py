@@ -56,9 +56,9 @@ def test_same_results(compiled):
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
         program = Program(compiled, width=width, parts=parts)
         for name, found in outputs.items():
-            for limit, split in ((0, 1), (1, 1), (1, 3), (1 << 20, 1)):
+            for limit, split in ((0, 1), (1, 1), (1, 3), (65535, 1)):
                 to = np.zeros(ITEMS, np.float32)
-                program.run(name, ITEMS, LOCAL, to, data, np.int32(5), stream_bytes=limit, split=split)
+                program.run(name, ITEMS, LOCAL, to, data, np.int32(5), ahead_kib=limit, split=split)
                 found.append(to)
     for name, found in outputs.items():
         assert all(np.allclose(to, found[0]) for to in found) and found[0].any(), name

@@ -39,6 +39,12 @@ kernel void unbounded(global uchar4 *out, global const uchar4 *in, int n, int k)
   int x = get_global_id(0); uint4 s = 0; for (int i = 0; i < k * 3; i++) s += convert_uint4(in[x + i / 3]); out[x] = convert_uchar4(s / 9); }
 kernel void saturated(global uchar4 *out, global const uchar4 *in, int n, int k) {
   int x = get_global_id(0); out[x] = convert_uchar4_sat(convert_uint4(in[x]) * (uint4)(3)); }
+kernel void apart(global float *out, global const float4 *in, int n, int k) {
+  int x = get_global_id(0); float4 s = 0; for (int i = 0; i < 8; i++) s += in[x + i] * (float)(i + k); out[x] = s.x - s.y + 2 * s.z - s.w; }
+kernel void steps(global float *out, global const float2 *in, int n, int k) {
+  int x = get_global_id(0); float2 s = 0; for (int i = 0; i < 4; i++) { s += in[x]; x += n / 16; } out[get_global_id(0)] = s.y * k - s.x; }
+kernel void few(global float *out, global const float4 *in, int n, int k) {
+  int x = get_global_id(0); float4 s = in[x] + in[x + 1] * k; out[x] = s.x - s.y; }
 """
 
 NAMES = [kernel.split("(")[0] for kernel in SOURCE.split("kernel void ")[1:]]
@@ -46,8 +52,9 @@ WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
 TYPES = {
     "scaled": (np.float32, 4), "weighed": (np.float32, 2), "chosen": (np.int32, 8), "some": (np.int16, 4),
     "clamped": (np.uint32, 2), "mixed": (np.float32, 4), "averaged": (np.uint16, 2), "blended": (np.uint8, 8),
+    "apart": (np.float32, 4), "steps": (np.float32, 2), "few": (np.float32, 4),
 }  # fmt: skip
-FLAT = [name for name in NAMES if name not in ("chosen", "mixed")]
+FLAT = [name for name in NAMES if name not in ("chosen", "mixed", "few")]
 WIDE = ["clamped", "large", "negative", "unbounded", "saturated"]
 
 

@@ -1,7 +1,8 @@
 /* Code for the values of arguments: when it is asked for, that launches with other values never run it, and
- * that it is kept only where it is faster. Nobody answers requests here: the test puts C functions in their
- * place, and its own clock in place of the driver's (linked with --wrap=cld_now): kernels say how long they
- * take, so that a loaded machine changes nothing. */
+ * that it is kept only where it is faster. Whether kernels fetch ahead what they read: the same contest.
+ * Nobody answers requests here: the test puts C functions in their place, and its own clock in place of the
+ * driver's (linked with --wrap=cld_now): kernels say how long they take, so that a loaded machine changes
+ * nothing. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,6 +59,53 @@ static void special(const struct cld_launch *launch, const uint8_t *args, struct
     }
 }
 
+/* Takes half the time, or twice as long, if it is to fetch ahead. */
+static _Atomic int ahead_pace = 400000, plain_pace = 200000;
+static _Atomic int ahead_groups, plain_groups;
+
+static void reads(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                  uint64_t first, uint64_t last) {
+    (void)args, (void)thread;
+    for (; first < last; first++) {
+        atomic_fetch_add(launch->ahead_kib ? &ahead_groups : &plain_groups, 1);
+        spend(launch->ahead_kib ? ahead_pace : plain_pace);
+    }
+}
+
+static int count_ahead(cl_command_queue queue, cl_kernel kernel, int launches, size_t groups) {
+    size_t global = groups * ITEMS, local = ITEMS;
+    int value = 1;
+    atomic_store(&ahead_groups, 0);
+    atomic_store(&plain_groups, 0);
+    OK(clSetKernelArg(kernel, 0, sizeof value, &value));
+    for (int i = 0; i < launches; i++)
+        OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL));
+    OK(clFinish(queue));
+    CHECK_IS(ahead_groups + plain_groups, launches * (int)groups);
+    return ahead_groups;
+}
+
+/* Launches that wait for others of their kernel know what these took. */
+static void fetching_ahead(uint64_t flags, int with, int without, int32_t state) {
+    enum { MANY = 40 };
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = test_kernel(context, reads, "i");
+    struct cld_kernel_info *info = info_of(kernel);
+    info->flags |= flags;
+    atomic_store(&ahead_pace, with);
+    atomic_store(&plain_pace, without);
+    CHECK_IS(count_ahead(queue, kernel, 20, 1), 20); /* too short */
+    count_ahead(queue, kernel, 1, GROUPS);
+    count_ahead(queue, kernel, MANY, GROUPS);
+    CHECK_IS(atomic_load(&info->ahead.state), state);
+    if (flags)
+        CHECK(ahead_groups >= 4 * GROUPS && plain_groups >= 4 * GROUPS);
+    CHECK_IS(count_ahead(queue, kernel, 10, GROUPS), state == CLD_ADOPTED ? 0 : 10 * GROUPS);
+    CHECK_IS(count_ahead(queue, kernel, 10, 2 * GROUPS), state == CLD_ADOPTED ? 0 : 20 * GROUPS);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
 /* A kernel of two integers and a double, of which the integers' values matter. */
 static cl_kernel value_kernel(void) {
     cl_kernel kernel = test_kernel(context, usual, "iid");
@@ -103,7 +151,7 @@ static void install(struct cld_value_code *code) {
 }
 
 static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_value_code *code) {
-    for (int i = 0; i < 100 && atomic_load(&code->state) == CLD_TRIAL; i++) {
+    for (int i = 0; i < 100 && atomic_load(&code->contest.state) == CLD_TRIAL; i++) {
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
         launch_one(queue, kernel, KNOWN + 1, 0, GROUPS);
         launch_one(queue, kernel, KNOWN, 0, GROUPS + 1); /* of another size: not compared */
@@ -118,7 +166,7 @@ static void faster_is_kept(void) {
     CHECK_IS(atomic_load(&special_groups), 0);
     install(code);
     try_out(queue, kernel, code);
-    CHECK_IS(atomic_load(&code->state), CLD_ADOPTED);
+    CHECK_IS(atomic_load(&code->contest.state), CLD_ADOPTED);
     atomic_store(&special_groups, 0);
     atomic_store(&usual_groups, 0);
     launch_one(queue, kernel, KNOWN, 5, GROUPS);
@@ -138,7 +186,7 @@ static void slower_is_not(void) {
     atomic_store(&special_pace, 2000000);
     install(code);
     try_out(queue, kernel, code);
-    CHECK_IS(atomic_load(&code->state), CLD_REJECTED);
+    CHECK_IS(atomic_load(&code->contest.state), CLD_REJECTED);
     atomic_store(&special_groups, 0);
     for (int i = 0; i < 20; i++)
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
@@ -221,6 +269,9 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_ADOPTED);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_REJECTED);
+    fetching_ahead(0, 600000, 300000, CLD_TRIAL);
     threads();
     OK(clReleaseContext(context));
     return 0;

@@ -1,0 +1,40 @@
+/* Two ways to execute a kernel, in turn, until it is known which one is faster on this machine. */
+#ifndef CLD_CONTEST_H
+#define CLD_CONTEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cld_contest_state {
+    CLD_TRIAL,    /* every other launch goes the new way, and both are timed */
+    CLD_ADOPTED,  /* every launch does */
+    CLD_REJECTED, /* none does */
+};
+
+struct cld_contest {
+    _Atomic int32_t state;        /* enum cld_contest_state */
+    _Atomic uint64_t items;       /* work-items of the launches that are compared */
+    _Atomic uint32_t turn;        /* counts them */
+    _Atomic uint64_t best[2];     /* the least time of one that went the usual way, and the new one: ns */
+    _Atomic uint32_t measured[2]; /* how many there were */
+};
+
+/* A launch that is timed. */
+struct cld_trial {
+    struct cld_contest *contest; /* of the launch's kernel */
+    const char *what;            /* the new way, for the log */
+    uint32_t rounds;             /* launches of each kind that are compared */
+    bool is_new;
+    _Atomic uint64_t time, units; /* ns that threads took, and for how many groups */
+};
+
+/* Whether a launch of so many work-items goes the new way. trial: set if it is timed. */
+bool cld_contest_choose(struct cld_contest *contest, const char *what, uint32_t rounds, uint64_t items,
+                        struct cld_trial **trial);
+
+/* Draws the conclusion from a launch of so many groups (0: it failed), if many were timed; frees the trial.
+ */
+void cld_trial_end(const char *kernel, struct cld_trial *trial, uint64_t units);
+
+#endif
