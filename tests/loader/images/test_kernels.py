@@ -95,6 +95,32 @@ kernel void k(read_write {name} i) {{
     image.release()
 
 
+@pytest.mark.parametrize("options", [OPTIONS, OPTIONS + " -cl-opt-disable"])
+def test_many_images(opencl, context, queue, launch, options):
+    """More than code is made for the formats of, of two formats."""
+    formats = [RGBA8, Format("CL_R", "CL_UNSIGNED_INT16")] * 5
+    images = [Image(opencl, context, queue, "2D", format_) for format_ in formats]
+    parameters = ", ".join(f"read_only image2d_t i{k}" for k in range(len(images)))
+    reads = " + ".join(f"{k + 1} * read_imageui(i{k}, (int2)(x, y))" for k in range(len(images)))
+    source = f"""
+kernel void k({parameters}, global uint4 *out) {{
+    {PLACE}
+    out[37 * y + x] = {reads};
+}}"""
+    out = np.zeros((9, 37, 4), np.uint32)
+    launch(source, (37, 9), *(image.handle for image in images), out, options=options)
+    wanted = np.zeros_like(out)
+    for k, image in enumerate(images):
+        if k % 2:
+            wanted[..., 0] += (k + 1) * image.model.view(np.uint16).reshape(9, 37).astype(np.uint32)
+            wanted[..., 3] += k + 1
+        else:
+            wanted += (k + 1) * image.model.reshape(9, 37, 4).astype(np.uint32)
+    assert (out == wanted).all()
+    for image in images:
+        image.release()
+
+
 def test_buffers_seen_as_images(opencl, context, launch):
     """A buffer's bytes as pixels of a line and of rows with a pitch."""
     data = np.arange(64 * 10, dtype=np.uint8)
