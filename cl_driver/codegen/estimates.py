@@ -3,8 +3,10 @@
 An Intel core takes 20 times as long for 16 quotients of floats as for a multiplication, 23 for their roots
 and 42 for the reciprocals of these, while an estimate of 14 bits (AVX-512) and a step of Newton's method take
 8, 12 and 9; AMD's dividers are faster. A quotient in general takes 14 so, but the divider works while others
-do: only reciprocals pay. OpenCL C allows 2.5 ulp for 1 / x, 3 for sqrt and 2 for rsqrt (section 7.4), unless
--cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded ones.
+do: only reciprocals pay. On Zen 4, where quotients take 6 cycles, roots 10 and an estimate 1 as fma does, the
+reciprocals of roots pay, too (16 cycles or 6, of doubles 25 or 8). OpenCL C allows 2.5 ulp for 1 / x, 3 for
+sqrt and 2 for rsqrt (section 7.4), unless -cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded
+quotients and roots.
 
 The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within
 2^-28 before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals
@@ -49,6 +51,14 @@ def pays_f64(e, f, i) -> bool:
     if not options.slow_division or f.count * 64 < options.vector_bits or f.count % 8:
         return False
     return element_type(i.type).width == 64 and "afn" not in (flags := e.flags(i)) and "fast" not in flags
+
+
+def pays_for_reciprocal_root(e, f, i) -> bool:
+    """The same for 1 / sqrt(x), on any CPU with estimates: none divides and takes roots as fast."""
+    options, width = e.options, element_type(i.type).width
+    if width == 16 or f.count * width < max(options.vector_bits, 512) or "avx512vl" not in options.features:
+        return False
+    return f.count & f.count - 1 == 0 and not {"arcp", "afn", "fast"} & {*e.flags(i).split()}
 
 
 def pays_for(e, f, element: str) -> bool:
@@ -251,9 +261,14 @@ def reciprocal_root_f64(e, f, x: str) -> str:
     return avx512(e, f, "rsqrt14", x, element="double")
 
 
+# sqrt(1 / (1 - e)) = 1 + e / 2 + 3/8 e^2 + 5/16 e^3 + 35/128 e^4 ..., |e| < 2^-13 as an estimate leaves it:
+# the factor of e^2 takes in what it can of the last term, and 2^-56 remains.
+_SQUARE, _CUBE = 0.375 + 35 / 128 * (8**0.5 - 2) * 2.0**-26, 0.3125
+
+
 def reciprocal_square_root_f64(e, f, x: str) -> str:
-    """1 / sqrt(x) of doubles: a step that leaves 2^-40 of the estimate's error, then Newton's."""
-    estimate = y = reciprocal_root_f64(e, f, x)
+    """1 / sqrt(x) of doubles, with an error of up to 1.1 ulp: one step of the fourth order."""
+    y = reciprocal_root_f64(e, f, x)
 
     def fma(a: str, b: str, c: str) -> str:
         return e.intrinsic("fma", f, "double", a, b, c)
@@ -262,9 +277,8 @@ def reciprocal_square_root_f64(e, f, x: str) -> str:
         return f.splat("double", f"0x{_bits(value):016X}")
 
     t = f("double")
-    for is_first in (True, False):
-        root = e.emit(f"fmul {t} {x}, {y}")
-        rest = fma(e.emit(f"fneg {t} {root}"), y, constant(1.0))
-        factor = fma(rest, constant(0.375), constant(0.5)) if is_first else constant(0.5)
-        y = fma(e.emit(f"fmul {t} {y}, {rest}"), factor, y)
-    return fixup(e, f, estimate, y, FIRST_IF_NAN, "double")
+    root = e.emit(f"fmul {t} {x}, {y}")
+    rest = fma(e.emit(f"fneg {t} {root}"), y, constant(1.0))
+    factor = fma(fma(rest, constant(_CUBE), constant(_SQUARE)), rest, constant(0.5))
+    result = fma(e.emit(f"fmul {t} {y}, {rest}"), factor, y)
+    return fixup(e, f, y, result, FIRST_IF_NAN, "double")

@@ -133,11 +133,11 @@ def half_reciprocal(e, f, i, a):
 @componentwise_extended(Std.rsqrt, Std.native_rsqrt)
 def reciprocal_square_root(e, f, i, a):
     """rsqrt: two correctly rounded steps stay within 2 ulp."""
-    if estimates.pays(e, f, i):
-        return estimates.reciprocal_square_root(e, f, a)
-    if estimates.pays_f64(e, f, i):
-        return estimates.reciprocal_square_root_f64(e, f, a)
     type_ = element_type(i.type)
+    if estimates.pays_for_reciprocal_root(e, f, i):
+        is_float = type_.width == 32
+        of_type = estimates.reciprocal_square_root if is_float else estimates.reciprocal_square_root_f64
+        return of_type(e, f, a)
     flags = e.flags(i)
     root = e.intrinsic("sqrt", f, ir_type(type_), a, flags=flags)
     return e.emit(f"fdiv {flags}{f(ir_type(type_))} {literal(f, type_, 1.0)}, {root}")

@@ -94,6 +94,20 @@ def test_errors(expression, width):
     assert found[worst] <= bound, (found[worst], a[worst], b[worst], to[worst])
 
 
+def test_reciprocal_roots_where_the_divider_is_fast():
+    """Of estimates on any CPU with AVX-512, also where quotients and roots must be correctly rounded."""
+    options = CodegenOptions(features=OPTIONS.features, vector_bits=512, exact_division=True)
+    for expression in ("rsqrt(a)", "native_rsqrt(a)"):
+        exact, bound = CASES[expression]
+        program = Program(source(expression), options, 16)
+        assert "rsqrt14.ps.512" in program.code("f").text
+        to, a, b = run(program)
+        with np.errstate(all="ignore"):
+            assert errors(to, exact(a.astype(np.float64), b)).max() <= bound
+    narrow = Program(source("rsqrt(a)"), options, 8).code("f").text
+    assert "rsqrt14" not in narrow and "fdiv" in narrow
+
+
 def test_native_divide():
     """By way of 1/b: where b and it are normal numbers."""
     program = Program(source("native_divide(a, b)"), OPTIONS, 16)
