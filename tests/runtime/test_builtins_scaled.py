@@ -28,10 +28,11 @@ DOUBLES = {
     "erfc": 3.5, "tan": 1.1, "tanpi": 1.1, "asin": 1.3, "acos": 1.3, "asinpi": 1.5, "acospi": 1.4,
     "atan": 1.6, "atanpi": 1.6, "atan2": 1.8, "sinh": 0.85, "cosh": 0.8, "tanh": 1.5, "asinh": 1.05,
     "acosh": 1.05, "atanh": 1.05, "fmod": 0, "remainder": 0, "remquo": 0, "sqrt": 0.5,
+    "sinpi": 1.5, "cospi": 1.6, "ldexp": 0,
 }  # fmt: skip
 FLOATS = {
     "pow": 1.1, "powr": 1.1, "pown": 1.1, "rootn": 1.1, "tanh": 1.6, "exp": 1.1, "log": 1.0, "fmod": 0,
-    "remainder": 0, "rsqrt": 1.5,
+    "remainder": 0, "rsqrt": 1.5, "sinpi": 1.6, "cospi": 1.7, "ldexp": 0,
 }  # fmt: skip
 FUNCTIONS_OF = [("double", name, limit) for name, limit in DOUBLES.items()]
 FUNCTIONS_OF += [("float", name, limit) for name, limit in FLOATS.items()]

@@ -176,24 +176,24 @@ HELPER float poly_tan_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -33.5997314453125 */
+/* log2 of the relative error of the whole approximation: -26.558502197265625 */
 HELPER float poly_sinpi_f32(float t)
 {
-    float p = 0x1.48208cp-4f;
-    p = FMA(p, t, -0x1.32babap-1f);
-    p = FMA(p, t, 0x1.466b8ep1f);
-    p = FMA(p, t, -0x1.4abbcep2f);
-    p = FMA(p, t, -0x1.7883b6p-24f);
+    float p = 0x1.3d3eb8p-4f;
+    p = FMA(p, t, -0x1.3244c2p-1f);
+    p = FMA(p, t, 0x1.46684ep1f);
+    p = FMA(p, t, -0x1.4abbbep2f);
+    p = FMA(p, t, 0x1.487ed4p-1f);
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -30.850372314453125 */
+/* log2 of the relative error of the whole approximation: -29.57550048828125 */
 HELPER float poly_cospi_f32(float t)
 {
-    float p = 0x1.d684aap-3f;
-    p = FMA(p, t, -0x1.55b7cep0f);
-    p = FMA(p, t, 0x1.03c1b8p2f);
-    p = FMA(p, t, -0x1.3bd3ccp2f);
+    float p = 0x1.8c0ca8p-16f;
+    p = FMA(p, t, -0x1.d47ab8p-11f);
+    p = FMA(p, t, 0x1.472a7cp-6f);
+    p = FMA(p, t, -0x1.de9e6p-3f);
     return p;
 }
 

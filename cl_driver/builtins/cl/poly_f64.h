@@ -141,30 +141,32 @@ HELPER double poly_tan_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -63.62188720703125 */
+/* log2 of the relative error of the whole approximation: -57.92987060546875 */
 HELPER double poly_sinpi_f64(double t)
 {
-    double p = -0x1.6f1cc0b35b05cp-16;
-    p = FMA(p, t, 0x1.e8f90202918b1p-12);
-    p = FMA(p, t, -0x1.e3075a5019d1dp-8);
-    p = FMA(p, t, 0x1.50783490f1be5p-4);
-    p = FMA(p, t, -0x1.32d2cce6337eap-1);
-    p = FMA(p, t, 0x1.466bc6775ab46p1);
-    p = FMA(p, t, -0x1.4abbce625be53p2);
-    p = FMA(p, t, 0x1.1ae50a6eefd04p-53);
+    double p = 0x1.9bf3775b137f4p-21;
+    p = FMA(p, t, -0x1.6f6f7e68906afp-16);
+    p = FMA(p, t, 0x1.e8f317ab79051p-12);
+    p = FMA(p, t, -0x1.e3074cd09af56p-8);
+    p = FMA(p, t, 0x1.50783482d46eep-4);
+    p = FMA(p, t, -0x1.32d2cce621bdep-1);
+    p = FMA(p, t, 0x1.466bc6775a983p1);
+    p = FMA(p, t, -0x1.4abbce625be5p2);
+    p = FMA(p, t, 0x1.487ed5110b461p-1);
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -61.14398193359375 */
+/* log2 of the relative error of the whole approximation: -62.91357421875 */
 HELPER double poly_cospi_f64(double t)
 {
-    double p = -0x1.b1673f09c6c65p-14;
-    p = FMA(p, t, 0x1.f9c89cce8e2d2p-10);
-    p = FMA(p, t, -0x1.a6d1e7297d362p-6);
-    p = FMA(p, t, 0x1.e1f5067b90e22p-3);
-    p = FMA(p, t, -0x1.55d3c7e3c325cp0);
-    p = FMA(p, t, 0x1.03c1f081b5a67p2);
-    p = FMA(p, t, -0x1.3bd3cc9be45dep2);
+    double p = 0x1.204d194418ad6p-41;
+    p = FMA(p, t, -0x1.1e5c1880ab581p-34);
+    p = FMA(p, t, 0x1.b26820a0208d8p-28);
+    p = FMA(p, t, -0x1.f309e7c1a6663p-22);
+    p = FMA(p, t, 0x1.9f05cb0031c0bp-16);
+    p = FMA(p, t, -0x1.d4fcd83116d7p-11);
+    p = FMA(p, t, 0x1.472be122434b6p-6);
+    p = FMA(p, t, -0x1.de9e64df22ef3p-3);
     return p;
 }
 

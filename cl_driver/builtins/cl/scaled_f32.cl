@@ -57,6 +57,10 @@ float __cld_log10_f32_scaled(float x) {
     return __cld_op_log_limit(FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)), x);
 }
 
+float __cld_ldexp_f32_scaled(float x, int n) {
+    return __cld_op_scale(x, (float)n); /* rounded or not, an n that large leaves 0 or infinity */
+}
+
 /* Zero, infinity and overflow are the instructions' business: half_* have all special values so. */
 #define EXP2_OF_REST(name)                                                                                   \
     float __cld_##name##_exp2_f32_scaled(float x) {                                                          \

@@ -44,6 +44,10 @@ double __cld_exp10_f64_scaled(double x) {
     return __cld_op_scale_f64(1.0 + FMA(r, 0x1.26bb1bbb55516p1, r * poly_exp10_f64(r)), k);
 }
 
+double __cld_ldexp_f64_scaled(double x, int n) {
+    return __cld_op_scale_f64(x, (double)n);
+}
+
 /* f, the number k and what leads to log(1/r) */
 HELPER double split_scaled_f64(double x, __private double *k, __private double *index) {
     double e = __cld_op_exponent_f64(x), m = __cld_op_significand_f64(x);

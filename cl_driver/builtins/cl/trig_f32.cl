@@ -161,29 +161,20 @@ HELPER float reduce_pi_f32(float ax, __private int *quadrant) {
     return FMA(t - ROUND_F32, -0.5f, c);
 }
 
-HELPER float sinpi_part_f32(float r) {
-    return FMA(r, 0x1.921fb6p1f, r * poly_sinpi_f32(r * r));
-}
-
-HELPER float cospi_part_f32(float r) {
-    float z = r * r;
-    return FMA(z, poly_cospi_f32(z), 1.0f);
-}
-
-/* Adding +0 turns the -0 of an odd multiple into the +0 that section 7.5.1 asks for. */
+/* x = n + r, |r| <= 1/2, and n is odd where the low bit of |x| + 2^23 is set: for larger |x|, integers all of
+ * them, r is 0. Adding +0 turns the -0 of an odd n into the +0 that section 7.5.1 asks for. */
 float __cld_sinpi_f32(float x) {
-    int k;
-    float r = reduce_pi_f32(ABS(x), &k);
-    float result = k & 1 ? cospi_part_f32(r) : sinpi_part_f32(r);
-    result = flip_f32(result, (uint)k << 30);
-    return flip_f32(((r == 0.0f) & !(k & 1)) ? 0.0f : result, as_uint(x));
+    float ax = ABS(x), r = ax - RINT(ax);
+    float result = FMA(r, 2.5f, r * poly_sinpi_f32(r * r));
+    return flip_f32(flip_f32(result, as_uint(ax + 0x1p23f) << 31) + 0.0f, as_uint(x));
 }
 
+/* cos(pi r) is a multiple of 1 - c^2, c = 2 r, and so exactly 0 at 1/2. n / 2 less the nearest integer is 0
+ * or, of an odd n, 1/2 or -1/2, and in their bits stands a 1 next but one to the sign. */
 float __cld_cospi_f32(float x) {
-    int k;
-    float r = reduce_pi_f32(ABS(x), &k);
-    float result = k & 1 ? sinpi_part_f32(r) : cospi_part_f32(r);
-    return flip_f32(result, (uint)(k + 1) << 30) + 0.0f;
+    float n = RINT(x), r = x - n, h = 0.5f * n, c = r + r, z = c * c, u = FMA(-c, c, 1.0f);
+    float result = FMA(u * z, poly_cospi_f32(z), u);
+    return flip_f32(result, as_uint(h - RINT(h)) << 2) + 0.0f;
 }
 
 /* Zeros and poles alternate in sign: +0, +infinity, -0, -infinity at 0, 1/2, 1, 3/2. */

@@ -143,27 +143,17 @@ HELPER double reduce_pi_f64(double ax, __private int *quadrant) {
     return FMA(t - ROUND_F64, -0.5, c);
 }
 
-HELPER double sinpi_part_f64(double r) {
-    return FMA(r, PI_2_1_F64 * 2.0, r * poly_sinpi_f64(r * r));
-}
-
-HELPER double cospi_part_f64(double r) {
-    double z = r * r;
-    return FMA(z, poly_cospi_f64(z), 1.0);
-}
-
+/* As of floats. */
 double __cld_sinpi_f64(double x) {
-    int k;
-    double r = reduce_pi_f64(ABS(x), &k);
-    double result = k & 1 ? cospi_part_f64(r) : sinpi_part_f64(r);
-    return flip_f64(flip_f64(result, (ulong)k << 62) + 0.0, as_ulong(x));
+    double ax = ABS(x), r = ax - RINT(ax);
+    double result = FMA(r, 2.5, r * poly_sinpi_f64(r * r));
+    return flip_f64(flip_f64(result, as_ulong(ax + 0x1p52) << 63) + 0.0, as_ulong(x));
 }
 
 double __cld_cospi_f64(double x) {
-    int k;
-    double r = reduce_pi_f64(ABS(x), &k);
-    double result = k & 1 ? sinpi_part_f64(r) : cospi_part_f64(r);
-    return flip_f64(result, (ulong)(k + 1) << 62) + 0.0;
+    double n = RINT(x), r = x - n, h = 0.5 * n, c = r + r, z = c * c, u = FMA(-c, c, 1.0);
+    double result = FMA(u * z, poly_cospi_f64(z), u);
+    return flip_f64(result, as_ulong(h - RINT(h)) << 2) + 0.0;
 }
 
 double __cld_tanpi_f64(double x) {
