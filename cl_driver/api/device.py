@@ -54,7 +54,6 @@ def device_limits(device: Device, cpus: list):
         device.limits.local_memory,
         device.limits.global_memory,
         limits.MEM_BASE_ADDR_ALIGN,
-        device.limits.stream_bytes,
     )
 
 

@@ -28,35 +28,17 @@ IMAGE_PITCH_ALIGNMENT = IMAGE_BASE_ADDRESS_ALIGNMENT = 1  # pixels
 MAX_IMAGE_ARGS = 128  # of each access qualifier; no limit of ours, but CL_DEVICE_MAX_PARAMETER_SIZE is one
 MAX_SAMPLERS = 128
 
-# Output is stored past the caches from a share of the outermost cache on: inputs and what was there before
-# have the rest. But not only where that is larger than so much, as others share a large one. Measured (sums
-# of two arrays, two threads): on a Zen 4 (32 MiB) they take 0.62 to 0.76 of the time from 7 MiB on, and with
-# a kernel that reads the output next 1.04 at 7 MiB, 0.9 at 10, 0.85 from 15 on; on a Xeon 0.8 from 4 MiB on,
-# and then 1.07 at 8 and 16 MiB, 1.02 at 32, 0.8 at 64.
-_STREAM_SHARE = 3
-_STREAM_BYTES_MINIMUM, _STREAM_BYTES_MAXIMUM = 4 << 20, 32 << 20
-
 
 class Limits:
     """The limits of this machine; sizes in bytes."""
 
-    __slots__ = (
-        "cache_line",
-        "cache_size",
-        "clock_mhz",
-        "cpu",
-        "global_memory",
-        "local_memory",
-        "stream_bytes",
-    )
+    __slots__ = ("cache_line", "cache_size", "clock_mhz", "cpu", "global_memory", "local_memory")
 
     def __init__(self, cpu: Cpu, data_caches, global_memory: int):
         self.cpu = cpu
         outermost = data_caches[-1] if data_caches else None
         self.cache_line = outermost.line if outermost else 64
         self.cache_size = outermost.size if outermost else 0
-        share = self.cache_size // _STREAM_SHARE or _STREAM_BYTES_MAXIMUM
-        self.stream_bytes = min(max(share, _STREAM_BYTES_MINIMUM), _STREAM_BYTES_MAXIMUM)
         self.clock_mhz = cpu.mhz
         self.global_memory = global_memory
         # Local memory is ordinary memory that should stay in a core's own cache: half of the second level.

@@ -22,8 +22,7 @@ struct cld_device {
     uint64_t local_memory_size;      /* CL_DEVICE_LOCAL_MEM_SIZE */
     uint64_t max_alloc_size;         /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
     uint32_t base_align;             /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
-    uint32_t stream_bytes;           /* of cld_launch */
-    _Atomic bool complete;           /* the six limits above are there (cld_device_complete, api.h) */
+    _Atomic bool complete;           /* the five limits above are there (cld_device_complete, api.h) */
     _Atomic(struct cld_pool *) pool; /* worker.c's, made at first need */
 };
 

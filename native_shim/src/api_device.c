@@ -87,7 +87,7 @@ cl_int cld_device_complete(struct cld_device *device) {
         for (uint32_t i = 0; i < dimensions && i < 3; i++)
             items[i] = (uint64_t)cld_get_int(&reply);
         uint64_t local = (uint64_t)cld_get_int(&reply), alloc = (uint64_t)cld_get_int(&reply);
-        uint32_t align = (uint32_t)cld_get_int(&reply), stream = (uint32_t)cld_get_int(&reply);
+        uint32_t align = (uint32_t)cld_get_int(&reply);
         if (reply.failed || dimensions != 3) {
             status = CL_OUT_OF_HOST_MEMORY;
         } else {
@@ -97,7 +97,6 @@ cl_int cld_device_complete(struct cld_device *device) {
             device->local_memory_size = local;
             device->max_alloc_size = alloc;
             device->base_align = align;
-            device->stream_bytes = stream;
             cld_unlock(device);
             atomic_store_explicit(&device->complete, true, memory_order_release);
         }
@@ -207,7 +206,6 @@ static struct cld_device *make_sub_device(struct cld_device *parent, struct cld_
     device->local_memory_size = parent->local_memory_size;
     device->max_alloc_size = parent->max_alloc_size;
     device->base_align = parent->base_align;
-    device->stream_bytes = parent->stream_bytes;
     atomic_store_explicit(&device->complete, true, memory_order_release);
     if (!cpus) {
         cld_object_release(device, CLD_DEVICE, CL_INVALID_DEVICE);

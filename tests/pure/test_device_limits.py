@@ -63,14 +63,6 @@ def test_local_memory_fits_a_core_and_never_less_than_promised(second_level, loc
     assert limits.Limits(cpu(), data, 1).local_memory == local
 
 
-@pytest.mark.parametrize(
-    "outermost, past", [(0, 32 << 20), (1 << 20, 4 << 20), (24 << 20, 8 << 20), (105 << 20, 32 << 20)]
-)
-def test_output_past_the_caches_is_a_share_of_the_outermost(outermost, past):
-    data = [Cache(2, 1 << 20, 64, frozenset({0})), Cache(3, outermost, 64, frozenset({0}))]
-    assert limits.Limits(cpu(), data if outermost else [], 1).stream_bytes == past
-
-
 def test_features_are_llvms_names():
     features = cpu().features
     assert {"avx512f", "sse3", "sse4.2", "fma"} <= set(features)

@@ -50,7 +50,6 @@ static inline cl_device_id test_device(void) {
         device->local_memory_size = 1 << 16;
         device->max_alloc_size = (uint64_t)1 << 36;
         device->base_align = 128;
-        device->stream_bytes = 123 << 20;
         atomic_store(&device->complete, true);
     }
     return (cl_device_id)device;
@@ -70,7 +69,6 @@ static inline cl_device_id test_sub_device(uint32_t count) {
     device->local_memory_size = parent->local_memory_size;
     device->max_alloc_size = parent->max_alloc_size;
     device->base_align = parent->base_align;
-    device->stream_bytes = parent->stream_bytes;
     atomic_store(&device->complete, true);
     return (cl_device_id)device;
 }
