@@ -146,9 +146,10 @@ static unsigned looking(struct cld_pool *pool) {
 /* Calls for that many threads, of which some may be awake: others are woken, and more are made up to the
  * device's number. The CPUs are no more than the threads of the pool, and a thread of the host that waits
  * does the work of one: to wake one too many costs more than it does. */
-static void call(struct cld_pool *pool, unsigned count, unsigned awake) {
+static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *queue) {
     atomic_fetch_add(&pool->epoch, 1);
-    awake += looking(pool);
+    /* Only now: a thread that stops looking later sees that it was called. */
+    unsigned awake = looking(pool) + (queue ? atomic_load(&queue->helpers) : 0);
     if (count <= awake)
         return;
     count -= awake;
@@ -198,7 +199,7 @@ static bool work_once(struct cld_pool *pool, const struct cld_event *event, stru
     if (!command)
         return false;
     if (others)
-        call(pool, others, 0);
+        call(pool, others, NULL);
     if (joined)
         cld_command_participate(command, self, false, ready);
     else
@@ -225,7 +226,7 @@ static void pass_on(struct cld_pool *pool) {
     unsigned count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     if (count)
-        call(pool, count, 0);
+        call(pool, count, NULL);
 }
 
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
@@ -358,7 +359,7 @@ static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count)
         pool->ready.first = ready->first;
     pool->ready.last = ready->last;
     pthread_mutex_unlock(&pool->lock);
-    call(pool, count, 0);
+    call(pool, count, NULL);
 }
 
 /* No thread can be made, so that the caller has to do it. */
@@ -418,7 +419,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     /* Also where nobody is to be woken: those that are awake will see it. */
-    call(pool, count, atomic_load(&queue->helpers));
+    call(pool, count, queue);
     return later;
 }
 
@@ -431,7 +432,7 @@ void cld_pool_call(struct cld_event *command) {
     command->calls += wanted;
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
-        call(pool, 1, 0);
+        call(pool, 1, NULL);
 }
 
 bool cld_pool_leave(struct cld_event *command) {
