@@ -9,7 +9,6 @@ log. Runs in compiler processes (jit/jobs.py); nothing of it is imported by the 
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import replace
 
 from cl_driver.builtins.library import library, library_for
@@ -46,10 +45,10 @@ _LARGE_TEXT = 300_000
 # Instructions of SPIR-V, and bytes of LLVM IR, up to which a kernel may be vector code: the time and memory
 # that LLVM takes for much more are out of proportion (4 GB do not do for the 38 MB of a kernel of hashcat).
 _WIDE_INSTRUCTIONS = 40_000
-_WIDE_TEXT = 1_500_000
+WIDE_TEXT = 1_500_000
 
-# The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
-_UNROLLED_TEXT = 300_000
+# Rows that code for any image takes at a time (jit/width.py).
+_MOST_ROWS = 8
 
 
 def codegen_options(context: Context) -> CodegenOptions:
@@ -144,7 +143,7 @@ class Prepared:
         chosen = width.choose(functions, size, target, remarks)
         if target.parts and remarks is not None:
             remarks.choose("parts", "a setting asks for it")
-        parts, axis = target.parts or "1x"  # without the setting, _lower() looks again
+        parts, axis = target.parts or "1x"  # without the setting, lower() looks again
         axis = "xy".index(axis)
         return passes.PlanOptions(
             width=chosen, parts=int(parts), part_axis=axis, thorough=False, remarks=remarks
@@ -210,141 +209,43 @@ def prepare(il: bytes, context: Context) -> Prepared:
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     """Compiles one kernel of a program: what is known of it, and its object.
 
-    That is for most launches. Code for others is made when there is one (VARIANTS). A kernel with images has
-    no object: launches get code for the formats of theirs.
+    That is for most launches. Code for others is made when there is one (variants.py). A kernel with images
+    has no object: launches get code for the formats of theirs.
     """
     try:
         code = entry(program, name)
-        objects = [] if code.is_for_any_image else [_object(program.context, code)]
+        objects = [] if code.is_for_any_image else [object_of(program.context, code)]
         return kernel_info(program, code), objects
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
-        raise _about(name, error) from error
+        raise about(name, error) from error
 
 
-def _about(name: str, error: Exception) -> CompileError:
+def about(name: str, error: Exception) -> CompileError:
     text = str(error)
     return CompileError(text if name in text else f"kernel '{name}': {text}")
-
-
-MOST_ROWS = 8  # that code takes at a time (jit/width.py)
-
-# Kinds of code that is made for some launches only, when there is one (enum cld_launch_code_kind). Several
-# work-items at a time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts
-# lanes up only below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole
-# vectors of work-items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group"
-# for groups of one size. "any" is for groups that do not consist of whole vectors, where work-items can
-# tell them. "tiled" is for groups that no work-item can tell, too, where the entry has no parts so that it is
-# compiled soon, once the kernel has run for a while. "more" is for all launches that the entry suits: what
-# takes so much longer to compile that only such a kernel is worth it (PlanOptions.thorough). For formats of
-# images there is "any", and "soon", which a launch waits for: one vector at a time and loops as they are, a
-# quarter of the time to compile, and where groups consist of whole vectors for these alone.
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = (
-    *("narrow", "rest", "tiled", "group", "more", "any", "soon"),
-)
-
-
-def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; see variant()."""
-    known = tuple((index, data) for index, data in values)
-    code = variant(program, name, VARIANTS[kind], size, known)
-    data = _object(program.context, code, "." + VARIANTS[kind] + (".values" if known else ""))
-    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
-
-
-def variant(
-    program: Prepared, name: str, kind: str, size: list[int], values: tuple = ()
-) -> codegen.KernelCode:
-    """The same as LLVM IR.
-
-    size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups. values:
-    PlanOptions.values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then that of the code
-    which it stands for: what is best hardly changes, and what is not would be held against the values.
-    """
-    try:
-        if kind == GROUP:
-            return group_code(program, name, size, values)
-        if kind == NARROW:
-            return _lower(program, name, _narrow(program, name), fixed=True)
-        if kind == ANY:
-            return _lower(program, name, replace(program.lanes(name), values=values), "full and rest")
-        if kind == SOON:
-            return soon_code(program, name, size, values)
-        if kind == MORE:
-            options = replace(program.lanes(name), values=values, thorough=True)
-            code = _lower(program, name, options, "full and rest", hot=True)
-            if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
-                code = _lower(program, name, options, "full and rest", fixed=True, hot=True)
-            if code.width == 1:
-                raise CompileError(code.remark)
-            return code
-        lanes, columns, rows = size
-        parts = rows if rows > 1 else columns // lanes
-        options = replace(
-            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), values=values
-        )
-        vectors = "rest" if kind == REST else "full and rest"
-        code = _lower(program, name, options, vectors, fixed=True, hot=kind == TILED)
-        if [code.width, *code.tile] != [lanes, columns, rows]:
-            raise CompileError(f"no tiles of {columns} by {rows}: {code.remark}")
-        return code
-    except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
-        raise _about(name, error) from error
-
-
-def soon_code(program: Prepared, name: str, size: list[int], values: tuple) -> codegen.KernelCode:
-    """The same as LLVM IR."""
-    options = replace(program.lanes(name), values=values, unrolls=False)
-    if any(size):
-        code = _lower(program, name, options, "full", alone=True)
-        columns, rows = code.tile
-        if not code.has_rest or not (size[1] % columns or size[2] % rows):
-            return code
-    return _lower(program, name, options, "full and rest", alone=True)
-
-
-def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()) -> codegen.KernelCode:
-    """The same as LLVM IR."""
-    options = program.lanes(name)
-    parts, rest = divmod(math.prod(size), options.width)
-    if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
-        raise CompileError(f"kernel '{name}': groups of {size} are not held whole\n")
-    how = codegen_options(program.context)
-    options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
-    options = replace(options, thorough=True)
-    try:
-        functions = library_for(program.context.target)
-        options = replace(options, values=values)
-        plan = passes.plan(program.module, program.entry_points[name], options, functions)
-        code = codegen.emit(plan, how, library(), program.globals)
-    except (passes.PlanError, CodegenError) as error:
-        raise CompileError(f"kernel '{name}': {error}\n") from error
-    if code.size > _WIDE_TEXT:
-        raise CompileError(f"kernel '{name}': {code.size} bytes of LLVM IR\n")
-    return code
 
 
 def entry(program: Prepared, name: str) -> codegen.KernelCode:
     """A kernel as LLVM IR, for most launches."""
     options = program.lanes(name)
     if options.sub_groups:
-        flat = _lower(program, name, _narrow(program, name))
+        flat = lower(program, name, narrow(program, name))
         if flat.width == 1:
             return flat
-    code = _lower(program, name, options)
+    code = lower(program, name, options)
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     required = program.reflections[name].required_local_size
     if code.tiles is not None and any(required) and not code.has_free_groups:
         tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
         if not any(size % step for size, step in zip(required, tile, strict=False)):
-            tiled = _lower(program, name, options, fixed=True)
+            tiled = lower(program, name, options, fixed=True)
             if tiled.tile == tile:
                 tiled.has_narrow, tiled.tiles, code = True, None, tiled
     return code
 
 
-def _narrow(program: Prepared, name: str) -> passes.PlanOptions:
+def narrow(program: Prepared, name: str) -> passes.PlanOptions:
     """For any launch: one work-item at a time, or, for kernels with sub-groups, lanes that follow the linear
     local id."""
     options = program.lanes(name)
@@ -353,7 +254,7 @@ def _narrow(program: Prepared, name: str) -> passes.PlanOptions:
     return passes.PlanOptions(width=1)
 
 
-def _lower(
+def lower(
     program: Prepared,
     name: str,
     options: passes.PlanOptions,
@@ -406,7 +307,7 @@ def _lower(
                 passes.split_inner(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
             is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
-            if options.width > 1 and code.size > _WIDE_TEXT and is_optional:
+            if options.width > 1 and code.size > WIDE_TEXT and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
@@ -418,7 +319,7 @@ def _lower(
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
                 code.value_args = plan.value_args[:MOST_VALUES]
             if for_any_image:  # groups are to suit the code for formats, whatever its parts
-                code.tile = for_any_image, MOST_ROWS
+                code.tile = for_any_image, _MOST_ROWS
                 code.is_for_any_image = bool(code.value_args)
             return code
         except (passes.PlanError, CodegenError) as error:
@@ -435,7 +336,7 @@ def _lower(
             options = replace(options, width=1, flat_lanes=False, small_ids=True)
 
 
-def _object(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
+def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
     """LLVM IR to an object."""
     from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
 

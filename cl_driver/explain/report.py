@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 
-from cl_driver import pipeline
+from cl_driver import pipeline, variants
 from cl_driver.jit import emit
 from cl_driver.jit.errors import CompileError
 from cl_driver.passes import remarks as r
@@ -113,7 +113,7 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
         title = "for the first launches"
     made.variants.append(_variant(program, code, title, "", file))
     if code.tiles is not None:
-        tiled = pipeline.variant(program, name, pipeline.TILED, [code.width, *code.tile_of_tiles])
+        tiled = variants.variant(program, name, variants.TILED, [code.width, *code.tile_of_tiles])
         title = "for groups that consist of whole tiles"
         if code.has_free_groups:
             title = "for a kernel that has run for a while"
@@ -142,7 +142,7 @@ def _add_group_variant(made: Kernel, program, file: str, local_size: list[int] |
         return
     groups = " \N{MULTIPLICATION SIGN} ".join(map(str, local_size))
     try:
-        code = pipeline.group_code(program, made.name, local_size)
+        code = variants.group_code(program, made.name, local_size)
     except CompileError as error:
         facts.append(
             Annotation("plain", f"no code of their own for groups of {groups}: {str(error).strip()}")

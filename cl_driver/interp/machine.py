@@ -34,8 +34,10 @@ COLLECTIVE = frozenset(
     op for op in Op if (259 <= op <= 271 or 6401 <= op <= 6408) and op is not Op.GroupWaitEvents
 )
 
-# Functions that only order memory: everything here happens in order.
+# What lanes are asked together.
 _ASKS_LANES = frozenset((PassOp.AnyLane, PassOp.AnyLaneOfPart, PassOp.FirstItem))
+
+# Functions that only order memory: everything here happens in order.
 NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
 
 

@@ -366,7 +366,7 @@ def kernel_variant(
     options: str, il: bytes, name: str, kind: int, size: list[int], values: list | None = None
 ) -> list:
     """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code for some launches of a kernel
-    (pipeline.kernel_variant) of the executable that was made of this IL; an empty object, and why, where
+    (variants.kernel_variant) of the executable that was made of this IL; an empty object, and why, where
     there is none."""
     return service().kernel_variant(options, il, name, kind, size, values or [])
 

@@ -108,14 +108,16 @@ def kernel(job: dict, il: bytes, name: str) -> list:
 def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list, values: list) -> list:
     """What the client's function of that name answers. Unless a setting says so, nobody waits for code for
     values, but for that of images which is there soon: what runs meanwhile is as good as it gets without."""
-    pipeline = _pipeline()
-    is_patient = values and pipeline.VARIANTS[kind] != pipeline.SOON
+    _pipeline()
+    from cl_driver import variants
+
+    is_patient = values and variants.VARIANTS[kind] != variants.SOON
     is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list:
         if is_patient:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENT)
-        return pipeline.kernel_variant(_prepare(job, il), name, kind, size, values)
+        return variants.kernel_variant(_prepare(job, il), name, kind, size, values)
 
     return Background(make).result() if is_patient else make()
 

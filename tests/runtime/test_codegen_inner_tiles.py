@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
-from cl_driver import pipeline
+from cl_driver import pipeline, variants
 from cl_driver.device.cpu import host_cpu
 from cl_driver.jit import bundle
 from cl_driver.jit.target import make_target
@@ -67,6 +67,6 @@ def test_hot_code_has_it(compiled):
     entry = pipeline.entry(program, "row")
     if entry.width == 1:
         pytest.skip("no vectors here")
-    tiled = pipeline.variant(program, "row", pipeline.TILED, [entry.width, 2 * entry.width, 1])
+    tiled = variants.variant(program, "row", variants.TILED, [entry.width, 2 * entry.width, 1])
     assert "!nontemporal" not in entry.text
     assert "!nontemporal" in tiled.text

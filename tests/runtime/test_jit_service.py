@@ -3,7 +3,7 @@
 import pytest
 from service_harness import EXPECTED, SOURCE, scaled
 
-from cl_driver import pipeline
+from cl_driver import variants
 from cl_driver.frontend import clang as frontend_clang
 from cl_driver.jit import identity
 from cl_driver.jit.executable import Executable
@@ -93,7 +93,7 @@ def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
         assert scaled(executable) == EXPECTED
 
 
-NARROW, TILED = (pipeline.VARIANTS.index(kind) for kind in (pipeline.NARROW, pipeline.TILED))
+NARROW, TILED = (variants.VARIANTS.index(kind) for kind in (variants.NARROW, variants.TILED))
 
 
 def executable_width(executable: Executable) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
-from cl_driver import pipeline
+from cl_driver import pipeline, variants
 from cl_driver.device.cpu import Cpu
 from cl_driver.jit import bundle
 from cl_driver.jit.target import make_target
@@ -93,7 +93,7 @@ def test_vectors_that_are_executed_together(name):
     assert info.has_tiled == (name == "waits")
     if info.has_tiled:  # the first code is made soon, without them
         assert info.has_tiled and pipeline.entry(program, name).tile == (16, 1)
-        assert pipeline.variant(program, name, pipeline.TILED, [16, *tile]).tile == tile
+        assert variants.variant(program, name, variants.TILED, [16, *tile]).tile == tile
 
 
 def prepared(flags: str) -> pipeline.Prepared:
@@ -151,6 +151,6 @@ def test_what_entries_leave_is_made_however_large_it_is(monkeypatch):
     program = prepared(AVX512)
     entry = pipeline.entry(program, "floats")
     assert entry.has_rest
-    monkeypatch.setattr(pipeline, "_WIDE_TEXT", 100)
-    rest = pipeline.variant(program, "floats", pipeline.REST, [entry.width, *entry.tile])
+    monkeypatch.setattr(pipeline, "WIDE_TEXT", 100)
+    rest = variants.variant(program, "floats", variants.REST, [entry.width, *entry.tile])
     assert rest.size > 100
