@@ -65,6 +65,7 @@ def codegen_options(context: Context) -> CodegenOptions:
         aarch64=target.architecture == "aarch64",
         exact_division=options.fp32_correctly_rounded_divide_sqrt,
         slow_division=target.slow_division,
+        far_ahead=target.far_ahead,
     )
 
 

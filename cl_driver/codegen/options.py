@@ -19,6 +19,7 @@ class CodegenOptions:
     aarch64: bool = False
     exact_division: bool = False  # -cl-fp32-correctly-rounded-divide-sqrt
     slow_division: bool = False  # of the widest vectors: estimates are faster (estimates.py)
+    far_ahead: bool = False  # what the next group reads is fetched into the second cache (ahead.py)
 
     @property
     def has_fma(self) -> bool:

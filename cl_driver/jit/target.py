@@ -45,9 +45,18 @@ class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (jit/width.py);
     sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
-    or "" to choose for each kernel; slow_division: Cpu.has_slow_division."""
+    or "" to choose for each kernel; slow_division: Cpu.has_slow_division; far_ahead: Cpu.reads_far_ahead."""
 
-    __slots__ = ("features", "parts", "slow_division", "sub_group_size", "triple", "vector_bits", "width")
+    __slots__ = (
+        "far_ahead",
+        "features",
+        "parts",
+        "slow_division",
+        "sub_group_size",
+        "triple",
+        "vector_bits",
+        "width",
+    )
 
     def __init__(
         self,
@@ -58,6 +67,7 @@ class Target:
         sub_group_size: int = 0,
         parts: str = "",
         slow_division: bool = False,
+        far_ahead: bool = False,
     ):
         self.triple = triple
         self.features = features
@@ -66,6 +76,7 @@ class Target:
         self.sub_group_size = sub_group_size or vector_bits // 32
         self.parts = parts
         self.slow_division = slow_division
+        self.far_ahead = far_ahead
 
     @property
     def architecture(self) -> str:
@@ -90,7 +101,7 @@ class Target:
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""
         lanes = f"{self.vector_bits} {self.width} {self.sub_group_size} {self.parts or '-'}"
-        lanes += " slow-division" * self.slow_division
+        lanes += " slow-division" * self.slow_division + " far-ahead" * self.far_ahead
         return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other) -> bool:
@@ -104,8 +115,8 @@ class Target:
 
     def to_values(self) -> list:
         """For the wire."""
-        lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts, self.slow_division]
-        return [self.triple, list(self.features), *lanes]
+        lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts]
+        return [self.triple, list(self.features), *lanes, self.slow_division, self.far_ahead]
 
     @classmethod
     def from_values(cls, values: list) -> Target:
@@ -178,7 +189,8 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
     if parts not in PARTS:
         parts = ""
     slow = bits == 512 and cpu.has_slow_division
-    return Target(_triple(cpu.architecture), names, bits, width or 0, width or 0, parts, slow)
+    lanes = bits, width or 0, width or 0, parts
+    return Target(_triple(cpu.architecture), names, *lanes, slow, cpu.reads_far_ahead)
 
 
 def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> list[str]:

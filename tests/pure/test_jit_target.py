@@ -71,6 +71,16 @@ def test_slow_division_is_intels():
     assert Target.from_values(make_target(intel).to_values()).slow_division
 
 
+def test_who_fetches_far_ahead():
+    """AMD's, at any features, and it is part of the key."""
+    flags = " ".join(SKYLAKE.flags)
+    intel, amd = (cpu("x86_64", flags, vendor) for vendor in ("GenuineIntel", "AuthenticAMD"))
+    for setting in ("", "x86-64-v2"):
+        near, far = make_target(intel, setting), make_target(amd, setting)
+        assert far.far_ahead and not near.far_ahead and near.key != far.key
+        assert Target.from_values(far.to_values()).far_ahead
+
+
 def test_this_cpu():
     assert host_target().features == tuple(sorted(host_target().features))
 

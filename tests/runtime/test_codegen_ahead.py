@@ -1,8 +1,14 @@
 """Prefetches of what the next group reads: who has them, and that nothing else changes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_harness import Program, aligned, compile_c
+
+from cl_driver.codegen.options import CodegenOptions
+
+OPTIONS = CodegenOptions()
 
 # What of a kernel's reads is fetched ahead: many places far from one another, and little else that is done.
 READ = (
@@ -48,13 +54,22 @@ def test_what_is_fetched(compiled, width, parts):
         assert lines == (16 * parts * -(-size // 64) if is_fetched else 0), name
 
 
-def test_same_results(compiled):
+@pytest.mark.parametrize("far", [False, True])
+def test_where(compiled, far):
+    """Near ones into the first cache, far ones into the second."""
+    program = Program(compiled, replace(OPTIONS, far_ahead=far), width=16)
+    text = program.code("local_steps").text
+    assert text.count(f"i32 0, i32 {2 if far else 3}, i32 1)") == 16
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_same_results(compiled, far):
     """With and without much to read, several groups at a time and one by one."""
     data = aligned(4 * 8 * 16 * ITEMS).view(np.float32)
     data[:] = np.random.default_rng(0).integers(0, 100, len(data))
     outputs = {name: [] for name in AHEAD | PLAIN}
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
-        program = Program(compiled, width=width, parts=parts)
+        program = Program(compiled, replace(OPTIONS, far_ahead=far), width=width, parts=parts)
         for name, found in outputs.items():
             for limit, split in ((0, 1), (1, 1), (1, 3), (65535, 1)):
                 to = np.zeros(ITEMS, np.float32)
