@@ -7,7 +7,8 @@ fill registers: 16 lanes of uchar4 are one of 512 bits.
 
 from __future__ import annotations
 
-from ..passes.ir import EXTINST_WITH_EFFECT, PURE, users
+from ..passes.ir import users
+from ..passes.streaming import LEAST_LOADS
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value
 from .emitter import Components
@@ -19,7 +20,6 @@ from .wide_gather import addresses_here, from_memory, gather, interleave, memory
 
 _NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
 _COUNTS = (2, 4, 8, 16)  # three components take the place of four
-_LEAST_LOADS = 4  # for each value that components are taken of in the end: one is taken apart, not each load
 _MOST_REGISTERS = 8  # that a value takes: more are more code
 
 
@@ -34,7 +34,7 @@ def find_flat(e, function) -> frozenset:
     used_by = users(function)
     summed = _narrowed(e, set(found), used_by, True)
     apart = sum(any(u.op is Op.CompositeExtract for u in used_by.get(i, ())) for i in summed)
-    if apart and _LEAST_LOADS * apart <= sum(i.op is Op.Load for i in summed):
+    if apart and LEAST_LOADS * apart <= sum(i.op is Op.Load for i in summed):
         return frozenset(summed)
     found = _narrowed(e, found, used_by, False)
     return frozenset(found) if any(i.op is Op.Load for i in found) else frozenset()
@@ -169,8 +169,8 @@ def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) 
 
     if address.single is not None and address.stride == size_of(type_):
         data = neighbours(address.single)
-    elif i in e.flat_places:
-        place = e.flat_places[i]
+    elif i in e.places:
+        place = e.places[i]
         lanes = address.all_lanes(e)
         data = anywhere(addresses_here(e, i.operands[0], lanes, None)) if place is None else neighbours(place)
     elif asked is None:
@@ -183,66 +183,6 @@ def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) 
             lambda: [anywhere(addresses_here(e, pointer, lanes, None))],
         )[0]  # fmt: skip
     e.define_leaves(i, [data])
-
-
-# What a block computes of several loads, twice: where all are of neighbours, and where not all are.
-
-
-def divide(e, instructions) -> tuple[list, list, list] | None:
-    """What comes before, such loads and what is computed from them, and what comes behind; None where the
-    loads are few, or something is stored before them."""
-    loads = [i for i in instructions if i in e.flat and i.op is Op.Load and e.is_varying(i.operands[0])]
-    if len(loads) < 2 or e.known is not None:
-        return None
-    first = next(k for k, i in enumerate(instructions) if not _may_move(i))
-    if any(i.op is Op.Load or i.op is Op.ExtInst for i in instructions[first:]):
-        return None
-    together, behind = set(loads), set(instructions[first:])
-    for i in instructions[:first]:
-        operands = {o for o in (*i.operands, i.mask) if isinstance(o, Instruction)}
-        if i.op is Op.Phi or i in together or (operands.isdisjoint(together) and operands.isdisjoint(behind)):
-            continue
-        (together if i in e.flat and operands.isdisjoint(behind) else behind).add(i)
-    before = [i for i in instructions if i not in together and i not in behind]
-    return before, [i for i in instructions if i in together], [i for i in instructions if i in behind]
-
-
-def _may_move(i) -> bool:
-    if i.op is Op.ExtInst:
-        return i.operands[1] not in EXTINST_WITH_EFFECT
-    return i.op in PURE or i.op is Op.Load
-
-
-def emit_twice(e, instructions, ask) -> None:
-    """The instructions together(), of which ask(load) gives what wide_memory.py would ask."""
-    places, conditions = {}, []
-    for i in instructions:
-        if i.op is Op.Load:
-            asked = ask(i)
-            if asked is None:
-                return e.emit_instructions_in_order(instructions)
-            places[i] = asked[1]
-            conditions += [asked[0]] if asked[0] not in conditions else []
-    condition = conditions[0]
-    for other in conditions[1:]:
-        condition = e.emit(f"and i1 {condition}, {other}")
-    inside = set(instructions)
-    used_by = users(e.function)
-    outputs = [i for i in instructions if any(u not in inside for u in used_by.get(i, ()))]
-
-    def half(found: dict):
-        e.flat_places = found
-        e.emit_instructions_in_order(instructions)
-        return [e.leaves_of.pop(i)[0] for i in outputs]
-
-    types = [flat_type(e, i.type) for i in outputs]
-    values = either(e, condition, types, lambda: half(places), lambda: half(dict.fromkeys(places)))
-    e.flat_places = {}
-    for i, value in zip(outputs, values, strict=True):
-        e.define_leaves(i, [value])
-        late = e._late[i] = []
-        e.lines.append(late)
-    return None
 
 
 def load_whole(e, address: str, element, stride: int, alignment, mask: str | None, metadata: str) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from ..passes.remarks import LANES, SHUFFLED
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Kind, Undef
-from . import flat_vectors
+from . import flat_vectors, together
 from .debug import is_located
 from .emitter import Components, instruction_name
 from .errors import CodegenError
@@ -56,7 +56,7 @@ class WideEmitter(WideOperands):
         self.shapes = None
         self.flat: frozenset = frozenset()  # values of the region that flat_vectors.py holds
         self.tiled: dict = {}  # flat_vectors.py: values that are the same in all lanes
-        self.flat_places: dict = {}  # flat_vectors.py: loads, and where all lanes' values are if neighbours
+        self.places: dict = {}  # together.py: loads, and where all lanes' values are if neighbours, or None
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # value: where what is made of it can be put
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
@@ -98,13 +98,13 @@ class WideEmitter(WideOperands):
         if self.shapes is None:
             super().emit_instructions(instructions)
             return
-        divided = flat_vectors.divide(self, instructions) if self.flat else None
+        divided = together.divide(self, instructions)
         if divided is None:
             self.emit_instructions_in_order(instructions)
             return
-        before, together, behind = divided
+        before, inside, behind, sums = divided
         self.emit_instructions_in_order(before)
-        flat_vectors.emit_twice(self, together, lambda i: ask_flat(self, i))
+        together.emit(self, inside, sums, lambda i: ask_flat(self, i))
         self.emit_instructions_in_order(behind)
 
     def emit_instructions_in_order(self, instructions) -> None:

@@ -162,6 +162,9 @@ def load(e, i):
     if i in e.flat:
         _load_flat(e, i, pointer, alignment)
         return
+    if i in e.places:
+        _load_asked(e, i, pointer, alignment, e.places[i])
+        return
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
@@ -174,12 +177,27 @@ def ask_flat(e, i) -> tuple[str, str, int] | None:
 
 def _load_flat(e, i, pointer, alignment: int) -> None:
     address, mask = address_of(e, pointer), e.mask_of(i)
-    asked = ask_flat(e, i) if address.single is None and i not in e.flat_places else None
+    asked = ask_flat(e, i) if address.single is None and i not in e.places else None
     e.note(CONTIGUOUS if address.single is not None else ASKED, masked=mask is not None)
-    first = address.single or (asked[1] if asked is not None else e.flat_places.get(i))
+    first = address.single or (asked[1] if asked is not None else e.places.get(i))
     if e.ahead is not None and mask is None and first is not None:
         e.ahead.note(e, pointer, first, size_of(i.type) * e.width)
     flat_vectors.load(e, i, address, asked, alignment, mask, e.alias_metadata(pointer, is_load=mask is None))
+
+
+def _load_asked(e, i, pointer, alignment: int, place: str | None) -> None:
+    """A load in one of the halves of together.py: from where the neighbours are, or from anywhere."""
+    mask, types, size = e.mask_of(i), leaf_types(i.type), size_of(i.type)
+    metadata = e.alias_metadata(pointer, is_load=mask is None)
+    if place is None:
+        addresses = addresses_here(e, pointer, address_of(e, pointer).all_lanes(e), None)
+        e.define_leaves(i, gather(e, addresses, i.type, alignment, mask, metadata))
+        return
+    e.note(ASKED, masked=mask is not None)
+    if e.ahead is not None and mask is None:
+        e.ahead.note(e, pointer, place, size * e.width)
+    leaves = load_contiguous(e, place, types[0], len(types), size, alignment, mask, metadata)
+    e.define_leaves(i, leaves)
 
 
 def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int, index=None) -> None:

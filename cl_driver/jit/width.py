@@ -11,6 +11,7 @@ from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
 from cl_driver.passes.rows_alike import share_of_rows
+from cl_driver.passes.streaming import streams
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.enums import OpenCLStd as Std
 from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
@@ -72,6 +73,9 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
         lanes //= 2
         say(f"its values of {widest} bits in all lanes take {_VALUE_REGISTERS} registers at most")
     least = target.vector_bits // 2
+    if least <= widest < target.vector_bits and all(streams(f) for f in functions):
+        say(f"vectors of {widest} bits stream through it, two and more to a register")
+        return lanes
     if lanes > 1 and widest >= least and _reads_registers(functions, target.vector_bits):
         say(f"it mostly reads vectors of {least} bits or more and works on them as they are")
         return 1

@@ -51,6 +51,16 @@ kernel void sum_4(global float *to, global const float4 *from) {
         v += from[i + k * n];
     to[i] = v.s0 + v.s1 + v.s2 + v.s3;
 }
+#define ROWS(N)                                                           \\
+    kernel void rows_##N(global float *to, global const float##N *from) { \\
+        size_t i = get_global_id(0);                                      \\
+        float##N v = 0;                                                   \\
+        for (int k = 0; k < 24; k++)                                      \\
+            v += from[i * 24 + k];                                        \\
+        to[i] = v.s0 + v.s1 + v.s2 + v.s3;                                \\
+    }
+ROWS(4)
+ROWS(8)
 SUM(float, 8, 0)
 SUM(float, 16, v.s8 + v.s9 + v.sa + v.sb + v.sc + v.sd + v.se + v.sf)
 kernel void sines(global float *to, global const float16 *from) {
@@ -107,12 +117,13 @@ def test_a_value_takes_half_of_the_registers(flags, floats, doubles):
     assert (program.lanes("floats").width, program.lanes("doubles").width) == (floats, doubles)
 
 
-@pytest.mark.parametrize("flags, lanes", [(AVX512, 16), (FLAGS, 1)])
+@pytest.mark.parametrize("flags, lanes", [(AVX512, [16, 16, 1]), (FLAGS, [8, 1, 1])])
 def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
-    """Where they are mostly read, and what is done to them is not better done for several work-items."""
+    """Where they are mostly read, and what is done to them is not better done for several work-items. Those
+    that fill half of one do, too, but where neighbours read neighbours, two to a register."""
     program = prepared(flags)
-    widths = [program.lanes(f"sum_{count}").width for count in (4, 8, 16)]
-    assert widths == [lanes, 1, 1]
+    assert [program.lanes(f"sum_{count}").width for count in (4, 8, 16)] == lanes
+    assert program.lanes("rows_8" if flags is AVX512 else "rows_4").width == 1
     assert program.lanes("sines").width > 1
 
 
