@@ -98,8 +98,10 @@ static void fetching_ahead(uint64_t flags, int with, int without, int32_t state)
     count_ahead(queue, kernel, 1, GROUPS);
     count_ahead(queue, kernel, MANY, GROUPS);
     CHECK_IS(atomic_load(&info->ahead.state), state);
-    if (flags)
-        CHECK(ahead_groups >= 4 * GROUPS && plain_groups >= 4 * GROUPS);
+    if (flags) { /* three times each are enough to see what is so clear, and few go on meanwhile */
+        int slower = with > without ? ahead_groups : plain_groups;
+        CHECK(slower >= 3 * GROUPS && slower <= 6 * GROUPS);
+    }
     CHECK_IS(count_ahead(queue, kernel, 10, GROUPS), state == CLD_ADOPTED ? 0 : 10 * GROUPS);
     CHECK_IS(count_ahead(queue, kernel, 10, 2 * GROUPS), state == CLD_ADOPTED ? 0 : 20 * GROUPS);
     OK(clReleaseKernel(kernel));
