@@ -55,11 +55,11 @@ void cld_float_leave(uint64_t saved);
 /* Monotonic time in nanoseconds: profiling, clGetHostTimer, estimates. */
 uint64_t cld_now(void);
 
-/* Sleeps while *word == expected; may return early. True if cld_futex_wake has woken it. */
-bool cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+/* Sleeps while *word == expected; may return early. */
+void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 
-/* Wakes up to count sleepers; returns how many. */
-unsigned cld_futex_wake(_Atomic uint32_t *word, int count);
+/* Wakes up to count sleepers. */
+void cld_futex_wake(_Atomic uint32_t *word, int count);
 
 /* For loops that look at a word again and again, called at each turn, counted from 0, with the time at which
  * the loop began: pauses, now and then lets other threads have the CPU. False once it is better to sleep. */

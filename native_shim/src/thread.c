@@ -109,11 +109,10 @@ bool cld_linger(unsigned turn, uint64_t start) {
     return cld_now() - start < LINGER_TIME;
 }
 
-bool cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
-    return !syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
 
-unsigned cld_futex_wake(_Atomic uint32_t *word, int count) {
-    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-    return woken > 0 ? (unsigned)woken : 0;
+void cld_futex_wake(_Atomic uint32_t *word, int count) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }

@@ -26,7 +26,7 @@ struct cld_pool {
     _Atomic unsigned started, places;
     _Atomic unsigned idle;     /* of them, looking for work or asleep */
     _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
-    _Atomic uint32_t sleepers; /* that nobody has woken yet */
+    _Atomic uint32_t sleepers; /* and those that are about to sleep, or were woken and do not run yet */
     _Atomic int32_t users;     /* the device, and each thread */
 };
 
@@ -153,9 +153,11 @@ static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *
     if (count <= awake)
         return;
     count -= awake;
-    unsigned asleep = atomic_load(&pool->sleepers); /* or about to be, which they will not */
+    /* Or about to sleep, which they will not, or just woken: who is counted here looks for work after this.
+     */
+    unsigned asleep = atomic_load(&pool->sleepers);
     if (asleep)
-        atomic_fetch_sub(&pool->sleepers, cld_futex_wake(&pool->epoch, (int)count));
+        cld_futex_wake(&pool->epoch, (int)count);
     count -= asleep < count ? asleep : count;
     unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
     while (count && started < pool->threads) {
@@ -306,8 +308,8 @@ static void *work(void *argument) {
         for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
             if (!cld_linger(turn, start)) {
                 atomic_fetch_add(&pool->sleepers, 1);
-                if (!cld_futex_wait(&pool->epoch, epoch))
-                    atomic_fetch_sub(&pool->sleepers, 1);
+                cld_futex_wait(&pool->epoch, epoch);
+                atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
                 break;
             }
         atomic_fetch_sub(&pool->idle, 1);
