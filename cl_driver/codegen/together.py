@@ -31,19 +31,23 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     roots = [found[1].root for found in sums.values()]
     if len(roots) < _LEAST_LOADS or any(root is not roots[0] for root in roots):
         sums = {}
-    together = set(flat or sums)
-    if len(together) < 2:
+    wanted = set(flat or sums)
+    if len(wanted) < 2:
         return None
     first = next(k for k, i in enumerate(instructions) if not _may_move(i))
     if any(i.op is Op.Load or i.op is Op.ExtInst for i in instructions[first:]):
         return None
-    behind = set(instructions[first:])
+    together, behind = set(), set(instructions[first:])
     for i in instructions[:first]:
         operands = {o for o in (*i.operands, i.mask) if isinstance(o, Instruction)}
-        if i.op is Op.Phi or i in together or (operands.isdisjoint(together) and operands.isdisjoint(behind)):
-            continue
-        is_like = i in e.flat if flat else i.op in _ARITHMETIC and e.is_varying(i)
-        (together if is_like and operands.isdisjoint(behind) else behind).add(i)
+        if i in wanted and operands.isdisjoint(together | behind):
+            together.add(i)
+        elif i.op is not Op.Phi and not operands.isdisjoint(together | behind):
+            is_like = i in e.flat if flat else i.op in _ARITHMETIC and e.is_varying(i)
+            is_like = is_like and i.op is not Op.Load and operands.isdisjoint(behind)
+            (together if is_like else behind).add(i)
+    if sum(i.op is Op.Load for i in together) < (2 if flat else _LEAST_LOADS):
+        return None
     before = [i for i in instructions if i not in together and i not in behind]
     inside, rest = [i for i in instructions if i in together], [i for i in instructions if i in behind]
     return before, inside, rest, {i: sums[i] for i in inside if i in sums}
