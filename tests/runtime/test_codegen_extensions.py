@@ -275,7 +275,7 @@ def test_optnone():
         spirv = compile_c(LOOP.replace("ATTRIBUTE", attribute))
         program = pipeline.prepare(bundle.pack([(spirv, {})]), context)
         lanes = program.lanes("k")
-        code = pipeline._lower(program, "k", lanes)
+        code = pipeline.lower(program, "k", lanes)
         found[attribute] = lanes.width, pipeline.llvm_passes(context, code), code.text.count("alloca") > 0
         out = np.arange(ITEMS, dtype=np.int32)
         Program(spirv).run("k", ITEMS, GROUP, out)
