@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..passes.ir import ADDRESS
 from ..spirv.enums import Op
 from ..spirv.module import Constant, Instruction, Kind, Variable
-from .types import ir_type, size_of
+from .types import ir_type
 
 _SAME_ADDRESS = frozenset((Op.Bitcast, Op.CopyObject))
 _SUMS = frozenset((Op.IAdd, Op.IMul))
@@ -44,6 +44,8 @@ class IdSum:
             constant += value
         else:
             added = (*added, value)
+        if abs(constant) >> 62:
+            return None
         return IdSum(self.root, added, constant, 1, self.bits, self.least, self.most)
 
     def cut(self, bits: int, scale: int) -> IdSum | None:
@@ -117,6 +119,13 @@ def _is_count(e, value, depth: int = 0) -> bool:
         return _signed(value) >= 0
     if not isinstance(value, Instruction) or depth == _DEPTH or e.is_varying(value) or e.stride(value):
         return False
+    known = e.regularity.counts
+    if value not in known:
+        known[value] = _is_made_of_counts(e, value, depth)
+    return known[value]
+
+
+def _is_made_of_counts(e, value, depth: int) -> bool:
     if value.op is Op.CompositeExtract:
         value = value.operands[0]
     if value.op is Op.Load:
@@ -195,10 +204,6 @@ class Places:
                 last = self._sums[found.added[:count]]
                 self._sums[found.added[: count + 1]] = e.emit(f"add i64 {last}, {e.operand(value)}")
         place = e.emit(f"getelementptr [{scale} x i8], ptr {place}, i64 {self._sums[found.added]}")
-        bytes_ = found.constant * scale
-        return e.emit(f"getelementptr i8, ptr {place}, i64 {bytes_}") if bytes_ else place
-
-
-def of_load(e, i) -> tuple[list, IdSum, int] | None:
-    """address_sum() of a load."""
-    return address_sum(e, i.operands[0], size_of(i.type))
+        if not found.constant:
+            return place
+        return e.emit(f"getelementptr [{scale} x i8], ptr {place}, i64 {found.constant}")

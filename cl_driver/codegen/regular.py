@@ -41,6 +41,7 @@ class Regularity:
         self._natures: dict = {}
         self._open: set = set()  # values whose nature is being guessed
         self._answers: dict = {}  # (value, stride): (conditions, lane 0's value)
+        self.counts: dict = {}  # id_sums.py: values, and whether they are made of ids and sizes
 
     # Natures.
 

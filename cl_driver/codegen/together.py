@@ -11,7 +11,7 @@ from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Instruction, Kind
 from . import flat_vectors, id_sums
 from .regular import either
-from .types import ir_type, leaf_types
+from .types import ir_type, leaf_types, size_of
 
 _LEAST_LOADS = 4  # that one question is about: the questions of fewer are as short
 _ARITHMETIC = frozenset((
@@ -26,8 +26,10 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     if e.known is not None or e.lane is not None:
         return None
     loads = [i for i in instructions if i.op is Op.Load and e.is_varying(i.operands[0])]
+    if len(loads) < 2:
+        return None
     flat = [i for i in loads if i in e.flat]
-    sums = {i: found for i in flat or loads if _is_simple(i) and (found := id_sums.of_load(e, i))}
+    sums = {i: found for i in flat or loads if _is_simple(i) and (found := _address_sum(e, i))}
     roots = [found[1].root for found in sums.values()]
     if len(roots) < _LEAST_LOADS or any(root is not roots[0] for root in roots):
         sums = {}
@@ -53,8 +55,12 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     return before, inside, rest, {i: sums[i] for i in inside if i in sums}
 
 
+def _address_sum(e, i):
+    return id_sums.address_sum(e, i.operands[0], size_of(i.type))
+
+
 def _is_simple(i) -> bool:
-    """A load of numbers that others may change at any time."""
+    """A load of numbers from global memory, which may be done elsewhere in its block."""
     kind = i.type.element.kind if i.type.kind is Kind.VECTOR else i.type.kind
     is_volatile = i.memory is not None and i.memory.volatile
     is_global = i.operands[0].type.storage is StorageClass.CrossWorkgroup
@@ -68,7 +74,8 @@ def _may_move(i) -> bool:
 
 
 def emit(e, instructions, sums: dict, ask) -> None:
-    """The instructions together() and sums of divide(). ask(load): what wide_memory.py would ask of it."""
+    """Lowers what divide() gives as the loads and what is computed of them. ask(load): what wide_memory.py
+    would ask of it."""
     loads = [i for i in instructions if i.op is Op.Load]
     asked = _ask_once(e, loads, sums) or _ask_each(e, loads, ask)
     if asked is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..spirv.enums import BuiltIn, Op
 from ..spirv.layout import size_of
-from ..spirv.module import Argument, Constant, Function, Instruction, Kind, Variable
+from ..spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Variable
 from .ir import ADDRESS, int_value, is_constant_int
 
 LEAST_LOADS = 4  # for each value that components are taken of in the end: one is taken apart, not each load
@@ -20,7 +20,7 @@ _DEPTH = 60
 
 def streams(function: Function) -> bool:
     """Whether neighbours load neighbouring vectors, many for each vector that is taken apart in the end."""
-    loads, apart = 0, set()
+    loads, apart, steps = 0, set(), {}
     for i in (i for b in function.blocks for i in b.instructions):
         if i.op in _REARRANGE:
             return False
@@ -29,7 +29,7 @@ def streams(function: Function) -> bool:
             apart.add(whole)
         if i.op is Op.Load and i.type.kind is Kind.VECTOR and not _is_id(i):
             loads += 1
-            if _step(i.operands[0]) != size_of(i.type):
+            if _step(i.operands[0], steps) != size_of(i.type):
                 return False
     return loads > 0 and LEAST_LOADS * len(apart) <= loads
 
@@ -41,23 +41,29 @@ def _is_id(value) -> bool:
     return isinstance(source, Variable) and source.builtin is not None
 
 
-def _step(value, depth: int = 0) -> int | None:
+def _step(value, steps: dict, depth: int = 0) -> int | None:
     """By how much an integer or, in bytes, an address grows with the id of dimension 0, as far as its bits
-    hold it; None if that is not known."""
+    hold it; None if that is not known. steps: what is known so far."""
     if isinstance(value, Argument | Constant):
         return 0
     if not isinstance(value, Instruction) or depth == _DEPTH:
         return None
+    if value not in steps:
+        steps[value] = _step_of(value, steps, depth)
+    return steps[value]
+
+
+def _step_of(value: Instruction, steps: dict, depth: int) -> int | None:
     operands = value.operands
     if value.op is Op.CompositeExtract and _is_id(operands[0]):
         return int(operands[1] == 0 and operands[0].operands[0].builtin in _IDS)
     if value.op in ADDRESS:
-        return _address_step(value, depth + 1)
+        return _address_step(value, steps, depth + 1)
     if value.op in _SAME:
-        return _step(operands[0], depth + 1)
+        return _step(operands[0], steps, depth + 1)
     if value.op not in _SHIFTS and value.op not in (Op.IAdd, Op.ISub, Op.IMul):
         return None
-    a, b = (_step(o, depth + 1) for o in operands)
+    a, b = (_step(o, steps, depth + 1) for o in operands)
     if a is None or b is None:
         return None
     if value.op is Op.IAdd:
@@ -71,21 +77,25 @@ def _step(value, depth: int = 0) -> int | None:
         return None
     if value.op is Op.IMul:
         return (a or b) * factor
+    if factor >= value.type.width:
+        return None
     if value.op is Op.ShiftLeftLogical:
-        return a << factor if factor < value.type.width else None
+        return a << factor
     return a >> factor if a % (1 << factor) == 0 else None
 
 
-def _address_step(chain: Instruction, depth: int) -> int | None:
+def _address_step(chain: Instruction, steps: dict, depth: int) -> int | None:
     """Of pointers and arrays: nothing that streams has structures."""
     base, *indices = chain.operands
-    type_, total = base.type.element, _step(base, depth)
+    type_, total = base.type.element, _step(base, steps, depth)
+    if not isinstance(type_, Type):
+        return None
     for number, index in enumerate(indices):
         if number or chain.op not in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
             if type_.kind is not Kind.ARRAY:
                 return None
             type_ = type_.element
-        step = _step(index, depth)
+        step = _step(index, steps, depth)
         if total is None or step is None:
             return None
         total += step * size_of(type_)

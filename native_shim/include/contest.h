@@ -24,7 +24,7 @@ struct cld_contest {
 struct cld_trial {
     struct cld_contest *contest; /* of the launch's kernel */
     const char *what;            /* the new way, for the log */
-    uint32_t rounds;             /* launches of each kind that are compared */
+    uint32_t rounds;             /* launches of each kind that are compared at most */
     bool is_new;
     _Atomic uint64_t time, units; /* ns that threads took, and for how many groups */
 };

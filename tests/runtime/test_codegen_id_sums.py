@@ -103,6 +103,23 @@ def test_one_question(programs, name):
         assert program.code(name).text.count("\nregular") == 2, form  # in code with and without a mask
 
 
+def test_sums_of_sums_and_large_numbers():
+    """What is used twice is looked at once, however deep, and no address leaves 64 bits."""
+    steps = "".join(f"b{k} = b{k - 1} + b{k - 2}, " for k in range(2, 90))
+    loads = "".join("s = s * 3 + from[i]; i += b89; " for _ in range(6))
+    far = "".join(f"s += from[(long)i + {hex((1 << 62) - k)}]; " for k in range(6))
+    source = (
+        "kernel void deep(global float *to, global const float *from) { "
+        f"size_t b0 = get_global_size(0), b1 = get_local_size(0), {steps}b = b89; int i = get_global_id(0); "
+        f"float s = 0; {loads}to[get_global_id(0)] = s; }}\n"
+        "kernel void far(global float *to, global const float *from) { "
+        f"int i = get_global_id(0) + get_local_size(0); float s = 0; {far}to[get_global_id(0)] = s; }}"
+    )
+    program = Program(compile_c(source), width=8, parts=2)
+    for name in ("deep", "far"):
+        program.kernel(name)
+
+
 @pytest.mark.skipif(IS_EMULATED, reason="the emulator has no 4 GiB for it")
 @pytest.mark.parametrize("name", CUT)
 def test_sums_that_are_cut(programs, name):

@@ -127,6 +127,19 @@ def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
     assert program.lanes("sines").width > 1
 
 
+def test_addresses_that_are_sums_of_sums():
+    """What is used twice is looked at once, however deep."""
+    steps = "".join(f"b{k} = b{k - 1} + b{k - 2}, " for k in range(2, 55))
+    source = (
+        "kernel void deep(global float *to, global const float8 *from) { "
+        f"size_t b0 = get_global_id(0), b1 = get_global_size(0), {steps}b = b54; "
+        "float8 v = from[b] + from[b + b53]; to[get_global_id(0)] = v.s0 + v.s1; }"
+    )
+    target = make_target(Cpu("x86_64", "name", "vendor", frozenset(AVX512.split()), 2000))
+    program = pipeline.Prepared(pipeline.Context(target, "", {}), bundle.pack([(compile_c(source), {})]))
+    assert program.lanes("deep").width
+
+
 def test_short_chains_are_executed_eight_at_a_time():
     program = prepared(AVX512)
     assert "fma.v16f32" in pipeline.entry(program, "free_chain").text
