@@ -99,9 +99,10 @@ struct cld_event {
     union {
         struct {
             struct cld_launch launch;
-            struct cld_kernel_info *info; /* held */
-            uint8_t *args;                /* `inline_args` or malloced */
-            uint64_t local_size;
+            struct cld_kernel_info *info;       /* held */
+            uint8_t *args;                      /* `inline_args` or malloced */
+            uint32_t local_size;                /* bytes of local memory, with room between arguments */
+            uint32_t ahead_piece;               /* work-groups that go the same way (ahead.h); 0: all do */
             const struct cld_launch_code *code; /* the info's, or NULL */
             struct cld_trial *trial;            /* malloced, or NULL */
         } kernel;

@@ -23,15 +23,12 @@ struct cld_contest {
 /* A launch that is timed. */
 struct cld_trial {
     struct cld_contest *contest; /* of the launch's kernel */
-    const char *what;            /* the new way, for the log */
-    uint32_t rounds;             /* launches of each kind that are compared at most */
     bool is_new;
     _Atomic uint64_t time, units; /* ns that threads took, and for how many groups */
 };
 
 /* Whether a launch of so many work-items goes the new way. trial: set if it is timed. */
-bool cld_contest_choose(struct cld_contest *contest, const char *what, uint32_t rounds, uint64_t items,
-                        struct cld_trial **trial);
+bool cld_contest_choose(struct cld_contest *contest, uint64_t items, struct cld_trial **trial);
 
 /* Draws the conclusion from a launch of so many groups (0: it failed), if many were timed; frees the trial.
  */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "contest.h"
+#include "ahead.h"
 #include "kernel_abi.h"
 #include "object.h"
 
@@ -208,7 +208,7 @@ struct cld_kernel_info {
     struct cld_launch_history *history;   /* value_code.h; NULL without such arguments */
     _Atomic uint64_t busy_time; /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time; /* running estimate of ns per work-item, times 1024; 0 is unknown */
-    struct cld_contest ahead;   /* whether it is faster without fetching ahead, for READS_AHEAD */
+    struct cld_ahead ahead;     /* whether it pays to do so, for READS_AHEAD */
     _Atomic uint32_t launches;  /* counts the short ones, of which only some are timed */
 };
 

@@ -7,6 +7,7 @@
 #define CLD_VALUE_CODE_H
 
 #include "command.h"
+#include "contest.h"
 
 enum { CLD_MOST_VALUE_CODES = 4 };
 

@@ -5,16 +5,14 @@
 
 #include "log.h"
 
-/* The share of the time, in percent, that the new way must save; and that one way must save for half of the
- * launches to be enough. */
-enum { GAIN = 3, CLEAR_GAIN = 10 };
+/* The share of the time, in percent, that the new way must save; launches of each kind that are compared. */
+enum { GAIN = 3, ROUNDS = 16 };
 
-static bool is_faster(uint64_t time, uint64_t other, int percent) {
-    return (double)time * 100 <= (double)other * (100 - percent);
+static bool is_faster(uint64_t time, uint64_t usual) {
+    return (double)time * 100 <= (double)usual * (100 - GAIN);
 }
 
-bool cld_contest_choose(struct cld_contest *contest, const char *what, uint32_t rounds, uint64_t items,
-                        struct cld_trial **trial) {
+bool cld_contest_choose(struct cld_contest *contest, uint64_t items, struct cld_trial **trial) {
     int32_t state = atomic_load_explicit(&contest->state, memory_order_relaxed);
     uint64_t first = 0;
     if (state != CLD_TRIAL)
@@ -25,8 +23,6 @@ bool cld_contest_choose(struct cld_contest *contest, const char *what, uint32_t 
     if (!made)
         return false;
     made->contest = contest;
-    made->what = what;
-    made->rounds = rounds;
     made->is_new = atomic_fetch_add_explicit(&contest->turn, 1, memory_order_relaxed) & 1;
     *trial = made;
     return made->is_new;
@@ -41,17 +37,14 @@ static void judge(const char *kernel, const struct cld_trial *trial, uint64_t ti
     uint64_t best = atomic_load(&contest->best[is_new]);
     while ((!best || time < best) && !atomic_compare_exchange_weak(&contest->best[is_new], &best, time))
         ;
-    uint32_t others = atomic_load(&contest->measured[0]), mines = atomic_load(&contest->measured[1]);
-    uint64_t usual = atomic_load(&contest->best[0]), mine = atomic_load(&contest->best[1]);
-    bool is_clear = is_faster(mine, usual, CLEAR_GAIN) || is_faster(usual, mine, CLEAR_GAIN);
-    uint32_t rounds = is_clear ? (trial->rounds + 1) / 2 : trial->rounds;
-    if (others < rounds || mines < rounds + 1)
+    if (atomic_load(&contest->measured[0]) < ROUNDS || atomic_load(&contest->measured[1]) < ROUNDS + 1)
         return;
-    bool adopted = is_faster(mine, usual, GAIN);
+    uint64_t usual = atomic_load(&contest->best[0]), mine = atomic_load(&contest->best[1]);
+    bool adopted = is_faster(mine, usual);
     int32_t state = CLD_TRIAL;
     if (usual && mine &&
         atomic_compare_exchange_strong(&contest->state, &state, adopted ? CLD_ADOPTED : CLD_REJECTED))
-        cld_log(2, "kernel %s: %s takes %.2f of the time, and is %s", kernel, trial->what,
+        cld_log(2, "kernel %s: code for values of arguments takes %.2f of the time, and is %s", kernel,
                 (double)mine / (double)usual, adopted ? "used" : "not used");
 }
 

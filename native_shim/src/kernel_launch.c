@@ -36,6 +36,14 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
+/* How long one thread would take, or CLD_TIME_UNKNOWN. */
+static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    const uint64_t *size = launch->global_size;
+    double time = (double)size[0] * (double)size[1] * (double)size[2] * (double)item_time / 1024;
+    return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+}
+
 /* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
 static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
     uint64_t needed;
@@ -66,19 +74,20 @@ static bool find_scratch_size(const struct cld_event *command, const struct cld_
            (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
-static void run_groups(struct cld_event *command, const struct cld_launch_code *code, struct cld_self *self,
-                       uint64_t first, uint64_t last) {
+static void run_groups(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_launch_code *code, struct cld_self *self, uint64_t first,
+                       uint64_t last) {
     if (runs_entry(code))
-        command->kernel.info->entry(&command->kernel.launch, command->kernel.args, &self->kernel, first,
-                                    last);
+        command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
-        code->entry(&command->kernel.launch, command->kernel.args, &self->kernel, first, last);
+        code->entry(launch, command->kernel.args, &self->kernel, first, last);
 }
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */
-static void run_panels(struct cld_event *command, const struct cld_launch_code *code, struct cld_self *self,
-                       uint64_t first, uint64_t last) {
-    const uint64_t *count = command->kernel.launch.num_groups, panel = command->panel;
+static void run_panels(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_launch_code *code, struct cld_self *self, uint64_t first,
+                       uint64_t last) {
+    const uint64_t *count = launch->num_groups, panel = command->panel;
     uint64_t plane = count[0] * count[1], taken;
     for (; first < last; first += taken) {
         uint64_t start = first % plane / (panel * count[1]) * panel;
@@ -86,7 +95,30 @@ static void run_panels(struct cld_event *command, const struct cld_launch_code *
         uint64_t inside = first % plane - start * count[1], column = inside % width;
         uint64_t group = first / plane * plane + inside / width * count[0] + start + column;
         taken = last - first < width - column ? last - first : width - column;
-        run_groups(command, code, self, group, group + taken);
+        run_groups(command, launch, code, self, group, group + taken);
+    }
+}
+
+static void run_range(struct cld_event *command, const struct cld_launch *launch,
+                      const struct cld_launch_code *code, struct cld_self *self, uint64_t first,
+                      uint64_t last) {
+    (command->panel ? run_panels : run_groups)(command, launch, code, self, first, last);
+}
+
+/* Pieces that fetch ahead and pieces that do not, in turn, each timed. */
+static void run_pieces(struct cld_event *command, const struct cld_launch_code *code, struct cld_self *self,
+                       uint64_t first, uint64_t last) {
+    struct cld_ahead *ahead = &command->kernel.info->ahead;
+    struct cld_launch launches[2] = {command->kernel.launch, command->kernel.launch};
+    uint64_t piece = command->kernel.ahead_piece, taken;
+    launches[0].ahead_kib = 0;
+    for (; first < last; first += taken) {
+        bool is_ahead = first / piece & 1;
+        uint64_t start = cld_now();
+        taken = piece - first % piece < last - first ? piece - first % piece : last - first;
+        run_range(command, &launches[is_ahead], code, self, first, first + taken);
+        if (taken == piece)
+            cld_ahead_sample(ahead, is_ahead, cld_now() - start);
     }
 }
 
@@ -99,31 +131,37 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_own_counts_enter(command, self);
     uint64_t saved = cld_float_enter();
-    (command->panel ? run_panels : run_groups)(command, code, self, first, last);
+    if (command->kernel.ahead_piece)
+        run_pieces(command, code, self, first, last);
+    else
+        run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
     return CL_SUCCESS;
 }
 
-/* Whether the kernel fetches ahead what it reads. CPUs differ: their own prefetchers may do better alone, and
- * prefetches take the places of what is on its way. So launches do it and do it not in turn, each so many
- * times, if they are long enough to tell. Only now: launches that wait behind others know what these took. */
-enum { AHEAD_TRIALS = 6, AHEAD_TIME = 1000000 };
+/* So many ns by one thread are enough to tell whether to fetch ahead. */
+enum { AHEAD_TIME = 1000000 };
 
+/* Only now, not when the command is enqueued: launches that wait behind others know what these have found. */
 static void begin_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
-    bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= AHEAD_TIME;
-    bool is_known = atomic_load_explicit(&info->ahead.state, memory_order_relaxed) != CLD_TRIAL;
-    if (!is_known && (!is_long || command->kernel.trial))
-        return;
-    uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
-    if (cld_contest_choose(&info->ahead, "not to fetch ahead", AHEAD_TRIALS, items, &command->kernel.trial))
+    int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
+    uint64_t time = time_of(info, launch);
+    if (state == CLD_AHEAD_OFF)
         launch->ahead_kib = 0;
+    else if (state == CLD_AHEAD_TRIAL && !command->kernel.trial && time != CLD_TIME_UNKNOWN &&
+             time >= AHEAD_TIME)
+        command->kernel.ahead_piece = cld_ahead_piece(
+            &info->ahead, launch->global_size[0] * launch->global_size[1] * launch->global_size[2],
+            command->total);
 }
 
 static void end_kernel(struct cld_event *command, cl_int status) {
+    if (command->kernel.ahead_piece)
+        cld_ahead_conclude(&command->kernel.info->ahead, command->kernel.info->name);
     if (command->kernel.trial)
         cld_trial_end(command->kernel.info->name, command->kernel.trial,
                       status == CL_COMPLETE ? command->total : 0);
@@ -208,8 +246,9 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
         used += size;
     }
     uint64_t most = command->queue->device->local_memory_size;
-    CLD_REQUIRE(!most || used <= most, CL_OUT_OF_RESOURCES, "more local memory than the device has");
-    command->kernel.local_size = local;
+    CLD_REQUIRE((!most || used <= most) && local <= UINT32_MAX, CL_OUT_OF_RESOURCES,
+                "more local memory than the device has");
+    command->kernel.local_size = (uint32_t)local;
     return CL_SUCCESS;
 }
 
@@ -230,13 +269,9 @@ static void choose_panel(struct cld_event *command, uint64_t item_time) {
 
 /* What decides how the command is executed: the number of work-groups, and how long it took last time. */
 static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
-    const struct cld_launch *launch = &command->kernel.launch;
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    double items =
-        (double)launch->global_size[0] * (double)launch->global_size[1] * (double)launch->global_size[2];
-    double time = items * (double)item_time / 1024;
     choose_panel(command, item_time);
-    command->estimate = !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+    command->estimate = time_of(info, &command->kernel.launch);
     if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
         item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
@@ -265,6 +300,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.launch.printf_buffer = NULL;
     command->kernel.code = NULL;
     command->kernel.trial = NULL;
+    command->kernel.ahead_piece = 0;
     command->panel = 0;
     bool empty = false;
     cl_int status = snapshot(command, kernel);

@@ -12,9 +12,6 @@
  * the next time. An argument counts as constant that changed so often and once in so many launches. */
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
 
-/* Launches of each kind that are compared. */
-enum { TRIALS = 16 };
-
 /* Combinations of formats and samplers that a kernel gets code for, and how much of it for one: two kinds for
  * launches of whole vectors and one for others. */
 enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 3 };
@@ -93,7 +90,7 @@ static bool is_useless(const struct cld_kernel_info *info, const struct cld_laun
 /* Whether a launch runs the code, whose object is there. */
 static bool choose(struct cld_value_code *code, const struct cld_launch *launch, struct cld_trial **trial) {
     uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
-    return cld_contest_choose(&code->contest, "code for values of arguments", TRIALS, items, trial);
+    return cld_contest_choose(&code->contest, items, trial);
 }
 
 /* Code that is yet to be made. state: whether it is tried or taken as it is. */

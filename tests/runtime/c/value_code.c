@@ -1,5 +1,5 @@
 /* Code for the values of arguments: when it is asked for, that launches with other values never run it, and
- * that it is kept only where it is faster. Whether kernels fetch ahead what they read: the same contest.
+ * that it is kept only where it is faster. Whether kernels fetch ahead what they read.
  * Nobody answers requests here: the test puts C functions in their place, and its own clock in place of the
  * driver's (linked with --wrap=cld_now): kernels say how long they take, so that a loaded machine changes
  * nothing. */
@@ -16,20 +16,19 @@ static cl_context context;
 static _Atomic int usual_pace = 300000, special_pace = 100000; /* ns a group */
 static _Atomic int usual_groups, special_groups, wrong;
 
-static _Atomic uint64_t said; /* ns that kernels say they took */
+static _Thread_local uint64_t said; /* ns that kernels say they took: each thread's own */
 static _Atomic bool takes_its_time;
 
 uint64_t __real_cld_now(void);
 uint64_t __wrap_cld_now(void);
 
-/* One clock for all threads: while two are at work each sees the other's time pass as well. */
 uint64_t __wrap_cld_now(void) {
-    return __real_cld_now() + atomic_load(&said);
+    return __real_cld_now() + said;
 }
 
 static void spend(int pace) {
     if (!takes_its_time) {
-        atomic_fetch_add(&said, (uint64_t)pace);
+        said += (uint64_t)pace;
         return;
     }
     uint64_t end = cld_now() + (uint64_t)pace;
@@ -59,8 +58,7 @@ static void special(const struct cld_launch *launch, const uint8_t *args, struct
     }
 }
 
-/* Takes half the time, or twice as long, if it is to fetch ahead. */
-static _Atomic int ahead_pace = 400000, plain_pace = 200000;
+static _Atomic int ahead_pace, plain_pace; /* of what is to fetch ahead, and is not */
 static _Atomic int ahead_groups, plain_groups;
 
 static void reads(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
@@ -72,6 +70,7 @@ static void reads(const struct cld_launch *launch, const uint8_t *args, struct c
     }
 }
 
+/* How many groups of so many launches fetched ahead. */
 static int count_ahead(cl_command_queue queue, cl_kernel kernel, int launches, size_t groups) {
     size_t global = groups * ITEMS, local = ITEMS;
     int value = 1;
@@ -85,25 +84,30 @@ static int count_ahead(cl_command_queue queue, cl_kernel kernel, int launches, s
     return ahead_groups;
 }
 
-/* Launches that wait for others of their kernel know what these took. */
-static void fetching_ahead(uint64_t flags, int with, int without, int32_t state) {
-    enum { MANY = 40 };
+/* Launches of enough groups tell, few where it is clear, whatever others of the kernel there are between. */
+static void fetching_ahead(uint64_t flags, int with, int without, int32_t state, int most_launches) {
+    enum { MANY = 512 };
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = test_kernel(context, reads, "i");
     struct cld_kernel_info *info = info_of(kernel);
     info->flags |= flags;
     atomic_store(&ahead_pace, with);
     atomic_store(&plain_pace, without);
-    CHECK_IS(count_ahead(queue, kernel, 20, 1), 20); /* too short */
-    count_ahead(queue, kernel, 1, GROUPS);
-    count_ahead(queue, kernel, MANY, GROUPS);
-    CHECK_IS(atomic_load(&info->ahead.state), state);
-    if (flags) { /* three times each are enough to see what is so clear, and few go on meanwhile */
-        int slower = with > without ? ahead_groups : plain_groups;
-        CHECK(slower >= 3 * GROUPS && slower <= 6 * GROUPS);
+    CHECK_IS(count_ahead(queue, kernel, 20, 1), 20);
+    CHECK_IS(count_ahead(queue, kernel, 20, GROUPS), 20 * GROUPS); /* too few to compare */
+    int launches = 0, share = 0;
+    for (; atomic_load(&info->ahead.state) == CLD_AHEAD_TRIAL && launches < 16; launches++) {
+        share += count_ahead(queue, kernel, 1, MANY);
+        if (atomic_load(&info->ahead.state) == CLD_AHEAD_TRIAL)
+            CHECK_IS(count_ahead(queue, kernel, 1, 2 * MANY), 2 * MANY); /* of another size */
     }
-    CHECK_IS(count_ahead(queue, kernel, 10, GROUPS), state == CLD_ADOPTED ? 0 : 10 * GROUPS);
-    CHECK_IS(count_ahead(queue, kernel, 10, 2 * GROUPS), state == CLD_ADOPTED ? 0 : 20 * GROUPS);
+    CHECK_IS(atomic_load(&info->ahead.state), state);
+    CHECK(launches <= most_launches);
+    CHECK_IS(share, flags ? launches * MANY / 2 : launches * MANY);
+    bool is_ahead = state != CLD_AHEAD_OFF;
+    CHECK_IS(count_ahead(queue, kernel, 10, MANY), is_ahead ? 10 * MANY : 0);
+    CHECK_IS(count_ahead(queue, kernel, 10, 2 * MANY), is_ahead ? 20 * MANY : 0);
+    CHECK_IS(count_ahead(queue, kernel, 10, 1), is_ahead ? 10 : 0);
     OK(clReleaseKernel(kernel));
     OK(clReleaseCommandQueue(queue));
 }
@@ -271,9 +275,11 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_ADOPTED);
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_REJECTED);
-    fetching_ahead(0, 600000, 300000, CLD_TRIAL);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_AHEAD_OFF, 3);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_AHEAD_ON, 3);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 560000, CLD_AHEAD_OFF, 6);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 594000, CLD_AHEAD_ON, 6);
+    fetching_ahead(0, 600000, 300000, CLD_AHEAD_TRIAL, 16);
     threads();
     OK(clReleaseContext(context));
     return 0;
