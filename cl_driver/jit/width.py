@@ -25,6 +25,13 @@ _PLAIN = frozenset((Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fabs, Std.vloadn))
 _WORTH = 1.2
 _ITERATIONS = 8
 
+# What all work-items of a launch see alike; and where they take turns, or meet.
+_SIZES = frozenset(
+    (BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
+     BuiltIn.GlobalOffset, BuiltIn.NumWorkgroups)
+)  # fmt: skip
+_TURNS = frozenset(op for op in Op if any(word in op.name for word in ("Atomic", "Group", "Barrier", "Pipe")))
+
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 
 # Registers that one value of all lanes may take: with more, code grows and spills.
@@ -63,6 +70,9 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
     if target.width:
         say("a setting asks for it")
         return target.width
+    if not any(map(_tells_apart, functions)):
+        say("nothing in it tells work-items apart: it is for one")
+        return 1
     lanes = target.vector_bits // 32
     if 0 < required_local_size[0] < lanes:
         say(f"the kernel requires rows of {required_local_size[0]} work-items, less than {lanes} lanes")
@@ -80,6 +90,20 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
         say(f"it mostly reads vectors of {least} bits or more and works on them as they are")
         return 1
     return lanes
+
+
+def _tells_apart(function: Function) -> bool:
+    """Whether work-items can do different things: by ids, in turn (atomics, pipes), or with each other.
+
+    What is not in the module (functions of the library) may be any of these.
+    """
+    if not function.blocks:
+        return True
+    for i in (i for block in function.blocks for i in block.instructions):
+        read = {o.builtin for o in i.operands if isinstance(o, Variable)} - {None}
+        if i.op in _TURNS or not read <= _SIZES:
+            return True
+    return False
 
 
 def _reads_registers(functions: list[Function], bits: int) -> bool:

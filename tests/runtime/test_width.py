@@ -127,6 +127,36 @@ def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
     assert program.lanes("sines").width > 1
 
 
+ALIKE = """
+kernel void task(global float *to, global const float *from, int n) {
+    for (int k = 0; k < n; k++)
+        to[k] = from[k] * 3.0f;
+}
+kernel void sizes(global uint *to) { to[0] = get_global_size(0) + get_num_groups(1) + get_work_dim(); }
+void set(global uint *to, uint index) { to[index] = 1; }
+kernel void called(global uint *to) { set(to, get_local_id(0)); }
+kernel void groups(global uint *to) { to[get_group_id(0)] = 2; }
+kernel void counts(volatile global int *to) { atomic_inc(to); }
+kernel void meets(global uint *to) { barrier(CLK_LOCAL_MEM_FENCE); to[0] = 3; }
+kernel void nothing(global uint *to) {}
+"""
+
+
+@pytest.mark.parametrize(
+    "name, one",
+    [("task", True), ("sizes", True), ("nothing", True)]
+    + [(name, False) for name in ("called", "groups", "counts", "meets")],
+)
+def test_work_items_that_nothing_tells_apart(name, one):
+    """They are for one work-item: of more, all would do the same. Loops become LLVM's vectors."""
+    target = make_target(Cpu("x86_64", "name", "vendor", frozenset(AVX512.split()), 2000))
+    program = pipeline.Prepared(pipeline.Context(target, "", {}), bundle.pack([(compile_c(ALIKE), {})]))
+    assert program.lanes(name).width == (1 if one else 16)
+    info, objects = pipeline.kernel(program, name)
+    if one:
+        assert info.tile_width == 1 and len(objects) == 1 and not (info.has_narrow or info.has_rest)
+
+
 def test_addresses_that_are_sums_of_sums():
     """What is used twice is looked at once, however deep."""
     steps = "".join(f"b{k} = b{k - 1} + b{k - 2}, " for k in range(2, 55))
