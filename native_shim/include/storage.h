@@ -4,9 +4,11 @@
 
 #include <stddef.h>
 
-/* So many bytes, which nobody has touched: each page comes to the memory node of the thread that first writes
- * to it. Aligned to 128 bytes. NULL: out of memory. */
+/* So many bytes. Aligned to 128 bytes. NULL: out of memory. Large storage is such that nobody has touched, so
+ * that each page comes to the memory node of the thread that first writes to it. */
 void *cld_storage(size_t size);
+
+/* Some of what is freed is kept for the next that is about as large (storage.c). */
 void cld_storage_free(void *storage, size_t size);
 
 #endif

@@ -3,6 +3,7 @@
 #include "storage.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -30,17 +31,95 @@ static size_t next_shift(size_t align) {
     return align == HUGE_PAGE ? at * (size_t)(PAGES + LINES) : align == PAGE ? at * (size_t)LINES : 0;
 }
 
+/* Freed storage that the next of about that size gets: fresh pages cost more than to fill them. Of one word
+ * each, so that no lock is held when a program forks: the start, and in its low bits the class of its size.
+ */
+enum { KEPT = 16, CLASS_BITS = 12, STEPS = 8 };
+#define MOST_KEPT ((size_t)64 << 20) /* bytes in all */
+static _Atomic uint64_t kept[KEPT];
+static _Atomic size_t kept_bytes;
+static _Atomic unsigned next_victim;
+
+_Static_assert(PAGE == 1 << CLASS_BITS, "the start leaves these bits");
+
+/* Storage of a size is kept. Address sanitizers are to see that it is gone. */
+static bool is_kept(size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    (void)size;
+    return false;
+#else
+    return align_of(size) == PAGE;
+#endif
+}
+
+/* How much is allocated for a size that is kept, wherever it begins: eight sizes from one power of two to the
+ * next. Equal sizes have equal classes. */
+static size_t room_of(size_t size, unsigned *class) {
+    unsigned log = 63 - (unsigned)__builtin_clzll(size);
+    size_t step = ((size_t)1 << log) / STEPS, steps = (size + PAGE + step - 1) / step;
+    *class = log * 2 * STEPS + (unsigned)(steps - STEPS);
+    return steps * step;
+}
+
+static void *take_kept(unsigned class, size_t room) {
+    for (unsigned i = 0; i < KEPT; i++) {
+        uint64_t word = atomic_load(&kept[i]);
+        if (word && (word & (PAGE - 1)) == class && atomic_compare_exchange_strong(&kept[i], &word, 0)) {
+            atomic_fetch_sub(&kept_bytes, room);
+            return (void *)(uintptr_t)(word - class);
+        }
+    }
+    return NULL;
+}
+
+static void drop_kept(uint64_t word) {
+    if (!word)
+        return;
+    unsigned class = word & (PAGE - 1), log = class / (2 * STEPS);
+    size_t steps = class % (2 * STEPS) + STEPS;
+    atomic_fetch_sub(&kept_bytes, steps * (((size_t)1 << log) / STEPS));
+    free((void *)(uintptr_t)(word - class));
+}
+
+/* Those that were kept first make room, or nearly those. */
+static void keep(void *start, unsigned class, size_t room) {
+    size_t bytes = atomic_fetch_add(&kept_bytes, room) + room;
+    for (unsigned i = 0; i < KEPT && bytes > MOST_KEPT; i++, bytes = atomic_load(&kept_bytes))
+        drop_kept(atomic_exchange(&kept[atomic_fetch_add(&next_victim, 1) % KEPT], 0));
+    unsigned at = atomic_load(&next_victim);
+    for (unsigned i = 0; i < KEPT; i++) {
+        uint64_t none = 0;
+        if (atomic_compare_exchange_strong(&kept[(at + i) % KEPT], &none, (uintptr_t)start + class))
+            return;
+    }
+    drop_kept(atomic_exchange(&kept[atomic_fetch_add(&next_victim, 1) % KEPT], (uintptr_t)start + class));
+}
+
 void *cld_storage(size_t size) {
-    size_t align = align_of(size), shift = next_shift(align);
+    size_t align = align_of(size), shift = next_shift(align), room = size + shift;
+    unsigned class;
     void *start = NULL;
-    if (size > SIZE_MAX - HUGE_PAGE || posix_memalign(&start, align, size + shift))
+    if (size > SIZE_MAX - HUGE_PAGE)
+        return NULL;
+    if (is_kept(size)) {
+        room = room_of(size, &class);
+        start = take_kept(class, room);
+    }
+    if (!start && posix_memalign(&start, align, room))
         return NULL;
     /* Where the system does not give them of itself: they are for programs that say so. */
     if (align == HUGE_PAGE)
-        madvise(start, (size + shift) & ~(size_t)(PAGE - 1), MADV_HUGEPAGE);
+        madvise(start, room & ~(size_t)(PAGE - 1), MADV_HUGEPAGE);
     return (uint8_t *)start + shift;
 }
 
 void cld_storage_free(void *storage, size_t size) {
-    free((void *)((uintptr_t)storage & ~(uintptr_t)(align_of(size) - 1)));
+    unsigned class;
+    void *start = (void *)((uintptr_t)storage & ~(uintptr_t)(align_of(size) - 1));
+    if (!storage || !is_kept(size)) {
+        free(start);
+        return;
+    }
+    size_t room = room_of(size, &class);
+    keep(start, class, room);
 }

@@ -24,7 +24,7 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", "thread", "address")
 PROGRAMS = (
     "objects", "events", "buffers", "share", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images",
+    "value_code", "images", "storage",
 )  # fmt: skip
 LINK = {"value_code": ["-Wl,--wrap=cld_now"]}
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
