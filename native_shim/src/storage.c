@@ -52,20 +52,24 @@ static bool is_kept(size_t size) {
 #endif
 }
 
-/* How much is allocated for a size that is kept, wherever it begins: eight sizes from one power of two to the
- * next. Equal sizes have equal classes. */
-static size_t room_of(size_t size, unsigned *class) {
+/* Of a size that is kept: eight classes from one power of two to the next. Equal sizes have equal classes,
+ * wherever they begin. */
+static unsigned class_of(size_t size) {
     unsigned log = 63 - (unsigned)__builtin_clzll(size);
-    size_t step = ((size_t)1 << log) / STEPS, steps = (size + PAGE + step - 1) / step;
-    *class = log * 2 * STEPS + (unsigned)(steps - STEPS);
-    return steps * step;
+    size_t step = ((size_t)1 << log) / STEPS;
+    return log * 2 * STEPS + (unsigned)((size + PAGE + step - 1) / step) - STEPS;
 }
 
-static void *take_kept(unsigned class, size_t room) {
+/* Bytes that are allocated for a class. */
+static size_t room_of(unsigned class) {
+    return (class % (2 * STEPS) + STEPS) * (((size_t)1 << class / (2 * STEPS)) / STEPS);
+}
+
+static void *take_kept(unsigned class) {
     for (unsigned i = 0; i < KEPT; i++) {
         uint64_t word = atomic_load(&kept[i]);
         if (word && (word & (PAGE - 1)) == class && atomic_compare_exchange_strong(&kept[i], &word, 0)) {
-            atomic_fetch_sub(&kept_bytes, room);
+            atomic_fetch_sub(&kept_bytes, room_of(class));
             return (void *)(uintptr_t)(word - class);
         }
     }
@@ -75,15 +79,14 @@ static void *take_kept(unsigned class, size_t room) {
 static void drop_kept(uint64_t word) {
     if (!word)
         return;
-    unsigned class = word & (PAGE - 1), log = class / (2 * STEPS);
-    size_t steps = class % (2 * STEPS) + STEPS;
-    atomic_fetch_sub(&kept_bytes, steps * (((size_t)1 << log) / STEPS));
+    unsigned class = word & (PAGE - 1);
+    atomic_fetch_sub(&kept_bytes, room_of(class));
     free((void *)(uintptr_t)(word - class));
 }
 
 /* Those that were kept first make room, or nearly those. */
-static void keep(void *start, unsigned class, size_t room) {
-    size_t bytes = atomic_fetch_add(&kept_bytes, room) + room;
+static void keep(void *start, unsigned class) {
+    size_t bytes = atomic_fetch_add(&kept_bytes, room_of(class)) + room_of(class);
     for (unsigned i = 0; i < KEPT && bytes > MOST_KEPT; i++, bytes = atomic_load(&kept_bytes))
         drop_kept(atomic_exchange(&kept[atomic_fetch_add(&next_victim, 1) % KEPT], 0));
     unsigned at = atomic_load(&next_victim);
@@ -97,13 +100,12 @@ static void keep(void *start, unsigned class, size_t room) {
 
 void *cld_storage(size_t size) {
     size_t align = align_of(size), shift = next_shift(align), room = size + shift;
-    unsigned class;
     void *start = NULL;
     if (size > SIZE_MAX - HUGE_PAGE)
         return NULL;
     if (is_kept(size)) {
-        room = room_of(size, &class);
-        start = take_kept(class, room);
+        room = room_of(class_of(size));
+        start = take_kept(class_of(size));
     }
     if (!start && posix_memalign(&start, align, room))
         return NULL;
@@ -114,12 +116,9 @@ void *cld_storage(size_t size) {
 }
 
 void cld_storage_free(void *storage, size_t size) {
-    unsigned class;
     void *start = (void *)((uintptr_t)storage & ~(uintptr_t)(align_of(size) - 1));
-    if (!storage || !is_kept(size)) {
+    if (storage && is_kept(size))
+        keep(start, class_of(size));
+    else
         free(start);
-        return;
-    }
-    size_t room = room_of(size, &class);
-    keep(start, class, room);
 }
