@@ -79,7 +79,7 @@ def from_text(text: str) -> tuple[dict, list[Result]]:
     about: dict = {}
     rows, suite = [], ""
     for number, line in enumerate(text.splitlines(), 1):
-        if match := re.fullmatch(r"# ([\w ]+): (.*)", line):
+        if match := re.fullmatch(r"# ([^:]+): (.*)", line):
             about[match[1]] = match[2]
         elif match := re.fullmatch(r"\[(\S+)\]", line):
             suite = match[1]

@@ -25,7 +25,7 @@ ROWS = [
     Result("basic", "single-20%/c", "fail", 33.0, "ERROR: 1 != 2"),
     Result("basic", "d", "timeout", 600.0, "not done after 600 s"),
 ]
-ABOUT = {"set": "small", "platform": "cl_driver", "images": 0, "whole": True}
+ABOUT = {"set": "small", "platform": "cl_driver", "images": 0, "work-group functions": 1, "whole": True}
 
 
 @pytest.mark.parametrize("suite", CORE)
