@@ -21,10 +21,9 @@ static const struct cld_data_type data_types[] = {
 };
 enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 
-/* Sets of data types. Older versions of the specification restrict some channel orders to these; nobody has
- * ever had them with others. */
+/* Sets of data types. OpenCL 1.x restricts CL_LUMINANCE and CL_INTENSITY to REALS; nobody has ever had them
+ * with others. */
 #define BIT(type) (1u << ((type) - CL_SNORM_INT8))
-#define BYTES (BIT(CL_UNORM_INT8) | BIT(CL_SNORM_INT8) | BIT(CL_SIGNED_INT8) | BIT(CL_UNSIGNED_INT8))
 #define REALS                                                                                                \
     (BIT(CL_UNORM_INT8) | BIT(CL_UNORM_INT16) | BIT(CL_SNORM_INT8) | BIT(CL_SNORM_INT16) |                   \
      BIT(CL_HALF_FLOAT) | BIT(CL_FLOAT))
@@ -40,7 +39,7 @@ enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
  * CL_DEPTH_STENCIL, which only sharing with OpenGL makes. */
 static const struct cld_channel_order channel_orders[] = {
     {CL_RGBA, 4, {0, 1, 2, 3}, false, REALS | INTEGERS | BIT(CL_UNORM_INT_101010_2)},
-    {CL_BGRA, 4, {2, 1, 0, 3}, false, BYTES},
+    {CL_BGRA, 4, {2, 1, 0, 3}, false, REALS | INTEGERS},
     {CL_sRGBA, 4, {0, 1, 2, 3}, true, BIT(CL_UNORM_INT8)},
     {CL_sBGRA, 4, {2, 1, 0, 3}, true, BIT(CL_UNORM_INT8)},
     {CL_R, 1, {0}, false, REALS | INTEGERS},
@@ -50,8 +49,8 @@ static const struct cld_channel_order channel_orders[] = {
     {CL_RA, 2, {0, 3}, false, REALS | INTEGERS},
     {CL_LUMINANCE, 1, {0}, false, REALS},
     {CL_INTENSITY, 1, {0}, false, REALS},
-    {CL_ARGB, 4, {3, 0, 1, 2}, false, BYTES},
-    {CL_ABGR, 4, {3, 2, 1, 0}, false, BYTES},
+    {CL_ARGB, 4, {3, 0, 1, 2}, false, REALS | INTEGERS},
+    {CL_ABGR, 4, {3, 2, 1, 0}, false, REALS | INTEGERS},
     {CL_RGB, 3, {0, 1, 2}, false, PACKED},
 };
 enum { CHANNEL_ORDERS = sizeof channel_orders / sizeof *channel_orders };

@@ -26,10 +26,9 @@ _COMPONENTS = {
     "CL_RA": "RA", "CL_RGB": "RGB", "CL_RGBA": "RGBA", "CL_BGRA": "BGRA",
     "CL_ARGB": "ARGB", "CL_ABGR": "ABGR", "CL_sRGBA": "RGBA", "CL_sBGRA": "BGRA",
 }  # fmt: skip
-_EVERY = ("CL_R", "CL_RG", "CL_RGBA", "CL_A", "CL_RA")
+_EVERY = ("CL_R", "CL_RG", "CL_RGBA", "CL_A", "CL_RA", "CL_BGRA", "CL_ARGB", "CL_ABGR")
 _REAL = ("CL_UNORM_INT8", "CL_UNORM_INT16", "CL_SNORM_INT8", "CL_SNORM_INT16", "CL_HALF_FLOAT", "CL_FLOAT")
 _INTEGER = tuple(f"CL_{sign}_INT{bits}" for sign in ("SIGNED", "UNSIGNED") for bits in (8, 16, 32))
-_BYTE = ("CL_UNORM_INT8", "CL_SNORM_INT8", "CL_SIGNED_INT8", "CL_UNSIGNED_INT8")
 _PACKED = {  # bits of R, G, B, A from the most significant used one down
     "CL_UNORM_SHORT_565": (5, 6, 5),
     "CL_UNORM_SHORT_555": (5, 5, 5),
@@ -116,7 +115,6 @@ def formats(type_: str) -> list[Format]:
     """All that images of that type have."""
     pairs = [(order, data) for order in _EVERY for data in (*_REAL, *_INTEGER)]
     pairs += [(order, data) for order in ("CL_LUMINANCE", "CL_INTENSITY") for data in _REAL]
-    pairs += [(order, data) for order in ("CL_BGRA", "CL_ARGB", "CL_ABGR") for data in _BYTE]
     pairs += [("CL_RGB", data) for data in list(_PACKED)[:3]]
     pairs += [(order, "CL_UNORM_INT8") for order in ("CL_sRGBA", "CL_sBGRA")]
     pairs.append(("CL_RGBA", "CL_UNORM_INT_101010_2"))

@@ -59,7 +59,7 @@ def test_formats_that_are_not_supported(fails, resources):
         (cl.CL_DEPTH_STENCIL, cl.CL_UNORM_INT24),
         (cl.CL_DEPTH_STENCIL, cl.CL_FLOAT),
         (cl.CL_DEPTH, cl.CL_UNORM_INT8),
-        (cl.CL_BGRA, cl.CL_FLOAT),
+        (cl.CL_sBGRA, cl.CL_FLOAT),
         (cl.CL_sRGBA, cl.CL_UNORM_INT16),
         (cl.CL_INTENSITY, cl.CL_SIGNED_INT8),
         (0x10BA, cl.CL_UNORM_INT8),  # CL_Rx
@@ -254,7 +254,7 @@ def test_images_of_version_1(opencl, context, resources):
     assert two(handle=resources.buffer()) == cl.CL_INVALID_CONTEXT
     assert two(flags=1 << 30) == cl.CL_INVALID_VALUE
     assert two(flags=use) == three(pointer=pointer) == cl.CL_INVALID_HOST_PTR
-    assert two(format_=Format("CL_BGRA", "CL_FLOAT")) == cl.CL_IMAGE_FORMAT_NOT_SUPPORTED
+    assert two(format_=Format("CL_sBGRA", "CL_FLOAT")) == cl.CL_IMAGE_FORMAT_NOT_SUPPORTED
     assert opencl.fails("clCreateImage2D", context, 0, None, 8, 8, 0, None) == (
         cl.CL_INVALID_IMAGE_FORMAT_DESCRIPTOR
     )
