@@ -280,6 +280,8 @@ class Regularity:
         """Of what is shifted to the left and back: it has the stride while it does not leave its range."""
         e, t = self.e, ir_type(value.type)
         there, back = value.operands[0].operands[1].value or 0, value.operands[1].value or 0
+        if max(there, back) >= value.type.width:
+            return None
         step = stride << back
         if step % (1 << there) or abs(step) * e.width >> value.type.width - 1:
             return None

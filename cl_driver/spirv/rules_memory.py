@@ -1,4 +1,4 @@
-"""Type rules of atomics, barriers, groups, asynchronous copies, images and other opaque objects.
+"""Type rules of atomics, barriers, groups, asynchronous copies and opaque objects other than images.
 
 MORE_RULES: as RULES of rules.py.
 """
@@ -216,7 +216,7 @@ def _lifetime(i):
 
 
 def opaque_rule(i):
-    """Images, pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
+    """Pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
     for operand in i.operands:
         if hasattr(operand, "type") and operand.type is None:
             raise RuleError("an operand without a type")

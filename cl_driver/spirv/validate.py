@@ -17,12 +17,13 @@ from .module import Function, Instruction, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_extensions import EXTENSION_RULES
+from .rules_images import IMAGE_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
 from .rules_module import Requirements, check_entry_points, check_module, check_uses, implied, refuse
 from .tables import ROWS
 
 FUNCTION_CONTROLS = reduce(or_, FunctionControl)
-_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **EXTENSION_RULES}
+_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **IMAGE_RULES, **EXTENSION_RULES}
 
 
 def validate(

@@ -2,12 +2,14 @@
 """Addresses whose stride shows when the kernel runs: neighbours, one place for all, and neither."""
 
 import copy
+import struct
 
 import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
 
 from cl_driver.interp.run import run as interpret
+from cl_driver.spirv.enums import Op
 
 SOURCE = r"""
 kernel void clamped(global int *out, global const int *in, int n, int k) {
@@ -182,3 +184,16 @@ def test_extended_sums_of_parts():
             form.run("cut", 150, 50, out, inputs, np.uint64(k))
             at = np.arange(150) + k % (1 << 32)
             assert np.array_equal(out, inputs[at] + inputs[at + 99]), (width, parts, k)
+
+
+@pytest.mark.parametrize("amount", (64, 1 << 40))
+def test_shifts_by_more_than_there_are_bits(amount):
+    """No result is defined, but the kernel builds and ends."""
+    program = compile_c("kernel void far(global int *out, global const int *in, ulong k) { size_t x = get_global_id(0); "
+                        "out[x] = in[(long)((x + k) << 21) >> 21]; }")  # fmt: skip
+    constant = struct.pack("<I", 5 << 16 | Op.Constant)
+    (at,) = (k for k in range(0, len(program), 4) if program[k : k + 4] == constant and program[k + 12] == 21)
+    program = program[: at + 12] + struct.pack("<Q", amount) + program[at + 20 :]
+    for width, parts in WIDTHS:
+        form = Program(program, width=width, parts=parts)
+        form.run("far", 57, 57, np.zeros(64, np.int32), np.zeros(64, np.int32), np.uint64(3))
