@@ -13,6 +13,8 @@ import struct
 
 from ..spirv.enums import AccessQualifier, Dim, LinkageType, Op, StorageClass
 from ..spirv.module import Argument, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ..spirv.rules import RuleError, need
+from ..spirv.rules_images import check_access, check_query
 from .ir import substitute
 from .plan import PlanError
 from .specialise import Specialiser
@@ -413,22 +415,32 @@ class _Lowering:
         return self.image(i.operands[0]).field(LEVELS)
 
     def call_of_program(self, i):
-        """A function that clang leaves as a call."""
-        callee, image, *rest = i.operands
-        match = _CALL.match(callee.linkage[0])
-        plain, _, special, form, query = match.groups()
+        """A function that clang leaves as a call. Its name says what it is; its type may be anything."""
+        name = i.operands[0].linkage[0]
+        try:
+            return self.called(i, *_CALL.match(name).groups())
+        except RuleError as error:
+            raise PlanError(f"{name}: {error}") from None
+
+    def called(self, i, plain, _, special, form, query):
+        _, *arguments = i.operands
         if query:
+            check_query(i)
             fields = {"get_image_channel_order": CHANNEL_ORDER, "get_image_num_mip_levels": LEVELS}
-            return self.image(image).field(fields.get(query, CHANNEL_DATA_TYPE))
-        if plain == "read":
-            sampler = rest.pop(0) if len(rest) == 2 else None
-            return self.read(image, sampler, rest[0], None, i.type)
-        if plain == "write" or special == "write":
-            at, *lod, colour = rest
-            self.write_to(image, at, colour, lod[0] if lod else None)
-            return None
-        sampler, at, *lod = rest
-        return self.read(image, sampler, at, lod, i.type)
+            return self.image(arguments[0]).field(fields.get(query, CHANNEL_DATA_TYPE))
+        writes = "write" in (plain, special)
+        levels = {"lod": 1, "gradient": 2}.get(form, 0)
+        samplers = len(arguments) - 2 - writes - levels
+        need(samplers in ((0,) if writes else (1,) if levels else (0, 1)), "{} arguments", len(arguments))
+        image, *arguments = arguments
+        sampler = arguments.pop(0) if samplers else None
+        at, *lod = arguments
+        colour = lod.pop() if writes else None
+        check_access(image, at, colour.type if writes else i.type, lod, sampler, writes)
+        if not writes:
+            return self.read(image, sampler, at, lod or None, i.type)
+        self.write_to(image, at, colour, lod[0] if lod else None)
+        return None
 
 
 def _image_operands(i: Instruction) -> dict[int, list[Value]]:

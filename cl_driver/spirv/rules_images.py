@@ -33,43 +33,46 @@ def _image(value) -> _Image:
     return _Image(value.type)
 
 
-def _sampled_image(i):
-    image, sampler = i.operands
-    of = _image(image)
+def _sampler(value, of: _Image) -> None:
+    type_ = value.type
+    need(
+        type_ is not None and type_.kind is Kind.OPAQUE and type_.op is Op.TypeSampler,
+        "a sampler of type {!r}",
+        type_,
+    )
     need(of.dim != Dim.Buffer, "samplers are not for image buffers")
     need(of.access == AccessQualifier.ReadOnly, "samplers are for images that are read only")
+
+
+def _sampled_image(i):
+    image, sampler = i.operands
+    _sampler(sampler, _image(image))
     need(
         i.type.kind is Kind.OPAQUE and i.type.op is Op.TypeSampledImage and i.type.operands[0] is image.type,
         "{!r} of {!r}",
         i.type,
         image.type,
     )
-    type_ = sampler.type
-    need(
-        type_ is not None and type_.kind is Kind.OPAQUE and type_.op is Op.TypeSampler,
-        "a sampler of type {!r}",
-        type_,
-    )
 
 
-def _sampled(value) -> _Image:
-    """An operand that is a sampled image: "must not appear as operands to any other instructions" but those
-    that look images up, so it is an OpSampledImage itself."""
+def _sampled(value):
+    """The image and the sampler of an operand that is a sampled image: these "must not appear as operands" of
+    anything but what looks images up, so it is an OpSampledImage itself."""
     need(getattr(value, "op", None) is Op.SampledImage, "its sampled image is not an OpSampledImage")
-    return _image(value.operands[0])
+    return value.operands
 
 
 def _image_of(i):
-    _sampled(i.operands[0])
-    need(i.type is i.operands[0].operands[0].type, "the result has type {!r}", i.type)
+    image, _ = _sampled(i.operands[0])
+    need(i.type is image.type, "the result has type {!r}", i.type)
 
 
-def _coordinate(image: _Image, value, floats: bool) -> None:
-    """For the work that is left components may be more than needed."""
+def _coordinate(image: _Image, value, kinds: tuple) -> None:
+    """OpenCL C's have more components than needed for arrays and three dimensions."""
     type_ = value.type
     need(
         type_ is not None
-        and scalar(type_).kind in ((INT, FLOAT) if floats else (INT,))
+        and scalar(type_).kind in kinds
         and scalar(type_).width == 32
         and count(type_) >= image.coordinates,
         "a coordinate of type {!r}",
@@ -90,55 +93,69 @@ def _texel(image: _Image, type_: Type | None) -> None:
     )
 
 
-def _image_operands(operands: list, image: _Image, allowed: int) -> int:
-    """Checks what stands behind a mask, if there is one. Its bits."""
-    if not operands:
-        return 0
-    mask, *values = operands
+def _level(value, kinds: tuple = (INT, FLOAT)) -> None:
+    type_ = value.type
+    need(
+        type_ is not None and type_.kind in kinds and type_.width == 32,
+        "a level of detail of type {!r}",
+        type_,
+    )
+
+
+def _gradient(image: _Image, value) -> None:
+    type_ = value.type
+    need(
+        type_ is not None
+        and scalar(type_).kind is FLOAT
+        and scalar(type_).width == 32
+        and count(type_) >= image.dimensions,
+        "a gradient of type {!r}",
+        type_,
+    )
+
+
+def check_access(value, at, texel: Type | None, lod: list, sampler=None, writes: bool = False) -> None:
+    """Raises RuleError if an image cannot be read or written so. lod: [], [level] or [gradient, gradient]."""
+    image = _image(value)
+    if writes:
+        need(image.access != AccessQualifier.ReadOnly, "writes an image that is read only")
+    else:
+        need(image.access != AccessQualifier.WriteOnly, "reads an image that is write only")
+    if sampler is not None:
+        _sampler(sampler, image)
+    _texel(image, texel)
+    _coordinate(image, at, (INT,) if sampler is None else (INT, FLOAT))
+    if len(lod) == 1:
+        _level(lod[0])
+    for gradient in lod if len(lod) > 1 else ():
+        _gradient(image, gradient)
+
+
+def _levels(operands: list, allowed: int) -> list:
+    """What stands behind a mask of image operands, if there is one."""
+    mask, *values = operands or (0,)
     need(not mask & ~(allowed | _NO_CHANGE), "image operands {:#x}", mask)
     need(mask & (_LOD | _GRAD) != (_LOD | _GRAD), "both a level of detail and gradients")
     need(len(values) == (2 if mask & _GRAD else 1 if mask & _LOD else 0), "{} image operands", len(values))
-    for value in values:
-        type_ = value.type
-        components = image.dimensions if mask & _GRAD else 1
-        kinds = (FLOAT,) if mask & _GRAD else (INT, FLOAT)
-        need(
-            type_ is not None
-            and scalar(type_).kind in kinds
-            and scalar(type_).width == 32
-            and (count(type_) >= components if mask & _GRAD else count(type_) == 1),
-            "{} of type {!r}",
-            "a gradient" if mask & _GRAD else "a level of detail",
-            type_,
-        )
-    return mask
+    return values
 
 
 def _sample(i):
     sampled, at, *operands = i.operands
-    image = _sampled(sampled)
-    _texel(image, i.type)
-    _coordinate(image, at, floats=True)
-    mask = _image_operands(operands, image, _LOD | _GRAD)
-    need(mask & (_LOD | _GRAD), "neither a level of detail nor gradients")
+    lod = _levels(operands, _LOD | _GRAD)
+    need(lod, "neither a level of detail nor gradients")
+    image, sampler = _sampled(sampled)
+    check_access(image, at, i.type, lod, sampler)
 
 
 def _read(i):
-    value, at, *operands = i.operands
-    image = _image(value)
-    need(image.access != AccessQualifier.WriteOnly, "reads an image that is write only")
-    _texel(image, i.type)
-    _coordinate(image, at, floats=False)
-    _image_operands(operands, image, _LOD)
+    image, at, *operands = i.operands
+    check_access(image, at, i.type, _levels(operands, _LOD))
 
 
 def _write(i):
-    value, at, texel, *operands = i.operands
-    image = _image(value)
-    need(image.access != AccessQualifier.ReadOnly, "writes an image that is read only")
-    _texel(image, texel.type)
-    _coordinate(image, at, floats=False)
-    _image_operands(operands, image, _LOD)
+    image, at, texel, *operands = i.operands
+    check_access(image, at, texel.type, _levels(operands, _LOD), writes=True)
 
 
 def _query_size(i):
@@ -146,15 +163,12 @@ def _query_size(i):
     image = _image(value)
     need(scalar(i.type).kind is INT and count(i.type) == image.coordinates, "a size of type {!r}", i.type)
     for number in level:
-        need(
-            number.type is not None and number.type.kind is INT and number.type.width == 32,
-            "a level of detail of type {!r}",
-            number.type,
-        )
+        _level(number, (INT,))
 
 
-def _query(i):
-    _image(i.operands[0])
+def check_query(i) -> None:
+    """Raises RuleError if this does not ask for a number of an image, its last operand."""
+    _image(i.operands[-1])
     need(i.type.kind is INT and i.type.width == 32, "the result has type {!r}", i.type)
 
 
@@ -167,7 +181,7 @@ IMAGE_RULES = {
     Op.ImageWrite: _write,
     Op.ImageQuerySize: _query_size,
     Op.ImageQuerySizeLod: _query_size,
-    Op.ImageQueryFormat: _query,
-    Op.ImageQueryOrder: _query,
-    Op.ImageQueryLevels: _query,
+    Op.ImageQueryFormat: check_query,
+    Op.ImageQueryOrder: check_query,
+    Op.ImageQueryLevels: check_query,
 }

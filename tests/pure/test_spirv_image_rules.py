@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cl_driver.spirv import reader, validate
+from cl_driver.passes.pipeline import PlanError, PlanOptions, plan
+from cl_driver.pipeline import library
+from cl_driver.spirv import link, reader, validate
 from cl_driver.spirv.errors import SpirvError
+from cl_driver.spirv.types import TypeTable
 
 from .spirv_assembler import assemble
 
@@ -151,3 +154,81 @@ def test_each_rule(old, new, rule):
     assert MODULE.count(old) == 1
     with pytest.raises(SpirvError, match=rule):
         check(MODULE.replace(old, new))
+
+
+CALL = """
+OpCapability Addresses
+OpCapability Kernel
+OpCapability Linkage
+OpCapability ImageBasic
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %k "k"
+OpDecorate %called LinkageAttributes "NAME" Import
+%void = OpTypeVoid
+%i32 = OpTypeInt 32 0
+%f32 = OpTypeFloat 32
+%v2i32 = OpTypeVector %i32 2
+%v4f32 = OpTypeVector %f32 4
+%one = OpConstant %i32 1
+%xy = OpConstantComposite %v2i32 %one %one
+%image = OpTypeImage %void Dim2D 0 0 0 0 Unknown ReadOnly
+%sampler = OpTypeSampler
+%fn = OpTypeFunction %void %image %sampler
+%type = OpTypeFunction RESULT TYPES
+%called = OpFunction RESULT None %type
+PARAMETERS
+OpFunctionEnd
+%k = OpFunction %void None %fn
+%a = OpFunctionParameter %image
+%s = OpFunctionParameter %sampler
+%entry = OpLabel
+%r = OpFunctionCall RESULT %called VALUES
+OpReturn
+OpFunctionEnd
+"""
+READ = "_Z11read_imagef14ocl_image2d_ro11ocl_samplerDv2_i"
+WRITE = "_Z12write_imagef14ocl_image2d_woDv2_iDv4_f"
+ORDER = "_Z23get_image_channel_order14ocl_image2d_ro"
+TYPES = {"a": "%image", "s": "%sampler", "xy": "%v2i32", "one": "%i32"}
+
+
+@pytest.mark.parametrize(
+    "name, result, values, rule",
+    [
+        (READ, "v4f32", "a s xy", None),
+        (READ, "v4f32", "a xy", None),
+        (READ, "v4f32", "", "0 arguments"),
+        (READ, "v4f32", "a", "1 arguments"),
+        (READ, "v4f32", "a s xy xy", "4 arguments"),
+        (READ, "v4f32", "one xy", "an image of type"),
+        (READ, "v4f32", "a xy s", "a sampler of type"),
+        (READ, "v4f32", "a s s", "a coordinate of type"),
+        (READ, "i32", "a s xy", "a texel of type"),
+        (WRITE, "void", "a", "1 arguments"),
+        (WRITE, "void", "a xy xy", "read only"),
+        (ORDER, "i32", "a", None),
+        (ORDER, "i32", "s", "an image of type"),
+        (ORDER, "i32", "", "an image of type"),
+        (ORDER, "v4f32", "a", "the result has type"),
+    ],
+)
+def test_functions_that_clang_leaves_as_calls(name, result, values, rule):
+    """Anybody may declare them, with any type."""
+    values = values.split()
+    text = CALL.replace("NAME", name).replace("RESULT", f"%{result}")
+    text = text.replace("TYPES", " ".join(TYPES[value] for value in values))
+    text = text.replace("VALUES", " ".join(f"%{value}" for value in values))
+    parameters = (f"%p{k} = OpFunctionParameter {TYPES[value]}" for k, value in enumerate(values))
+    data = assemble(text.replace("PARAMETERS", "\n".join(parameters)), (1, 4))
+    module = link.link([reader.read(data, None, TypeTable(library().types))], lambda _: True)
+    validate.validate(module)
+
+    def made():
+        plan(module, module.entry_points[0], PlanOptions(width=8, verify=True), library())
+
+    if rule is None:
+        made()
+        return
+    with pytest.raises(PlanError, match=rule) as error:
+        made()
+    assert name in str(error.value)
