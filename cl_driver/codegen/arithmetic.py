@@ -6,9 +6,9 @@ from ..spirv.enums import Decoration, Op
 from ..spirv.module import Constant, Kind
 from . import estimates
 from .division import divide
-from .lanes import MANGLED, form
+from .lanes import MANGLED
 from .library_names import library_name
-from .registry import componentwise, lowers
+from .registry import componentwise, lowers, lowers_wide
 from .types import element_type, float_text, ir_type
 
 
@@ -190,17 +190,8 @@ def sum_of_components(e, f, element: str, vector: str, flags: str = "") -> str:
 @lowers(Op.IAddCarry, Op.ISubBorrow)
 def add_carry(e, i):
     """OpIAddCarry, OpISubBorrow: a structure of the wrapped result and the carry, 0 or 1."""
-    opcode = "uadd" if i.op == Op.IAddCarry else "usub"
     a, b = i.operands
-    f, element = e.form_of(a.type), _element(a)
-    t, bits = f(element), f("i1")
-    pair = e.emit(
-        f"call {{ {t}, {bits} }} @llvm.{opcode}.with.overflow.{f.suffix(MANGLED[element])}"
-        f"({t} {e.operand(a)}, {t} {e.operand(b)})"
-    )
-    result = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 0")
-    carry = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 1")
-    carry = e.emit(f"zext {bits} {carry} to {t}")
+    result, carry = _add_carry(e, e.form_of(a.type), i, e.operand(a), e.operand(b))
     e.define(i, make_pair(e, i.type, result, carry))
 
 
@@ -208,10 +199,33 @@ def add_carry(e, i):
 def multiply_extended(e, i):
     """OpUMulExtended, OpSMulExtended: a structure of the low and the high half of the product."""
     a, b = i.operands
-    f, element = e.form_of(a.type), _element(a)
-    low = e.emit(f"mul {f(element)} {e.operand(a)}, {e.operand(b)}")
-    high = multiply_high(e, f, element, e.operand(a), e.operand(b), signed=i.op == Op.SMulExtended)
+    low, high = _multiply_extended(e, e.form_of(a.type), i, e.operand(a), e.operand(b))
     e.define(i, make_pair(e, i.type, low, high))
+
+
+@lowers_wide(Op.IAddCarry, Op.ISubBorrow, Op.UMulExtended, Op.SMulExtended)
+def wide_pair(e, i):
+    """The leaves of the first member, then those of the second."""
+    build = _add_carry if i.op in (Op.IAddCarry, Op.ISubBorrow) else _multiply_extended
+    pairs = [build(e, e.form, i, a, b) for a, b in zip(*map(e.leaves, i.operands), strict=True)]
+    e.define_leaves(i, [first for first, _ in pairs] + [second for _, second in pairs])
+
+
+def _add_carry(e, f, i, a: str, b: str) -> tuple[str, str]:
+    element = _element(i.operands[0])
+    t, bits = f(element), f("i1")
+    opcode = "uadd" if i.op == Op.IAddCarry else "usub"
+    name = f"@llvm.{opcode}.with.overflow.{f.suffix(MANGLED[element])}"
+    pair = e.emit(f"call {{ {t}, {bits} }} {name}({t} {a}, {t} {b})")
+    result = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 0")
+    carry = e.emit(f"extractvalue {{ {t}, {bits} }} {pair}, 1")
+    return result, e.emit(f"zext {bits} {carry} to {t}")
+
+
+def _multiply_extended(e, f, i, a: str, b: str) -> tuple[str, str]:
+    element = _element(i.operands[0])
+    low = e.emit(f"mul {f(element)} {a}, {b}")
+    return low, multiply_high(e, f, element, a, b, signed=i.op == Op.SMulExtended)
 
 
 def make_pair(e, type_, first: str, second: str) -> str:
@@ -284,57 +298,51 @@ def logical_equal(e, f, i, a, b):
     return e.emit(f"icmp eq {f('i1')} {a}, {b}")
 
 
-@lowers(Op.BitFieldInsert)
-def bit_field_insert(e, i):
+@componentwise(Op.BitFieldInsert)
+def bit_field_insert(e, f, i, base, insert, offset, count):
     """OpBitFieldInsert: base with `count` bits from `offset` on replaced by the low bits of insert."""
-    base, insert = i.operands[:2]
-    f, element = e.form_of(i.type), _element(i)
+    element = _element(i)
     t = f(element)
-    offset, mask = _bit_field(e, i, f, element, i.operands[2], i.operands[3])
+    offset, mask = _bit_field(e, f, i, offset, count)
     mask = e.emit(f"shl {t} {mask}, {offset}")
-    shifted = e.emit(f"shl {t} {e.operand(insert)}, {offset}")
+    shifted = e.emit(f"shl {t} {insert}, {offset}")
     inserted = e.emit(f"and {t} {shifted}, {mask}")
     outside = e.emit(f"xor {t} {mask}, {f.splat(element, '-1')}")
-    kept = e.emit(f"and {t} {e.operand(base)}, {outside}")
-    e.define(i, e.emit(f"or {t} {kept}, {inserted}"))
+    kept = e.emit(f"and {t} {base}, {outside}")
+    return e.emit(f"or {t} {kept}, {inserted}")
 
 
-@lowers(Op.BitFieldUExtract, Op.BitFieldSExtract)
-def bit_field_extract(e, i):
+@componentwise(Op.BitFieldUExtract, Op.BitFieldSExtract)
+def bit_field_extract(e, f, i, base, offset, count):
     """OpBitFieldUExtract, OpBitFieldSExtract."""
-    f, element = e.form_of(i.type), _element(i)
+    element = _element(i)
     t = f(element)
-    width = element_type(i.type).width
-    count_value = i.operands[2]
-    offset, mask = _bit_field(e, i, f, element, i.operands[1], count_value)
-    shifted = e.emit(f"lshr {t} {e.operand(i.operands[0])}, {offset}")
+    offset, mask = _bit_field(e, f, i, offset, count)
+    shifted = e.emit(f"lshr {t} {base}, {offset}")
     field = e.emit(f"and {t} {shifted}, {mask}")
-    if i.op == Op.BitFieldSExtract:
-        # Sign extension by (field xor sign) - sign, sign being the field's top bit; nothing for 0 bits.
-        above = e.emit(f"lshr {t} {mask}, {f.splat(element, '1')}")
-        sign = e.emit(f"xor {t} {mask}, {above}")
-        flipped = e.emit(f"xor {t} {field}, {sign}")
-        field = e.emit(f"sub {t} {flipped}, {sign}")
-    assert width
-    e.define(i, field)
+    if i.op == Op.BitFieldUExtract:
+        return field
+    # Sign extension by (field xor sign) - sign, sign being the field's top bit; nothing for 0 bits.
+    above = e.emit(f"lshr {t} {mask}, {f.splat(element, '1')}")
+    sign = e.emit(f"xor {t} {mask}, {above}")
+    flipped = e.emit(f"xor {t} {field}, {sign}")
+    return e.emit(f"sub {t} {flipped}, {sign}")
 
 
-def _bit_field(e, i, f, element: str, offset_value, count_value) -> tuple[str, str]:
-    """The offset, splatted and in the type of the base, and a mask of `count` low bits."""
+def _bit_field(e, f, i, offset: str, count: str) -> tuple[str, str]:
+    """The offset in the type of the base, and a mask of `count` low bits."""
+    element = _element(i)
     t, width = f(element), int(element[1:])
-
-    def spread(value):
+    numbers = []
+    for value, operand in zip(i.operands[-2:], (offset, count), strict=True):
         source = _element(value)
-        operand = e.operand(value)
         if source != element:
             opcode = "zext" if int(source[1:]) < width else "trunc"
-            operand = e.emit(f"{opcode} {source} {operand} to {element}")
-        return e.splat(operand, element, f) if f.count else operand
-
-    offset = spread(offset_value)
+            operand = e.emit(f"{opcode} {f(source)} {operand} to {t}")
+        numbers.append(operand)
+    offset, count = numbers
     # An offset equal to the width is legal with a count of 0: keep the shift defined.
     offset = e.emit(f"and {t} {offset}, {f.splat(element, str(width - 1))}")
-    count = spread(count_value)
     all_bits = e.emit(f"icmp uge {t} {count}, {f.splat(element, str(width))}")
     count = e.emit(f"and {t} {count}, {f.splat(element, str(width - 1))}")
     above = e.emit(f"shl {t} {f.splat(element, '-1')}, {count}")
@@ -443,49 +451,6 @@ def select(e, i):
     """OpSelect: the condition is a scalar, or a vector of as many components as the objects."""
     condition, true, false = i.operands
     e.define(i, e.emit(f"select {e.typed(condition)}, {e.typed(true)}, {e.typed(false)}"))
-
-
-# Integer dot products (SPV_KHR_integer_dot_product, SPIR-V 1.6).
-
-_DOTS = {
-    Op.SDot: (True, True, False), Op.UDot: (False, False, False), Op.SUDot: (True, False, False),
-    Op.SDotAccSat: (True, True, True), Op.UDotAccSat: (False, False, True),
-    Op.SUDotAccSat: (True, False, True),
-}  # fmt: skip
-
-
-@lowers(*_DOTS)
-def integer_dot(e, i):
-    """Dot products of integer vectors, or of 4 x 8 bits packed in 32, with a saturating accumulator.
-
-    The sum wraps to the result's width, which is exact for AccSat: there the full sum is formed first.
-    """
-    first_signed, second_signed, saturate = _DOTS[i.op]
-    a, b = i.operands[:2]
-    width = i.type.width
-    count = a.type.count if a.type.kind is Kind.VECTOR else 4
-    source = element_type(a.type).width if a.type.kind is Kind.VECTOR else 8
-    # Wide enough for the exact sum of the products and the accumulator.
-    wide = max(width, 2 * source + 8, width + 8 if saturate else 0)
-    wide = f"i{next(w for w in (8, 16, 32, 64, 128) if w >= min(wide, 128))}"
-    f = form(count)
-
-    def extend(value, signed):
-        text = e.typed(value)
-        if value.type.kind is not Kind.VECTOR:
-            text = f"<4 x i8> {e.emit(f'bitcast {text} to <4 x i8>')}"
-        return e.emit(f"{'sext' if signed else 'zext'} {text} to {f(wide)}")
-
-    product = e.emit(f"mul {f(wide)} {extend(a, first_signed)}, {extend(b, second_signed)}")
-    total = e.emit(f"call {wide} @llvm.vector.reduce.add.{f.suffix(wide)}({f(wide)} {product})")
-    signed = first_signed
-    if saturate:
-        accumulator = e.emit(f"{'sext' if signed else 'zext'} {e.typed(i.operands[2])} to {wide}")
-        total = e.emit(f"add {wide} {total}, {accumulator}")
-        total = clamp_integer(e, form(0), wide, total, width, signed)
-    if int(wide[1:]) > width:
-        total = e.emit(f"trunc {wide} {total} to i{width}")
-    e.define(i, total)
 
 
 def clamp_integer(e, f, wide: str, operand: str, width: int, signed: bool) -> str:

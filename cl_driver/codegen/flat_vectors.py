@@ -16,7 +16,7 @@ from .lanes import MANGLED, form
 from .registry import COMPONENTWISE, EXTENDED, LOWERINGS
 from .regular import NEIGHBOURS, either
 from .types import constant_text, ir_type, leaf_types, size_of
-from .wide_gather import addresses_here, from_memory, gather, interleave, memory_type
+from .wide_gather import addresses_here, from_memory, gather, goes_in_steps, interleave, memory_type, unzipped
 
 _NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
 _COUNTS = (2, 4, 8, 16)  # three components take the place of four
@@ -216,6 +216,15 @@ def separate(e, element, data: str, stride: int, count: int) -> list[str]:
         return [data]
     width, t = e.width, memory_type(element)
     whole, leaves = form(width * stride), []
+    if goes_in_steps(e, t, stride) and count == stride:
+        rows = [
+            e.emit(
+                f"shufflevector {whole(t)} {data}, {whole(t)} poison, "
+                f"<{width} x i32> <{', '.join(f'i32 {k}' for k in range(start, start + width))}>"
+            )
+            for start in range(0, width * stride, width)
+        ]
+        return unzipped(e, t, rows)
     for k in range(count):
         lanes = ", ".join(f"i32 {lane * stride + k}" for lane in range(width))
         leaves.append(

@@ -44,5 +44,5 @@ def form(count: int) -> Form:
 
 MANGLED = {
     "float": "f32", "double": "f64", "half": "f16", "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32",
-    "i64": "i64", "i128": "i128", "ptr": "p0",
+    "i64": "i64", "i128": "i128", "i256": "i256", "ptr": "p0",
 }  # fmt: skip

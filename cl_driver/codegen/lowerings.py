@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     extinst_math,
     extinst_vector,
     groups,
+    integer_dot,
     library_instructions,
     memory,
     printf,

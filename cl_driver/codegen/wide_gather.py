@@ -223,6 +223,12 @@ def interleave(e, t: str, leaves: list[str], stride: int) -> str:
     """One vector with element k of lane l at l * stride + k."""
     if stride == 1:
         return leaves[0]
+    if goes_in_steps(e, t, stride) and len(leaves) == stride:
+        rows, length = _zipped(e, t, leaves), e.width
+        while len(rows) > 1:
+            rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+            length *= 2
+        return rows[0]
     parts = list(leaves)
     size = 1
     while size < len(leaves):
@@ -230,12 +236,7 @@ def interleave(e, t: str, leaves: list[str], stride: int) -> str:
     parts += ["poison"] * (size - len(parts))
     length = e.width
     while len(parts) > 1:
-        f = form(length)
-        lanes = ", ".join(f"i32 {k}" for k in range(2 * length))
-        parts = [
-            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{lanes}>")
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
+        parts = [_behind(e, t, length, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         length *= 2
     f = form(length)
     lanes = ", ".join(
@@ -244,6 +245,53 @@ def interleave(e, t: str, leaves: list[str], stride: int) -> str:
         for k in range(stride)
     )
     return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
+
+
+def _behind(e, t: str, length: int, a: str, b: str) -> str:
+    """Two vectors of `length` elements, one behind the other."""
+    return _picked(e, t, length, a, b, range(2 * length))
+
+
+def _picked(e, t: str, length: int, a: str, b: str, elements) -> str:
+    f, lanes = form(length), ", ".join(f"i32 {k}" for k in elements)
+    return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{len(elements)} x i32> <{lanes}>")
+
+
+_BITS = {"i32": 32, "float": 32, "i64": 64, "double": 64}
+
+
+def goes_in_steps(e, t: str, stride: int) -> bool:
+    """Whether LLVM would take an element at a time from more registers than it knows a way for: n columns are
+    n·log2(n) shuffles of two registers, each one by itself would take n - 1."""
+    return stride in (8, 16) and e.width > 1 and e.width * _BITS.get(t, 0) >= 128
+
+
+def _zipped(e, t: str, columns: list[str]) -> list[str]:
+    """The elements of columns by turns, as vectors that follow one another."""
+    if len(columns) == 1:
+        return columns
+    width, rows = e.width, []
+    for a, b in zip(_zipped(e, t, columns[::2]), _zipped(e, t, columns[1::2]), strict=True):
+        for start in (0, width // 2):
+            lanes = [k + side * width for k in range(start, start + width // 2) for side in (0, 1)]
+            rows.append(_picked(e, t, width, a, b, lanes))
+    return rows
+
+
+def unzipped(e, t: str, rows: list[str]) -> list[str]:
+    """The columns that _zipped makes of them."""
+    if len(rows) == 1:
+        return rows
+    halves = [
+        [
+            _picked(e, t, e.width, a, b, range(side, 2 * e.width, 2))
+            for a, b in zip(rows[::2], rows[1::2], strict=True)
+        ]
+        for side in (0, 1)
+    ]
+    return [
+        column for pair in zip(*(unzipped(e, t, half) for half in halves), strict=True) for column in pair
+    ]
 
 
 def addresses_here(e, pointer, addresses: str, index) -> str:

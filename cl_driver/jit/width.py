@@ -20,9 +20,18 @@ from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
 MOST_GROUP_PARTS = 32
 
 # What is slow, or made for lanes, in code for one work-item: see _reads_registers.
-_NOT_ALONE = frozenset((Op.ControlBarrier, Op.FunctionCall))
-_PLAIN = frozenset((Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fabs, Std.vloadn))
+_NOT_ALONE = frozenset((Op.ControlBarrier, Op.FunctionCall, *(op for op in Op if "Group" in op.name)))
+_PLAIN = frozenset((
+    Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fmax_common, Std.fmin_common, Std.fabs, Std.fclamp,
+    Std.copysign, Std.sqrt, Std.native_sqrt, Std.native_recip, Std.native_divide, Std.half_sqrt,
+    Std.half_recip, Std.half_divide, Std.floor, Std.ceil, Std.rint, Std.trunc, Std.mix, Std.step, Std.select,
+    Std.bitselect,
+    Std.s_abs, Std.s_max, Std.s_min, Std.s_clamp, Std.u_max, Std.u_min, Std.u_clamp, Std.s_mad24, Std.u_mad24,
+    Std.s_mul24, Std.u_mul24, Std.s_add_sat, Std.u_add_sat, Std.s_sub_sat, Std.u_sub_sat, Std.s_hadd,
+    Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount, Std.vloadn, Std.vstoren,
+))  # fmt: skip
 _WORTH = 1.2
+_MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 _ITERATIONS = 8
 
 # What all work-items of a launch see alike; and where they take turns, or meet.
@@ -87,7 +96,7 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
         say(f"vectors of {widest} bits stream through it, two and more to a register")
         return lanes
     if lanes > 1 and widest >= least and _reads_registers(functions, target.vector_bits):
-        say(f"it mostly reads vectors of {least} bits or more and works on them as they are")
+        say(f"it works on vectors of {least} bits or more as they are in memory")
         return 1
     return lanes
 
@@ -107,23 +116,26 @@ def _tells_apart(function: Function) -> bool:
 
 
 def _reads_registers(functions: list[Function], bits: int) -> bool:
-    """Whether a kernel reads vectors that fill registers, or half of them, and to transpose them costs about
-    as much as lanes save: addresses are plain then.
+    """Whether a kernel reads or writes vectors that fill registers, or half of them, and to transpose them
+    costs more than lanes save: addresses are plain then.
 
-    Transposed, a register holds one component of all lanes. Large output is better off past the caches
-    (streams.py), which is for lanes.
+    Transposed, a register holds one component of all lanes. What mostly reads is better off without lanes as
+    soon as they save nothing; with them large output may go past the caches (streams.py), and iterations that
+    wait for one another are as many at a time as there are lanes.
     """
     alone = together = 0.0  # operations of a work-item
     loads = stores = 0
+    loops = False
     for i, times in ((i, times) for f in functions for b, times in _times(f) for i in b.instructions):
         if i.op in _NOT_ALONE or (i.op is Op.ExtInst and i.operands[1] not in _PLAIN):
             return False
+        loops |= times > 1
         type_ = i.operands[1].type if i.op is Op.Store else i.type
         size = _bits(type_)
         if not size or i.op is Op.Phi:
             continue
-        scalar = type_.element if type_.kind is Kind.VECTOR else type_
-        if scalar.kind is Kind.INT and scalar.width == 64:  # an address or an id
+        is_id = i.op is Op.Load and isinstance(i.operands[0], Variable) and i.operands[0].builtin is not None
+        if is_id or (type_.kind is Kind.INT and type_.width == 64):  # an id, or made into an address
             continue
         registers, shuffles = size / bits, 0
         if i.op in (Op.Load, Op.Store) and type_.kind is Kind.VECTOR:
@@ -132,6 +144,8 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
             stores += times * (i.op is Op.Store)
         alone += times * max(registers, 0.5 if type_.kind is Kind.INT else 1)
         together += times * (registers + shuffles)
+    if alone * _MUCH < together and not loops:
+        return True
     return loads > 4 * stores and alone < _WORTH * together
 
 

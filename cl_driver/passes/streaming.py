@@ -12,6 +12,9 @@ LEAST_LOADS = 4  # for each value that components are taken of in the end: one i
 _REARRANGE = frozenset((
     Op.VectorShuffle, Op.CompositeInsert, Op.VectorExtractDynamic, Op.VectorInsertDynamic,
 ))  # fmt: skip
+_BY_SCALARS = frozenset(
+    (Op.BitFieldInsert, Op.BitFieldSExtract, Op.BitFieldUExtract)
+)  # the last two operands
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightArithmetic))
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
@@ -23,6 +26,8 @@ def streams(function: Function) -> bool:
     loads, apart, steps = 0, set(), {}
     for i in (i for b in function.blocks for i in b.instructions):
         if i.op in _REARRANGE:
+            return False
+        if i.op in _BY_SCALARS and any(_step(o, steps) != 0 for o in i.operands[-2:]):
             return False
         whole = i.operands[0] if i.op is Op.CompositeExtract else None
         if whole is not None and whole.type.kind is Kind.VECTOR and not _is_id(whole):

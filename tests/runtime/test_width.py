@@ -30,12 +30,20 @@ kernel void local_chain(global float *to, float a, int steps) {
     }
     to[get_global_id(0)] = y;
 }
-kernel void floats(global float16 *to) {
-    to[get_global_id(0)] *= 3.0f;
-}
-kernel void doubles(global double16 *to) {
-    to[get_global_id(0)] *= 3.0;
-}
+#define STEPS(T, name)                            \\
+    kernel void name(global T *to) {              \\
+        T v = to[get_global_id(0)];               \\
+        for (int k = 0; k < 50; k++)              \\
+            v = v * v + (T)0.5f;                  \\
+        to[get_global_id(0)] = v;                 \\
+    }                                             \\
+    kernel void name##_scaled(global T *to) {     \\
+        to[get_global_id(0)] *= 3;                \\
+    }
+STEPS(float16, floats)
+STEPS(double16, doubles)
+STEPS(long8, longs)
+STEPS(float8, halves)
 #define SUM(T, N, MORE)                                              \\
     kernel void sum_##N(global float *to, global const T##N *from) { \\
         size_t i = get_global_id(0), n = get_global_size(0);         \\
@@ -125,6 +133,10 @@ def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
     assert [program.lanes(f"sum_{count}").width for count in (4, 8, 16)] == lanes
     assert program.lanes("rows_8" if flags is AVX512 else "rows_4").width == 1
     assert program.lanes("sines").width > 1
+    for name in ("floats", "doubles", "longs"):
+        assert program.lanes(name).width > 1
+        assert program.lanes(f"{name}_scaled").width == 1
+    assert program.lanes("halves_scaled").width == (lanes[0] if flags is AVX512 else 1)
 
 
 ALIKE = """
