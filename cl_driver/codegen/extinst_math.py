@@ -9,7 +9,6 @@ from ..spirv.enums import OpenCLStd as Std
 from . import estimates
 from .arithmetic import call_scalar, larger_or_smaller
 from .conversion import fused_multiply_add_half
-from .lanes import MANGLED
 from .library_names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
 from .registry import componentwise_extended, lowers_extended
 from .types import alignment_of, component_count, element_type, float_text, ir_type
@@ -214,7 +213,7 @@ def spread_components(e, value, count: int) -> list[str]:
 
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name in POINTER_RESULTS])
 def library_function_with_pointer(e, i):
-    """frexp, lgamma_r, remquo, sincos: a second result goes through a pointer, component by component."""
+    """Those of POINTER_RESULTS: a second result goes through a pointer, component by component."""
     arguments, pointer = i.operands[2:-1], i.operands[-1]
     type_ = element_type(i.type)
     base = LIBRARY_INSTRUCTIONS[i.operands[1]]
@@ -236,50 +235,6 @@ def store_components(e, pointer, type_, components: list[str]) -> None:
     """Stores a scalar or vector, given by components, through a pointer Value."""
     operand = components[0] if component_count(type_) == 1 else e.build_vector(type_, components)
     e.emit_void(f"store {ir_type(type_)} {operand}, ptr {e.operand(pointer)}, align {alignment_of(type_)}")
-
-
-@lowers_extended(Std.fract)
-def fract(e, i):
-    """fract: min(x - floor(x), the number below 1); floor(x) goes through the pointer."""
-    x, pointer = i.operands[2:]
-    type_ = element_type(i.type)
-    f, element = e.form_of(i.type), ir_type(type_)
-    t = f(element)
-    a = e.operand(x)
-    whole = e.intrinsic("floor", f, element, a)
-    part = e.emit(f"fsub {t} {a}, {whole}")
-    below_one = 1.0 - 2.0 ** -{16: 11, 32: 24, 64: 53}[type_.width]
-    limit = literal(f, type_, below_one)
-    above = e.emit(f"fcmp ogt {t} {part}, {limit}")
-    part = e.emit(f"select {f('i1')} {above}, {t} {limit}, {t} {part}")
-    # Section 7.5.1: fract(±0) and fract(±infinity) are ±0; a NaN stays.
-    signed_zero = e.intrinsic("copysign", f, element, literal(f, type_, 0.0), a)
-    special = e.emit(f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}({t} {a}, i32 {0x264})")
-    e.define(i, e.emit(f"select {f('i1')} {special}, {t} {signed_zero}, {t} {part}"))
-    e.emit_void(f"store {t} {whole}, ptr {e.operand(pointer)}, align {alignment_of(i.type)}")
-
-
-@lowers_extended(Std.modf)
-def modf(e, i):
-    """modf: both parts have the sign of x."""
-    x, pointer = i.operands[2:]
-    type_ = element_type(i.type)
-    f, element = e.form_of(i.type), ir_type(type_)
-    a = e.operand(x)
-    whole = e.intrinsic("trunc", f, element, a)
-    part = e.emit(f"fsub {f(element)} {a}, {whole}")
-    part = _zero_if_infinite(e, f, type_, a, part)
-    e.define(i, e.intrinsic("copysign", f, element, part, a))
-    e.emit_void(f"store {f(element)} {whole}, ptr {e.operand(pointer)}, align {alignment_of(i.type)}")
-
-
-def _zero_if_infinite(e, f, type_, a: str, part: str) -> str:
-    element = ir_type(type_)
-    infinite = e.emit(
-        f"call {f('i1')} @llvm.is.fpclass.{f.suffix(MANGLED[element])}({f(element)} {a}, i32 {0x204})"
-    )
-    zero = literal(f, type_, 0.0)
-    return e.emit(f"select {f('i1')} {infinite}, {f(element)} {zero}, {f(element)} {part}")
 
 
 # Common functions.

@@ -35,9 +35,10 @@ PREFIX = "__cld_"
 LIBRARY_INSTRUCTIONS: dict[int, str] = {
     0: "acos", 1: "acosh", 2: "acospi", 3: "asin", 4: "asinh", 5: "asinpi", 6: "atan", 7: "atan2", 8: "atanh",
     9: "atanpi", 10: "atan2pi", 11: "cbrt", 14: "cos", 15: "cosh", 16: "cospi", 17: "erfc", 18: "erf",
-    19: "exp", 20: "exp2", 21: "exp10", 22: "expm1", 29: "fmod", 31: "frexp", 32: "hypot", 33: "ilogb",
-    34: "ldexp", 35: "lgamma", 36: "lgamma_r", 37: "log", 38: "log2", 39: "log10", 40: "log1p", 41: "logb",
-    47: "nextafter", 48: "pow", 49: "pown", 50: "powr", 51: "remainder", 52: "remquo", 54: "rootn",
+    19: "exp", 20: "exp2", 21: "exp10", 22: "expm1", 29: "fmod", 30: "fract", 31: "frexp", 32: "hypot",
+    33: "ilogb", 34: "ldexp", 35: "lgamma", 36: "lgamma_r", 37: "log", 38: "log2", 39: "log10", 40: "log1p",
+    41: "logb", 45: "modf", 47: "nextafter", 48: "pow", 49: "pown", 50: "powr", 51: "remainder", 52: "remquo",
+    54: "rootn",
     57: "sin", 58: "sincos", 59: "sinh", 60: "sinpi", 62: "tan", 63: "tanh", 64: "tanpi", 65: "tgamma",
     67: "native_cos", 69: "half_exp", 70: "half_exp2", 71: "half_exp10", 72: "half_log",
     73: "half_log2", 74: "half_log10", 75: "half_powr", 78: "native_sin", 80: "native_tan",
@@ -68,7 +69,9 @@ GEOMETRIC_INSTRUCTIONS: dict[int, str] = {
 
 # Library functions whose last parameter is a pointer: NAME: what it points to ("int", or "float" for the type
 # of the instruction).
-POINTER_RESULTS = {"frexp": "int", "lgamma_r": "int", "remquo": "int", "sincos": "float"}
+POINTER_RESULTS = {
+    "fract": "float", "frexp": "int", "lgamma_r": "int", "modf": "float", "remquo": "int", "sincos": "float",
+}  # fmt: skip
 
 
 def library_name(name: str, type_: Type) -> str:

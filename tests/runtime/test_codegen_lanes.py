@@ -155,3 +155,34 @@ def test_long_vectors(name, size, width):
             line for line in text.splitlines() if "shufflevector <16 x" in line and "poison, <" not in line
         ]
         assert len(both) >= 2 * size * (size.bit_length() - 1)
+
+
+PARTS = """
+kernel void parts(global float *a, global float *b, global float *c, global float *d) {
+    size_t k = get_global_id(0);
+    float whole;
+    b[k] = fract(a[k], &whole);
+    c[k] = whole + modf(a[k], &whole);
+    d[k] = whole;
+}
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_fract_and_modf(width):
+    """Their second results never see memory."""
+    a = np.linspace(-9, 9, ITEMS, dtype=np.float32) ** 3
+    a[:6] = [0.0, -0.0, np.inf, -np.inf, -1e-30, 5]
+    b, c, d = (np.zeros(ITEMS, np.float32) for _ in range(3))
+    program = Program(compile_c(PARTS), width=width)
+    program.run("parts", ITEMS, 24, a, b, c, d)
+    finite = np.where(np.isfinite(a), a, 0)
+    largest = np.float32(1 - 2**-24)
+    assert np.array_equal(
+        b, np.copysign(np.minimum(finite - np.floor(finite), largest), np.where(b == 0, a, 1))
+    )
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(c, np.floor(a) + np.copysign(finite - np.trunc(finite), a))
+    assert np.array_equal(d, np.trunc(a))
+    if width > 1:
+        assert "extractelement" not in program.code("parts").text
