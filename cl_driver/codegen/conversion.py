@@ -1,5 +1,7 @@
 """Conversion instructions (SPIR-V 1.6, section 3.49.11), with every rounding mode and saturation.
 
+From floating point to integers: float_to_integer.py.
+
 LLVM converts to nearest even (and towards zero to integers) and nothing else; other roundings are made from
 that result and an exact comparison, in integer arithmetic on the magnitude.
 """
@@ -9,7 +11,6 @@ from __future__ import annotations
 from ..spirv.enums import Decoration, FPRoundingMode, Op
 from ..spirv.module import Kind
 from .errors import CodegenError
-from .lanes import MANGLED
 from .registry import componentwise, lowers
 from .types import component_count, element_type, float_text, ir_type, size_of
 
@@ -19,7 +20,7 @@ MANTISSA_BITS = {16: 10, 32: 23, 64: 52}
 _NAMES = {16: "half", 32: "float", 64: "double"}
 
 
-def _rounding(i, default):
+def rounding(i, default):
     mode = i.decorations.get(Decoration.FPRoundingMode)
     if mode is None or mode is True:
         return default
@@ -73,40 +74,6 @@ def saturate(e, f, a: str, source: int, result: int, from_signed: bool, to_signe
     return e.emit(f"{'sext' if from_signed else 'zext'} {t} {a} to {f(f'i{result}')}")
 
 
-# Floating point to integer.
-
-_ROUND_TO_INTEGRAL = {RTE: "roundeven", RTP: "ceil", RTN: "floor"}
-
-
-@componentwise(Op.ConvertFToU, Op.ConvertFToS)
-def float_to_integer(e, f, i, a):
-    """OpConvertFToU, OpConvertFToS: towards zero by default; NaN becomes 0 where it saturates.
-
-    What is out of range without saturation has an undefined result, but one that is a value: freeze.
-    """
-    source, result = _types(i)
-    signed = "s" if i.op == Op.ConvertFToS else "u"
-    element = ir_type(source)
-    if source.width == 16:
-        a, element = extend_half(e, f, a), "float"
-    mode = _ROUND_TO_INTEGRAL.get(_rounding(i, RTZ))
-    if mode:
-        a = e.intrinsic(mode, f, element, a)
-    to = ir_type(result)
-    if Decoration.SaturatedConversion in i.decorations:
-        return e.emit(
-            f"call {f(to)} @llvm.fpto{signed}i.sat.{f.suffix(to)}.{f.suffix(MANGLED[element])}"
-            f"({f(element)} {a})"
-        )
-    if result.width < 32:
-        # By way of 32 bits: what is out of range wraps, as it does on other CPU drivers.
-        wide = e.emit(f"fptosi {f(element)} {a} to {f('i32')}")
-        wide = e.emit(f"freeze {f('i32')} {wide}")
-        return e.emit(f"trunc {f('i32')} {wide} to {f(to)}")
-    converted = e.emit(f"fpto{signed}i {f(element)} {a} to {f(to)}")
-    return e.emit(f"freeze {f(to)} {converted}")
-
-
 # Integer to floating point.
 
 
@@ -115,13 +82,14 @@ def integer_to_float(e, f, i, a):
     """OpConvertSToF, OpConvertUToF."""
     source, result = _types(i)
     signed = i.op == Op.ConvertSToF
-    mode = _rounding(i, RTE)
+    mode = rounding(i, RTE)
+    # No rounding happens where the integer fits the mantissa.
+    is_exact = source.width - signed <= MANTISSA_BITS[max(result.width, 32)] + 1
     if result.width == 16:
         # To float rounded to odd, so that the second rounding is that of the exact value.
-        wide = _integer_to_float(e, f, a, source.width, 32, signed, "odd")
+        wide = _integer_to_float(e, f, a, source.width, 32, signed, RTE if is_exact else "odd")
         return truncate_to_half(e, f, wide, mode)
-    # No rounding happens where the integer fits the mantissa.
-    if source.width - signed <= MANTISSA_BITS[result.width] + 1:
+    if is_exact:
         mode = RTE
     return _integer_to_float(e, f, a, source.width, result.width, signed, mode)
 
@@ -187,7 +155,7 @@ def _away(e, f, mode, negative: str | None) -> str | None:
 def float_convert(e, f, i, a):
     """OpFConvert."""
     source, result = _types(i)
-    return convert_float(e, f, a, source.width, result.width, _rounding(i, RTE))
+    return convert_float(e, f, a, source.width, result.width, rounding(i, RTE))
 
 
 def convert_float(e, f, a: str, source: int, result: int, mode=RTE) -> str:
@@ -245,6 +213,14 @@ def _redirect(e, f, a: str, back: str, nearest: str, source: str, result: str, m
         step = e.emit(f"zext {i1} {step} to {f(bits)}")
         cut = e.emit(f"{'or' if mode == 'odd' else 'add'} {f(bits)} {cut}, {step}")
     return e.emit(f"bitcast {f(bits)} {cut} to {f(result)}")
+
+
+def kept_wide(e, f, a: str) -> str:
+    """A float that was a half, for what rounds it to an integral value.
+
+    LLVM would round the half instead, which it does element by element: the fence keeps it from that.
+    """
+    return e.emit(f"call {f('float')} @llvm.arithmetic.fence.{f.suffix('f32')}({f('float')} {a})")
 
 
 def extend_half(e, f, a: str) -> str:

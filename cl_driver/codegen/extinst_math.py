@@ -5,10 +5,12 @@ What is a few instructions is lowered here; the rest calls the builtin library (
 
 from __future__ import annotations
 
+from ..spirv.enums import Op
 from ..spirv.enums import OpenCLStd as Std
+from ..spirv.module import Instruction
 from . import estimates
 from .arithmetic import call_scalar, larger_or_smaller
-from .conversion import fused_multiply_add_half
+from .conversion import fused_multiply_add_half, kept_wide
 from .library_names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
 from .registry import componentwise_extended, lowers_extended
 from .types import alignment_of, component_count, element_type, float_text, ir_type
@@ -17,6 +19,7 @@ _INTRINSICS = {
     Std.ceil: "ceil", Std.fabs: "fabs", Std.floor: "floor", Std.rint: "roundeven", Std.round: "round",
     Std.trunc: "trunc", Std.copysign: "copysign", Std.fmax: "maxnum", Std.fmin: "minnum",
 }  # fmt: skip
+_TO_INTEGRAL = {"ceil", "floor", "round", "roundeven", "trunc"}
 
 
 def literal(f, type_, value: float) -> str:
@@ -35,8 +38,18 @@ def float_bits(value: float, width: int) -> int:
 @componentwise_extended(*_INTRINSICS)
 def intrinsic(e, f, i, *operands):
     """Instructions that LLVM lowers inline."""
-    return e.intrinsic(
-        _INTRINSICS[i.operands[1]], f, ir_type(element_type(i.type)), *operands, flags=e.flags(i)
+    name = _INTRINSICS[i.operands[1]]
+    if name in _TO_INTEGRAL and _is_from_half(i.operands[2]):
+        operands = [kept_wide(e, f, *operands)]
+    return e.intrinsic(name, f, ir_type(element_type(i.type)), *operands, flags=e.flags(i))
+
+
+def _is_from_half(value) -> bool:
+    return (
+        isinstance(value, Instruction)
+        and value.op is Op.FConvert
+        and element_type(value.type).width == 32
+        and element_type(value.operands[0].type).width == 16
     )
 
 

@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     extinst_integer,
     extinst_math,
     extinst_vector,
+    float_to_integer,
     groups,
     integer_dot,
     library_instructions,

@@ -1,14 +1,18 @@
 # ruff: noqa: E501  kernels as one line each
 """Conversions between all scalar types in every rounding mode, saturated and not, against exact fractions."""
 
+import re
 import struct
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from kernel_harness import Program, compile_c
+from test_jit_emit import EVERYTHING
 
 from cl_driver.codegen.options import CodegenOptions
+from cl_driver.jit import emit
+from cl_driver.jit.target import make_target
 from cl_driver.spirv import reader, validate
 
 INTEGERS = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
@@ -161,6 +165,26 @@ def test_float_to_integer(source, target):
         for out in run(program, f"k{mode}", data, INTEGERS[target]):
             for got, want in zip(out.tolist(), exact, strict=True):
                 assert want is None or not low <= want <= high or got == want
+
+
+@pytest.mark.parametrize("setting", ["x86-64-v3", "x86-64-v4"])
+def test_lanes_are_converted_at_once(setting):
+    """LLVM takes saturation and the rounding of halves element by element, if it is let."""
+    target = make_target(EVERYTHING, setting)
+    options = CodegenOptions(features=frozenset(target.features))
+    has_long = setting == "x86-64-v4"
+    wanted = [(s, t) for s in FLOATS for t in INTEGERS if has_long or s == "half" or "long" not in t]
+    text = "".join(
+        kernel(f"{s}_{t}{m}", s, t, f"convert_{t}_sat{m}") for s, t in wanted for m in ("", "_rte", "_rtn")
+    )
+    text += "".join(
+        kernel(call, "half", "half", call) for call in ("floor", "ceil", "rint", "trunc", "round")
+    )
+    program = Program(compile_c(text), options, width=16)
+    for entry in program.module.entry_points:
+        if not entry.name.endswith("_v"):
+            found = emit.assembly(program.code(entry.name).text, target)
+            assert not re.search(r"\bv?(cvtts[sd]2u?si|rounds[sd]|rndscales[sd])", found), entry.name
 
 
 @pytest.mark.parametrize("source", INTEGERS)
