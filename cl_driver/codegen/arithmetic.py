@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..spirv.enums import Decoration, Op
-from ..spirv.module import Constant, Kind
-from . import estimates
+from ..spirv.module import Constant, Kind, Value
+from . import estimates, long_products
 from .division import divide
 from .lanes import MANGLED
 from .library_names import library_name
@@ -60,7 +60,13 @@ def integer_division(e, f, i, a, b):
     t = f(element)
     a, b = e.frozen(f, element, a), e.frozen(f, element, b)
     is_long_vector = element == "i64" and i.type.kind is Kind.VECTOR
-    if f.count < 4 or isinstance(i.operands[1], Constant) or is_long_vector:
+    constant = _constant_divisor(i.operands[1], signed) if long_products.pays(f, element) else None
+    if constant is not None:
+        divisor = b
+        result = long_products.divide_by_constant(e, f, a, constant, signed)
+        if opcode[1:] == "rem":
+            result = _remainder(e, t, a, result, divisor)
+    elif f.count < 4 or isinstance(i.operands[1], Constant) or is_long_vector:
         divisor = _guarded_divisor(e, f, i, a, b, signed)
         result = e.emit(f"{opcode} {t} {a}, {divisor}")
     else:
@@ -71,8 +77,7 @@ def integer_division(e, f, i, a, b):
             divisor = _guarded_divisor(e, f, i, a, b, signed)
         result = divide(e, f, element, a, divisor, signed, factor)
         if opcode[1:] == "rem":
-            product = e.emit(f"mul {t} {result}, {divisor}")
-            result = e.emit(f"sub {t} {a}, {product}")
+            result = _remainder(e, t, a, result, divisor)
     if i.op != Op.SMod:
         return result
     # The sign of the result is to be that of the divisor.
@@ -83,6 +88,26 @@ def integer_division(e, f, i, a, b):
     adjust = e.emit(f"and {f('i1')} {differ}, {inexact}")
     sum_ = e.emit(f"add {t} {result}, {divisor}")
     return e.emit(f"select {f('i1')} {adjust}, {t} {sum_}, {t} {result}")
+
+
+def _remainder(e, t: str, a: str, quotient: str, divisor: str) -> str:
+    product = e.emit(f"mul {t} {quotient}, {divisor}")
+    return e.emit(f"sub {t} {a}, {product}")
+
+
+def _constant_divisor(value: Value, signed: bool) -> int | None:
+    """What all components divide by, if it is one constant and LLVM has nothing better than a product."""
+    if not isinstance(value, Constant) or value.value is None:
+        return None
+    parts = value.value if value.type.kind is Kind.VECTOR else (value,)
+    numbers = {p.value if isinstance(p, Constant) else None for p in parts}
+    divisor = numbers.pop()
+    if numbers or not divisor:
+        return None
+    width = element_type(value.type).width
+    if signed and divisor >> width - 1:
+        divisor -= 1 << width
+    return divisor if abs(divisor).bit_count() > 1 else None
 
 
 def _guarded_divisor(e, f, i, a, b, signed: bool) -> str:
@@ -238,6 +263,8 @@ def make_pair(e, type_, first: str, second: str) -> str:
 
 def multiply_high(e, f, element: str, a: str, b: str, signed: bool) -> str:
     """The upper half of the double-width product."""
+    if long_products.pays(f, element):
+        return long_products.multiply_high(e, f, a, b, signed)
     width = int(element[1:])
     wide = f"i{2 * width}"
     extend = "sext" if signed else "zext"

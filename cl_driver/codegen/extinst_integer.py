@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Kind
+from . import long_products
 from .arithmetic import clamp_integer, multiply_high
 from .registry import componentwise_extended, lowers_extended
 from .types import element_type, ir_type
@@ -101,6 +102,8 @@ def multiply_add_saturated(e, f, i, a, b, c):
     width = element_type(i.type).width
     element, wide = _element(i), f"i{2 * width}"
     signed = i.operands[1] == Std.s_mad_sat
+    if long_products.pays(f, element):
+        return long_products.multiply_add_saturated(e, f, a, b, c, signed)
     extend = "sext" if signed else "zext"
     x, y, z = (e.emit(f"{extend} {f(element)} {o} to {f(wide)}") for o in (a, b, c))
     product = e.emit(f"mul {f(wide)} {x}, {y}")
