@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from emulation import IS_EMULATED
 from kernel_harness import Program, compile_c
 from test_jit_emit import EVERYTHING
 
@@ -167,6 +168,7 @@ def test_float_to_integer(source, target):
                 assert want is None or not low <= want <= high or got == want
 
 
+@pytest.mark.skipif(IS_EMULATED, reason="about x86")
 @pytest.mark.parametrize("setting", ["x86-64-v3", "x86-64-v4"])
 def test_lanes_are_converted_at_once(setting):
     """LLVM takes saturation and the rounding of halves element by element, if it is let."""
