@@ -243,6 +243,46 @@ kernel void k(read_only image2d_t i, global float4 *out, float lod) {
     opencl.ok("clReleaseMemObject", image)
 
 
+@pytest.mark.parametrize("type_", ["2D", "2D array"])
+def test_mip_levels_of_depth_images(opencl, context, queue, launch, type_):
+    """A kernel writes two levels, another reads between them; and the host reads what it wrote."""
+    is_array = type_ == "2D array"
+    name, layers = ("image2d_array_depth_t", 2) if is_array else ("image2d_depth_t", 1)
+    desc = descriptor(type_, 16, 8, layers=layers, levels=3)
+    image = opencl.make("clCreateImage", context, 0, Format("CL_DEPTH", "CL_FLOAT").c, desc, None)
+    place = "(int4)(x, y, 1, 0)" if is_array else "(int2)(x, y)"
+    at = "(float4)(at, 1.0f, 0.0f)" if is_array else "at"
+    writer = f"""
+#pragma OPENCL EXTENSION cl_khr_mipmap_image_writes : enable
+kernel void k(write_only {name} i, int lod) {{
+    int x = get_global_id(0), y = get_global_id(1);
+    write_imagef(i, {place}, lod, (x + 100 * y + 10000 * lod) / 65536.0f);
+}}"""
+    reader = f"""
+#pragma OPENCL EXTENSION cl_khr_mipmap_image : enable
+kernel void k(read_only {name} i, global float *out, float lod) {{
+    const sampler_t s = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+    float x = get_global_id(0) + 0.5f, y = get_global_id(1) + 0.5f;
+    float2 at = (float2)(x, y) / (float2)(get_global_size(0), get_global_size(1));
+    out[get_global_id(1) * get_global_size(0) + get_global_id(0)] = read_imagef(i, s, {at}, lod) * 65536.0f;
+}}"""
+    for lod in range(3):
+        launch(writer, (16 >> lod, 8 >> lod), image, ctypes.c_int32(lod))
+    for lod in range(3):
+        width, height = 16 >> lod, 8 >> lod
+        y, x = np.mgrid[0:height, 0:width]
+        wanted = (x + 100 * y + 10000 * lod).astype(np.float32)
+        out = np.zeros((height, width), np.float32)
+        launch(reader, (width, height), image, out, ctypes.c_float(lod))
+        assert (out == wanted).all()
+        found = np.zeros((height, width), np.float32)
+        origin = [0, 0, 1, lod] if is_array else [0, 0, lod, 0]
+        where = (origin, [width, height, 1], 0, 0, found.ctypes.data)
+        opencl.ok("clEnqueueReadImage", queue, image, 1, *where, 0, None, None)
+        assert (found * 65536 == wanted).all()
+    opencl.ok("clReleaseMemObject", image)
+
+
 def test_many_arguments(opencl, context, queue, launch):
     """More images than kernels get code for their formats of, with formats of all sizes."""
     formats = [
