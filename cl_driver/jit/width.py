@@ -28,8 +28,12 @@ _PLAIN = frozenset((
     Std.bitselect,
     Std.s_abs, Std.s_max, Std.s_min, Std.s_clamp, Std.u_max, Std.u_min, Std.u_clamp, Std.s_mad24, Std.u_mad24,
     Std.s_mul24, Std.u_mul24, Std.s_add_sat, Std.u_add_sat, Std.s_sub_sat, Std.u_sub_sat, Std.s_hadd,
-    Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount, Std.vloadn, Std.vstoren,
+    Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount,
 ))  # fmt: skip
+_LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
+_ROUNDED = frozenset((Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r))
+_STORES = _ROUNDED | {Std.vstoren, Std.vstore_half, Std.vstore_halfn, Std.vstorea_halfn}
+_ROUNDING = 10  # instructions that round a register to half by another mode than the CPU's
 _WORTH = 1.2
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 _ITERATIONS = 8
@@ -127,10 +131,12 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     loads = stores = 0
     loops = False
     for i, times in ((i, times) for f in functions for b, times in _times(f) for i in b.instructions):
-        if i.op in _NOT_ALONE or (i.op is Op.ExtInst and i.operands[1] not in _PLAIN):
+        extended = i.operands[1] if i.op is Op.ExtInst else None
+        is_load, is_store = i.op is Op.Load or extended in _LOADS, i.op is Op.Store or extended in _STORES
+        if i.op in _NOT_ALONE or (extended is not None and not (is_load or is_store or extended in _PLAIN)):
             return False
         loops |= times > 1
-        type_ = i.operands[1].type if i.op is Op.Store else i.type
+        type_ = i.operands[1 if i.op is Op.Store else 2].type if is_store else i.type
         size = _bits(type_)
         if not size or i.op is Op.Phi:
             continue
@@ -138,10 +144,12 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
         if is_id or (type_.kind is Kind.INT and type_.width == 64):  # an id, or made into an address
             continue
         registers, shuffles = size / bits, 0
-        if i.op in (Op.Load, Op.Store) and type_.kind is Kind.VECTOR:
+        if (is_load or is_store) and type_.kind is Kind.VECTOR:
             shuffles = registers * math.log2(type_.count)
-            loads += times * (i.op is Op.Load and 2 * size >= bits)
-            stores += times * (i.op is Op.Store)
+            loads += times * (is_load and 2 * size >= bits)
+            stores += times * is_store
+        if extended in _ROUNDED:
+            registers *= _ROUNDING
         alone += times * max(registers, 0.5 if type_.kind is Kind.INT else 1)
         together += times * (registers + shuffles)
     if alone * _MUCH < together and not loops:

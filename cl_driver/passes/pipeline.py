@@ -41,6 +41,7 @@ from .simplify import remove_dead_code, simplify
 from .subgroups import lower_subgroups
 from .toward_zero import round_toward_zero
 from .unroll import unroll
+from .vector_memory import load_vectors
 from .verify import verify
 
 __all__ = ["PlanError", "PlanOptions", "plan", "split_inner", "with_parts"]
@@ -65,6 +66,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
     has_order = orders_memory(function)
+    run_pass("vector_memory", load_vectors, options, function, types)
     has_images = module.images or Capability.ImageBasic in module.capabilities
     if has_images:
         # Before anything looks at instructions: images are memory and arithmetic from here on.

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from ..spirv.enums import BuiltIn, Op
 from ..spirv.layout import size_of
-from ..spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Variable
+from ..spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Value, Variable
 from .ir import ADDRESS, int_value, is_constant_int
+from .vector_memory import vector_access, vector_stays
 
 LEAST_LOADS = 4  # for each value that components are taken of in the end: one is taken apart, not each load
 _REARRANGE = frozenset((
@@ -36,6 +37,11 @@ def streams(function: Function) -> bool:
             loads += 1
             if _step(i.operands[0], steps) != size_of(i.type):
                 return False
+        access = vector_access(i)
+        if access is not None:
+            loads += access[0] is i
+            if _vector_step(*access, steps) != size_of(access[0].type):
+                return False
     return loads > 0 and LEAST_LOADS * len(apart) <= loads
 
 
@@ -56,6 +62,16 @@ def _step(value, steps: dict, depth: int = 0) -> int | None:
     if value not in steps:
         steps[value] = _step_of(value, steps, depth)
     return steps[value]
+
+
+def _vector_step(value: Value, offset: Value, pointer: Value, steps: dict) -> int | None:
+    """By how much the address of a vloadn or vstoren grows."""
+    if vector_stays(value, pointer):
+        return None
+    of_pointer, of_offset = _step(pointer, steps), _step(offset, steps)
+    if of_pointer is None or of_offset is None:
+        return None
+    return of_pointer + of_offset * size_of(value.type)
 
 
 def _step_of(value: Instruction, steps: dict, depth: int) -> int | None:

@@ -76,6 +76,34 @@ kernel void sines(global float *to, global const float16 *from) {
     float16 v = from[i] + sin(from[i + 1]) + from[i + 2];
     to[i] = v.s0 + v.sf;
 }
+kernel void packed(global float *to, global const float *from) {
+    size_t i = get_global_id(0);
+    vstore16(convert_float16(convert_int16(vload16(i, from))) * 3.0f, i, to);
+}
+kernel void streamed(global float *to, global const float *from) {
+    size_t i = get_global_id(0);
+    vstore8(vload8(i, from) * 3.0f, i, to);
+}
+kernel void spread(global float *to, global const float *from) {
+    size_t i = get_global_id(0);
+    vstore8(vload8(2 * i, from), i, to);
+}
+kernel void to_halves(global half *to, global const float16 *from) {
+    size_t i = get_global_id(0);
+    vstorea_half16(from[i], i, to);
+}
+kernel void from_halves(global float8 *to, global const half *from) {
+    size_t i = get_global_id(0);
+    to[i] = vload_half8(i, from);
+}
+kernel void four_halves(global float4 *to, global const half *from) {
+    size_t i = get_global_id(0);
+    to[i] = vload_half4(i, from);
+}
+kernel void rounded(global half *to, global const float8 *from) {
+    size_t i = get_global_id(0);
+    vstorea_half8_rtn(from[i], i, to);
+}
 """
 
 
@@ -137,6 +165,17 @@ def test_vectors_that_fill_registers_stay_vectors(flags, lanes):
         assert program.lanes(name).width > 1
         assert program.lanes(f"{name}_scaled").width == 1
     assert program.lanes("halves_scaled").width == (lanes[0] if flags is AVX512 else 1)
+
+
+@pytest.mark.parametrize("flags", [AVX512, FLAGS])
+def test_vectors_of_other_forms_in_memory(flags):
+    """Packed vectors and halves are transposed like any; to round them takes longer than that."""
+    program = prepared(flags)
+    assert [program.lanes(name).width for name in ("packed", "to_halves", "from_halves")] == [1, 1, 1]
+    assert program.lanes("four_halves").width > 1
+    assert (program.lanes("streamed").width > 1) == (flags is AVX512)
+    assert program.lanes("spread").width == 1
+    assert (program.lanes("rounded").width > 1) == (flags is AVX512)
 
 
 ALIKE = """
