@@ -18,6 +18,7 @@ RTE, RTZ, RTP, RTN = FPRoundingMode.RTE, FPRoundingMode.RTZ, FPRoundingMode.RTP,
 
 MANTISSA_BITS = {16: 10, 32: 23, 64: 52}
 _NAMES = {16: "half", 32: "float", 64: "double"}
+_ROUNDING_CONTROL = {RTN: 1, RTP: 2, RTZ: 3}  # of x86's instructions
 
 
 def rounding(i, default):
@@ -248,6 +249,8 @@ def extend_half(e, f, a: str) -> str:
 
 def truncate_to_half(e, f, a: str, mode=RTE) -> str:
     """float to half."""
+    if mode in _ROUNDING_CONTROL and e.options.has_directed_half and f.count & f.count - 1 == 0:
+        return _directed_half(e, f, a, _ROUNDING_CONTROL[mode])
     if e.options.has_half_conversion:
         nearest = e.emit(f"fptrunc {f('float')} {a} to {f('half')}")
     else:
@@ -256,6 +259,43 @@ def truncate_to_half(e, f, a: str, mode=RTE) -> str:
         return nearest
     back = extend_half(e, f, nearest)
     return _redirect(e, f, a, back, nearest, "float", "half", mode)
+
+
+def _directed_half(e, f, a: str, control: int) -> str:
+    """float to half by the instruction of F16C, which has the rounding mode in it."""
+    size = 16 if f.count >= 16 and e.options.has_wide_half else 8 if f.count >= 8 else 4
+    if not f.count:
+        a = e.emit(f"insertelement <4 x float> poison, float {a}, i32 0")
+    pieces = []
+    for first in range(0, max(f.count, 1), size):
+        piece = a
+        if f.count not in (0, size):
+            piece = _elements(e, "float", f.count, a, range(first, min(first + size, f.count)), size)
+        if size == 16:
+            operands = f"<16 x float> {piece}, i32 {control}, <16 x i16> zeroinitializer, i16 -1"
+            pieces.append(e.emit(f"call <16 x i16> @llvm.x86.avx512.mask.vcvtps2ph.512({operands})"))
+        else:
+            operands = f"<{size} x float> {piece}, i32 {control}"
+            pieces.append(e.emit(f"call <8 x i16> @llvm.x86.vcvtps2ph.{32 * size}({operands})"))
+    if not f.count:
+        bits = e.emit(f"extractelement <8 x i16> {pieces[0]}, i32 0")
+        return e.emit(f"bitcast i16 {bits} to half")
+    count = max(size, 8)
+    while len(pieces) > 1:
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [_elements(e, "i16", count, x, range(2 * count), 2 * count, y) for x, y in pairs]
+        count *= 2
+    bits = pieces[0]
+    if count != f.count:
+        bits = _elements(e, "i16", count, bits, range(f.count), f.count)
+    return e.emit(f"bitcast {f('i16')} {bits} to {f('half')}")
+
+
+def _elements(e, element: str, count: int, a: str, which: range, size: int, b: str = "poison") -> str:
+    """So many elements, beginning with these, of one or two vectors."""
+    places = [f"i32 {k}" for k in which] + ["i32 poison"] * (size - len(which))
+    t = f"<{count} x {element}>"
+    return e.emit(f"shufflevector {t} {a}, {t} {b}, <{size} x i32> <{', '.join(places)}>")
 
 
 def _float_to_half_bits(e, f, a: str) -> str:

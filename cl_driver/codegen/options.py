@@ -32,6 +32,16 @@ class CodegenOptions:
         return self.aarch64 or "f16c" in self.features
 
     @property
+    def has_directed_half(self) -> bool:
+        """Such an instruction that has a rounding mode of its own, from float to half."""
+        return not self.aarch64 and "f16c" in self.features
+
+    @property
+    def has_wide_half(self) -> bool:
+        """The same for 16 numbers."""
+        return self.has_directed_half and "avx512f" in self.features and self.vector_bits >= 512
+
+    @property
     def has_native_half(self) -> bool:
         """Arithmetic instructions for half."""
         return ("fullfp16" if self.aarch64 else "avx512fp16") in self.features

@@ -31,9 +31,10 @@ _PLAIN = frozenset((
     Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount,
 ))  # fmt: skip
 _LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
-_ROUNDED = frozenset((Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r))
-_STORES = _ROUNDED | {Std.vstoren, Std.vstore_half, Std.vstore_halfn, Std.vstorea_halfn}
-_ROUNDING = 10  # instructions that round a register to half by another mode than the CPU's
+_STORES = frozenset((
+    Std.vstoren, Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+))  # fmt: skip
 _WORTH = 1.2
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 _ITERATIONS = 8
@@ -148,8 +149,6 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
             shuffles = registers * math.log2(type_.count)
             loads += times * (is_load and 2 * size >= bits)
             stores += times * is_store
-        if extended in _ROUNDED:
-            registers *= _ROUNDING
         alone += times * max(registers, 0.5 if type_.kind is Kind.INT else 1)
         together += times * (registers + shuffles)
     if alone * _MUCH < together and not loops:

@@ -4,6 +4,7 @@ lanes."""
 from __future__ import annotations
 
 from ..spirv.enums import BuiltIn, Op
+from ..spirv.enums import OpenCLStd as Std
 from ..spirv.layout import size_of
 from ..spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Value, Variable
 from .ir import ADDRESS, int_value, is_constant_int
@@ -16,6 +17,10 @@ _REARRANGE = frozenset((
 _BY_SCALARS = frozenset(
     (Op.BitFieldInsert, Op.BitFieldSExtract, Op.BitFieldUExtract)
 )  # the last two operands
+_HALVES = frozenset((
+    Std.vload_halfn, Std.vloada_halfn, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+))  # fmt: skip
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightArithmetic))
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
@@ -26,7 +31,7 @@ def streams(function: Function) -> bool:
     """Whether neighbours load neighbouring vectors, many for each vector that is taken apart in the end."""
     loads, apart, steps = 0, set(), {}
     for i in (i for b in function.blocks for i in b.instructions):
-        if i.op in _REARRANGE:
+        if i.op in _REARRANGE or (i.op is Op.ExtInst and i.operands[1] in _HALVES):
             return False
         if i.op in _BY_SCALARS and any(_step(o, steps) != 0 for o in i.operands[-2:]):
             return False
