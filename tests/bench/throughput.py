@@ -11,6 +11,7 @@ kernels in one process with an empty cache, and once more in a new process with 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -78,7 +79,8 @@ class Child:
 
     def close(self) -> None:
         """Ends the process."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a line that it did not take
+            self.process.stdin.close()
         self.process.stdout.close()
         try:
             self.process.wait(30)

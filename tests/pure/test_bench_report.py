@@ -23,8 +23,12 @@ def test_a_child_that_dies_answers_with_its_end(child):
     assert "died: 1 KeyError" in child.ask("time 1", 60)["error"]
 
 
-def test_a_child_that_is_killed_answers_with_the_signal(child):
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_child_that_is_killed_answers_with_the_signal(child, is_gone):
+    """Whether it is gone before the line is written, or takes it and dies."""
     os.kill(child.process.pid, signal.SIGKILL)
+    if is_gone:
+        child.process.wait()
     assert "died: -9" in child.ask("load copy", 60)["error"]
 
 
