@@ -20,42 +20,60 @@ from .wide_gather import addresses_here, from_memory, gather, goes_in_steps, int
 
 _NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
 _COUNTS = (2, 4, 8, 16)  # three components take the place of four
+_STREAMED = frozenset((StorageClass.CrossWorkgroup, StorageClass.Workgroup))
 _MOST_REGISTERS = 8  # that a value takes: more are more code
 
 
 def find_flat(e, function) -> frozenset:
-    """The values of a region that are held so: all that they are computed from, and all who use them, are.
+    """The values of a region that are held so: all that they are computed from, and who uses them.
 
-    But components may be taken of the few values that many loads come to.
+    But the few values that many loads come to may be taken apart.
     """
     found = {i for block in function.blocks for i in block.instructions if _may_be_flat(e, i)}
     if not found:
         return frozenset()
-    used_by = users(function)
-    summed = _narrowed(e, set(found), used_by, True)
-    apart = sum(any(u.op is Op.CompositeExtract for u in used_by.get(i, ())) for i in summed)
-    if apart and LEAST_LOADS * apart <= sum(i.op is Op.Load for i in summed):
-        return frozenset(summed)
-    found = _narrowed(e, found, used_by, False)
-    return frozenset(found) if any(i.op is Op.Load for i in found) else frozenset()
+    used_by, flat = users(function), set()
+    for values in _connected(_narrowed(e, set(found), used_by, True)):
+        apart = sum(not all(_stays_whole(e, i, u, values) for u in used_by.get(i, ())) for i in values)
+        loads = sum(i.op is Op.Load for i in values)
+        if loads and LEAST_LOADS * apart <= loads:
+            flat |= values
+    rest = _narrowed(e, found - flat, used_by, False)
+    return frozenset(flat | rest if any(i.op is Op.Load for i in rest) else flat)
 
 
 def _narrowed(e, found: set, used_by: dict, comes_apart: bool) -> set:
-    """Those of some values of which this holds. comes_apart: components may be taken of them, too."""
+    """Those of some values of which this holds. comes_apart: they may be taken apart."""
     pending = list(found)
     while pending:
         i = pending.pop()
         if i not in found:
             continue
         uses = used_by.get(i, ())
-        if comes_apart:
-            uses = [u for u in uses if u.op is not Op.CompositeExtract]
-        if _suit(e, i, found) and all(_takes(e, i, u, found) for u in uses):
+        if _suit(e, i, found) and all(
+            _stays_whole(e, i, u, found) or (comes_apart and _takes_components(i, u)) for u in uses
+        ):
             continue
         found.discard(i)
         pending += used_by.get(i, ())
         pending += (o for o in i.operands if isinstance(o, Instruction))
     return found
+
+
+def _connected(values: set) -> list[set]:
+    """Those that are computed from one another, together."""
+    of: dict = {}
+    for i in values:
+        group = of.setdefault(i, {i})
+        for other in i.operands:
+            if isinstance(other, Instruction) and other in values and of.get(other) is not group:
+                joined = of.pop(other, {other})
+                if len(joined) > len(group):
+                    group, joined = joined, group
+                group |= joined
+                of |= dict.fromkeys(joined, group)
+                of[other] = group
+    return list({id(group): group for group in of.values()}.values())
 
 
 def _may_be_flat(e, i) -> bool:
@@ -76,7 +94,10 @@ def _may_be_flat(e, i) -> bool:
 
 def _streams(e, i, pointer, type_) -> bool:
     """Whether an access is one of neighbours, or may turn out to be."""
-    if pointer.type.storage is not StorageClass.CrossWorkgroup or type_.element.kind is Kind.BOOL:
+    storage = pointer.type.storage
+    if storage not in _STREAMED or type_.element.kind is Kind.BOOL:
+        return False
+    if storage is StorageClass.Workgroup and (e.group or e.is_varying(pointer)):
         return False
     if i.memory is not None and i.memory.volatile:
         return False
@@ -95,10 +116,15 @@ def _suit(e, i, found: set) -> bool:
     )
 
 
-def _takes(e, value, user, found: set) -> bool:
+def _stays_whole(e, value, user, found: set) -> bool:
     if user.op is Op.Store:
         return user.operands[0] is not value and _streams(e, user, user.operands[0], value.type)
     return user in found
+
+
+def _takes_components(value, user) -> bool:
+    """Phis could do so where their edges come from alone."""
+    return user.op is not Op.Phi and value.type.element.kind is not Kind.BOOL
 
 
 def operand_of(e, value, count: int) -> str:
@@ -125,13 +151,13 @@ def operand_of(e, value, count: int) -> str:
     return e.tiled[key]
 
 
-def component_of(e, value, index: int) -> str:
-    """One component of a value that is held so, as a vector."""
-    type_ = value.type
-    t, whole, width = ir_type(type_.element), form(e.width * type_.count), e.width
-    lanes = ", ".join(f"i32 {lane * type_.count + index}" for lane in range(width))
-    data = e.leaves_of[value][0]
-    return e.emit(f"shufflevector {whole(t)} {data}, {whole(t)} poison, <{width} x i32> <{lanes}>")
+def components_of(e, value) -> list[str]:
+    """The components of a value that is held so, each as a vector: taken where they are asked for."""
+    key = value, e.label
+    if key not in e.apart:
+        element, count = value.type.element, value.type.count
+        e.apart[key] = separate(e, element, e.leaves_of[value][0], count, count)
+    return e.apart[key]
 
 
 def flat_type(e, type_) -> str:

@@ -20,6 +20,7 @@ from ..passes.remarks import LANES, SHUFFLED
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Kind, Undef
 from . import flat_vectors, together
+from .columns import find_columns, store_column
 from .debug import is_located
 from .emitter import Components, instruction_name
 from .errors import CodegenError
@@ -56,6 +57,7 @@ class WideEmitter(WideOperands):
         self.shapes = None
         self.flat: frozenset = frozenset()  # values of the region that flat_vectors.py holds
         self.tiled: dict = {}  # flat_vectors.py: values that are the same in all lanes
+        self.apart: dict = {}  # (flat value, label): its components
         self.places: dict = {}  # together.py: loads, and where all lanes' values are if neighbours, or None
         self.lane: int | None = None  # lane that is lowered by itself
         self._late: dict = {}  # value: where what is made of it can be put
@@ -111,6 +113,7 @@ class WideEmitter(WideOperands):
         """Lowers instructions one by one."""
         after_phis = None
         records, done = find_records(self, instructions), set()
+        columns = find_columns(self, instructions, records)
         if self.known is not None:
             self.known.begin_block(instructions)
         for i in instructions:
@@ -148,7 +151,11 @@ class WideEmitter(WideOperands):
                     late = self._late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
-            if record is None or self.mask_of(i) is not None:
+            column = columns.get(i)
+            if column is not None:
+                if i is column[-1]:
+                    store_column(self, column, address_of)
+            elif record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
                 self.note(SHUFFLED, f"{record.stride} bytes from lane to lane")
@@ -329,7 +336,7 @@ class WideEmitter(WideOperands):
                 self.operands.pop(i, None)
                 self.leaves_of.pop(i, None)
             self.exits.pop(block, None)
-        self._late, self._divisors, self.tiled = {}, {}, {}
+        self._late, self._divisors, self.tiled, self.apart = {}, {}, {}, {}
         self.regularity = Regularity(self)
 
 
@@ -346,6 +353,6 @@ from . import (  # noqa: E402, F401  they register their lowerings
     wide_values,
     wide_vector_memory,
 )
-from .wide_memory import ask_flat  # noqa: E402
+from .wide_memory import address_of, ask_flat  # noqa: E402
 
 __all__ = ["WideEmitter", "leaf_types"]

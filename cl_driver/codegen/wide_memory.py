@@ -374,7 +374,7 @@ def store(e, i):
         pointer,
         address_of(e, pointer),
         value.type,
-        lambda: e.leaves(value),
+        lambda: e.leaves_of[value] if value in e.flat else e.leaves(value),
         size_of(value.type),
         alignment,
         e.mask_of(i),

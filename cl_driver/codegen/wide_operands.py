@@ -8,6 +8,7 @@ from ..spirv.module import Constant, Instruction, Kind, Undef
 from .division import reciprocal
 from .emitter import Components, instruction_name
 from .errors import CodegenError
+from .flat_vectors import components_of
 from .types import constant_text, ir_type, leaf_types
 
 
@@ -180,6 +181,8 @@ class WideOperands:
 
     def leaves(self, value) -> list[str]:
         """The `<W x T>` operands of a value; made of a single one where that is defined."""
+        if value in self.flat:
+            return components_of(self, value)
         found = self.leaves_of.get(value)
         if found is not None:
             return found

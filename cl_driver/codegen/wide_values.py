@@ -7,7 +7,6 @@ from ..spirv.enums import Decoration, Op
 from ..spirv.enums import OpenCLStd as Std
 from ..spirv.module import Constant, Kind
 from .composite import UNDEFINED_COMPONENT
-from .flat_vectors import component_of
 from .registry import LOWERINGS, lowers, lowers_wide, lowers_wide_extended
 from .types import element_type, ir_type, leaf_types
 
@@ -29,9 +28,6 @@ def leaf_range(type_, indices) -> tuple[int, int]:
 def composite_extract(e, i):
     """OpCompositeExtract: some of the leaves."""
     composite = i.operands[0]
-    if composite in e.flat:
-        e.define_leaves(i, [component_of(e, composite, i.operands[1])])
-        return
     first, count = leaf_range(composite.type, i.operands[1:])
     e.define_leaves(i, e.leaves(composite)[first : first + count])
 

@@ -11,6 +11,7 @@ from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
 from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
 from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
 from cl_driver.passes.rows_alike import share_of_rows
+from cl_driver.passes.steps import Steps
 from cl_driver.passes.streaming import streams
 from cl_driver.spirv.enums import BuiltIn, Op
 from cl_driver.spirv.enums import OpenCLStd as Std
@@ -207,7 +208,7 @@ def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
         say("work-items can tell how they are divided into groups, which may not fill several vectors")
         return options, False
     region = plan.regions[0]
-    axis = _axis([region])
+    axis = _axis([region]) or int(_stores_columns(region))
     if not axis and plan.module.images and _row_ids(region):
         bits = target.vector_bits // options.width
         work = work_of(region.function, region.shapes, bits, options.width)
@@ -305,6 +306,28 @@ def _axis(regions: list) -> int:
         if divergent_loops(region.function) is None and _compares(region.function, of_rows):
             return 0
     return axis
+
+
+def _stores_columns(region) -> bool:
+    """Whether the work-item of the next row stores right behind, and the next of its row elsewhere: several
+    rows are one store then (codegen/columns.py)."""
+    varying = _row_ids(region)
+    if not varying:
+        return False
+    instructions = [i for block in region.function.blocks for i in block.instructions]
+    before = 0
+    while len(varying) > before:
+        before = len(varying)
+        for i in instructions:
+            if not varying.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
+                varying.add(i)
+    steps = Steps(1, varying)
+    for store in (i for i in instructions if i.op is Op.Store):
+        pointer, value = store.operands[:2]
+        size = _bits(value.type) // 8
+        if size and steps.of(pointer) == size and region.shapes.stride(pointer) not in (0, size):
+            return True
+    return False
 
 
 def _compares(function: Function, values: set) -> bool:

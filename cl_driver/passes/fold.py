@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..spirv.enums import Decoration, Op, StorageClass
+from ..spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
 from .ir import ADDRESS, int_value, is_constant_int
 from .layout import member_offset, size_of, step_into
@@ -68,6 +68,10 @@ _NEUTRAL = {
 }  # fmt: skip
 
 
+_LOCAL_IDS = (BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex)
+_INT_MAX = (1 << 31) - 1  # groups have fewer work-items than that
+
+
 class Folder:
     """Simplifies one instruction at a time; `fold` returns a value that can stand for it, or None."""
 
@@ -99,6 +103,8 @@ class Folder:
         right = b.value or 0
         op = instruction.op
         if type(a) is not Constant:
+            if op in _CUTS and _is_local_id(source := _before_cut(op, a, right)):
+                return source
             return a if _NEUTRAL.get(op) == right and a.type is instruction.type else None
         if a.type.kind is not Kind.INT:
             return None
@@ -211,6 +217,9 @@ class Folder:
 
     def _convert(self, instruction):
         value = instruction.operands[0]
+        if type(value) is Instruction and value.op is Op.UConvert and value.type.width == 32:
+            source = value.operands[0]
+            return source if source.type is instruction.type and _is_local_id(source) else None
         if type(value) is not Constant or value.type.kind is not Kind.INT:
             return None
         if Decoration.SaturatedConversion in instruction.decorations:
@@ -219,6 +228,34 @@ class Folder:
         if instruction.op is Op.SConvert:
             number = signed(number, value.type.width)
         return self.types.integer(instruction.type.width, number)
+
+
+_CUTS = frozenset((Op.BitwiseAnd, Op.ShiftRightArithmetic, Op.ShiftRightLogical))
+
+
+def _before_cut(op: Op, value: Value, right: int) -> Value | None:
+    """What a value is made of if `value op right` takes its lower 31 or 32 bits as an int of 64."""
+    if op is Op.BitwiseAnd:
+        return value if right & _INT_MAX == _INT_MAX else None
+    if right != 32 or type(value) is not Instruction or value.op is not Op.ShiftLeftLogical:
+        return None
+    source, distance = value.operands
+    return source if is_constant_int(distance) and int_value(distance) == 32 else None
+
+
+def _is_local_id(value: Value | None) -> bool:
+    """Whether a value is a local id of 64 bits, which an int of 32 holds.
+
+    clang writes one as a signed int here and as an unsigned one there, and phis of these; all are the id.
+    """
+    if type(value) is not Instruction or value.type.kind is not Kind.INT or value.type.width != 64:
+        return False
+    if value.op is Op.CompositeExtract:
+        value = value.operands[0]
+    if type(value) is not Instruction or value.op is not Op.Load:
+        return False
+    source = value.operands[0]
+    return type(source) is Variable and source.builtin in _LOCAL_IDS
 
 
 def _constant_step(chain: Instruction) -> int | None:

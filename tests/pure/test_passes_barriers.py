@@ -291,6 +291,16 @@ def test_cheap_values_are_computed_again_and_uniform_ones_kept_once():
     assert any(stride == 0 for _, _, stride in kinds), kinds
 
 
+def test_a_local_id_that_clang_writes_in_two_ways_is_not_kept():
+    """Behind the loop clang has a phi of the id as it is for 8 and more, and of what it is for others."""
+    source = """kernel void k(global float4 *to, global const float4 *from) {
+        local float4 t[72]; int x = get_global_id(0), l = get_local_id(0), size = get_local_size(0);
+        t[l] = from[x]; for (int i = l; i < 8; i += size) t[size + i] = from[i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        float4 s = 0; for (int i = 0; i < 8; i++) s += t[l + i] * (float)i; to[x] = s; }"""
+    assert not make_plan(compile_cl(source), "k").slots
+
+
 def test_a_barrier_at_the_end_makes_no_region():
     source = "kernel void k(global int *a) { a[get_global_id(0)] = 1; barrier(CLK_GLOBAL_MEM_FENCE); }"
     assert len(make_plan(compile_cl(source), "k").regions) == 1

@@ -193,6 +193,28 @@ def test_constants_at_known_places_are_numbers():
     assert ints.tolist() == [-3, 4, 9, 4, -1, 0, 5]
 
 
+@pytest.mark.parametrize(
+    ("value", "is_id"),
+    [
+        ("(long)(int)get_local_id(1)", True),
+        ("(ulong)(uint)get_local_id(0)", True),
+        ("get_local_id(2) & 0x7fffffff", True),
+        ("get_local_linear_id() << 32 >> 32", True),
+        ("(long)(int)get_global_id(0)", False),
+        ("get_local_id(0) & 0xffff", False),
+        ("(long)(short)get_local_id(0)", False),
+        ("get_local_id(0) << 32 >> 31", False),
+        ("get_local_id(0) << 33 >> 32", False),
+    ],
+)
+def test_local_ids_fit_in_ints(value, is_id):
+    source = f"kernel void k(global ulong *a) {{ a[get_global_id(0)] = {value}; }}"
+    for level in ("-O0", "-O2"):
+        plan = make_plan(compile_cl(source, level), "k")
+        stored = next(i.operands[1] for i in instructions(plan) if i.op is Op.Store)
+        assert (stored.op in (Op.CompositeExtract, Op.Load)) == is_id, level
+
+
 def test_a_switch_of_a_constant_takes_its_case():
     source = """kernel void k(global int *a) { int x = -3; switch (x) { case 3: a[0] = 1; break;
         case -3: a[0] = 2; break; default: a[0] = 3; } }"""

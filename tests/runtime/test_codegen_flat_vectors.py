@@ -45,6 +45,22 @@ kernel void steps(global float *out, global const float2 *in, int n, int k) {
   int x = get_global_id(0); float2 s = 0; for (int i = 0; i < 4; i++) { s += in[x]; x += n / 16; } out[get_global_id(0)] = s.y * k - s.x; }
 kernel void few(global float *out, global const float4 *in, int n, int k) {
   int x = get_global_id(0); float4 s = in[x] + in[x + 1] * k; out[x] = s.x - s.y; }
+kernel void turned(global float4 *out, global const float4 *in, int n, int k) {
+  int x = get_global_id(0); float4 s = 0; for (int i = 0; i < 8; i++) s += in[x + i] * (float)(i + k);
+  out[x] = s.wzyx + dot(s, (float4)(1, 0, 2, 1)); }
+kernel void backwards(global uchar4 *out, global const uchar4 *in, int n, int k) {
+  int x = get_global_id(0); uint4 s = 9; for (int i = 0; i < 9; i++) s += convert_uint4(in[x + i]); out[n - 1 - x] = convert_uchar4(s / 9); }
+kernel void looped(global float4 *out, global const float4 *in, int n, int k) {
+  int x = get_global_id(0); float4 s = 0; for (int i = 0; i < k; i++) { s += in[x + i] + in[x + 7 - i]; s = s * 0.5f + in[i]; s += in[x]; s -= in[x + 1]; }
+  if (x % 3 == 1) s = s.yxwz + in[x]; out[x] = s; }
+kernel void local_sum(global float4 *out, global const float4 *in, int n, int k) {
+  local float4 t[72]; int x = get_global_id(0), l = get_local_id(0), size = get_local_size(0);
+  t[l] = in[x]; for (int i = l; i < 8; i += size) t[size + i] = in[i + k]; barrier(CLK_LOCAL_MEM_FENCE);
+  float4 s = 0; for (int i = 0; i < 8; i++) s += t[l + i] * (float)i; out[x] = s.wzyx; }
+kernel void kept(global float2 *out, global const float2 *in, int n, int k) {
+  local float2 t[64]; int x = get_global_id(0), l = get_local_id(0), other = get_local_size(0) - 1 - l;
+  float2 s = 1; for (int i = 0; i < 6; i++) s = s * 0.5f + in[x + i]; t[l] = s; barrier(CLK_LOCAL_MEM_FENCE);
+  out[x] = s * (float)k + t[other]; }
 """
 
 NAMES = [kernel.split("(")[0] for kernel in SOURCE.split("kernel void ")[1:]]
@@ -52,6 +68,7 @@ WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
 TYPES = {
     "scaled": (np.float32, 4), "weighed": (np.float32, 2), "chosen": (np.int32, 8), "some": (np.int16, 4),
     "clamped": (np.uint32, 2), "mixed": (np.float32, 4), "averaged": (np.uint16, 2), "blended": (np.uint8, 8),
+    "turned": (np.float32, 4), "looped": (np.float32, 4), "local_sum": (np.float32, 4), "kept": (np.float32, 2),
     "apart": (np.float32, 4), "steps": (np.float32, 2), "few": (np.float32, 4),
 }  # fmt: skip
 FLAT = [name for name in NAMES if name not in ("chosen", "mixed", "few")]
@@ -85,10 +102,10 @@ def test_flat_vectors(programs, name, k):
         inputs[: 20 * count] = 255
     inputs = aligned(inputs.astype(in_type))
     start = np.zeros(70 * count, type_)
-    want = start.copy()
-    interpret(programs[1, 1].module, name, [want, inputs.copy(), items, k], (items,), (items,))
-    assert np.count_nonzero(want) > items // 2
     for local in (items, 19, 3):
+        want = start.copy()
+        interpret(programs[1, 1].module, name, [want, inputs.copy(), items, k], (items,), (local,))
+        assert np.count_nonzero(want) > items // 2
         for form, program in programs.items():
             out = aligned(start)
             program.run(name, items, local, out, inputs, np.int32(items), np.int32(k))

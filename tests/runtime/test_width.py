@@ -116,6 +116,14 @@ CHOICES = {
         "sum += as_float(from[y * k + j]) * as_float(from[j * k + i]); to[y * k + i] = as_uint(sum);",
         (16, 8),
     ),
+    "columns": (
+        "int y = get_global_id(1); if (i < k && y < k) to[i * k + y] = from[y * k + i];",
+        (16, 4),
+    ),
+    "bounded": (
+        "int y = get_global_id(1); if (i < k && y < k) to[y * k + i] = from[y * k + i];",
+        (64, 1),
+    ),
     "fills": (
         "uint8 a = from[i] + (uint8)(0, 1, 2, 3, 4, 5, 6, 7), b = a * 3, c = a ^ b, d = c + 5; "
         "for (int j = 0; j < k; j++) { a += b ^ c; b -= c & d; c ^= d | a; d += a ^ b; } "
@@ -136,7 +144,7 @@ def test_vectors_that_are_executed_together(name):
     program = pipeline.Prepared(pipeline.Context(target, "", {}), bundle.pack([(compile_c(source), {})]))
     info, _ = pipeline.kernel(program, name)
     assert (info.tile_width, info.tile_height) == tile
-    assert info.has_tiled == (name == "waits")
+    assert info.has_tiled == (name in ("waits", "columns", "bounded"))
     if info.has_tiled:  # the first code is made soon, without them
         assert info.has_tiled and pipeline.entry(program, name).tile == (16, 1)
         assert variants.variant(program, name, variants.TILED, [16, *tile]).tile == tile
