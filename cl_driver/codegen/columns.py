@@ -4,8 +4,11 @@ work-item, as each is of another line of the cache, and lines of one column shar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ..passes.steps import Steps
 from ..spirv.enums import Op, StorageClass
-from ..spirv.module import Kind, Type, Undef
+from ..spirv.module import Instruction, Kind, Type, Undef
 from .memory import access_alignment, hint_of
 from .regular import NEIGHBOURS, either
 from .types import leaf_types, size_of
@@ -15,80 +18,122 @@ _MOST_BYTES = 64  # of a lane
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)
 
 
+@dataclass(frozen=True)
+class Column:
+    """Stores of all parts, each with its part, in the order of their addresses."""
+
+    stores: list[tuple[int, Instruction]]
+    last: Instruction  # of the block's
+    is_certain: bool  # else there is something to ask: none of the addresses wraps around
+
+
 def find_columns(e, instructions, records) -> dict:
-    """Store: those of all parts, in their order, of which it is one. parts.py puts copies side by side."""
+    """Store: the Column that it is of. parts.py puts copies side by side."""
     if e.parts not in (2, 4, 8) or e.known is not None:
         return {}
     found, part_of = {}, e.shapes.part_of
     for k, i in enumerate(instructions):
-        if i.op is not Op.Store or part_of.get(i) or i in records or not _is_column(e, i):
+        if i.op is not Op.Store or part_of.get(i) or i in records:
             continue
         stores = instructions[k : k + e.parts]
-        if [part_of.get(s, 0) if s.op is Op.Store else None for s in stores] == list(range(e.parts)):
-            found |= dict.fromkeys(stores, stores)
+        if [part_of.get(s, 0) if s.op is Op.Store else None for s in stores] != list(range(e.parts)):
+            continue
+        step, is_certain = _step(e, i)
+        if step:
+            numbered = list(enumerate(stores))[:: 1 if step > 0 else -1]
+            found |= dict.fromkeys(stores, Column(numbered, stores[-1], is_certain))
     return found
 
 
-def _is_column(e, store) -> bool:
-    """Whether the next part stores right behind, and the next lane elsewhere."""
+def _step(e, store) -> tuple[int, bool]:
+    """The way from one part's place to the next one's, 0 unless these are neighbours and places of lanes are
+    not; and whether that is certain."""
     pointer, value = store.operands[:2]
     type_ = value.type
     element, count = (type_.element, type_.count) if type_.kind is Kind.VECTOR else (type_, 1)
     if element.kind not in (Kind.INT, Kind.FLOAT) or count & (count - 1) or isinstance(value, Undef):
-        return False
+        return 0, False
     if pointer.type.storage not in _SHARED or e.spacing(pointer) > 1 or hint_of(store.memory):
-        return False
+        return 0, False
     if store.memory is not None and store.memory.volatile:
-        return False
+        return 0, False
     size = size_of(type_)
-    if e.shapes.across.stride(pointer) != size or size * e.parts > _MOST_BYTES:
-        return False
+    near = (size, -size)
+    if size * e.parts > _MOST_BYTES:
+        return 0, False
     if e.is_varying(pointer):
-        return e.regularity.nature(pointer) != NEIGHBOURS
-    return e.stride(pointer) not in (0, size)
+        if e.regularity.nature(pointer) == NEIGHBOURS:
+            return 0, False
+    elif e.stride(pointer) in (0, *near):
+        return 0, False
+    step = e.shapes.across.stride(pointer)
+    if step in near:
+        return step, True
+    step = Steps(1, e.shapes.is_part_dependent).of(pointer) if e.tile[1] > 1 else None
+    return (step if step in near else 0), False
 
 
-def store_column(e, stores, address_of) -> None:
+def store_column(e, column: Column, address_of) -> None:
     """Stores what all parts do. address_of: of wide_memory.py."""
     values, masks = [], []
-    for part, store in enumerate(stores):
+    for part, store in column.stores:
         e.select_part(part)
         value = store.operands[1]
         values.append(
             [to_memory(e, t, leaf) for t, leaf in zip(leaf_types(value.type), e.leaves(value), strict=True)]
         )
         masks.append(e.mask_of(store))
-    e.select_part(0)
-    pointer, value = stores[0].operands[:2]
-    alignment, metadata = access_alignment(stores[0].memory, value.type), e.alias_metadata(pointer)
+    first = column.stores[0][1]
+    pointer, value = first.operands[:2]
+    alignment, metadata = access_alignment(first.memory, value.type), e.alias_metadata(pointer)
     types = leaf_types(value.type)
-    whole = Type(Kind.VECTOR, element=types[0], count=len(types) * len(stores))
+    whole = Type(Kind.VECTOR, element=types[0], count=len(types) * len(values))
+
+    def address(number: int):
+        part, store = column.stores[number]
+        e.select_part(part)
+        return address_of(e, store.operands[0])
+
+    def put(number: int, type_, leaves) -> None:
+        where = address(number)
+        stride = where.stride if where.single is not None else None
+        scatter(e, where.all_lanes(e), type_, leaves, alignment, masks[number], metadata, stride)
 
     def together():
-        address = address_of(e, pointer)
-        stride = address.stride if address.single is not None else None
-        leaves = [leaf for own in values for leaf in own]
-        scatter(e, address.all_lanes(e), whole, leaves, alignment, masks[0], metadata, stride)
+        put(0, whole, [leaf for own in values for leaf in own])
 
     def each():
-        for part, (store, own, mask) in enumerate(zip(stores, values, masks, strict=True)):
-            e.select_part(part)
-            address = address_of(e, store.operands[0])
-            stride = address.stride if address.single is not None else None
-            scatter(e, address.all_lanes(e), value.type, own, alignment, mask, metadata, stride)
-        e.select_part(0)
+        for number, own in enumerate(values):
+            put(number, value.type, own)
 
-    if len(set(masks)) == 1:
-        together()
+    conditions = _same_lanes(e, masks)
+    if not column.is_certain:
+        conditions += _follow(e, [address(k).all_lanes(e) for k in range(len(values))], size_of(value.type))
+    if conditions:
+        condition = conditions[0]
+        for other in conditions[1:]:
+            condition = e.emit(f"and i1 {condition}, {other}")
+        either(e, condition, [], together, each)
     else:
-        either(e, _are_equal(e, masks), [], together, each)
+        together()
+    e.select_part(0)
 
 
-def _are_equal(e, masks: list) -> str:
-    """i1: whether masks have the same lanes."""
-    number, equal = f"i{e.width}", None
+def _same_lanes(e, masks: list) -> list[str]:
+    """Conditions for masks to have the same lanes."""
+    if len(set(masks)) == 1:
+        return []
+    number = f"i{e.width}"
     bits = [e.emit(f"bitcast {e.form('i1')} {mask or 'splat (i1 true)'} to {number}") for mask in masks]
-    for other in bits[1:]:
-        same = e.emit(f"icmp eq {number} {bits[0]}, {other}")
-        equal = same if equal is None else e.emit(f"and i1 {equal}, {same}")
-    return equal
+    return [e.emit(f"icmp eq {number} {bits[0]}, {other}") for other in bits[1:]]
+
+
+def _follow(e, addresses: list[str], size: int) -> list[str]:
+    """Conditions for addresses to be at a distance of so many bytes from one another, in all lanes."""
+    f, number, conditions = e.form, f"i{e.width}", []
+    for k, address in enumerate(addresses[1:], 1):
+        expected = e.emit(f"getelementptr i8, {f('ptr')} {addresses[0]}, i64 {k * size}")
+        same = e.emit(f"icmp eq {f('ptr')} {address}, {expected}")
+        bits = e.emit(f"bitcast {f('i1')} {same} to {number}")
+        conditions.append(e.emit(f"icmp eq {number} {bits}, -1"))
+    return conditions

@@ -153,7 +153,7 @@ class WideEmitter(WideOperands):
                     continue
             column = columns.get(i)
             if column is not None:
-                if i is column[-1]:
+                if i is column.last:
                     store_column(self, column, address_of)
             elif record is None or self.mask_of(i) is not None:
                 self.lower(i)

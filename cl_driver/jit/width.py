@@ -309,8 +309,8 @@ def _axis(regions: list) -> int:
 
 
 def _stores_columns(region) -> bool:
-    """Whether the work-item of the next row stores right behind, and the next of its row elsewhere: several
-    rows are one store then (codegen/columns.py)."""
+    """Whether the work-item of the next row stores right behind or before, and the next of its row elsewhere:
+    several rows are one store then (codegen/columns.py)."""
     varying = _row_ids(region)
     if not varying:
         return False
@@ -321,11 +321,12 @@ def _stores_columns(region) -> bool:
         for i in instructions:
             if not varying.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
                 varying.add(i)
-    steps = Steps(1, varying)
+    steps = Steps(1, varying.__contains__)
     for store in (i for i in instructions if i.op is Op.Store):
         pointer, value = store.operands[:2]
         size = _bits(value.type) // 8
-        if size and steps.of(pointer) == size and region.shapes.stride(pointer) not in (0, size):
+        near = (size, -size)
+        if size and steps.of(pointer) in near and region.shapes.stride(pointer) not in (0, *near):
             return True
     return False
 

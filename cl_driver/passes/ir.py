@@ -195,6 +195,17 @@ def int_value(constant: Constant) -> int:
     return constant.value or 0
 
 
+def is_complement(instruction: Instruction) -> bool:
+    """True for ~x of an integer, in either way to write it."""
+    if instruction.type.kind is not Kind.INT:
+        return False
+    if instruction.op is Op.Not:
+        return True
+    ones = instruction.operands[-1]
+    is_xor = instruction.op is Op.BitwiseXor and is_constant_int(ones)
+    return is_xor and int_value(ones) == (1 << instruction.type.width) - 1
+
+
 def is_undef(value) -> bool:
     return isinstance(value, Undef)
 

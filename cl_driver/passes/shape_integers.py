@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..spirv.enums import Decoration, Op
 from ..spirv.module import Constant, Instruction, Kind, Type
+from .ir import is_complement
 from .shape_lattice import UNIFORM, UNKNOWN, VARYING, Range
 
 
@@ -124,6 +125,18 @@ class IntegerRules:
         self.bound(
             instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride, x, y
         )
+        return stride
+
+    def complement(self, instruction):
+        """~a is -1 - a: clang's way to write h - 1 - y begins with it."""
+        a = instruction.operands[0]
+        if not is_complement(instruction):
+            return self.all_or_nothing(instruction.operands)
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x, stride = self.range_of(a), self.wrap(-s, instruction.type)
+        self.bound(instruction, -1 - x.high, -1 - x.low, 0, x.exact, stride, x)
         return stride
 
     def shift_left(self, instruction):

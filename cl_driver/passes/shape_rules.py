@@ -248,6 +248,8 @@ RULES = {
     Op.ShiftRightArithmetic: ValueRules.shift_right_arithmetic,
     Op.ShiftRightLogical: ValueRules.shift_right_logical,
     Op.BitwiseOr: ValueRules.bitwise_or,
+    Op.BitwiseXor: ValueRules.complement,
+    Op.Not: ValueRules.complement,
     Op.BitwiseAnd: ValueRules.bitwise_and,
     Op.UConvert: ValueRules.convert,
     Op.SConvert: ValueRules.convert,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..spirv.enums import BuiltIn, Op
 from ..spirv.layout import size_of
 from ..spirv.module import Argument, Constant, Instruction, Kind, Type, Value, Variable
-from .ir import ADDRESS, int_value, is_constant_int
+from .ir import ADDRESS, int_value, is_complement, is_constant_int
 
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightArithmetic))
@@ -23,10 +25,10 @@ def is_id(value) -> bool:
 class Steps:
     """Steps of integers, as far as their bits hold them, and of addresses in bytes, with a dimension's id.
 
-    varying: the instructions that may depend on that id, if that is known.
+    varying: tells whether a value may depend on that id, if that is known.
     """
 
-    def __init__(self, dimension: int, varying: set[Instruction] | None = None):
+    def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None):
         self.dimension = dimension
         self.varying = varying
         self._known: dict[Instruction, int | None] = {}
@@ -35,7 +37,7 @@ class Steps:
         """The step of a value, None if it is not known."""
         if isinstance(value, Argument | Constant):
             return 0
-        if self.varying is not None and value not in self.varying:
+        if self.varying is not None and not self.varying(value):
             return 0
         if not isinstance(value, Instruction) or depth == _DEPTH:
             return None
@@ -51,6 +53,9 @@ class Steps:
             return self._of_address(value, depth + 1)
         if value.op in _SAME:
             return self.of(operands[0], depth + 1)
+        if is_complement(value):
+            step = self.of(operands[0], depth + 1)
+            return None if step is None else -step
         if value.op not in _SHIFTS and value.op not in (Op.IAdd, Op.ISub, Op.IMul):
             return None
         a, b = (self.of(o, depth + 1) for o in operands)

@@ -22,6 +22,7 @@ COLUMN(holes, float, if ((x + 3 * y) % 5 != 2) to[x * h + y] = from[y * w + x];)
 COLUMN(indexed, float, to[at[x] * h + y] = from[y * w + x];)
 COLUMN(alike, float, to[x * h + y] = from[x];)
 COLUMN(upwards, float, to[x * h + h - 1 - y] = from[y * w + x];)
+COLUMN(rotated, uchar, if (x > 2 && y > 3) to[x * h + h - 1 - y] = from[y * w + x];)
 COLUMN(apart, float, to[x * 2 * h + 2 * y] = from[y * w + x];)
 COLUMN(kept, float, to[x * h + y] = from[y * w + x]; from = to; to[w * h + y * w + x] = from[x * h + y] + 1;)
 kernel void tile(global float *to, global const float *from, global const int *at, int w, int h) {
@@ -33,12 +34,12 @@ kernel void tile(global float *to, global const float *from, global const int *a
 }
 """
 NAMES = re.findall(r"COLUMN\((?!NAME)(\w+)", SOURCE) + ["tile"]
-SIZES = {"bytes": 1, "shorts": 2, "doubles": 8, "vectors": 16, "pairs": 4}
+SIZES = {"bytes": 1, "rotated": 1, "shorts": 2, "doubles": 8, "vectors": 16, "pairs": 4}
 STORED = {
-    "bytes": "i32", "shorts": "i64", "pairs": "<8 x i16>", "doubles": "<4 x double>",
+    "bytes": "i32", "rotated": "i32", "shorts": "i64", "pairs": "<8 x i16>", "doubles": "<4 x double>",
     "vectors": "<16 x float>",
 }  # fmt: skip
-TOGETHER = [name for name in NAMES if name not in ("upwards", "apart")]
+TOGETHER = [name for name in NAMES if name != "apart"]
 W, H = 72, 20
 
 
