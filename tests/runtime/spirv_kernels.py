@@ -90,7 +90,7 @@ def flags(spirv: bytes, instruction: str, options=None) -> list[str]:
 
 def text(spirv: bytes, width: int = 1) -> str:
     """The LLVM IR."""
-    return Program(spirv, width=width).code("main").text
+    return Program(spirv, width=width, parts=1, part_axis=0).code("main").text
 
 
 def same(body: str, expected, of=("i32", "i32"), widths=WIDTHS, x=X, y=Y, dtype=np.int32, **parts):

@@ -46,7 +46,7 @@ def compiled():
 
 @pytest.mark.parametrize(("width", "parts"), [(1, 1), (4, 1), (8, 1), (16, 1), (16, 2)])
 def test_what_is_fetched(compiled, width, parts):
-    program = Program(compiled, width=width, parts=parts)
+    program = Program(compiled, width=width, parts=parts, part_axis=0)
     for name in AHEAD | PLAIN:
         lines = program.code(name).text.count("call void @llvm.prefetch")
         size = width * SIZES.get(name, 4)
@@ -57,7 +57,7 @@ def test_what_is_fetched(compiled, width, parts):
 @pytest.mark.parametrize("far", [False, True])
 def test_where(compiled, far):
     """Near ones into the first cache, far ones into the second."""
-    program = Program(compiled, replace(OPTIONS, far_ahead=far), width=16)
+    program = Program(compiled, replace(OPTIONS, far_ahead=far), width=16, parts=1, part_axis=0)
     text = program.code("local_steps").text
     assert text.count(f"i32 0, i32 {2 if far else 3}, i32 1)") == 16
 
@@ -69,7 +69,7 @@ def test_same_results(compiled, far):
     data[:] = np.random.default_rng(0).integers(0, 100, len(data))
     outputs = {name: [] for name in AHEAD | PLAIN}
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
-        program = Program(compiled, replace(OPTIONS, far_ahead=far), width=width, parts=parts)
+        program = Program(compiled, replace(OPTIONS, far_ahead=far), width=width, parts=parts, part_axis=0)
         for name, found in outputs.items():
             for limit, split in ((0, 1), (1, 1), (1, 3), (65535, 1)):
                 to = np.zeros(ITEMS, np.float32)

@@ -8,12 +8,13 @@ import os
 
 import numpy as np
 import pytest
+from emulation import IS_EMULATED
 from kernel_harness import Program, compile_c
 
 from cl_driver.codegen.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
 
-pytestmark = pytest.mark.skipif("avx512vl" not in host_cpu().features, reason="no AVX-512")
+pytestmark = pytest.mark.skipif(IS_EMULATED or "avx512vl" not in host_cpu().features, reason="no AVX-512")
 
 SAMPLES = int(os.environ.get("CL_DRIVER_TEST_SAMPLES", "20000"))
 OPTIONS = CodegenOptions(features=frozenset(host_cpu().features), vector_bits=512, slow_division=True)
