@@ -13,6 +13,7 @@ from .memory import access_alignment, hint_of
 from .regular import NEIGHBOURS, either
 from .types import leaf_types, size_of
 from .wide_gather import scatter, to_memory
+from .wide_memory import address_of
 
 _MOST_BYTES = 64  # of a lane
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)
@@ -23,7 +24,6 @@ class Column:
     """Stores of all parts, each with its part, in the order of their addresses."""
 
     stores: list[tuple[int, Instruction]]
-    last: Instruction  # of the block's
     is_certain: bool  # else there is something to ask: none of the addresses wraps around
 
 
@@ -32,20 +32,21 @@ def find_columns(e, instructions, records) -> dict:
     if e.parts not in (2, 4, 8) or e.known is not None:
         return {}
     found, part_of = {}, e.shapes.part_of
+    steps = Steps(1, e.shapes.is_part_dependent) if e.tile[1] > 1 else None
     for k, i in enumerate(instructions):
         if i.op is not Op.Store or part_of.get(i) or i in records:
             continue
         stores = instructions[k : k + e.parts]
         if [part_of.get(s, 0) if s.op is Op.Store else None for s in stores] != list(range(e.parts)):
             continue
-        step, is_certain = _step(e, i)
+        step, is_certain = _step(e, i, steps)
         if step:
             numbered = list(enumerate(stores))[:: 1 if step > 0 else -1]
-            found |= dict.fromkeys(stores, Column(numbered, stores[-1], is_certain))
+            found |= dict.fromkeys(stores, Column(numbered, is_certain))
     return found
 
 
-def _step(e, store) -> tuple[int, bool]:
+def _step(e, store, steps: Steps | None) -> tuple[int, bool]:
     """The way from one part's place to the next one's, 0 unless these are neighbours and places of lanes are
     not; and whether that is certain."""
     pointer, value = store.operands[:2]
@@ -69,33 +70,29 @@ def _step(e, store) -> tuple[int, bool]:
     step = e.shapes.across.stride(pointer)
     if step in near:
         return step, True
-    step = Steps(1, e.shapes.is_part_dependent).of(pointer) if e.tile[1] > 1 else None
+    step = steps.of(pointer) if steps is not None else None
     return (step if step in near else 0), False
 
 
-def store_column(e, column: Column, address_of) -> None:
-    """Stores what all parts do. address_of: of wide_memory.py."""
-    values, masks = [], []
+def store_column(e, column: Column) -> None:
+    """Stores what all parts do."""
+    values, masks, addresses = [], [], []
     for part, store in column.stores:
         e.select_part(part)
-        value = store.operands[1]
-        values.append(
-            [to_memory(e, t, leaf) for t, leaf in zip(leaf_types(value.type), e.leaves(value), strict=True)]
-        )
+        pointer, value = store.operands[:2]
+        types = leaf_types(value.type)
+        values.append([to_memory(e, t, leaf) for t, leaf in zip(types, e.leaves(value), strict=True)])
         masks.append(e.mask_of(store))
+        addresses.append(address_of(e, pointer))
+        addresses[-1].all_lanes(e)  # both ways may need them
+    e.select_part(0)
     first = column.stores[0][1]
     pointer, value = first.operands[:2]
     alignment, metadata = access_alignment(first.memory, value.type), e.alias_metadata(pointer)
-    types = leaf_types(value.type)
     whole = Type(Kind.VECTOR, element=types[0], count=len(types) * len(values))
 
-    def address(number: int):
-        part, store = column.stores[number]
-        e.select_part(part)
-        return address_of(e, store.operands[0])
-
     def put(number: int, type_, leaves) -> None:
-        where = address(number)
+        where = addresses[number]
         stride = where.stride if where.single is not None else None
         scatter(e, where.all_lanes(e), type_, leaves, alignment, masks[number], metadata, stride)
 
@@ -106,34 +103,34 @@ def store_column(e, column: Column, address_of) -> None:
         for number, own in enumerate(values):
             put(number, value.type, own)
 
-    conditions = _same_lanes(e, masks)
+    differing = _masks_differ(e, masks)
     if not column.is_certain:
-        conditions += _follow(e, [address(k).all_lanes(e) for k in range(len(values))], size_of(value.type))
-    if conditions:
-        condition = conditions[0]
-        for other in conditions[1:]:
-            condition = e.emit(f"and i1 {condition}, {other}")
-        either(e, condition, [], together, each)
-    else:
+        differing += _apart(e, [where.all_lanes(e) for where in addresses], size_of(value.type))
+    if not differing:
         together()
-    e.select_part(0)
+        return
+    either(e, e.any_lane(e.frozen(e.form, "i1", _any_of(e, differing))), [], each, together)
 
 
-def _same_lanes(e, masks: list) -> list[str]:
-    """Conditions for masks to have the same lanes."""
+def _masks_differ(e, masks: list) -> list[str]:
+    """For each mask but the first, if they are not the same value: the lanes that only one of the two has."""
     if len(set(masks)) == 1:
         return []
-    number = f"i{e.width}"
-    bits = [e.emit(f"bitcast {e.form('i1')} {mask or 'splat (i1 true)'} to {number}") for mask in masks]
-    return [e.emit(f"icmp eq {number} {bits[0]}, {other}") for other in bits[1:]]
+    first, *others = (mask or "splat (i1 true)" for mask in masks)
+    return [e.emit(f"xor {e.form('i1')} {first}, {other}") for other in others]
 
 
-def _follow(e, addresses: list[str], size: int) -> list[str]:
-    """Conditions for addresses to be at a distance of so many bytes from one another, in all lanes."""
-    f, number, conditions = e.form, f"i{e.width}", []
-    for k, address in enumerate(addresses[1:], 1):
-        expected = e.emit(f"getelementptr i8, {f('ptr')} {addresses[0]}, i64 {k * size}")
-        same = e.emit(f"icmp eq {f('ptr')} {address}, {expected}")
-        bits = e.emit(f"bitcast {f('i1')} {same} to {number}")
-        conditions.append(e.emit(f"icmp eq {number} {bits}, -1"))
-    return conditions
+def _apart(e, addresses: list[str], size: int) -> list[str]:
+    """For each address but the first, the lanes where it is not as many times so many bytes behind that."""
+    f, found = e.form, []
+    for number, address in enumerate(addresses[1:], 1):
+        expected = e.emit(f"getelementptr i8, {f('ptr')} {addresses[0]}, i64 {number * size}")
+        found.append(e.emit(f"icmp ne {f('ptr')} {address}, {expected}"))
+    return found
+
+
+def _any_of(e, masks: list[str]) -> str:
+    total, *others = masks
+    for other in others:
+        total = e.emit(f"or {e.form('i1')} {total}, {other}")
+    return total

@@ -153,8 +153,8 @@ class WideEmitter(WideOperands):
                     continue
             column = columns.get(i)
             if column is not None:
-                if i is column.last:
-                    store_column(self, column, address_of)
+                if self.shapes.part_of.get(i) == self.parts - 1:
+                    store_column(self, column)
             elif record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
@@ -353,6 +353,6 @@ from . import (  # noqa: E402, F401  they register their lowerings
     wide_values,
     wide_vector_memory,
 )
-from .wide_memory import address_of, ask_flat  # noqa: E402
+from .wide_memory import ask_flat  # noqa: E402
 
 __all__ = ["WideEmitter", "leaf_types"]

@@ -299,11 +299,11 @@ def _axis(regions: list) -> int:
     """
     axis = 0
     for region in regions:
-        of_rows = {i for block in region.function.blocks for i in block.instructions if _is_row_id(i)}
+        of_rows = _of_rows(region)
         if not of_rows:
             continue
         axis = 1
-        if divergent_loops(region.function) is None and _compares(region.function, of_rows):
+        if divergent_loops(region.function) is None and any(map(_compares_ints, of_rows)):
             return 0
     return axis
 
@@ -311,18 +311,9 @@ def _axis(regions: list) -> int:
 def _stores_columns(region) -> bool:
     """Whether the work-item of the next row stores right behind or before, and the next of its row elsewhere:
     several rows are one store then (codegen/columns.py)."""
-    varying = _row_ids(region)
-    if not varying:
-        return False
-    instructions = [i for block in region.function.blocks for i in block.instructions]
-    before = 0
-    while len(varying) > before:
-        before = len(varying)
-        for i in instructions:
-            if not varying.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
-                varying.add(i)
-    steps = Steps(1, varying.__contains__)
-    for store in (i for i in instructions if i.op is Op.Store):
+    of_rows = _of_rows(region)
+    steps = Steps(1, of_rows.__contains__)
+    for store in (i for i in of_rows if i.op is Op.Store):
         pointer, value = store.operands[:2]
         size = _bits(value.type) // 8
         near = (size, -size)
@@ -331,16 +322,19 @@ def _stores_columns(region) -> bool:
     return False
 
 
-def _compares(function: Function, values: set) -> bool:
-    """Whether comparisons depend on some values of a function without loops."""
-    for block in function.blocks:
-        for i in block.instructions:
-            if values.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
-                continue
-            values.add(i)
-            if i.type is not None and i.type.kind is Kind.BOOL and i.operands[0].type.kind is Kind.INT:
-                return True
-    return False
+def _of_rows(region) -> set[Instruction]:
+    """The ids of dimension 1 of a region, and what depends on them."""
+    found, before = _row_ids(region), 0
+    while len(found) > before:
+        before = len(found)
+        for i in (i for block in region.function.blocks for i in block.instructions):
+            if not found.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
+                found.add(i)
+    return found
+
+
+def _compares_ints(i: Instruction) -> bool:
+    return i.type is not None and i.type.kind is Kind.BOOL and i.operands[0].type.kind is Kind.INT
 
 
 def _is_row_id(i: Instruction) -> bool:

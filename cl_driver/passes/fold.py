@@ -6,6 +6,7 @@ from ..spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ..spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
 from .ir import ADDRESS, int_value, is_constant_int
 from .layout import member_offset, size_of, step_into
+from .steps import is_id
 
 
 def signed(value: int, width: int) -> int:
@@ -70,6 +71,7 @@ _NEUTRAL = {
 
 _LOCAL_IDS = (BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex)
 _INT_MAX = (1 << 31) - 1  # groups have fewer work-items than that
+_CUTS = frozenset((Op.BitwiseAnd, Op.ShiftRightArithmetic, Op.ShiftRightLogical))
 
 
 class Folder:
@@ -230,9 +232,6 @@ class Folder:
         return self.types.integer(instruction.type.width, number)
 
 
-_CUTS = frozenset((Op.BitwiseAnd, Op.ShiftRightArithmetic, Op.ShiftRightLogical))
-
-
 def _before_cut(op: Op, value: Value, right: int) -> Value | None:
     """What a value is made of if `value op right` takes its lower 31 or 32 bits as an int of 64."""
     if op is Op.BitwiseAnd:
@@ -250,12 +249,8 @@ def _is_local_id(value: Value | None) -> bool:
     """
     if type(value) is not Instruction or value.type.kind is not Kind.INT or value.type.width != 64:
         return False
-    if value.op is Op.CompositeExtract:
-        value = value.operands[0]
-    if type(value) is not Instruction or value.op is not Op.Load:
-        return False
-    source = value.operands[0]
-    return type(source) is Variable and source.builtin in _LOCAL_IDS
+    load = value.operands[0] if value.op is Op.CompositeExtract else value
+    return is_id(load) and load.operands[0].builtin in _LOCAL_IDS
 
 
 def _constant_step(chain: Instruction) -> int | None:

@@ -69,7 +69,7 @@ def test_same_results(compiled, far):
     data[:] = np.random.default_rng(0).integers(0, 100, len(data))
     outputs = {name: [] for name in AHEAD | PLAIN}
     for width, parts in ((1, 1), (4, 1), (8, 1), (16, 1), (16, 2)):
-        program = Program(compiled, replace(OPTIONS, far_ahead=far), width=width, parts=parts, part_axis=0)
+        program = Program(compiled, replace(OPTIONS, far_ahead=far), width=width, parts=parts)
         for name, found in outputs.items():
             for limit, split in ((0, 1), (1, 1), (1, 3), (65535, 1)):
                 to = np.zeros(ITEMS, np.float32)

@@ -23,6 +23,7 @@ COLUMN(indexed, float, to[at[x] * h + y] = from[y * w + x];)
 COLUMN(alike, float, to[x * h + y] = from[x];)
 COLUMN(upwards, float, to[x * h + h - 1 - y] = from[y * w + x];)
 COLUMN(rotated, uchar, if (x > 2 && y > 3) to[x * h + h - 1 - y] = from[y * w + x];)
+COLUMN(wrapped, float, to[x * 256 + 128 + (char)(122 + y)] = from[y * w + x];)
 COLUMN(apart, float, to[x * 2 * h + 2 * y] = from[y * w + x];)
 COLUMN(kept, float, to[x * h + y] = from[y * w + x]; from = to; to[w * h + y * w + x] = from[x * h + y] + 1;)
 kernel void tile(global float *to, global const float *from, global const int *at, int w, int h) {
@@ -56,7 +57,7 @@ def run(program, name, local):
     if name not in SIZES:
         from_ = rng.integers(0, 100, W * H).astype(np.float32).view(np.uint8)
     at = rng.permutation(W).astype(np.int32)
-    to = np.full((2 * W + 4) * H * size, 7, np.uint8)
+    to = np.full(max((2 * W + 4) * H * size, 4 * W * 256), 7, np.uint8)
     program.run(name, (W, H), local, to, from_, at, np.int32(W), np.int32(H))
     return to
 

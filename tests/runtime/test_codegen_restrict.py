@@ -87,7 +87,7 @@ def test_constant_memory_is_read_once(width):
 
 def text(source: str, width: int = 1, options: str = OPTIONS) -> str:
     """The LLVM IR of kernel k."""
-    return Program(compile_c(source, options), width=width, **ONE).code("k").text
+    return Program(compile_c(source, options), width=width).code("k").text
 
 
 FENCES = {
@@ -138,7 +138,7 @@ def test_barriers_end_the_scopes(width):
     following = i - i % GROUP + (i % GROUP + 1) % GROUP
     for source, sums in ((once, 1), (repeated, 1 + 2 + 3 + 4)):
         both, out = buffer(ITEMS, np.int32), buffer(ITEMS, np.int32)
-        Program(compile_c(source, OPTIONS), width=width, **ONE).run("k", ITEMS, GROUP, both, both, out)
+        Program(compile_c(source, OPTIONS), width=width).run("k", ITEMS, GROUP, both, both, out)
         assert out.tolist() == (sums * (following + 1)).tolist()
     lists = [set(re.findall(r"!alias.scope !{(.*?)}", part)) for part in text(once, width).split("\nr1:")]
     assert len(lists) == 2 and lists[0] and lists[1] and not lists[0] & lists[1]
@@ -169,7 +169,7 @@ def test_what_may_be_based_on_the_pointer(width, pointer):
     both, other, out = (buffer(ITEMS, np.int32) for _ in range(3))
     pointers = buffer(1, np.int64)
     pointers[0] = both.ctypes.data
-    program = Program(compile_c(source, OPTIONS), width=width, **ONE)
+    program = Program(compile_c(source, OPTIONS), width=width)
     program.run("k", ITEMS, GROUP, both, other, pointers, out, np.int32(1))
     assert out.tolist() == [1] * ITEMS
 
