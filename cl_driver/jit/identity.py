@@ -7,8 +7,11 @@ import os
 from cl_driver.jit.cache import digest
 from cl_driver.version import VERSION
 
-# Everything between a program's source and its object code. Their files are looked at, not read.
-_FOLDERS = ("builtins", "codegen", "frontend", "jit", "passes", "spirv")
+# Folders that compiler processes read nothing of; all other files of the package are looked at, not read. (So
+# whatever is new counts, unless it is named here. "cl" and "coefficients" are builtins.spv's sources.)
+_OTHERS = frozenset(
+    ("__pycache__", "_native", "accuracy", "api", "cl", "cli", "coefficients", "door", "interp")
+)
 # frontend/clang.py has the same; importing it would cost the host's process more than a cached build.
 CLANGS = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
 ELSEWHERE = "/usr/bin:/usr/local/bin:/opt/llvm/bin"
@@ -21,12 +24,11 @@ def compiler() -> str:
     """The driver's version, and names, sizes and times of the compiler's own files."""
     if not _found:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        lines = [VERSION]
-        for folder in (os.path.join(package, name) for name in _FOLDERS):
-            lines += _files(folder)
-        lines += _file(os.path.join(package, "pipeline.py"))
-        for folder in _native(package):
-            lines += _file(os.path.join(folder, "builtins.spv"))  # builtins.library_path(), without pathlib
+        native = next(filter(os.path.isdir, _native(package)), "")
+        lines = [VERSION, *_files(package), *_files(native)]
+        if not native.startswith(package):
+            checkout = os.path.dirname(package)  # as symbols.py has it
+            lines += _file(os.path.join(checkout, "native_shim", "include", "code_symbols.def"))
         _found.append(digest("\n".join(lines).encode("utf-8", "surrogateescape")))
     return _found[0]
 
@@ -90,9 +92,10 @@ def _files(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name in _OTHERS or entry.name.endswith(".md"):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name != "__pycache__":
-                        lines += _files(entry.path)
+                    lines += _files(entry.path)
                 else:
                     lines += _file(entry.path)
     except OSError:
