@@ -16,6 +16,9 @@ void cld_callback_post(struct cld_task *task);
 /* A callback is about to block: another thread takes over the tasks that wait behind it. */
 void cld_callback_thread_blocks(void);
 
+/* As cld_pools_stir() of worker.h. */
+bool cld_callbacks_stir(void);
+
 /* Hands the callbacks over that an event's status has reached. The status is set before: whoever registers a
  * callback looks at the status afterwards, so that one of the two sees the other. */
 void cld_event_fire_callbacks(struct cld_event *event);

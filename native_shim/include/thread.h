@@ -12,6 +12,7 @@ enum cld_role {
     CLD_HOST_THREAD,
     CLD_WORKER_THREAD,
     CLD_CALLBACK_THREAD,
+    CLD_DRIVER_THREAD, /* any other of the driver's own */
 };
 
 struct dead; /* object.c */
@@ -57,6 +58,9 @@ uint64_t cld_now(void);
 
 /* Sleeps while *word == expected; may return early. */
 void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+
+/* The same, for so many ns at most; true if they are over. */
+bool cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time);
 
 /* Wakes up to count sleepers. */
 void cld_futex_wake(_Atomic uint32_t *word, int count);

@@ -34,7 +34,11 @@ const uint16_t *cld_pool_nodes(const struct cld_queue *queue);
 
 /* Starts a detached thread of the driver's own, on the device's CPUs if there is one. False if it cannot be.
  */
-bool cld_thread_start(const struct cld_device *device, void *(*function)(void *), void *argument);
+bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
+                      void *argument);
+
+/* Wakes those that sleep for long, for there is no thread of the host's. Whether any are at work. */
+bool cld_pools_stir(void);
 
 /* The destructor of a sub-device calls it: its threads end. */
 void cld_pool_free(struct cld_device *device);

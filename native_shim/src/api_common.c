@@ -2,29 +2,16 @@
 #define _GNU_SOURCE
 #include "api.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "log.h"
+#include "own_thread.h"
 
 enum { STACK = 8 << 20 }; /* bytes: Python runs on it, and user code */
 
 bool cld_start_thread(void *(*run)(void *), void *argument) {
-    /* The host's signals are for the host's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    int failed = pthread_create(&thread, &attributes, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return !failed;
+    return !cld_own_thread(NULL, NULL, STACK, CLD_DRIVER_THREAD, run, argument);
 }
 
 bool cld_context_has_device(const struct cld_context *context, const struct cld_device *device) {

@@ -6,6 +6,7 @@
 
 #include "lock.h"
 #include "log.h"
+#include "own_thread.h"
 #include "worker.h"
 
 struct cld_event_callback {
@@ -21,14 +22,13 @@ struct cld_event_callback {
 static pthread_mutex_t tasks_lock = PTHREAD_MUTEX_INITIALIZER; /* all of these */
 static struct cld_task *tasks, *tasks_end;
 static unsigned threads, waiting, blocked;
-static _Atomic uint32_t epoch;
+static _Atomic uint32_t epoch, settled;
 
 /* Threads beyond the first are there because others block in user code; they leave when there is nothing to
- * do. The first one stays. */
+ * do. The first one stays as long as the host has threads. */
 static void *run_tasks(void *nothing) {
     struct cld_self *self = cld_self();
     (void)nothing;
-    self->role = CLD_CALLBACK_THREAD;
     pthread_mutex_lock(&tasks_lock);
     for (;;) {
         struct cld_task *task = tasks;
@@ -50,9 +50,14 @@ static void *run_tasks(void *nothing) {
         uint32_t seen = atomic_load(&epoch);
         waiting++;
         pthread_mutex_unlock(&tasks_lock);
-        cld_futex_wait(&epoch, seen);
+        bool ends = cld_rest(&epoch, seen, &settled);
         pthread_mutex_lock(&tasks_lock);
         waiting--;
+        if (ends && !tasks) {
+            threads--;
+            pthread_mutex_unlock(&tasks_lock);
+            return NULL;
+        }
     }
 }
 
@@ -60,7 +65,7 @@ static void *run_tasks(void *nothing) {
 static bool have_thread(void) {
     if (threads > blocked)
         return true;
-    if (!cld_thread_start(NULL, run_tasks, NULL))
+    if (!cld_thread_start(NULL, CLD_CALLBACK_THREAD, run_tasks, NULL))
         return false;
     threads++;
     return true;
@@ -98,6 +103,17 @@ void cld_callback_thread_blocks(void) {
     pthread_mutex_unlock(&tasks_lock);
 }
 
+bool cld_callbacks_stir(void) {
+    pthread_mutex_lock(&tasks_lock);
+    bool busy = threads > waiting;
+    pthread_mutex_unlock(&tasks_lock);
+    if (atomic_load(&settled)) {
+        atomic_fetch_add(&epoch, 1);
+        cld_futex_wake(&epoch, INT32_MAX);
+    }
+    return busy;
+}
+
 void cld_callback_fork_prepare(void) {
     pthread_mutex_lock(&tasks_lock);
 }
@@ -111,6 +127,7 @@ void cld_callback_fork_child(void) {
     pthread_mutex_init(&tasks_lock, NULL);
     tasks = tasks_end = NULL;
     threads = waiting = blocked = 0;
+    atomic_store(&settled, 0);
 }
 
 static void call_event_callback(struct cld_task *task) {

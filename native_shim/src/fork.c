@@ -5,6 +5,7 @@
  * child does not have, so that they, and what they guard, are made anew. */
 #include "command.h"
 #include "lock.h"
+#include "own_thread.h"
 
 enum { LOCKS = 64 };
 
@@ -61,6 +62,7 @@ void cld_fork_child(void) {
     cld_callback_fork_child();
     for (int i = LOCKS; i-- > 0;)
         pthread_mutex_unlock(&locks[i]);
+    cld_own_threads_fork_child();
     cld_pools_fork_child();
     cld_object_each(CLD_QUEUE, renew_queue);
     cld_object_each(CLD_EVENT, renew_event);

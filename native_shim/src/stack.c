@@ -1,11 +1,11 @@
 /* Python wants more stack than some threads of hosts have. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 
 #include "guest.h"
 #include "log.h"
+#include "own_thread.h"
 
 enum { ENOUGH = 512 << 10, OWN = 16 << 20 };
 
@@ -51,15 +51,7 @@ bool cld_with_stack(void (*function)(void *argument), void *argument) {
 bool cld_on_own_thread(void (*function)(void *argument), void *argument) {
     struct call call = {function, argument};
     pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, OWN);
-    sigfillset(&all); /* the host's signals go to the host's threads */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&thread, &attributes, run, &call);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    int error = cld_own_thread(&thread, NULL, OWN, CLD_DRIVER_THREAD, run, &call);
     if (error) {
         cld_log(1, "no thread for Python: error %d", error);
         return false;

@@ -1,7 +1,8 @@
 /* Per-thread state, futexes, time, floating-point environment. */
 #define _GNU_SOURCE
-#include "thread.h"
+#include "own_thread.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -27,6 +28,8 @@ static void thread_end(void *pointer) {
     free(self->counts);
     self->counts = NULL;
     self->local_capacity = self->scratch_capacity = self->counts_capacity = 0;
+    if (self->role == CLD_HOST_THREAD)
+        cld_host_thread_ends();
 }
 
 static void make_key(void) {
@@ -37,6 +40,8 @@ void cld_self_register(struct cld_self *self) {
     pthread_once(&key_once, make_key);
     self->registered = true;
     pthread_setspecific(key, self);
+    if (self->role == CLD_HOST_THREAD)
+        cld_host_thread_begins();
 }
 
 /* Grows in powers of two, so that a series of slightly larger launches does not allocate each time. */
@@ -111,6 +116,11 @@ bool cld_linger(unsigned turn, uint64_t start) {
 
 void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+bool cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time) {
+    struct timespec span = {(time_t)(time / 1000000000u), (long)(time % 1000000000u)};
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &span, NULL, 0) && errno == ETIMEDOUT;
 }
 
 void cld_futex_wake(_Atomic uint32_t *word, int count) {

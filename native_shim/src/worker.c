@@ -3,13 +3,13 @@
 #include "worker.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lock.h"
 #include "log.h"
 #include "nodes.h"
+#include "own_thread.h"
 #include "share.h"
 
 enum { STACK_SIZE = 4 << 20 };
@@ -27,10 +27,13 @@ struct cld_pool {
     _Atomic unsigned idle;     /* of them, looking for work or asleep */
     _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
     _Atomic uint32_t sleepers; /* and those that are about to sleep, or were woken and do not run yet */
+    _Atomic uint32_t settled;  /* of them: own_thread.h */
     _Atomic int32_t users;     /* the device, and each thread */
+    struct cld_pool *next;     /* with pools_lock held */
 };
 
-static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools */
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools, and their list */
+static struct cld_pool *pools;
 
 static void find_nodes(struct cld_pool *pool) {
     size_t size = pool->threads * sizeof *pool->cpus;
@@ -52,6 +55,8 @@ static struct cld_pool *pool_of(struct cld_device *device) {
         pool->device = device;
         find_nodes(pool);
         atomic_init(&pool->users, 1);
+        pool->next = pools;
+        pools = pool;
         atomic_store_explicit(&device->pool, pool, memory_order_release);
     }
     pthread_mutex_unlock(&pools_lock);
@@ -129,6 +134,13 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
 static void unuse(struct cld_pool *pool) {
     if (atomic_fetch_sub(&pool->users, 1) != 1)
         return;
+    pthread_mutex_lock(&pools_lock);
+    struct cld_pool **at = &pools;
+    while (*at && *at != pool)
+        at = &(*at)->next;
+    if (*at)
+        *at = pool->next;
+    pthread_mutex_unlock(&pools_lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool->cpus);
     free(pool->nodes);
@@ -164,7 +176,7 @@ static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *
         if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
             continue;
         atomic_fetch_add(&pool->users, 1);
-        if (!cld_thread_start(pool->device, work, pool)) {
+        if (!cld_thread_start(pool->device, CLD_WORKER_THREAD, work, pool)) {
             atomic_fetch_sub(&pool->started, 1);
             unuse(pool);
             cld_log(1, "a worker thread cannot be made");
@@ -281,11 +293,21 @@ static void take_place(struct cld_pool *pool, struct cld_self *self) {
     CPU_FREE(set);
 }
 
+/* False if somebody has called, and may have counted on this thread: it has to look for work once more. */
+static bool ends_unless_called(struct cld_pool *pool, uint32_t epoch) {
+    unsigned started = atomic_fetch_sub(&pool->started, 1) - 1;
+    if (atomic_load(&pool->epoch) == epoch)
+        return true;
+    while (started < pool->threads)
+        if (atomic_compare_exchange_weak(&pool->started, &started, started + 1))
+            return false;
+    return true; /* others have been made in its place */
+}
+
 static void *work(void *argument) {
     struct cld_pool *pool = argument;
     struct cld_self *self = cld_self();
     struct cld_ready ready = {NULL, NULL};
-    self->role = CLD_WORKER_THREAD;
     take_place(pool, self);
     for (;;) {
         uint32_t epoch = atomic_load(&pool->epoch);
@@ -303,16 +325,19 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&pool->lock);
         if (stop)
             break;
+        bool ends = false;
         atomic_fetch_add(&pool->idle, 1);
         uint64_t start = cld_now();
         for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
             if (!cld_linger(turn, start)) {
                 atomic_fetch_add(&pool->sleepers, 1);
-                cld_futex_wait(&pool->epoch, epoch);
+                ends = cld_rest(&pool->epoch, epoch, &pool->settled);
                 atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
                 break;
             }
         atomic_fetch_sub(&pool->idle, 1);
+        if (ends && ends_unless_called(pool, epoch))
+            break;
     }
     unuse(pool);
     return NULL;
@@ -334,21 +359,14 @@ static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
     CPU_FREE(set);
 }
 
-/* The driver's threads take none of the host's signals. */
-bool cld_thread_start(const struct cld_device *device, void *(*function)(void *), void *argument) {
+bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
+                      void *argument) {
     pthread_attr_t attributes;
-    sigset_t all, old;
-    pthread_t thread;
     if (pthread_attr_init(&attributes))
         return false;
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (device && device->cpus)
         bind(&attributes, device);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool made = !pthread_create(&thread, &attributes, function, argument);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    bool made = !cld_own_thread(NULL, &attributes, STACK_SIZE, role, function, argument);
     pthread_attr_destroy(&attributes);
     return made;
 }
@@ -468,6 +486,20 @@ void cld_pool_free(struct cld_device *device) {
     unuse(pool);
 }
 
+bool cld_pools_stir(void) {
+    bool busy = false;
+    pthread_mutex_lock(&pools_lock);
+    for (struct cld_pool *pool = pools; pool; pool = pool->next) {
+        busy |= atomic_load(&pool->started) > atomic_load(&pool->idle);
+        if (atomic_load(&pool->settled)) {
+            atomic_fetch_add(&pool->epoch, 1);
+            cld_futex_wake(&pool->epoch, INT32_MAX);
+        }
+    }
+    pthread_mutex_unlock(&pools_lock);
+    return busy;
+}
+
 /* The child of a fork has none of the threads, and nothing of what they were about to do. */
 static void renew(void *object) {
     struct cld_device *device = object;
@@ -476,5 +508,6 @@ static void renew(void *object) {
 
 void cld_pools_fork_child(void) {
     pthread_mutex_init(&pools_lock, NULL);
+    pools = NULL;
     cld_object_each(CLD_DEVICE, renew);
 }
