@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import get_native_id
 
-from cl_driver import settings
+from . import settings
 
 _LEVELS = {"off": 0, "errors": 1, "calls": 2}
 level = _LEVELS[settings.text("CL_DRIVER_LOG")]

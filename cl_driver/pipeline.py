@@ -11,29 +11,29 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from cl_driver.builtins.library import library, library_for
-from cl_driver.codegen import kernel as codegen
-from cl_driver.codegen.address_spaces import lowering_of_name
-from cl_driver.codegen.arguments import LOCAL
-from cl_driver.codegen.errors import CodegenError
-from cl_driver.codegen.options import CodegenOptions
-from cl_driver.codegen.program_globals import layout_globals
-from cl_driver.device import capabilities
-from cl_driver.device.cpu import host_cpu
-from cl_driver.device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
-from cl_driver.jit import bundle, width
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
-from cl_driver.jit.source import Context, compile_source
-from cl_driver.jit.target import Target
-from cl_driver.passes import pipeline as passes
-from cl_driver.passes.images import is_general, is_image_function
-from cl_driver.passes.remarks import Remarks
-from cl_driver.passes.subgroups import uses_subgroups
-from cl_driver.spirv import link, reader, reflect, validate
-from cl_driver.spirv.enums import Capability, FunctionControl, SourceLanguage
-from cl_driver.spirv.errors import SpirvError
-from cl_driver.spirv.types import TypeTable
+from .builtins.library import library, library_for
+from .codegen import kernel as codegen
+from .codegen.address_spaces import lowering_of_name
+from .codegen.arguments import LOCAL
+from .codegen.errors import CodegenError
+from .codegen.options import CodegenOptions
+from .codegen.program_globals import layout_globals
+from .device import capabilities
+from .device.cpu import host_cpu
+from .device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
+from .jit import bundle, width
+from .jit.errors import CompileError
+from .jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
+from .jit.source import Context, compile_source
+from .jit.target import Target
+from .passes import pipeline as passes
+from .passes.images import is_general, is_image_function
+from .passes.remarks import Remarks
+from .passes.subgroups import uses_subgroups
+from .spirv import link, reader, reflect, validate
+from .spirv.enums import Capability, FunctionControl, SourceLanguage
+from .spirv.errors import SpirvError
+from .spirv.types import TypeTable
 
 __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
 
@@ -339,7 +339,7 @@ def lower(
 
 def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
     """LLVM IR to an object."""
-    from cl_driver.jit import emit  # loads LLVM: a front-end job need not wait for it
+    from .jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context.dump(f"{code.name}{variant}.ll", code.text)
     data = emit.compile_ir(code.text, context.target, *llvm_ways(context, code, variant))

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cl_driver import native
+from . import native
 
 FILE = "cl_driver.icd"
 SYSTEM = Path("/etc/OpenCL/vendors")

@@ -12,10 +12,10 @@ import struct
 # Neither socket nor threading: they import more than everything else that a context costs.
 from _socket import CMSG_SPACE, SCM_RIGHTS, SOL_SOCKET, socket
 
-from cl_driver.api import entrypoint
-from cl_driver.door.dispatch import serve
-from cl_driver.log import log
-from cl_driver.spawn import CHILD_DESCRIPTOR
+from .api import entrypoint
+from .door.dispatch import serve
+from .log import log
+from .spawn import CHILD_DESCRIPTOR
 
 _SIZE = struct.Struct("<Q")
 _DESCRIPTOR = struct.Struct("@i")

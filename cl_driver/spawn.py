@@ -11,7 +11,7 @@ import os
 # Not socket: it imports more than everything else that a context costs.
 from _socket import socket, socketpair
 
-from cl_driver import log
+from . import log
 
 # The descriptor of the child's end of the socket.
 CHILD_DESCRIPTOR = 3

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from cl_driver.builtins.library import library, library_for
-from cl_driver.codegen import kernel as codegen
-from cl_driver.codegen.errors import CodegenError
-from cl_driver.jit import width
-from cl_driver.jit.errors import CompileError
-from cl_driver.passes import pipeline as passes
-from cl_driver.pipeline import WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
-from cl_driver.spirv.errors import SpirvError
+from .builtins.library import library, library_for
+from .codegen import kernel as codegen
+from .codegen.errors import CodegenError
+from .jit import width
+from .jit.errors import CompileError
+from .passes import pipeline as passes
+from .pipeline import WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
+from .spirv.errors import SpirvError
 
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
 _UNROLLED_TEXT = 300_000

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cl_driver import native
-from cl_driver.api.generated import enums as cl
-
+from .. import native
+from ..api.generated import enums as cl
 from .functions import BINARY, SECOND, TO_INTEGER, WITH_INTEGER, Type
 
 _HANDLE = ctypes.c_void_p

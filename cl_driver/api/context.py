@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cl_driver.api.device import Device
-from cl_driver.api.entrypoint import adopt, entrypoint, peer
-from cl_driver.api.errors import CLError, require
-from cl_driver.api.generated import enums as cl
+from .device import Device
+from .entrypoint import adopt, entrypoint, peer
+from .errors import CLError, require
+from .generated import enums as cl
 
 
 class Context:

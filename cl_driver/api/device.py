@@ -7,11 +7,11 @@ CL_DEVICE_PARENT_DEVICE and CL_DEVICE_REFERENCE_COUNT are about handles and neve
 
 from __future__ import annotations
 
-from cl_driver.api.entrypoint import adopt, entrypoint, set_root_device
-from cl_driver.api.errors import CLError, require
-from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import answer
-from cl_driver.device import limits, topology
+from ..device import limits, topology
+from .entrypoint import adopt, entrypoint, set_root_device
+from .errors import CLError, require
+from .generated import enums as cl
+from .info import answer
 
 DOMAINS = {
     cl.CL_DEVICE_AFFINITY_DOMAIN_NUMA: "numa",
@@ -59,7 +59,7 @@ def device_limits(device: Device, cpus: list):
 
 @entrypoint("clGetDeviceInfo", Device)
 def get_device_info(device: Device, cpus: list, param_name: int):
-    from cl_driver.api.device_info import DEVICE_INFO  # contexts are made without it
+    from .device_info import DEVICE_INFO  # contexts are made without it
 
     device.cpus = tuple(cpus)
     return (answer(DEVICE_INFO, param_name, device),)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cl_driver import settings
-from cl_driver.api.device import DOMAINS, Device
-from cl_driver.api.device_info_extensions import EXTENSION_INFO
-from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import make_version, raw, size, sizes, string, uint, ulong, versions
-from cl_driver.device import capabilities, limits, topology
-from cl_driver.device.platform import NUMERIC_VERSION
-from cl_driver.device.platform import VENDOR as PLATFORM_VENDOR
-from cl_driver.device.platform import VERSION as PLATFORM_VERSION
-from cl_driver.version import VERSION as DRIVER_VERSION
+from .. import settings
+from ..device import capabilities, limits, topology
+from ..device.platform import NUMERIC_VERSION
+from ..device.platform import VENDOR as PLATFORM_VENDOR
+from ..device.platform import VERSION as PLATFORM_VERSION
+from ..version import VERSION as DRIVER_VERSION
+from .device import DOMAINS, Device
+from .device_info_extensions import EXTENSION_INFO
+from .generated import enums as cl
+from .info import make_version, raw, size, sizes, string, uint, ulong, versions
 
 TRUE, FALSE = 1, 0
 
@@ -45,7 +45,7 @@ def _capable(name: str):
 
 def _most_sub_groups() -> int:
     """Of the largest work-group."""
-    from cl_driver.jit.target import target_of
+    from ..jit.target import target_of
 
     target = target_of(settings)
     return -(-limits.MAX_WORK_GROUP_SIZE // target.sub_group_size)
@@ -140,7 +140,7 @@ def _uuid(kind: bytes) -> bytes:
 def _driver_version(device: Device) -> str:
     """Version and identity of the compiler: programs that keep binaries (PyOpenCL does) take this string into
     the key, and must not meet the binaries of another compiler again."""
-    from cl_driver.jit import identity
+    from ..jit import identity
 
     return f"{DRIVER_VERSION}-{identity.compiler()[:8]}"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cl_driver.api.device import Device
-from cl_driver.api.info import Row, ulong
-from cl_driver.device import capabilities
+from ..device import capabilities
+from .device import Device
+from .info import Row, ulong
 
 # cl_ext_float_atomics
 CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT = 0x4231

@@ -14,13 +14,13 @@ import importlib
 import itertools
 import os
 
-from cl_driver.api.errors import CLError
+from .errors import CLError
 
 # Chapters are imported by the first call of one of their operations: a context costs no compiler options.
 CHAPTERS = {
-    "cl_driver.api.device": ("clGetDeviceInfo", "clCreateSubDevices", "device_limits"),
-    "cl_driver.api.context": ("clCreateContext",),
-    "cl_driver.api.program": (
+    "device": ("clGetDeviceInfo", "clCreateSubDevices", "device_limits"),
+    "context": ("clCreateContext",),
+    "program": (
         "clCreateProgramWithSource",
         "clCreateProgramWithIL",
         "clCreateProgramWithBinary",
@@ -28,19 +28,19 @@ CHAPTERS = {
         "clSetProgramSpecializationConstant",
         "clUnloadCompiler",
     ),
-    "cl_driver.api.program_build": (
+    "program_build": (
         "clBuildProgram",
         "clCompileProgram",
         "clLinkProgram",
         "build_run",
     ),
-    "cl_driver.api.program_info": (
+    "program_info": (
         "clGetProgramInfo",
         "clGetProgramBuildInfo",
         "program_binaries",
         "program_executable",
     ),
-    "cl_driver.api.kernel": (
+    "kernel": (
         "clGetKernelInfo",
         "clGetKernelArgInfo",
         "clGetKernelWorkGroupInfo",
@@ -107,7 +107,7 @@ def call(operation: str, values: list) -> list:
     """Runs an operation; returns the answer's values. Raises CLError, or what a defect raises."""
     bound = _registry.functions.get(operation)
     if bound is None:
-        importlib.import_module(_chapter_of[operation])
+        importlib.import_module(f".{_chapter_of[operation]}", __package__)
         bound = _registry.functions[operation]
     function, peer_types = bound
     if peer_types:
@@ -141,7 +141,7 @@ def start_keys_after(key: int) -> None:
 def peer(key: int, kind: type):
     """The peer with that key. CLError with the kind's `invalid` code where there is none of that class."""
     if key == ROOT_DEVICE_KEY and key not in _registry.peers:
-        importlib.import_module("cl_driver.api.device")
+        importlib.import_module(".device", __package__)
     found = _registry.peers.get(key)
     if not isinstance(found, kind):
         raise CLError(kind.invalid, f"no {kind.__name__} has key {key}")

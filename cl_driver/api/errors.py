@@ -1,6 +1,6 @@
 """How an entry point fails: CLError carries the code that the host sees, and why, for the log."""
 
-from cl_driver.api.generated import enums
+from .generated import enums
 
 
 class CLError(Exception):

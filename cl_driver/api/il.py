@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import unpack_from
 
-from cl_driver.device.capabilities import SPIRV_VERSIONS
+from ..device.capabilities import SPIRV_VERSIONS
 
 MAGIC = 0x07230203
 HEADER_WORDS = 5

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 
-from cl_driver.api.errors import CLError
-from cl_driver.api.generated.enums import CL_INVALID_VALUE
+from .errors import CLError
+from .generated.enums import CL_INVALID_VALUE
 
 
 class Row:

@@ -3,12 +3,12 @@ while kernels are attached, and its name."""
 
 from __future__ import annotations
 
-from cl_driver.api.entrypoint import entrypoint
-from cl_driver.api.errors import CLError, require
-from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import answer, size, string, uint, ulong
-from cl_driver.api.program import LINKED, SOURCE, Program
-from cl_driver.device.limits import host_limits
+from ..device.limits import host_limits
+from .entrypoint import entrypoint
+from .errors import CLError, require
+from .generated import enums as cl
+from .info import answer, size, string, uint, ulong
+from .program import LINKED, SOURCE, Program
 
 
 def _kernel(program: Program, name: bytes):
@@ -80,7 +80,7 @@ def kernel_variant_of(options: bytes, il: bytes, name: bytes, kind: int, size: l
 
 
 def _variant(options: str, il: bytes, name: bytes, kind: int, size: list, values: list):
-    from cl_driver.jit import client
+    from ..jit import client
 
     pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
     return client.kernel_variant(options, il, name.decode(), kind, size, pairs)

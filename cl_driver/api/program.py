@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cl_driver.api.context import Context
-from cl_driver.api.device import Device
-from cl_driver.api.entrypoint import adopt, entrypoint, peer
-from cl_driver.api.errors import CLError, require
-from cl_driver.api.generated import enums as cl
+from .context import Context
+from .device import Device
+from .entrypoint import adopt, entrypoint, peer
+from .errors import CLError, require
+from .generated import enums as cl
 
 SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 
@@ -53,7 +53,7 @@ class DeviceBuild:
         rely on other drivers make kernels of it at once; it is an executable that was built successfully."""
         if self.executable is None or self.status != cl.CL_BUILD_NONE:
             return False
-        from cl_driver.jit import client
+        from ..jit import client
 
         return self.executable.target == client.service().target.key
 
@@ -125,7 +125,7 @@ def create_program_with_source(context: Context, strings: list):
 
 @entrypoint("clCreateProgramWithIL", Context)
 def create_program_with_il(context: Context, il: bytes):
-    from cl_driver.api.il import ILError, scan
+    from .il import ILError, scan
 
     program = Program(context, IL)
     # "CL_INVALID_VALUE if the length-byte block of memory pointed to by il does not contain well-formed
@@ -141,7 +141,7 @@ def create_program_with_il(context: Context, il: bytes):
 @entrypoint("clCreateProgramWithBinary", Context)
 def create_program_with_binary(context: Context, devices: list, binaries: list):
     """Returns (key or 0, status of each binary): the host gets the statuses also where the call fails."""
-    from cl_driver.api.program_binary import unpack
+    from .program_binary import unpack
 
     program = Program(context, BINARY, devices)
     statuses = []
@@ -181,9 +181,9 @@ def set_program_specialization_constant(program: Program, spec_id: int, value: b
 
 @entrypoint("clUnloadCompiler")
 def unload_compiler():
-    import sys
+    from .. import jit
 
     # Only if something was built: otherwise there are no compiler processes to end.
-    client = sys.modules.get("cl_driver.jit.client")
+    client = getattr(jit, "client", None)
     if client:
         client.unload()

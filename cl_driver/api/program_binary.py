@@ -9,10 +9,10 @@ digest of the rest and wire values [kind, options, those that concern code, SPIR
 
 from __future__ import annotations
 
-from cl_driver.api.errors import CLError
-from cl_driver.api.generated import enums as cl
-from cl_driver.jit import identity, wire
-from cl_driver.jit.executable import Executable, ExecutableError, blake2b, is_executable
+from ..jit import identity, wire
+from ..jit.executable import Executable, ExecutableError, blake2b, is_executable
+from .errors import CLError
+from .generated import enums as cl
 
 MAGIC = b"CLDBIN\x00\x01"
 DIGEST = 16

@@ -7,13 +7,13 @@ the second call itself, or on a thread of its own that calls pfn_notify afterwar
 
 from __future__ import annotations
 
-from cl_driver.api.context import Context
-from cl_driver.api.entrypoint import Lock, adopt, entrypoint, peer
-from cl_driver.api.errors import CLError, name, require
-from cl_driver.api.generated import enums as cl
-from cl_driver.api.program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
-from cl_driver.frontend import options as compiler_options
-from cl_driver.log import log as report
+from ..frontend import options as compiler_options
+from ..log import log as report
+from .context import Context
+from .entrypoint import Lock, adopt, entrypoint, peer
+from .errors import CLError, name, require
+from .generated import enums as cl
+from .program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 
 # Of changes of a build's status to "in progress": two threads may build one program.
 _starting = Lock()
@@ -76,7 +76,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
     source, il, specialisation = program.source, program.il, dict(program.specialisation)
 
     def job():
-        from cl_driver.jit import client
+        from ..jit import client
 
         if il is None:
             executable, log = client.build_source(source, text)
@@ -89,7 +89,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
 
 def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
     """Executable binaries: as they are if they are for this CPU, else made anew from their SPIR-V."""
-    from cl_driver.jit import client
+    from ..jit import client
 
     status = cl.CL_SUCCESS
     target = client.service().target.key
@@ -122,7 +122,7 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
     source, il = program.source, program.il
 
     def job():
-        from cl_driver.jit import client
+        from ..jit import client
 
         if il is None:
             result = client.compile_source(source, text, sources)
@@ -186,7 +186,7 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
 
 def _link(builds, modules: list[bytes], code_options: frozenset[str], create_library: bool, arg_info) -> int:
     """Links modules to a library or an executable for some devices. The status."""
-    from cl_driver.jit import client
+    from ..jit import client
 
     if create_library:
         spirv, log = client.link(modules, "")

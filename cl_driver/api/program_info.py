@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cl_driver.api.entrypoint import entrypoint
-from cl_driver.api.errors import require
-from cl_driver.api.generated import enums as cl
-from cl_driver.api.info import answer, int32, raw, size, sizes, string, uint
-from cl_driver.api.program import DeviceBuild, Program
-from cl_driver.api.program_binary import pack_executable, pack_object
+from .entrypoint import entrypoint
+from .errors import require
+from .generated import enums as cl
+from .info import answer, int32, raw, size, sizes, string, uint
+from .program import DeviceBuild, Program
+from .program_binary import pack_executable, pack_object
 
 
 def _built(program: Program) -> DeviceBuild:

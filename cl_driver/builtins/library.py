@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from cl_driver.builtins import load, reader
-from cl_driver.builtins.strict import forbid_fast_math
-from cl_driver.codegen.library_names import (
+from ..codegen.library_names import (
     GEOMETRIC_INSTRUCTIONS,
     INSTRUCTIONS,
     LIBRARY_INSTRUCTIONS,
@@ -14,10 +12,12 @@ from cl_driver.codegen.library_names import (
     geometric_name,
     library_name,
 )
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.target import Target
-from cl_driver.spirv.enums import Op
-from cl_driver.spirv.module import Function
+from ..jit.errors import CompileError
+from ..jit.target import Target
+from ..spirv.enums import Op
+from ..spirv.module import Function
+from . import load, reader
+from .strict import forbid_fast_math
 
 
 def _library_name(name: str) -> str:

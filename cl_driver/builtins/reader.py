@@ -3,12 +3,12 @@ first program waits. What our own clang wrote is not checked."""
 
 from __future__ import annotations
 
-from cl_driver.spirv.body import Body
-from cl_driver.spirv.declarations import HANDLERS
-from cl_driver.spirv.enums import Decoration, LinkageType, Op
-from cl_driver.spirv.module import Function, Module
-from cl_driver.spirv.reader import HEADER_WORDS, Reader
-from cl_driver.spirv.types import TypeTable
+from ..spirv.body import Body
+from ..spirv.declarations import HANDLERS
+from ..spirv.enums import Decoration, LinkageType, Op
+from ..spirv.module import Function, Module
+from ..spirv.reader import HEADER_WORDS, Reader
+from ..spirv.types import TypeTable
 
 _CONSTANT, _DECORATE, _FUNCTION, _NAME = map(int, (Op.Constant, Op.Decorate, Op.Function, Op.Name))
 _LINKAGE = int(Decoration.LinkageAttributes)

@@ -2,6 +2,6 @@
 
 import sys
 
-from cl_driver.cli import main
+from . import main
 
 sys.exit(main())

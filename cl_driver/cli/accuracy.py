@@ -36,7 +36,7 @@ def run(args) -> int:
     except ImportError:
         print("cl-driver accuracy needs numpy: pip install numpy", file=sys.stderr)
         return 1
-    from cl_driver.accuracy.functions import FUNCTIONS, TYPES
+    from ..accuracy.functions import FUNCTIONS, TYPES
 
     names = args.functions.split(",") if args.functions else list(FUNCTIONS)
     unknown = [name for name in names if name not in FUNCTIONS]
@@ -48,11 +48,11 @@ def run(args) -> int:
 
 
 def _measure(args, names: list[str]) -> int:
-    from cl_driver.accuracy import report
-    from cl_driver.accuracy.device import Device
-    from cl_driver.accuracy.functions import TYPES
-    from cl_driver.accuracy.measure import measure
-    from cl_driver.api.generated import enums as cl
+    from ..accuracy import report
+    from ..accuracy.device import Device
+    from ..accuracy.functions import TYPES
+    from ..accuracy.measure import measure
+    from ..api.generated import enums as cl
 
     device, rows = Device(args.options), []
     types = [TYPES[name] for name in args.types.split(",") if device.supports(TYPES[name])]

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from cl_driver import native, registration, settings
-from cl_driver.device.platform import ICD_SUFFIX
+from .. import native, registration, settings
+from ..device.platform import ICD_SUFFIX
 
 _SMALLEST_DISK = 16 << 20  # bytes that a few programs' code may take
 
@@ -75,7 +75,7 @@ def check_python() -> Iterator[str]:
 
 def check_clang() -> Iterator[str]:
     """The compiler of OpenCL C."""
-    from cl_driver.frontend import clang
+    from ..frontend import clang
 
     try:
         clang.find(settings.text("CL_DRIVER_CLANG"))
@@ -125,7 +125,7 @@ def check_loaders() -> Iterator[str]:
 
 def check_cache() -> Iterator[str]:
     """The folder of the compile cache. Without one every process compiles for itself."""
-    from cl_driver.jit.cache import default_folder
+    from ..jit.cache import default_folder
 
     folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
     if settings.integer("CL_DRIVER_CACHE_SIZE") == 0:

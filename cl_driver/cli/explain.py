@@ -27,15 +27,15 @@ def arguments(parser) -> None:
 
 
 def run(args) -> int:
-    from cl_driver import settings
-    from cl_driver.device.cpu import host_cpu
-    from cl_driver.explain.html import report_html
-    from cl_driver.explain.program import explain_il, explain_source
-    from cl_driver.explain.text import report_text
-    from cl_driver.jit import target
-    from cl_driver.jit.bundle import BundleError
-    from cl_driver.jit.errors import CompileError
-    from cl_driver.jit.source import Context
+    from .. import settings
+    from ..device.cpu import host_cpu
+    from ..explain.html import report_html
+    from ..explain.program import explain_il, explain_source
+    from ..explain.text import report_text
+    from ..jit import target
+    from ..jit.bundle import BundleError
+    from ..jit.errors import CompileError
+    from ..jit.source import Context
 
     cpu = args.cpu or settings.text("CL_DRIVER_CPU")
     problems = target.complaints(host_cpu(), cpu, args.width, args.parts)

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from cl_driver import native, registration
+from .. import native, registration
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,13 +24,13 @@ def arguments(parser) -> None:
 
 
 def run(args) -> int:
-    from cl_driver import settings
-    from cl_driver.jit.target import PARTS
-    from cl_driver.passes.dump import plan_text
-    from cl_driver.passes.pipeline import plan, timings
-    from cl_driver.passes.plan import PlanError, PlanOptions
-    from cl_driver.passes.verify import VerifyError
-    from cl_driver.spirv.errors import SpirvError
+    from .. import settings
+    from ..jit.target import PARTS
+    from ..passes.dump import plan_text
+    from ..passes.pipeline import plan, timings
+    from ..passes.plan import PlanError, PlanOptions
+    from ..passes.verify import VerifyError
+    from ..spirv.errors import SpirvError
 
     if args.width < 1 or args.width & (args.width - 1):
         print(f"a width of {args.width} is not a power of two", file=sys.stderr)
@@ -75,12 +75,12 @@ def run(args) -> int:
 
 def _read(data: bytes, with_library: bool):
     """The linked module, and the builtin library if it is to be expanded."""
-    from cl_driver.spirv import link, reader
-    from cl_driver.spirv.types import TypeTable
+    from ..spirv import link, reader
+    from ..spirv.types import TypeTable
 
     library, table = None, None
     if with_library:
-        from cl_driver.pipeline import library as builtin_library
+        from ..pipeline import library as builtin_library
 
         library = builtin_library()
         table = TypeTable(library.types)
@@ -88,8 +88,8 @@ def _read(data: bytes, with_library: bool):
 
 
 def _compile(source: bytes, text: str) -> bytes | None:
-    from cl_driver import settings
-    from cl_driver.frontend import clang, options
+    from .. import settings
+    from ..frontend import clang, options
 
     try:
         parsed = options.parse(text)

@@ -40,8 +40,8 @@ def run(args) -> int:
     data = Path(args.file).read_bytes()
     if args.action == "compile":
         return _compile(data, args)
-    from cl_driver.passes.plan import PlanError
-    from cl_driver.spirv.errors import SpirvError
+    from ..passes.plan import PlanError
+    from ..spirv.errors import SpirvError
 
     actions = {"dis": _dis, "val": _val, "run-pass": _run_pass, "stats": _stats}
     try:
@@ -65,16 +65,16 @@ def _guess(data: bytes) -> str:
 
 
 def _dis(data: bytes, args) -> int:
-    from cl_driver.spirv.dis import disassemble
+    from ..spirv.dis import disassemble
 
     sys.stdout.write(disassemble(data))
     return 0
 
 
 def _val(data: bytes, args) -> int:
-    from cl_driver.device import capabilities
-    from cl_driver.device.cpu import host_cpu
-    from cl_driver.spirv import link, reader, validate
+    from ..device import capabilities
+    from ..device.cpu import host_cpu
+    from ..spirv import link, reader, validate
 
     allowed = (None, None)
     if not args.any_device:
@@ -90,10 +90,10 @@ def _val(data: bytes, args) -> int:
 def _run_pass(data: bytes, args) -> int:
     from importlib import import_module
 
-    from cl_driver.passes.dump import function_text
-    from cl_driver.passes.inline import inline
-    from cl_driver.passes.verify import verify
-    from cl_driver.spirv import link, reader, validate
+    from ..passes.dump import function_text
+    from ..passes.inline import inline
+    from ..passes.verify import verify
+    from ..spirv import link, reader, validate
 
     unknown = [name for name in args.passes if name not in PASSES]
     if unknown:
@@ -109,14 +109,14 @@ def _run_pass(data: bytes, args) -> int:
         function = inline(module, entry.function)
         for name in args.passes:
             file, function_name = PASSES[name]
-            getattr(import_module(f"cl_driver.passes.{file}"), function_name)(function, module.types)
+            getattr(import_module(f"..passes.{file}", __package__), function_name)(function, module.types)
             verify(function, name)
         print(f"; kernel {entry.name}\n{function_text(function)}")
     return 0
 
 
 def _stats(data: bytes, args) -> int:
-    from cl_driver.spirv import reader, validate
+    from ..spirv import reader, validate
 
     start = time.perf_counter()
     module = reader.read(data)
@@ -139,8 +139,8 @@ def _stats(data: bytes, args) -> int:
 
 
 def _compile(source: bytes, args) -> int:
-    from cl_driver import settings
-    from cl_driver.frontend import clang, options
+    from .. import settings
+    from ..frontend import clang, options
 
     try:
         parsed = options.parse(args.options)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from cl_driver import native, registration
-from cl_driver.device.platform import ICD_SUFFIX
+from .. import native, registration
+from ..device.platform import ICD_SUFFIX
 
 
 def run(options: argparse.Namespace) -> int:

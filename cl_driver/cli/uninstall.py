@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from cl_driver import registration
-from cl_driver.cli import install
+from .. import registration
+from . import install
 
 arguments = install.arguments
 

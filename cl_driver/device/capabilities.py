@@ -6,7 +6,7 @@ here is not claimed anywhere, and what is here is claimed everywhere that its sp
 
 from __future__ import annotations
 
-from cl_driver.device.cpu import Cpu
+from .cpu import Cpu
 
 
 class Capability:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.device.files import read
+from .files import read
 
 # /proc/cpuinfo flags whose LLVM feature has another name. A flag that is in neither table is not passed on.
 X86_RENAMED = {

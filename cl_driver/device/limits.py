@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.device.cpu import Cpu, host_cpu
-from cl_driver.device.files import read
-from cl_driver.device.memory import global_memory_size
-from cl_driver.device.topology import caches
+from .cpu import Cpu, host_cpu
+from .files import read
+from .memory import global_memory_size
+from .topology import caches
 
 MAX_WORK_GROUP_SIZE = 4096
 SUB_GROUP_SIZES = (4, 8, 16, 32)  # that a kernel may require (cl_intel_required_subgroup_size)

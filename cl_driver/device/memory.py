@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.device.files import read
+from .files import read
 
 PAGE = 4096
 UNLIMITED = 1 << 62  # version 1 of control groups writes a huge number where there is no limit

@@ -4,8 +4,8 @@ native_shim/gen/platform.py writes C from this table: ICD loaders ask before any
 to start Python for it.
 """
 
-from cl_driver.device.capabilities import CAPABILITIES, OPENCL_VERSION
-from cl_driver.version import VERSION as DRIVER_VERSION
+from ..version import VERSION as DRIVER_VERSION
+from .capabilities import CAPABILITIES, OPENCL_VERSION
 
 PROFILE = "FULL_PROFILE"
 NAME = "cl_driver"

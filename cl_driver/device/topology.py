@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cl_driver.device.files import numbered, read
+from .files import numbered, read
 
 SYSTEM = "/sys/devices/system"
 

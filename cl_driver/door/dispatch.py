@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 
-from cl_driver.api import entrypoint
-from cl_driver.api.errors import CLError, name
-from cl_driver.api.generated.enums import CL_OUT_OF_HOST_MEMORY
-from cl_driver.door.codec import decode, encode
-from cl_driver.log import level, log
+from ..api import entrypoint
+from ..api.errors import CLError, name
+from ..api.generated.enums import CL_OUT_OF_HOST_MEMORY
+from ..log import level, log
+from .codec import decode, encode
 
 
 def serve(request: bytes) -> bytes:

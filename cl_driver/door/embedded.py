@@ -7,9 +7,9 @@ from _frozen_importlib import _module_locks
 from _socket import SOCK_STREAM
 from _thread import get_ident
 
-from cl_driver import spawn
-from cl_driver.door.dispatch import serve
-from cl_driver.log import log
+from .. import spawn
+from ..log import log
+from .dispatch import serve
 
 _callback = None
 

@@ -6,11 +6,10 @@ import os
 import re
 from collections import Counter
 
-from cl_driver import pipeline
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.source import Context, compile_source
-from cl_driver.spirv import reflect
-
+from .. import pipeline
+from ..jit.errors import CompileError
+from ..jit.source import Context, compile_source
+from ..spirv import reflect
 from .html import report_html
 from .report import Report, kernel_report
 from .text import report_text

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 
-from cl_driver import pipeline, variants
-from cl_driver.jit import emit
-from cl_driver.jit.errors import CompileError
-from cl_driver.passes import remarks as r
-
+from .. import pipeline, variants
+from ..jit import emit
+from ..jit.errors import CompileError
+from ..passes import remarks as r
 from . import cost
 from .assembly import Assembly
 

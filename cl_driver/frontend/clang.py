@@ -166,7 +166,7 @@ def _learn_unknown_extension(clang: Clang, errors: str) -> bool:
 @lru_cache(maxsize=1)
 def device_language() -> Language:
     """What the device of this machine reports: the same rows that its queries come from."""
-    from cl_driver.device import capabilities, cpu
+    from ..device import capabilities, cpu
 
     host = cpu.host_cpu()
     features = capabilities.features(host)

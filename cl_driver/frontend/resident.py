@@ -21,7 +21,7 @@ import subprocess
 import time
 from contextlib import ExitStack, suppress
 
-from cl_driver import native
+from .. import native
 
 TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
 MEMORY_LIMIT = 8 << 30  # bytes of address space

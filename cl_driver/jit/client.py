@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 
-from cl_driver import settings
-from cl_driver.jit import bundle, identity, wire
-from cl_driver.jit.cache import Cache, default_folder, digest
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.executable import Executable, ExecutableError, KernelInfo
-from cl_driver.jit.target import Target, target_of
+from .. import settings
+from . import bundle, identity, wire
+from .cache import Cache, default_folder, digest
+from .errors import CompileError
+from .executable import Executable, ExecutableError, KernelInfo
+from .target import Target, target_of
 
 # A program of fewer instructions than this is compiled where it was read: to hand its kernels to other
 # processes would take longer.
@@ -101,7 +101,7 @@ class Service:
 
     def _pool(self):
         if not self._pools:
-            from cl_driver.jit.pool import Pool
+            from .pool import Pool
 
             self._pools.append(Pool(len(os.sched_getaffinity(0))))
         return self._pools[0]
@@ -125,7 +125,7 @@ class Service:
 
     def _run(self, requests: list[list], deadline: float) -> list:
         if self._inprocess:
-            from cl_driver.jit import jobs
+            from . import jobs
 
             return [jobs.run(*request) for request in requests]
         return self._pool().run(requests, deadline)
@@ -296,7 +296,7 @@ def _would_come_first(dependencies: list[str], options: str) -> list[str]:
     """
     if not dependencies:
         return []
-    from cl_driver.frontend.options import parse
+    from ..frontend.options import parse
 
     cwd = _cwd()
     folders = [os.path.normpath(os.path.join(cwd, folder)) for folder in parse(options).include_folders]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 
-from cl_driver import settings
-from cl_driver.jit import identity
-from cl_driver.jit.elf import undefined_symbols
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.symbols import loader_symbols
-from cl_driver.jit.target import Target
+from .. import settings
+from . import identity
+from .elf import undefined_symbols
+from .errors import CompileError
+from .symbols import loader_symbols
+from .target import Target
 
 # For text that is vector code already (SIMD.md measured this order). Builtin functions arrive as internal
 # ones; those marked alwaysinline are inlined, and what is then called by nobody is dropped.
@@ -29,7 +29,7 @@ def _llvm():
     """The LLVM in use, which has generate()."""
     path = identity.llvm(settings.text("CL_DRIVER_LLVM"))
     if path:
-        from cl_driver.jit.llvm_library import Library
+        from .llvm_library import Library
 
         try:
             return Library(path, OPTIONS, SHORT_LIST)
@@ -42,7 +42,7 @@ def _llvm():
 @functools.cache
 def lite():
     """llvmlite's LLVM."""
-    from cl_driver.jit.llvm_lite import Lite
+    from .llvm_lite import Lite
 
     return Lite(OPTIONS, SHORT_LIST)
 

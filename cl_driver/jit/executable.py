@@ -7,7 +7,7 @@ this module is imported by the host's process, where they would cost 15 ms.
 
 from __future__ import annotations
 
-from cl_driver.jit import wire
+from . import wire
 
 try:
     from _blake2 import blake2b  # hashlib would load OpenSSL, ten times as long

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.jit.cache import digest
-from cl_driver.version import VERSION
+from ..version import VERSION
+from .cache import digest
 
 # Folders that compiler processes read nothing of; all other files of the package are looked at, not read. (So
 # whatever is new counts, unless it is named here. "cl" and "coefficients" are builtins.spv's sources.)

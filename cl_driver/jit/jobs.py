@@ -12,13 +12,13 @@ import os
 import threading
 from contextlib import suppress
 
-from cl_driver import settings
-from cl_driver.jit import source as frontend
-from cl_driver.jit import wire
-from cl_driver.jit.background import Background
-from cl_driver.jit.cache import digest
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.target import Target
+from .. import settings
+from . import source as frontend
+from . import wire
+from .background import Background
+from .cache import digest
+from .errors import CompileError
+from .target import Target
 
 _PATIENT = 5  # added to the nice value of a thread whose work can wait
 
@@ -28,8 +28,8 @@ _prepared: dict = {}
 
 def _pipeline():
     """The stages after the front end. One thread at a time imports: two can see half of a module."""
-    from cl_driver import pipeline
-    from cl_driver.jit import emit
+    from .. import pipeline
+    from . import emit
 
     emit.warm_up()
     pipeline.library()
@@ -109,7 +109,7 @@ def kernel_variant(job: dict, il: bytes, name: str, kind: int, size: list, value
     """What the client's function of that name answers. Unless a setting says so, nobody waits for code for
     values, but for that of images which is there soon: what runs meanwhile is as good as it gets without."""
     _pipeline()
-    from cl_driver import variants
+    from .. import variants
 
     is_patient = values and variants.VARIANTS[kind] != variants.SOON
     is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
@@ -126,7 +126,7 @@ def explain(job: dict, folder: str, program: bytes, headers: dict | None) -> str
     """Leaves a report on a program in a folder; headers: those of a program in OpenCL C, None for SPIR-V.
     The name of the files without its ending, "" if they could not be written."""
     _pipeline()
-    from cl_driver.explain import program as explained
+    from ..explain import program as explained
 
     context = _context(job)
     if headers is None:

@@ -13,8 +13,8 @@ except ModuleNotFoundError:
     site.main()
     import llvmlite.binding as llvm
 
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.target import Target
+from .errors import CompileError
+from .target import Target
 
 # The steps of the short list as methods of llvmlite's pass manager.
 _METHODS = {

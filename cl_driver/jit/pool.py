@@ -13,9 +13,9 @@ import threading
 import time
 from collections import deque
 
-from cl_driver import native, settings, spawn
-from cl_driver.jit import protocol
-from cl_driver.jit.errors import CompileError
+from .. import native, settings, spawn
+from . import protocol
+from .errors import CompileError
 
 _ATTEMPTS = 3  # to hand a request to a process that begins it
 _LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from cl_driver.jit import wire
+from . import wire
 
 _LENGTH = Struct("<Q")
 _PID = Struct("<I")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 
-from cl_driver.frontend import clang
-from cl_driver.frontend import options as option_parser
-from cl_driver.jit.errors import CompileError
-from cl_driver.jit.target import Target
+from ..frontend import clang
+from ..frontend import options as option_parser
+from .errors import CompileError
+from .target import Target
 
 
 class Context:

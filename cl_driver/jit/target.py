@@ -7,8 +7,8 @@ more than a virtual machine may have, and LLVM may not know it.
 
 from __future__ import annotations
 
-from cl_driver.device.cpu import Cpu, host_cpu
-from cl_driver.settings import SETTINGS
+from ..device.cpu import Cpu, host_cpu
+from ..settings import SETTINGS
 
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
 _LEVELS = {

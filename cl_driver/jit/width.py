@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from cl_driver.jit.target import Target
-from cl_driver.passes.chains import Work, work_of
-from cl_driver.passes.ir import ADDRESS, int_value, is_constant_int
-from cl_driver.passes.plan import KernelPlan, PlanOptions, recurs
-from cl_driver.passes.pressure import divergent_loops, mostly_gathers, vector_pressure
-from cl_driver.passes.rows_alike import share_of_rows
-from cl_driver.passes.steps import Steps
-from cl_driver.passes.streaming import streams
-from cl_driver.spirv.enums import BuiltIn, Op
-from cl_driver.spirv.enums import OpenCLStd as Std
-from cl_driver.spirv.module import Function, Instruction, Kind, Type, Variable
+from ..passes.chains import Work, work_of
+from ..passes.ir import ADDRESS, int_value, is_constant_int
+from ..passes.plan import KernelPlan, PlanOptions, recurs
+from ..passes.pressure import divergent_loops, mostly_gathers, vector_pressure
+from ..passes.rows_alike import share_of_rows
+from ..passes.steps import Steps
+from ..passes.streaming import streams
+from ..spirv.enums import BuiltIn, Op
+from ..spirv.enums import OpenCLStd as Std
+from ..spirv.module import Function, Instruction, Kind, Type, Variable
+from .target import Target
 
 # Vectors of a group that are executed together where code is made for its size.
 MOST_GROUP_PARTS = 32

@@ -17,10 +17,10 @@ import sys
 import threading
 from contextlib import suppress
 
-from cl_driver.frontend import resident
-from cl_driver.jit import jobs, protocol
-from cl_driver.jit.errors import CompileError
-from cl_driver.spawn import CHILD_DESCRIPTOR
+from ..frontend import resident
+from ..spawn import CHILD_DESCRIPTOR
+from . import jobs, protocol
+from .errors import CompileError
 
 _MANY_OBJECTS = 200_000
 
