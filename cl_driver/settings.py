@@ -65,7 +65,8 @@ _ROWS = (
         "CL_DRIVER_CACHE_DIR",
         "path",
         "",
-        "The compile cache's folder, instead of $XDG_CACHE_HOME/cl_driver or ~/.cache/cl_driver.",
+        "The compile cache's folder, instead of $XDG_CACHE_HOME/cl_driver or ~/.cache/cl_driver. Users may "
+        "share it: each has a private folder in it.",
     ),
     Setting(
         "CL_DRIVER_CACHE_SIZE",

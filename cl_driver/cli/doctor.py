@@ -125,7 +125,7 @@ def check_loaders() -> Iterator[str]:
 
 def check_cache() -> Iterator[str]:
     """The folder of the compile cache. Without one every process compiles for itself."""
-    from ..jit.cache import default_folder
+    from ..jit.cache import Cache, default_folder
 
     folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
     if settings.integer("CL_DRIVER_CACHE_SIZE") == 0:
@@ -133,6 +133,10 @@ def check_cache() -> Iterator[str]:
     consequence = "Nothing compiled is kept for later runs."
     if not folder:
         yield f"There is no place for the compile cache: set HOME or CL_DRIVER_CACHE_DIR. {consequence}"
+        return
+    trouble = Cache(folder, 1).trouble()
+    if trouble:
+        yield f"The compile cache {folder} cannot be used: {trouble}. {consequence}"
         return
     existing = Path(folder)
     while not existing.exists() and existing != existing.parent:
@@ -143,8 +147,6 @@ def check_cache() -> Iterator[str]:
     except OSError as error:
         yield f"The compile cache {folder} cannot be used: {error.strerror} ({existing}). {consequence}"
         return
-    if Path(folder).exists() and os.stat(folder).st_uid != os.geteuid():
-        yield f"The compile cache {folder} belongs to another user. {consequence}"
     if shutil.disk_usage(existing).free < _SMALLEST_DISK:
         yield f"The disk of the compile cache {folder} is full. {consequence}"
 

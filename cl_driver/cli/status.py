@@ -1,12 +1,13 @@
-"""Shows where the driver is registered, and which loaders see it."""
+"""Shows where the driver is registered, which loaders see it, and where its compile cache is."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from .. import native, registration
+from .. import native, registration, settings
 from ..device.platform import ICD_SUFFIX
+from ..jit.cache import Cache, default_folder
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,6 +24,8 @@ def run(options: argparse.Namespace) -> int:
             print(f"{place.folder}: registered (read by {place.who}): {place.file.read_text().strip()}")
     if os.environ.get("OCL_ICD_FILENAMES"):
         print(f"OCL_ICD_FILENAMES, read by the Khronos loader: {os.environ['OCL_ICD_FILENAMES']}")
+    folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
+    print(f"compile cache: {Cache(folder, settings.integer('CL_DRIVER_CACHE_SIZE') or 0).status()}")
     seen = False
     for loader in registration.loaders():
         try:

@@ -1,8 +1,13 @@
 """The compile cache: entries on disk, named by the digest of what they were made from.
 
-    <folder>/v1/<first two digits>/<digest>      "CLDC" version, digest of the rest, kind-specific bytes
-    <folder>/v1/sources/<digest>/program.cl      the source of a program built with -g, for debuggers
-    <folder>/v1/.size                            its length tells about how large all of this is
+    <folder>/v2-<user>/<two digits>/<digest>           "CLDC" version, digest of the rest, kind-specific bytes
+    <folder>/v2-<user>/sources/<digest>/program.cl     the source of a program built with -g, for debuggers
+    <folder>/v2-<user>/.size                           its length tells about how large all of this is
+
+The folder may be anybody's; from v2-<user> on all is one user's own, made so, and found to be so whenever it
+is opened: entries are machine code, and who could write them could run it. Names are looked up from the
+descriptor of their folder, and links are not followed. What is not ours is left as it is, not even opened for
+reading if that could block.
 
 Any number of processes share it without locks. An entry is written to a file of its own and renamed, so a
 reader sees all of it or none. Nothing is synced: after a loss of power a renamed file may hold anything, the
@@ -10,7 +15,8 @@ digest shows it, and an entry that fails its digest is a miss and is removed. Wh
 longest time goes first when the folder outgrows its bound. To look at all entries takes a third of a second
 where there are 60,000: so each writer lengthens a file by as much as it has written, which says when to look,
 and who has looked gives it the length that is right. A folder that cannot be used (no HOME, read-only,
-full disk, quota, another user's) is no error: what could not be stored is kept in memory.
+full disk, quota, another user's) is no error: what could not be stored is kept in memory, and the log says
+why.
 
 Imported by the host's process: os and a hash are all it needs.
 """
@@ -18,7 +24,10 @@ Imported by the host's process: os and a hash are all it needs.
 from __future__ import annotations
 
 import os
+import stat
 import time
+
+from ..log import log
 
 try:
     from _blake2 import blake2b  # hashlib would load OpenSSL, ten times as long
@@ -36,6 +45,8 @@ _ABANDONED = 3600  # seconds after which a temporary file belongs to a process t
 _TOUCH = 600  # seconds: an entry's time stamp is renewed at most so often
 _SIZE = ".size"
 _UNIT = 1024  # bytes that a byte of that file stands for
+_LARGEST = 512 << 20  # bytes of an entry
+_BEFORE = "v1"  # the folder of earlier versions, which others could have made
 
 
 def digest(*parts: bytes) -> str:
@@ -61,6 +72,88 @@ def default_folder(setting: str, environment=os.environ) -> str:
     return os.path.join(home, ".cache", "cl_driver") if os.path.isabs(home) else ""
 
 
+class Untrusted(OSError):
+    """A folder or file that is not this user's alone."""
+
+
+class _Folder:
+    """A folder of this user's alone, open. For `with`, which closes it.
+
+    OSError where it is not there, or is somebody's who could change what is in it.
+    """
+
+    def __init__(self, name: str, parent: _Folder | None = None, make: bool = False):
+        where = None if parent is None else parent.descriptor
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self.descriptor = os.open(name, flags, dir_fd=where)
+        except FileNotFoundError:
+            if not make:
+                raise
+            try:  # noqa: SIM105
+                os.mkdir(name, 0o700, dir_fd=where)
+            except FileExistsError:
+                pass
+            self.descriptor = os.open(name, flags, dir_fd=where)
+        status = os.fstat(self.descriptor)
+        wrong = ""
+        if status.st_uid != os.geteuid():
+            wrong = f"{name} belongs to user {status.st_uid}"
+        elif status.st_mode & 0o077:
+            wrong = f"{name} may be entered by other users"
+        if wrong:
+            self.__exit__()
+            raise Untrusted(0, wrong)
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *why) -> None:
+        os.close(self.descriptor)
+
+    def open(self, name: str, flags: int) -> int:
+        """The descriptor of a file, without waiting for anybody."""
+        flags |= os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        return os.open(name, flags, 0o600, dir_fd=self.descriptor)
+
+    def unlink(self, path: str) -> None:
+        """Removes a file, and the folder of a source, which has no other. No error where it cannot."""
+        _quietly(os.unlink, path, dir_fd=self.descriptor)
+        if path.endswith(f"/{SOURCE_NAME}"):
+            _quietly(os.rmdir, os.path.dirname(path), dir_fd=self.descriptor)
+
+    def entries(self, path: str = ""):
+        """(path from here, status) of every file in it and in its folders, but the one with their size."""
+        with os.scandir(self.descriptor) as found:
+            for entry in found:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        with _Folder(entry.name, self) as inner:
+                            yield from inner.entries(f"{path}{entry.name}/")
+                    elif path or entry.name != _SIZE:
+                        yield path + entry.name, entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+
+
+def _make_folders(path: str) -> None:
+    """The folder that a user named, with those above it.
+
+    A root that works in another user's HOME must not leave files there that their owner cannot replace.
+    """
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        _make_folders(os.path.dirname(path))
+        try:  # noqa: SIM105
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        return
+    if os.geteuid() == 0 != status.st_uid and not status.st_mode & stat.S_IWOTH:
+        raise Untrusted(0, f"{path} belongs to user {status.st_uid}")
+
+
 class Cache:
     """folder: "" keeps everything in memory; bound: bytes on disk, 0 stores nothing there.
 
@@ -68,33 +161,61 @@ class Cache:
     """
 
     def __init__(self, folder: str, bound: int):
-        self.folder = os.path.join(folder, "v1") if folder and bound else ""
+        self.folder = f"{folder}/v2-{os.geteuid()}" if folder and bound else ""
         self.bound = bound
         self._memory: dict[str, bytes] = {}
+        self._complained = False
 
-    def _path(self, key: str) -> str:
-        return f"{self.folder}/{key[:2]}/{key}"
+    def _open(self, make: bool = False) -> _Folder:
+        if not make:
+            return _Folder(self.folder)
+        try:
+            return _Folder(self.folder)
+        except FileNotFoundError:
+            base = os.path.dirname(self.folder)
+            _make_folders(base)
+            made = _Folder(self.folder, make=True)
+            _quietly(self._adopt, base, made)
+            return made
+
+    @staticmethod
+    def _adopt(base: str, made: _Folder) -> None:
+        """Puts what an earlier version left where it counts, and goes in the end."""
+        with _Folder(f"{base}/{_BEFORE}"):
+            os.rename(f"{base}/{_BEFORE}", _BEFORE, dst_dir_fd=made.descriptor)
+
+    def _complain(self, error: OSError) -> None:
+        """Once: it would be the same of every entry."""
+        if not self._complained:
+            self._complained = True
+            log(1, f"the compile cache {self.folder} cannot be used: {error.strerror}")
 
     def load(self, key: str) -> bytes | None:
         """The entry's bytes; None if there is none, or none that is whole."""
         kept = self._memory.get(key)
         if kept is not None or not self.folder:
             return kept
-        path = self._path(key)
         try:
-            with open(path, "rb") as file:
-                status = os.fstat(file.fileno())
-                data = file.read()
-        except OSError:
+            with self._open() as root, _Folder(key[:2], root) as folder:
+                return self._read(folder, key)
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            self._complain(error)
+            return None
+
+    def _read(self, folder: _Folder, key: str) -> bytes | None:
+        with open(folder.open(key, os.O_RDONLY), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not _is_ours(status) or status.st_size > _LARGEST:
+                return None
+            data = file.read(status.st_size)
+            if time.time() - status.st_mtime > _TOUCH:
+                _quietly(os.utime, file.fileno())
         body = data[_HEADER:]
-        if status.st_uid not in (os.geteuid(), 0):
-            return None  # entries are machine code: another user's are not trusted
         if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : _HEADER] != self._check(key, body):
-            _quietly(os.unlink, path)
+            folder.unlink(key)
             return None
-        if time.time() - status.st_mtime > _TOUCH:
-            _quietly(os.utime, path)
         return body
 
     @staticmethod
@@ -105,15 +226,16 @@ class Cache:
     def store(self, key: str, body: bytes) -> bool:
         """Keeps an entry; True if it is on disk, False if in memory only."""
         data = _MAGIC + self._check(key, body) + body
-        stored = bool(self.folder) and len(data) <= self.bound and self._write(self._path(key), data)
+        fits = self.folder and len(data) <= min(self.bound, _LARGEST)
+        stored = bool(fits) and self._write([key[:2]], key, data)
         if not stored:
             self._keep(key, body)
         return stored
 
-    def _size_with(self, more: int) -> float:
+    def _size_with(self, root: _Folder, more: int) -> float:
         """About the bytes on disk, with those that were written just now; infinite if nobody knows."""
         try:
-            file = self._open_size(os.O_APPEND)
+            file = root.open(_SIZE, os.O_WRONLY | os.O_APPEND)
             try:
                 os.write(file, bytes(-(-more // _UNIT)))
                 return os.fstat(file).st_size * _UNIT
@@ -122,40 +244,58 @@ class Cache:
         except OSError:
             return float("inf")
 
-    def _set_size(self, size: int) -> None:
-        file = self._open_size(os.O_CREAT)
+    @staticmethod
+    def _set_size(root: _Folder, size: int) -> None:
+        file = root.open(_SIZE, os.O_WRONLY | os.O_CREAT)
         try:
             os.ftruncate(file, -(-size // _UNIT))
         finally:
             os.close(file)
 
-    def _open_size(self, how: int) -> int:
-        return os.open(f"{self.folder}/{_SIZE}", how | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
     def keep_source(self, source: bytes) -> str:
         """A file with the text of a program, for debuggers; "" if there is no place for it."""
-        path = f"{self.folder}/{_SOURCES}/{digest(source)}/{SOURCE_NAME}"
-        if self.folder and (os.path.exists(path) or self._write(path, source)):
-            return path
+        key = digest(source)
+        if self.folder and (self._has_source(key) or self._write([_SOURCES, key], SOURCE_NAME, source)):
+            return f"{self.folder}/{_SOURCES}/{key}/{SOURCE_NAME}"
         return ""
 
-    def _write(self, path: str, data: bytes) -> bool:
-        temporary = f"{self.folder}/{_TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
+    def _has_source(self, key: str) -> bool:
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            if not _is_private(os.path.dirname(self.folder)):
-                return False
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            with open(os.open(temporary, flags, 0o600), "wb") as file:
-                file.write(data)
-            os.rename(temporary, path)
+            with self._open() as root, _Folder(_SOURCES, root) as sources, _Folder(key, sources) as folder:
+                return _is_ours(os.stat(SOURCE_NAME, dir_fd=folder.descriptor, follow_symlinks=False))
         except OSError:
-            _quietly(os.unlink, temporary)
             return False
-        if self._size_with(len(data)) > self.bound:
-            self.sweep()
+
+    def _write(self, folders: list[str], name: str, data: bytes) -> bool:
+        try:
+            with self._open(make=True) as root:
+                self._replace(root, folders, name, data)
+                if self._size_with(root, len(data)) > self.bound:
+                    self._sweep(root)
+        except OSError as error:
+            self._complain(error)
+            return False
         return True
+
+    @staticmethod
+    def _replace(root: _Folder, folders: list[str], name: str, data: bytes) -> None:
+        """Gives a file, in folders inside one another, another content: whole or not at all."""
+        temporary = f"{_TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
+
+        def put(folder: _Folder, inner: list[str]) -> None:
+            if inner:
+                with _Folder(inner[0], folder, make=True) as next_one:
+                    put(next_one, inner[1:])
+            else:
+                os.rename(temporary, name, src_dir_fd=root.descriptor, dst_dir_fd=folder.descriptor)
+
+        try:
+            with open(root.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(data)
+            put(root, folders)
+        except OSError:
+            root.unlink(temporary)
+            raise
 
     def _keep(self, key: str, body: bytes) -> None:
         self._memory[key] = body
@@ -168,83 +308,84 @@ class Cache:
     def sweep(self) -> int:
         """Brings the folder 10 % below its bound, if it is above it, by removing what was not used for the
         longest time; and removes what killed writers left. Returns the bytes that remain."""
+        try:
+            with self._open() as root:
+                return self._sweep(root)
+        except OSError:
+            return 0
+
+    def _sweep(self, root: _Folder) -> int:
         entries, now = [], time.time()
-        for entry in self._entries():
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if not entry.name.startswith(_TEMPORARY):
-                entries.append((status.st_mtime, status.st_size, entry.path))
+        for path, status in root.entries():
+            if not path.startswith(_TEMPORARY):
+                entries.append((status.st_mtime, status.st_size, path))
             elif now - status.st_mtime > _ABANDONED:
-                _quietly(os.unlink, entry.path)
+                root.unlink(path)
         total = sum(size for _, size, _ in entries)
         if total > self.bound:
             for _, size, path in sorted(entries):
                 if total <= self.bound - self.bound // 10:
                     break
-                _remove(path)
+                root.unlink(path)
                 total -= size
-        _quietly(self._set_size, total)
+        _quietly(self._set_size, root, total)
         return total
-
-    def _entries(self):
-        """Every file of the folder and of its sub-folders, but the one that tells their size."""
-        pending = [self.folder] if self.folder else []
-        while pending:
-            try:
-                with os.scandir(pending.pop()) as found:
-                    for entry in found:
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
-                        elif entry.name != _SIZE:
-                            yield entry
-            except OSError:
-                continue
 
     def clear(self) -> None:
         """Forgets everything."""
         self._memory.clear()
-        for entry in list(self._entries()):
-            _remove(entry.path)
-        _quietly(os.unlink, f"{self.folder}/{_SIZE}")
+        try:
+            with self._open() as root:
+                for path, _ in list(root.entries()):
+                    root.unlink(path)
+                root.unlink(_SIZE)
+        except OSError:
+            pass
+
+    def trouble(self) -> str:
+        """Why nothing can be kept on disk; "" if it can, as far as one can tell without doing it."""
+        if not self.folder:
+            return "there is no folder for it (HOME is not set), or its size is set to 0"
+        try:
+            self._open().__exit__()
+            nearest = self.folder
+        except FileNotFoundError:
+            nearest = os.path.dirname(self.folder)
+            while not os.path.exists(nearest):
+                nearest = os.path.dirname(nearest)
+        except OSError as error:
+            return error.strerror
+        try:
+            _make_folders(nearest)  # which are there
+        except OSError as error:
+            return error.strerror
+        if not os.path.isdir(nearest):
+            return f"Not a directory ({nearest})"
+        return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} is not writable"
 
     def status(self) -> str:
         """One sentence for `cl-driver status`: where the cache is, or why there is none on disk."""
-        if not self.folder:
-            return "in memory only: there is no folder for it (HOME is not set), or its size is set to 0"
-        nearest = self.folder
-        while not os.path.exists(nearest):
-            nearest = os.path.dirname(nearest)
-        if not os.access(nearest, os.W_OK | os.X_OK):
-            return f"in memory only: {nearest} is not writable"
-        count = total = 0
-        for entry in self._entries():
-            count += 1
-            total += entry.stat(follow_symlinks=False).st_size
-        return f"{self.folder}: {count} entries, {total / (1 << 20):.1f} of {self.bound / (1 << 20):.0f} MiB"
+        trouble = self.trouble()
+        if trouble:
+            return f"in memory only: {trouble}"
+        sizes: list[int] = []
+        try:
+            with self._open() as root:
+                sizes = [status.st_size for _, status in root.entries()]
+        except OSError:
+            pass  # it is not there yet
+        total = sum(sizes) / (1 << 20)
+        return f"{self.folder}: {len(sizes)} entries, {total:.1f} of {self.bound / (1 << 20):.0f} MiB"
 
 
-def _is_private(folder: str) -> bool:
-    """True if the folder is this user's own; then nobody else may enter it from now on. A root that works in
-    another user's HOME must not leave files there that their owner cannot replace."""
-    status = os.stat(folder)
-    if status.st_uid != os.geteuid():
-        return False
-    if status.st_mode & 0o077:
-        os.chmod(folder, 0o700)
-    return True
+def _is_ours(status) -> bool:
+    """Whether a file is one that this user wrote."""
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def _remove(path: str) -> None:
-    _quietly(os.unlink, path)
-    if path.endswith(SOURCE_NAME):
-        _quietly(os.rmdir, os.path.dirname(path))
-
-
-def _quietly(function, *args) -> None:
+def _quietly(function, *args, **names) -> None:
     """contextlib.suppress without importing contextlib, which takes longer than all of this file."""
     try:  # noqa: SIM105
-        function(*args)
+        function(*args, **names)
     except OSError:
         pass

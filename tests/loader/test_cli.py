@@ -165,6 +165,19 @@ def test_doctor_finds_an_unusable_cache(cl_driver, tmp_path):
     status, output = cl_driver("doctor", CL_DRIVER_CACHE_DIR=None, HOME=None, XDG_CACHE_HOME=None)
     assert "There is no place for the compile cache" in output
     assert cl_driver("doctor", CL_DRIVER_CACHE_DIR="/proc/cache", CL_DRIVER_CACHE_SIZE="0")[0] == 0
+    private = tmp_path / "shared" / f"v2-{os.geteuid()}"
+    private.mkdir(parents=True)
+    private.chmod(0o777)
+    status, output = cl_driver("doctor", CL_DRIVER_CACHE_DIR=str(private.parent))
+    assert status == 1
+    assert f"cannot be used: {private} may be entered by other users. Nothing" in output
+
+
+def test_status_says_where_the_cache_is_or_why_there_is_none(cl_driver, tmp_path):
+    _, output = cl_driver("status", CL_DRIVER_CACHE_DIR=str(tmp_path))
+    assert f"compile cache: {tmp_path}/v2-{os.geteuid()}: 0 entries" in output
+    _, output = cl_driver("status", CL_DRIVER_CACHE_SIZE="0")
+    assert "compile cache: in memory only" in output
 
 
 def test_doctor_finds_a_library_that_does_not_load(cl_driver, broken_tree):
