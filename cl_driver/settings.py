@@ -156,6 +156,15 @@ _ROWS = (
         choices=("gdb", "perf"),
         wanted="gdb, perf, or gdb,perf",
     ),
+    Setting(
+        "CL_DRIVER_FAULT_MESSAGE",
+        "choice",
+        "auto",
+        "When stderr has a line about a fault in a kernel, with its name, its source line if the program was "
+        "built with -g, and the address: before the host dies of it, if it has no handler of its own for the "
+        "signal; before that handler runs, too; or never.",
+        choices=("auto", "on", "off"),
+    ),
     Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
     Setting(
         "CL_DRIVER_EXPLAIN",

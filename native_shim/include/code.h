@@ -2,7 +2,9 @@
 #ifndef CLD_CODE_H
 #define CLD_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct cld_code;
 
@@ -15,6 +17,17 @@ struct cld_code *cld_code_load(const void *object, size_t size, char *error, siz
 
 /* The address of a defined global symbol; NULL if absent. */
 void *cld_code_symbol(const struct cld_code *code, const char *name);
+
+/* An instruction as people know it. The file's name is not terminated; line: 0 if the object has none. */
+struct cld_code_place {
+    uint64_t offset; /* from the global symbol before it */
+    const char *file;
+    size_t file_size;
+    uint32_t line;
+};
+
+/* Where an address of the code is; false for others. For handlers of signals, too. */
+bool cld_code_find(const struct cld_code *code, const void *address, struct cld_code_place *place);
 
 /* Unmaps. No thread may be inside the code. NULL is allowed. */
 void cld_code_unload(struct cld_code *code);

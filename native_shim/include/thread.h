@@ -15,7 +15,8 @@ enum cld_role {
     CLD_DRIVER_THREAD, /* any other of the driver's own */
 };
 
-struct dead; /* object.c */
+struct dead;        /* object.c */
+struct cld_running; /* fault.h */
 
 struct cld_self {
     struct dead *dead, *dead_spare; /* recycled slots of this thread */
@@ -28,8 +29,9 @@ struct cld_self {
     unsigned home;      /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;
-    uint8_t *counts; /* own_counts.c */
-    bool has_counts; /* of the command that it executes */
+    uint8_t *counts;             /* own_counts.c */
+    bool has_counts;             /* of the command that it executes */
+    struct cld_running *running; /* once it has executed a kernel */
 };
 
 extern _Thread_local struct cld_self cld_self_storage;

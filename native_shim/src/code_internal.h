@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "code.h"
+
 /* Where a reason goes. fail() returns false so that checks can be written `return cld_fail(...)`. */
 struct cld_code_error {
     char *text;
@@ -95,6 +97,13 @@ void cld_layout_free(struct cld_layout *layout);
 
 /* The function of code_symbols.def with that name, or NULL. */
 void *cld_code_resolve(const char *name);
+
+/* The object's line table with addresses filled in, malloced; NULL if there is none (code_lines.c). */
+uint8_t *cld_lines_copy(const struct cld_elf *elf, const struct cld_layout *layout, uint64_t base,
+                        size_t *size);
+
+/* Fills in the line of an address, if the table has one; it may be damaged. */
+bool cld_lines_find(const uint8_t *table, size_t size, uint64_t address, struct cld_code_place *place);
 
 /* Debuggers and profilers, when CL_DRIVER_JIT_DEBUG asks for them (code_debug.c). The entry is what gdb was
  * told, to be given back when the code goes; NULL if nothing was. */

@@ -28,6 +28,8 @@ struct cld_code {
     size_t size;
     size_t symbol_count;
     struct symbol *symbols; /* one allocation with their names */
+    uint8_t *lines;         /* code_lines.c; NULL if the object has none */
+    size_t lines_size;
     struct cld_code_debug_entry *debug;
 };
 
@@ -97,6 +99,7 @@ static bool load(struct cld_code *code, const struct cld_elf *elf, const struct 
         return cld_fail(error, "out of memory");
     if (!protect(code, layout))
         return cld_fail(error, "the system refuses executable memory: %s", strerror(errno));
+    code->lines = cld_lines_copy(elf, layout, base, &code->lines_size);
     code->debug = cld_code_debug_loaded(elf, layout, object, size, base);
     return true;
 }
@@ -132,6 +135,21 @@ void *cld_code_symbol(const struct cld_code *code, const char *name) {
     return NULL;
 }
 
+bool cld_code_find(const struct cld_code *code, const void *address, struct cld_code_place *place) {
+    const uint8_t *at = address, *nearest = code->image;
+    if (at < code->image || at >= code->image + code->size)
+        return false;
+    for (size_t i = 0; i < code->symbol_count; i++) {
+        const uint8_t *symbol = code->symbols[i].address;
+        if (symbol <= at && symbol > nearest)
+            nearest = symbol;
+    }
+    *place = (struct cld_code_place){.offset = (uint64_t)(at - nearest)};
+    if (code->lines)
+        cld_lines_find(code->lines, code->lines_size, (uint64_t)(uintptr_t)address, place);
+    return true;
+}
+
 void cld_code_unload(struct cld_code *code) {
     if (!code)
         return;
@@ -139,5 +157,6 @@ void cld_code_unload(struct cld_code *code) {
     if (code->image)
         munmap(code->image, code->size);
     free(code->symbols);
+    free(code->lines);
     free(code);
 }

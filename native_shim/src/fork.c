@@ -4,6 +4,7 @@
  * parent holds them while it forks. The other locks (queues, pools) may have been held by threads that the
  * child does not have, so that they, and what they guard, are made anew. */
 #include "command.h"
+#include "fault.h"
 #include "lock.h"
 #include "own_thread.h"
 
@@ -63,6 +64,7 @@ void cld_fork_child(void) {
     for (int i = LOCKS; i-- > 0;)
         pthread_mutex_unlock(&locks[i]);
     cld_own_threads_fork_child();
+    cld_fault_fork_child();
     cld_pools_fork_child();
     cld_object_each(CLD_QUEUE, renew_queue);
     cld_object_each(CLD_EVENT, renew_event);

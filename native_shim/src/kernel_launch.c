@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "enqueue.h"
+#include "fault.h"
 #include "image.h"
 #include "launch.h"
 #include "launch_code.h"
@@ -130,12 +131,14 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_RESOURCES;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_own_counts_enter(command, self);
+    struct cld_running *running = cld_fault_enter(self, command);
     uint64_t saved = cld_float_enter();
     if (command->kernel.ahead_piece)
         run_pieces(command, code, self, first, last);
     else
         run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
+    cld_fault_leave(running);
     return CL_SUCCESS;
 }
 

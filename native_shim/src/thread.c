@@ -1,5 +1,6 @@
 /* Per-thread state, futexes, time, floating-point environment. */
 #define _GNU_SOURCE
+#include "fault.h"
 #include "own_thread.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ static void thread_end(void *pointer) {
     free(self->counts);
     self->counts = NULL;
     self->local_capacity = self->scratch_capacity = self->counts_capacity = 0;
+    cld_fault_thread_ends(self);
     if (self->role == CLD_HOST_THREAD)
         cld_host_thread_ends();
 }

@@ -56,6 +56,14 @@ def library() -> ctypes.CDLL:
         ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t,
         ctypes.POINTER(ctypes.c_uint64), ctypes.c_char_p, ctypes.c_size_t,
     ]  # fmt: skip
+    lib.line_table.restype = ctypes.c_size_t
+    lib.line_table.argtypes = [
+        ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t
+    ]  # fmt: skip
+    lib.find_line.restype = ctypes.c_uint32
+    lib.find_line.argtypes = [
+        ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t
+    ]  # fmt: skip
     lib.relocate.argtypes = [
         ctypes.c_int, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64
     ]  # fmt: skip
@@ -98,6 +106,14 @@ def link(data: bytes, base: int, aarch64: bool = False) -> tuple[bytes, list[int
     if not size:
         raise LoadError(reason.value.decode())
     return image.raw[:size], list(starts)
+
+
+def line_of(data: bytes, address: int, base: int = 0, aarch64: bool = False) -> tuple[str, int] | None:
+    """File and line of an address of an object that is loaded at base."""
+    table, file = ctypes.create_string_buffer(1 << 20), ctypes.create_string_buffer(200)
+    size = library().line_table(aarch64, data, len(data), base, table, len(table))
+    line = library().find_line(table, size, address, file, len(file)) if size else 0
+    return (file.value.decode(), line) if line else None
 
 
 def relocate(place: bytes, type_: int, address: int, target: int, addend: int = 0, aarch64: bool = False):

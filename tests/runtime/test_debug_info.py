@@ -1,9 +1,12 @@
 """Debug information: from -g or from a module's own instructions to the line tables of objects."""
 
+import itertools
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+from code_loader import line_of
 from kernel_harness import assemble
 
 from cl_driver import pipeline
@@ -77,6 +80,24 @@ def test_line_tables(tmp_path, options, width):
     inlined = information.split("DW_TAG_inlined_subroutine", 1)[1]
     assert re.search(rf"DW_AT_call_line +: {CALL}\n", inlined)
     assert "/sources" in information
+
+
+@pytest.mark.parametrize("options", ["-g", "-g -cl-opt-disable"])
+@pytest.mark.parametrize("width", [1, 8])
+def test_the_line_of_each_instruction(tmp_path, options, width):
+    """What a fault is told with, beside binutils' opinion on the same table."""
+    path = object_of(spirv_of(options), tmp_path / "k.o", options, width)
+    data, base = Path(path).read_bytes(), 0x7F0000000000
+    rows = re.findall(r"(\S+\.cl) +(\d+|-) +(?:0x)?([0-9a-f]+)", readelf("decodedline", path))
+    rows = [(name, line, int(address, 16)) for name, line, address in rows]
+    checked = 0
+    for (name, line, address), (_, _, end) in itertools.pairwise(rows):
+        if line not in ("0", "-") and address < end:
+            expected = (name, int(line))
+            assert line_of(data, base + address, base) == line_of(data, base + end - 1, base) == expected
+            checked += 1
+    assert checked > 10
+    assert line_of(data, base + rows[-1][2], base) is None and line_of(data, base - 1, base) is None
 
 
 def test_nothing_without_asking(tmp_path):

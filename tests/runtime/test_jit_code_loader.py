@@ -48,6 +48,26 @@ define void @kernel{SIGNATURE} {{
 }}
 """
 
+# A function with a line for each of its instructions, as codegen/debug.py asks for them.
+LINES = """
+define void @lined(ptr %p) !dbg !10 {
+  %a = load volatile i32, ptr %p, !dbg !20
+  store volatile i32 %a, ptr %p, !dbg !21
+  ret void, !dbg !22
+}
+!llvm.dbg.cu = !{!1}
+!llvm.module.flags = !{!3, !4}
+!1 = distinct !DICompileUnit(language: DW_LANG_C99, file: !2, producer: "p", isOptimized: true, emissionKind: LineTablesOnly)
+!2 = !DIFile(filename: "program.cl", directory: "/sources")
+!3 = !{i32 7, !"Dwarf Version", i32 4}
+!4 = !{i32 2, !"Debug Info Version", i32 3}
+!5 = !DISubroutineType(types: !{null})
+!10 = distinct !DISubprogram(name: "lined", scope: !2, file: !2, line: 5, type: !5, spFlags: DISPFlagDefinition, unit: !1)
+!20 = !DILocation(line: 6, scope: !10)
+!21 = !DILocation(line: 300, scope: !10)
+!22 = !DILocation(line: 7, scope: !10)
+"""  # noqa: E501
+
 
 def compile_kernel(body: str, target: Target | None = None, before: str = "", passes: str = "O2") -> bytes:
     text = f"{before}\ndefine void @kernel{SIGNATURE} {{\n{body}\n  ret void\n}}\n"
@@ -254,8 +274,8 @@ def test_damaged_objects_never_crash_the_loader(tmp_path):
     for name, target in (("x86_64", X86_64), ("aarch64", AARCH64)):
         objects.append(str(tmp_path / f"{name}.o"))
         with open(objects[-1], "wb") as file:
-            file.write(emit.compile_ir(EVERYTHING, target))
+            file.write(emit.compile_ir(EVERYTHING + LINES, target))
     done = subprocess.run([str(fuzz), "6000", "12345", *objects], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    refused, accepted = (int(word) for word in done.stdout.split() if word.isdigit())
-    assert refused > 1000 and accepted > 100
+    refused, accepted, with_lines = (int(word) for word in done.stdout.split() if word.isdigit())
+    assert refused > 1000 and accepted > 100 and with_lines == len(objects)

@@ -8,6 +8,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -86,10 +87,13 @@ static void scene_quiet(void) {
     run(kernel, 0);
     use(1);
     tear_down();
-    for (int i = 1; i <= 64; i++)
-        if (!sigaction(i, NULL, &after))
+    bool tells = !getenv("CL_DRIVER_FAULT_MESSAGE"); /* of faults that had their default action */
+    for (int i = 1; i <= 64; i++) {
+        bool is_told = tells && (i == SIGSEGV || i == SIGBUS || i == SIGFPE || i == SIGILL);
+        if (!sigaction(i, NULL, &after) && !(is_told && before[i].sa_handler == SIG_DFL))
             CHECK(after.sa_handler == before[i].sa_handler &&
                   !((after.sa_flags ^ before[i].sa_flags) & ~0x04000000)); /* glibc sets SA_RESTORER itself */
+    }
     pthread_sigmask(SIG_BLOCK, NULL, &mask_after);
     CHECK(!memcmp(&mask, &mask_after, sizeof mask));
     CHECK(!strcmp(setlocale(LC_ALL, NULL), "C"));

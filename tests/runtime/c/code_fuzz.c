@@ -1,4 +1,5 @@
-/* Feeds damaged objects to the code loader: `code_fuzz rounds seed object...`. Built with sanitizers, it ends
+/* Feeds damaged objects to the code loader: `code_fuzz rounds seed object...`, and
+ * damaged line tables to what looks lines up. Built with sanitizers, it ends
  * with a report at the first access that is out of bounds. Prints how many were refused and accepted. */
 #include "../../../native_shim/include/code.h"
 
@@ -9,6 +10,9 @@
 
 size_t link_object(int aarch64, const void *object, size_t size, uint64_t base, uint8_t *out, size_t room,
                    uint64_t starts[2], char *reason, size_t reason_size);
+
+size_t line_table(int aarch64, const void *object, size_t size, uint64_t base, uint8_t *out, size_t room);
+uint32_t find_line(const uint8_t *table, size_t size, uint64_t address, char *file, size_t room);
 
 static uint64_t state;
 
@@ -41,8 +45,23 @@ static size_t damage(uint8_t *bytes, size_t size) {
     return next() % 8 ? size : next() % size;
 }
 
+/* Looks up lines in a damaged table, in a block of just its size. */
+static void damage_lines(const uint8_t *table, size_t size, uint64_t base) {
+    uint8_t *exact = malloc(size);
+    size_t left = next() % 8 ? size : 1 + next() % size;
+    memcpy(exact, table, left);
+    for (uint64_t i = 0, count = next() % 4; i < count; i++)
+        exact[next() % left] = (uint8_t)(next() % 2 ? next() : interesting());
+    exact = realloc(exact, left);
+    for (uint64_t at = 0; at < 64; at += 8) {
+        char file[20];
+        find_line(exact, left, base + at, file, sizeof file);
+    }
+    free(exact);
+}
+
 int main(int argc, char **argv) {
-    long rounds = argc > 3 ? atol(argv[1]) : 0, refused = 0, accepted = 0;
+    long rounds = argc > 3 ? atol(argv[1]) : 0, refused = 0, accepted = 0, lined = 0;
     state = argc > 3 ? strtoull(argv[2], NULL, 0) | 1 : 1;
     for (int file = 3; file < argc; file++) {
         FILE *stream = fopen(argv[file], "rb");
@@ -51,6 +70,13 @@ int main(int argc, char **argv) {
         if (!size)
             return 2;
         fclose(stream);
+        static uint8_t lines[1 << 14];
+        size_t line_bytes = 0;
+        for (int arch = 0; arch < 2 && !line_bytes; arch++)
+            line_bytes = line_table(arch, original, size, UINT64_C(1) << 32, lines, sizeof lines);
+        for (long round = 0; line_bytes && round < 4 * rounds; round++)
+            damage_lines(lines, line_bytes, UINT64_C(1) << 32);
+        lined += line_bytes > 0;
         for (long round = 0; round < rounds; round++) {
             /* In a block of just that size, so that one byte past the end is found. */
             uint8_t *bytes = malloc(size);
@@ -74,6 +100,6 @@ int main(int argc, char **argv) {
             free(bytes);
         }
     }
-    printf("%ld refused, %ld accepted\n", refused, accepted);
+    printf("%ld refused, %ld accepted, %ld with lines\n", refused, accepted, lined);
     return 0;
 }

@@ -53,3 +53,38 @@ int relocate(int aarch64, uint32_t type, uint8_t *place, uint64_t address, uint6
         return -1;
     return arch->apply(type, place, address, target, addend);
 }
+
+/* The object's line table, as if the image were at `base`; its size, 0 if there is none or no room. */
+size_t line_table(int aarch64, const void *object, size_t size, uint64_t base, uint8_t *out, size_t room) {
+    char reason[120];
+    struct cld_code_error error = {reason, sizeof reason};
+    struct cld_elf elf;
+    struct cld_layout layout;
+    size_t result = 0;
+    if (!cld_elf_open(&elf, object, size, &error))
+        return 0;
+    if (cld_layout_plan(&layout, &elf, aarch64 ? &cld_arch_aarch64 : &cld_arch_x86_64, 4096, &error)) {
+        uint8_t *table = cld_lines_copy(&elf, &layout, base, &result);
+        if (!table || result > room)
+            result = 0;
+        if (result)
+            memcpy(out, table, result);
+        free(table);
+        cld_layout_free(&layout);
+    }
+    cld_elf_close(&elf);
+    return result;
+}
+
+/* The line of an address, 0 if it has none; its file's name is cut to `room`. */
+uint32_t find_line(const uint8_t *table, size_t size, uint64_t address, char *file, size_t room) {
+    struct cld_code_place place = {0};
+    *file = 0;
+    if (!cld_lines_find(table, size, address, &place))
+        return 0;
+    size_t length = place.file_size < room - 1 ? place.file_size : room - 1;
+    if (place.file)
+        memcpy(file, place.file, length);
+    file[length] = 0;
+    return place.line;
+}
