@@ -13,6 +13,7 @@ import re
 import struct
 
 from . import clang as clang_
+from .effort import Allowance
 from .options import BuildOptions
 
 PREFIX = "cl_driver.kernel_arguments."  # spirv/reflect.py has the same
@@ -38,6 +39,7 @@ def ask(
     language: clang_.Language | None = None,
     folder: str | None = None,
     clang: str = "",
+    allowance: Allowance | None = None,
 ) -> dict[str, tuple[list, str]]:
     """{kernel: ([[address, access, type name, type qualifiers, name] of each argument], vector type hint)},
     in the API's numbers. Empty if the source does not compile."""
@@ -62,7 +64,7 @@ def ask(
             ),
         ]
         text = clang_.marked_source(source, headers, options, language)
-        done = clang_.run(found, arguments, text, headers, folder)
+        done = clang_.run(found, arguments, text, headers, folder, allowance)
     except (clang_.ClangError, OSError, ValueError):
         return {}
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}

@@ -10,9 +10,8 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import extension_functions, group_functions, image_functions, prelude, resident
+from . import effort, extension_functions, group_functions, image_functions, prelude, resident
 from .options import BuildOptions
-from .resident import TIME_LIMIT
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
 NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
@@ -281,7 +280,7 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
     ]
 
 
-# What a run of clang gave; status None: it was out of time.
+# What a run of clang gave; status None: it was stopped, and errors say why.
 _Run = namedtuple("_Run", "output errors status dependencies")
 
 
@@ -291,7 +290,7 @@ def run(
     source: bytes,
     headers: dict[str, bytes],
     folder: str | None,
-    time_limit: float = TIME_LIMIT,
+    allowance: effort.Allowance | None = None,
 ) -> _Run:
     """Runs clang with the source on its standard input; the result comes from its standard output.
 
@@ -310,15 +309,20 @@ def run(
             fds = ()
             if follow:
                 arguments, fds = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"], (list_fd,)
-            output, errors, status = _spawn(arguments, source, folder, fds, time_limit)
+            output, errors, status = _spawn(arguments, source, folder, fds, allowance)
             while status and _learn_unknown_extension(clang, errors):
                 option = _extensions_option(clang)
                 arguments = [option if a.startswith(EXTENSIONS_OPTION) else a for a in arguments]
-                output, errors, status = _spawn(arguments, source, folder, fds, time_limit)
+                output, errors, status = _spawn(arguments, source, folder, fds, allowance)
             if follow:
                 from .includes import read_dependencies
 
                 dependencies = read_dependencies(list_fd, private, folder)
+            if errors and status is not None:
+                from .log import without_quotes
+
+                folders = [a[2:] for a in arguments if a.startswith("-I")] + [private] * bool(private)
+                errors = without_quotes(errors, SOURCE_NAME, folders, folder)
         finally:
             if follow:
                 os.close(list_fd)
@@ -348,8 +352,8 @@ def _high(descriptor: int) -> int:
         os.close(descriptor)
 
 
-def _spawn(arguments, source, folder, fds, time_limit):
-    output, errors, status = resident.run(arguments, source, folder, _environment(), fds, time_limit)
+def _spawn(arguments, source, folder, fds, allowance):
+    output, errors, status = resident.run(arguments, source, folder, _environment(), fds, allowance)
     return output, errors.decode("utf-8", "replace"), status
 
 
@@ -401,14 +405,15 @@ def compile(
     language: Language | None = None,
     folder: str | None = None,
     clang: str = "",
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | None = None,
     source_copy: str = "",
 ) -> FrontendResult:
     """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
 
     headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
     this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
-    source_copy: what debug information calls the source, "" for SOURCE_NAME.
+    time_limit: CPU seconds; None for effort.limit(). source_copy: what debug information calls the source, ""
+    for SOURCE_NAME.
     """
     language = language or device_language()
     headers = headers or {}
@@ -422,6 +427,7 @@ def compile(
         *options.clang_arguments(language.fma),
     ]
     text = marked_source(source, headers, options, language)
+    allowance = effort.Allowance(time_limit)
     try:
         for more in ((), *PLAINER):
             done = None
@@ -429,7 +435,7 @@ def compile(
                 from . import debug
 
                 done = debug.compile(
-                    lambda more, text: run(found, more, text, headers, folder, time_limit),
+                    lambda more, text: run(found, more, text, headers, folder, allowance),
                     [*arguments, *more],
                     text,
                     [*base_arguments(found, "ir"), options.optimisation],
@@ -437,24 +443,24 @@ def compile(
                 )
             if done is None:
                 command = [*arguments, *more, "-c", "-o", "-", "-"]
-                done = run(found, command, text, headers, folder, time_limit)
+                done = run(found, command, text, headers, folder, allowance)
             if done.status == 0 and _has_odd_integers(done.output):
                 continue
             if not _has_crashed(done):
                 break
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
+    if done.status is None:
+        return FrontendResult(None, f"error: {done.errors}\n", done.dependencies)
     log = ""
     if done.errors:
-        from .log import clean_log, crash_log
+        from .log import clean_log
 
         log = clean_log(done.errors)
-    if done.status is None:
-        return FrontendResult(
-            None, f"{log}error: clang took more than {time_limit:g} s and was stopped\n", done.dependencies
-        )
     if done.status:
         if _has_crashed(done):
+            from .log import crash_log
+
             log = crash_log(done.errors, done.status)
         elif "unknown target triple" in done.errors or "No available targets" in done.errors:
             log = (
@@ -471,6 +477,6 @@ def compile(
     if options.kernel_arg_info or b"vec_type_hint" in source:
         from . import arguments as information
 
-        known = information.ask(source, options, headers, language, folder, clang)
+        known = information.ask(source, options, headers, language, folder, clang, allowance)
         spirv = information.embed(spirv, known, options.kernel_arg_info)
     return FrontendResult(spirv, log, done.dependencies)

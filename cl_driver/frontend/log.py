@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 MAX_LOG = 1 << 20  # characters
@@ -12,6 +13,44 @@ _NOISE = re.compile(
     r"PLEASE submit a bug report.*)\n",
     re.MULTILINE,
 )
+
+
+# Lines that clang begins a diagnostic with; what follows quotes the file.
+_PLACE = re.compile(
+    r"^(?P<file>[^\n]+?):\d+:(?:\d+:)? (?:fatal error|error|warning|note|remark): (?P<text>.*)$"
+)
+_FROM = re.compile(r"^In file included from .*[:,]$")
+_CLANGS_OWN = re.compile(r"^<[^/]*>$|/clang/[^/]+/include/[^/]+$")
+
+
+def without_quotes(errors: str, source: str, folders: list[str], base: str | None) -> str:
+    """What clang says, without what it quotes of files that are no part of the program: to include
+    "/etc/shadow" is no way to read it.
+
+    source: the program's name; folders: where else its files are, absolute or seen from base, the working
+    folder, which counts too unless it is the root.
+    """
+    base = os.path.abspath(base or ".")
+    known = [os.path.normpath(os.path.join(base, folder)) for folder in (base, *folders)]
+    known = [folder.rstrip("/") + "/" for folder in known if folder.strip("/")]
+
+    def is_known(name: str) -> bool:
+        path = os.path.normpath(os.path.join(base, name))
+        return name == source or bool(_CLANGS_OWN.search(name)) or path.startswith(tuple(known))
+
+    out, shown = [], True
+    for line in errors.split("\n"):
+        place = _PLACE.match(line)
+        if place:
+            shown = is_known(place["file"])
+            if not shown:
+                line = line[: place.start("text")] + re.sub(r"'[^']*'", "'...'", place["text"])
+        elif _FROM.match(line) or _NOISE.match(line + "\n") or line.startswith("fatal error: "):
+            shown = True
+        elif not shown and line:
+            continue
+        out.append(line)
+    return "\n".join(out)
 
 
 def clean_log(errors: str) -> str:

@@ -18,28 +18,34 @@ import select
 import socket
 import struct
 import subprocess
-import time
 from contextlib import ExitStack, suppress
 
 from .. import native
+from .effort import Allowance, Watch
 
-TIME_LIMIT = 120  # seconds, of the wall clock and of the CPU
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 # Numbers of descriptors in a child; resident.c has the same. From FREE on they are the caller's.
-_HOLD, _SOURCE, _OUTPUT, _MAIN, FREE = range(40, 45)
+_SOURCE, _OUTPUT, _MAIN, _HOLD, FREE = range(3, 8)
 _PATH = "/proc/self/fd/"
 
 _MOST_TEXT = 60_000  # bytes of arguments in a request
 _MOST_HELD = 4  # sets of arguments for which a clang holds
+_ENOUGH_DESCRIPTORS = 64  # with fewer there are descriptors for one of these
+
+# A folder in which nothing is found by a name that a program would have.
+_NOWHERE = "/proc/self/fdinfo"
 _MOST_SEEN = 100  # sets of arguments that are known
+
+_INT = 4  # bytes of an int
+
+# What loaders do with a library that is not for them: of glibc, of musl.
+_NOT_PRELOADED, _NOT_STARTED = b"ERROR: ld.so: ", 127
 
 # In messages about the line that includes the program: something is unfinished where that ends.
 _MAIN_FILE = _PATH.encode()
 # What clang says before messages about the program, where that is what the main file includes.
 _INCLUDED = re.compile(rb"^In file included from %s%d:1:\n" % (_MAIN_FILE, _MAIN), re.MULTILINE)
-
-_FUNCTION_END = (1 << 16 | 56).to_bytes(4, "little")  # OpFunctionEnd
 
 _tries = 0  # how often a clang that is loaded may fail; none in processes that are not the compiler's own
 _loaded: list[_Loaded] = []  # one at most
@@ -57,26 +63,37 @@ def run(
     folder: str | None,
     environment: dict[str, str],
     fds: tuple[int, ...] = (),
-    seconds: float = TIME_LIMIT,
+    allowance: Allowance | None = None,
 ) -> tuple[bytes, bytes, int | None]:
-    """What clang writes to `-o -`, what it says, and its status: None if that takes more than `seconds`.
+    """What clang writes to `-o -`, what it says, and its status: None, and why, if it had to be stopped.
 
     fds: descriptors that it gets, too, under their numbers, which are FREE or above.
     """
     global _tries
+    allowance, folder = allowance or Allowance(), _enterable(folder)
     if _tries and sum(map(len, arguments)) + len(arguments) < _MOST_TEXT:
         try:
             loaded = _clang(arguments[0], environment)
-            done = loaded.run(arguments, source, folder, fds, seconds)
+            done = loaded.run(arguments, source, folder, fds, allowance)
             if _MAIN_FILE in done[1]:
-                done = loaded.run(arguments, source, folder, fds, seconds, may_hold=False)
+                done = loaded.run(arguments, source, folder, fds, allowance, may_hold=False)
             if done[2] is None:
                 end()
             return done
         except (OSError, EOFError):
             end()
             _tries -= 1
-    return _run_alone(arguments, source, folder, environment, fds, seconds)
+    return _run_alone(arguments, source, folder, environment, fds, allowance)
+
+
+def _enterable(folder: str | None) -> str | None:
+    """The folder, or one without files where this user may not enter it: what is to be found there by a
+    relative name then is not, and the rest is."""
+    try:
+        os.stat(os.path.join(folder or ".", "."))
+    except OSError:
+        return _NOWHERE if os.path.isdir(_NOWHERE) else "/"
+    return folder
 
 
 def end() -> None:
@@ -93,26 +110,48 @@ def _clang(path: str, environment: dict[str, str]) -> _Loaded:
     return _loaded[0]
 
 
-def _run_alone(arguments, source, folder, environment, fds, seconds):
+def _run_alone(arguments, source, folder, environment, fds, allowance: Allowance):
+    """By a clang of its own, with the library for what it says of files, if the loader takes that."""
+    library = _library()
+    if os.path.exists(library):
+        guarded = environment | {"LD_PRELOAD": str(library)}
+        output, errors, status = _run_process(arguments, source, folder, guarded, fds, allowance)
+        if status != _NOT_STARTED and not errors.startswith(_NOT_PRELOADED):
+            return output, errors, status
+    return _run_process(arguments, source, folder, environment, fds, allowance)
+
+
+def _run_process(arguments, source, folder, environment, fds, allowance: Allowance):
     pipe = subprocess.PIPE
     with subprocess.Popen(
         arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
     ) as child:
         _limit(child.pid)
         try:
-            output, errors = child.communicate(source, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            return b"", b"", None
-        return output, errors, child.returncode
+            with Watch(allowance, child.pid) as watch:
+                text = source
+                while True:
+                    try:
+                        output, errors = child.communicate(text, timeout=watch.patience())
+                        return output, errors, child.returncode
+                    except subprocess.TimeoutExpired:
+                        text = None  # it has been taken
+                        if watch.is_over():
+                            return b"", watch.stopped.encode(), None
+        finally:
+            if child.returncode is None:
+                child.kill()
+
+
+def _library():
+    return native.directory() / "_cl_driver_clang.so"
 
 
 def _limit(pid: int) -> None:
-    with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
-        # Limits are set from outside: code that runs between fork and exec would forbid vfork.
-        resource.prlimit(pid, resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-        resource.prlimit(pid, resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    # Limits are set from outside: code that runs between fork and exec would forbid vfork.
+    for kind, value in ((resource.RLIMIT_AS, MEMORY_LIMIT), (resource.RLIMIT_CORE, 0)):
+        with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
+            resource.prlimit(pid, kind, (value, value))
 
 
 class _Loaded:
@@ -123,11 +162,11 @@ class _Loaded:
         self._held: dict[tuple, socket.socket] = {}  # by arguments and folder; the last used is the last
         self._seen: dict[tuple, None] = {}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        library, null = native.directory() / "_cl_driver_clang.so", subprocess.DEVNULL
+        null = subprocess.DEVNULL
         with theirs:
             number = theirs.fileno()
             meant = " ".join(map(str, (number, *self._identity[:2])))
-            more = {"LD_PRELOAD": str(library), "CLD_CLANG_SOCKET": meant}
+            more = {"LD_PRELOAD": str(_library()), "CLD_CLANG_SOCKET": meant}
             self.process = subprocess.Popen(
                 [clang], stdin=null, stdout=null, stderr=null, env=environment | more, pass_fds=[number]
             )
@@ -144,7 +183,7 @@ class _Loaded:
         self.process.kill()
         self.process.wait()
 
-    def run(self, arguments, source, folder, fds, seconds, may_hold: bool = True):
+    def run(self, arguments, source, folder, fds, allowance: Allowance, may_hold: bool = True):
         """See run() above. OSError or EOFError where it does not do as it should."""
         may_hold = may_hold and not fds and _may_hold(arguments)
         held = self._hold(arguments, folder) if may_hold else None
@@ -155,7 +194,8 @@ class _Loaded:
                 program = theirs.enter_context(_file(source))
                 numbers = {_SOURCE if held else 0: program, _OUTPUT: ends[0], 2: ends[1]}
                 _ask(held or self._socket, ends[2], numbers | {fd: fd for fd in fds}, texts)
-            return _collect(output, errors, status, seconds)
+            with Watch(allowance, self.process.pid, is_new=False) as watch:
+                return _collect(output, errors, status, watch)
 
     def _hold(self, arguments: list[str], folder: str | None) -> socket.socket | None:
         """One that holds, from the second program with these arguments on."""
@@ -167,7 +207,7 @@ class _Loaded:
             return None
         held = self._held.pop(key, None) or self._start(arguments, folder)
         self._held[key] = held
-        if len(self._held) > _MOST_HELD:
+        if len(self._held) > _most_held():
             self._held.pop(next(iter(self._held))).close()
         return held
 
@@ -179,13 +219,19 @@ class _Loaded:
             # It looks at what it will write to before it reads anything.
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
-            _ask(self._socket, status, {_MAIN: main, _HOLD: theirs, _OUTPUT: output}, texts)
+            # The number of the source is taken, or clang would have a file of its own under it.
+            numbers = {_SOURCE: main, _OUTPUT: output, _MAIN: main, _HOLD: theirs}
+            _ask(self._socket, status, numbers, texts)
             return ours.dup()
 
 
 def _identity(path: str) -> tuple:
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_mtime_ns, path
+
+
+def _most_held() -> int:
+    return _MOST_HELD if resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= _ENOUGH_DESCRIPTORS else 1
 
 
 def _may_hold(arguments: list[str]) -> bool:
@@ -229,28 +275,39 @@ def _ask(where: socket.socket, status, numbers: dict, texts: list[str]) -> None:
     socket.send_fds(where, [data], files, socket.MSG_NOSIGNAL)
 
 
-def _collect(output, errors, status, seconds: float) -> tuple[bytes, bytes, int | None]:
-    """What comes through the pipes. The child's end, which takes it some milliseconds, need not be waited for
-    where its output is whole. EOFError where nobody tells how it ended."""
-    poll, end = select.poll(), time.monotonic() + seconds
-    texts = {file.fileno(): bytearray() for file in (output, errors, status)}
+def _collect(output, errors, status, watch: Watch) -> tuple[bytes, bytes, int | None]:
+    """What comes through the pipes. It is whole once clang has told its status, which it does when it has
+    written everything; an end of the output alone can be that of a clang that died half-way. EOFError where
+    nobody tells."""
+    poll, texts = select.poll(), {file.fileno(): bytearray() for file in (output, errors, status)}
     made, said, told = texts.values()
     for file in texts:
+        os.set_blocking(file, False)
         poll.register(file, select.POLLIN)
-    left = set(texts)
-    while left and not (output.fileno() not in left and not said and made.endswith(_FUNCTION_END)):
-        ready = poll.poll(max(0, end - time.monotonic()) * 1000)
-        if not ready:
-            return b"", b"", None
+    followed = False
+    while len(told) < 2 * _INT:
+        ready = poll.poll(watch.patience() * 1000)
+        if not ready and watch.is_over():
+            return b"", watch.stopped.encode(), None
         for file, _ in ready:
-            part = os.read(file, 1 << 16)
-            texts[file] += part
-            if not part:
-                left.discard(file)
-                poll.unregister(file)
-    if left:
-        return bytes(made), b"", 0
-    if len(told) != 4:
-        raise EOFError("clang did not tell how it ended")
-    code = os.waitstatus_to_exitcode(int.from_bytes(told, "little"))
+            if _read(file, texts[file]):
+                continue
+            poll.unregister(file)
+            if file == status.fileno() and len(told) < 2 * _INT:
+                raise EOFError("clang did not tell how it ended")
+        if not followed and len(told) >= _INT:
+            followed = True
+            watch.follow(int.from_bytes(told[:_INT], "little"))
+    for file in (output, errors):
+        _read(file.fileno(), texts[file.fileno()])
+    code = os.waitstatus_to_exitcode(int.from_bytes(told[_INT : 2 * _INT], "little"))
     return bytes(made), _INCLUDED.sub(b"", bytes(said)), code
+
+
+def _read(file: int, text: bytearray) -> bool:
+    """Adds all that there is now; False at the end."""
+    with suppress(BlockingIOError):
+        while part := os.read(file, 1 << 16):
+            text += part
+        return False
+    return True

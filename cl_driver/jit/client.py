@@ -8,6 +8,7 @@ its own compiler processes.
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from .. import settings
@@ -23,6 +24,10 @@ _FINISH_ALONE = 600
 
 # Of files whose appearance would change a program. Beyond it the last ones are not looked for.
 _MAX_ABSENT = 4096
+
+# Bytes of a file that a program includes; native_shim/clang/resident.c has the same. And bytes to read at a time.
+_MOST_FILE = 64 << 20
+_PART = 1 << 20
 
 # Seconds by which a file's time stamp may lag behind the clock.
 _CLOCK_STEP = 0.02
@@ -93,6 +98,8 @@ class Service:
         if key is None or any(_changed_since(path, start) for path in dependencies):
             return
         known = [[path, _content(path)] for path in dependencies]
+        if any(content is None for _, content in known):
+            return  # it would count as one that is not there
         known += [[path, None] for path in _would_come_first(dependencies, options)]
         tools = identity.tools(self._settings["CL_DRIVER_CLANG"], self._settings["CL_DRIVER_LLVM"])
         self.cache.store(key, wire.encode([tools, known, log, result]))
@@ -273,12 +280,25 @@ def _cwd() -> str:
 
 
 def _content(path: str) -> str | None:
-    """The digest of a file; None if it cannot be read."""
+    """The digest of a file; None if it cannot be read, or is none that clang reads for a program."""
     try:
-        with open(path, "rb") as file:
-            return digest(file.read())
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_FILE:
+            return None
+        data = []
+        while part := os.read(descriptor, _PART):
+            data.append(part)
+            if len(data) * _PART > 2 * _MOST_FILE:
+                return None  # of those of /proc no size is known
+        return digest(b"".join(data))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _changed_since(path: str, start: float) -> bool:

@@ -3,9 +3,14 @@
  *
  * A request is one packet: the number of descriptors that come with it but for the first, the numbers that
  * the child shall have them under, then strings: the working folder, "" for this one's, and the arguments of
- * main(). The first descriptor gets the child's wait status, an int, when it has ended. */
+ * main(). The first descriptor gets two ints: the child's process number when it is about to run, and its
+ * wait status. It writes the latter itself when all that it made is written, and ends after that: to take a
+ * large process apart takes some milliseconds. For one that dies, who forked it does.
+ *
+ * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,11 +29,14 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Numbers of descriptors in a child; resident.py has the same. */
-enum { HOLD = 40, SOURCE, OUTPUT };
-static const char source_path[] = "/proc/self/fd/41", output_path[] = "/proc/self/fd/42";
+/* Numbers of descriptors in a child; resident.py has the same. They are low: a process may have few. */
+enum { SOURCE = 3, OUTPUT, MAIN, HOLD, FREE };
+static const char source_path[] = "/proc/self/fd/3", output_path[] = "/proc/self/fd/4";
 
 enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_CHILDREN = 16 };
+
+/* Bytes of a file that clang reads; cl_driver/jit/client.py has the same. */
+enum { MOST_FILE = 64 << 20 };
 
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void),
@@ -48,7 +56,8 @@ static struct {
 static unsigned running_count;
 
 static main_function *clang_main;
-static bool is_child, holds;
+static bool is_child, holds, is_guarded;
+static int own_status = -1; /* where this child tells how it is */
 
 /* The next request; false where nobody can make one any more, or it makes no sense. */
 static bool receive(int control) {
@@ -95,20 +104,49 @@ static void report(int ended) {
             }
 }
 
+static void tell(int what) {
+    if (write(own_status, &what, sizeof what) < 0)
+        own_status = -1;
+}
+
+/* Another number for the one of the request's descriptors that has this number, if one has. */
+static bool make_room(int number) {
+    int *all[MOST_DESCRIPTORS + 1] = {&request.status};
+    for (uint32_t i = 0; i < request.count; i++)
+        all[i + 1] = &request.descriptors[i];
+    for (uint32_t i = 0; i <= request.count; i++)
+        if (*all[i] == number) {
+            *all[i] = fcntl(number, F_DUPFD_CLOEXEC, FREE);
+            return *all[i] >= 0;
+        }
+    return true;
+}
+
 /* The child has what it asked for under the numbers that it asked for, and nothing of the others'. */
 static void take_over(int control, int ended) {
     close(control);
     close(ended);
-    close(request.status);
+    if (own_status >= 0)
+        close(own_status);
     while (running_count)
         close(running[--running_count].status);
     for (uint32_t i = 0; i < request.count; i++) {
-        if (dup2(request.descriptors[i], (int)request.numbers[i]) < 0)
+        int number = (int)request.numbers[i], received = request.descriptors[i];
+        request.descriptors[i] = -1;
+        if (!make_room(number))
             _exit(127);
-        close(request.descriptors[i]);
-        holds |= request.numbers[i] == HOLD;
+        int flags = received == number ? fcntl(number, F_SETFD, 0) : dup2(received, number);
+        if (flags < 0)
+            _exit(127);
+        if (received != number)
+            close(received);
+        holds |= number == HOLD;
     }
-    is_child = true;
+    own_status = request.status;
+    if (request.size && *request.text && chdir(request.text))
+        _exit(127);
+    is_child = is_guarded = true;
+    tell(getpid());
 }
 
 /* Forks a child for each request, and returns in the children only. */
@@ -151,15 +189,22 @@ static void serve(int control) {
     }
 }
 
-static int main_of_child(int count, char **arguments, char **environment) {
-    const char *meant = getenv("CLD_CLANG_SOCKET");
-    int control;
+/* Whether this process runs the file that the variable's second and third number are of: the shell of a
+ * script is preloaded as well, and what it starts. */
+static bool is_meant(const char *meant, int *number) {
     uintmax_t device, inode;
     struct stat status;
-    /* The shell of a script is preloaded as well, and what it starts. */
-    if (!meant || sscanf(meant, "%d %ju %ju", &control, &device, &inode) != 3 ||
-        stat("/proc/self/exe", &status) || status.st_dev != device || status.st_ino != inode)
+    return meant && sscanf(meant, "%d %ju %ju", number, &device, &inode) == 3 &&
+           !stat("/proc/self/exe", &status) && status.st_dev == device && status.st_ino == inode;
+}
+
+static int main_of_child(int count, char **arguments, char **environment) {
+    int control;
+    if (!is_meant(getenv("CLD_CLANG_SOCKET"), &control)) {
+        const char *name = strrchr(program_invocation_name, '/');
+        is_guarded = !strncmp(name ? name + 1 : program_invocation_name, "clang", 5);
         return clang_main(count, arguments, environment);
+    }
     unsetenv("LD_PRELOAD");
     unsetenv("CLD_CLANG_SOCKET");
     serve(control);
@@ -169,11 +214,10 @@ static int main_of_child(int count, char **arguments, char **environment) {
     for (char *at = text + strlen(text) + 1; at < text + request.size && count < MOST_ARGUMENTS;
          at += strlen(at) + 1)
         words[count++] = at;
-    if (*text && chdir(text))
-        _exit(127);
     count = clang_main(count, words, environment);
     fflush(NULL);
-    _exit(count); /* destructors of some thousand static objects would take two milliseconds */
+    tell((count & 0xFF) << 8);
+    _exit(count);
 }
 
 PUBLIC int __libc_start_main(main_function *main, int count, char **arguments, void (*init)(void),
@@ -181,6 +225,20 @@ PUBLIC int __libc_start_main(main_function *main, int count, char **arguments, v
     start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
     clang_main = main;
     return start(main_of_child, count, arguments, init, fini, end, stack);
+}
+
+/* Opens a file to be read, unless it is none: a device may have no end, and a pipe nobody who writes. */
+static int open_to_read(const char *path, int flags) {
+    struct stat status;
+    int descriptor = openat(AT_FDCWD, path, flags | O_NONBLOCK);
+    if (descriptor < 0 || fstat(descriptor, &status))
+        return descriptor;
+    if (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size <= MOST_FILE))
+        return descriptor;
+    bool is_large = S_ISREG(status.st_mode);
+    close(descriptor);
+    errno = is_large ? EFBIG : EACCES;
+    return -1;
 }
 
 /* clang closes its output when all is written; opened by name it would be open twice. */
@@ -192,6 +250,8 @@ static int open_one(const char *path, int flags, mode_t mode) {
         serve(HOLD);
         return SOURCE;
     }
+    if (is_guarded && (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH)))
+        return open_to_read(path, flags);
     return openat(AT_FDCWD, path, flags, mode);
 }
 

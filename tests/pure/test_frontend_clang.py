@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cl_driver.frontend import arguments, clang, prelude
+from cl_driver.frontend import arguments, clang, effort, prelude
 from cl_driver.frontend.options import parse
 from cl_driver.spirv import reader, reflect, validate
 from cl_driver.spirv.enums import Decoration, MemorySemantics, Op, OpenCLStd, Scope, StorageClass
@@ -149,16 +149,35 @@ def test_no_clang(tmp_path, monkeypatch):
     assert "version 14" in compiled("kernel void k() {}", clang=str(old)).log
 
 
-def test_a_clang_that_hangs_or_dies(tmp_path):
+def test_a_clang_that_hangs_or_dies(tmp_path, monkeypatch):
     slow = tmp_path / "clang-22"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
-    result = compiled("", clang=str(slow), time_limit=0.3)
-    assert result.spirv is None and "more than 0.3 s" in result.log
+    monkeypatch.setattr(effort, "STALLED", 2)
+    result = compiled("", clang=str(slow))
+    assert result.spirv is None and "did nothing for 2 s" in result.log
     slow.write_text("#!/bin/sh\necho 'LLVM ERROR: out of luck' >&2\nkill -SEGV $$\n")
     clang.find.cache_clear()
     result = compiled("", clang=str(slow))
     assert result.spirv is None and "signal 11" in result.log and "out of luck" in result.log
+    slow.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    clang.find.cache_clear()
+    result = compiled("", clang=str(slow))
+    assert result.spirv is None and result.log == "error: clang crashed (signal 11)\n"
+
+
+def test_files_that_are_no_part_of_the_program_are_not_quoted(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("swordfish:$6$tuna:19000:\n")
+    source = f'kernel void k() {{ undeclared(); }}\n#include "{secret}"\n'
+    (tmp_path / "other").mkdir()
+    log = compiled(source, folder=str(tmp_path / "other")).log
+    assert f"{secret}:1:" in log and "swordfish" not in log and "tuna" not in log
+    assert "program.cl:1:" in log and "undeclared(); }" in log
+    for options, folder in ((f"-I {tmp_path}", "/"), ("-I ..", str(tmp_path / "other")), ("", str(tmp_path))):
+        assert "swordfish:" in compiled(source, options, folder=folder).log
+    assert "swordfish" not in compiled(source, folder="/").log
+    assert "swordfish:" in compiled('#include "secret"\n', headers={"secret": secret.read_bytes()}).log
 
 
 def test_a_clang_that_does_not_know_all_extensions_of_spirv(tmp_path):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from cl_driver import native
-from cl_driver.frontend import clang, resident
+from cl_driver.frontend import clang, effort, resident
 from cl_driver.frontend.options import parse
 
 SOURCE = b"kernel void k(global float *p, float f) { p[get_global_id(0)] += f; }"
@@ -152,13 +156,142 @@ def test_a_crash_is_the_programs_own(loaded, monkeypatch, tmp_path):
     assert len(loaded) == 1 and resident._tries == 3
 
 
+# The preprocessor adds up 2^40 numbers, one at a time.
+ENDLESS = b"#define A0 1+\n%s\n#if A40 0\n#endif\n" % b"\n".join(
+    b"#define A%d A%d A%d" % (n, n - 1, n - 1) for n in range(1, 41)
+)
+
+
+@pytest.fixture(params=["alone", "loaded"])
+def either(request, monkeypatch):
+    """Both ways of running clang."""
+    monkeypatch.setattr(resident, "_tries", 3 * (request.param == "loaded"))
+    yield
+    resident.end()
+
+
 def test_what_takes_too_long_is_ended(loaded):
     compiled(), compiled()
     pids = holding(loaded[0])
-    done = result(time_limit=0)
-    assert done.spirv is None and "more than 0 s" in done.log
+    done = result(source=ENDLESS, time_limit=0.5)
+    assert done.spirv is None and "more than 0.5 s of CPU time" in done.log
     assert loaded == [] and pids and all(map(is_gone, pids))
     assert compiled() and resident._tries == 3
+
+
+def test_cpu_time_is_limited(either):
+    done = result(source=ENDLESS, time_limit=0.5)
+    assert done.spirv is None and "more than 0.5 s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)" in done.log
+    assert compiled()
+
+
+def test_the_setting_is_the_limit(either, monkeypatch):
+    monkeypatch.setenv("CL_DRIVER_COMPILE_TIMEOUT", "1")
+    assert "more than 1 s of CPU time" in result(source=ENDLESS).log
+
+
+def test_time_in_which_clang_does_not_run_does_not_count(either, tmp_path):
+    script = tmp_path / "clang-22"
+    script.write_text('#!/bin/sh\nsleep 2\nexec clang-22 "$@"\n')
+    script.chmod(0o755)
+    assert compiled(clang=str(script), time_limit=1)
+
+
+def test_one_that_does_nothing_is_ended(loaded, monkeypatch):
+    compiled(), compiled()
+    os.kill(loaded[0].process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(effort, "STALLED", 2)
+    done = result("-DOTHER")
+    assert done.spirv is None and "did nothing for 2 s" in done.log
+    assert compiled() and resident._tries == 3
+
+
+@pytest.mark.parametrize("folder", ["/no/such/folder", "/etc/passwd"])
+def test_a_folder_that_cannot_be_entered(either, folder):
+    """Only what is to be found from there is not."""
+    for _ in range(3):
+        assert compiled(folder=folder)
+        done = result(source=b'#include "n.h"\n' + SOURCE, folder=folder)
+        assert done.spirv is None and "'n.h' file not found" in done.log
+    assert resident._tries in (0, 3)
+
+
+@pytest.mark.parametrize("most", [20, 44, 50])
+def test_few_descriptors(most):
+    script = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
+from cl_driver.frontend import clang, options, resident
+resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most}))
+resident.allow()
+for options_ in ("", "-DN", "", "-DN", "", "-DN"):
+    for source in ({SOURCE!r}, {SOURCE!r} + b"// include"):
+        done = clang.compile(source, options.parse(options_), language=clang.Language())
+        assert done.spirv, done.log
+assert resident._tries == 3
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("told", [b"", (1).to_bytes(4, "little"), b"abcde"])
+def test_output_is_whole_only_when_its_writer_says_so(told):
+    """One that is killed while it writes may just have written the end of a function."""
+    end_of_function = (1 << 16 | 56).to_bytes(4, "little")
+    ends = []
+    for content in (b"half of a module" + end_of_function, b"", told):
+        read, write = os.pipe()
+        os.write(write, content)
+        os.close(write)
+        ends.append(open(read, "rb", buffering=0))
+    with pytest.raises(EOFError), effort.Watch(effort.Allowance(10), os.getpid(), is_new=False) as watch:
+        resident._collect(*ends, watch)
+    for end in ends:
+        end.close()
+
+
+def test_clangs_that_are_killed_at_any_time_leave_no_half_modules(loaded, monkeypatch):
+    source = b"".join(SOURCE.replace(b" k(", b" k%d(" % n) for n in range(400))
+    whole = compiled(source=source)
+    assert len(whole) > 2 << 16  # more than a pipe holds, so that it is written in parts
+    monkeypatch.setattr(resident, "_tries", 1000)
+    compiled(source=source), compiled(source=source)
+    read = resident._read
+    count = 0
+
+    def kill_and_read(file, text):
+        nonlocal count
+        count += 1
+        if count % 3 == 0 and loaded:
+            for pid in descendants(loaded[0].process.pid):
+                if not os.path.exists(f"/proc/{pid}/fd/{resident._HOLD}"):
+                    os.kill(pid, signal.SIGKILL)
+        return read(file, text)
+
+    monkeypatch.setattr(resident, "_read", kill_and_read)
+    for _ in range(30):
+        assert compiled(source=source) in (whole, None)
+    assert count > 60
+
+
+@pytest.fixture(params=["/dev/zero", "/dev/random", "pipe", "huge", "/dev/stdin"])
+def endless_file(request, tmp_path):
+    path = request.param if request.param.startswith("/") else str(tmp_path / request.param)
+    if request.param == "pipe":
+        os.mkfifo(path)
+    elif request.param == "huge":
+        with open(path, "wb") as file:
+            file.truncate(1 << 30)
+    return path
+
+
+def test_programs_include_regular_files_of_some_size(either, endless_file):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    for line in (f'#include "{endless_file}"\n', f"#include <{endless_file}>\n"):
+        done = result(source=line.encode() + SOURCE)
+        assert done.spirv is None and "error" in done.log
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < before + (1 << 20)
+    assert compiled()
 
 
 def test_without_the_library_each_has_its_own(loaded, monkeypatch, tmp_path, capfd):

@@ -169,3 +169,20 @@ def test_programs_that_ask_for_the_time_are_not_cached(make_service):
     service = make_service()
     assert service.build_source(source, "", {})[0]
     assert not list(Path(service.cache.folder).rglob("*"))
+
+
+def test_an_include_file_that_becomes_something_else_is_not_read(make_service, tmp_path):
+    """The host's process looks at the files that a program included, too."""
+    header, options = tmp_path / "factor.h", f"-I {tmp_path}"
+    header.write_text("#define FACTOR f\n")
+    past = time.time() - 100
+    os.utime(header, (past, past))
+    service = make_service()
+    executable, log = service.build_source(INCLUDES, options, {})
+    assert executable, log
+    assert make_service().build_source(INCLUDES, options, {})[0] == executable
+    for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
+        header.unlink()
+        make(header)
+        executable, log = service.build_source(INCLUDES, options, {})
+        assert executable is None and "factor.h" in log
