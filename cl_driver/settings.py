@@ -140,7 +140,12 @@ _ROWS = (
         "kernel runs for a while, and kept if it is faster; at the first launch, and kept; or not at all.",
         choices=("background", "now", "off"),
     ),
-    Setting("CL_DRIVER_COMPILE_TIMEOUT", "integer", "300", "Seconds that a build may take; 0 for no limit."),
+    Setting(
+        "CL_DRIVER_COMPILE_TIMEOUT",
+        "integer",
+        "300",
+        "Seconds of CPU time that a build may take, of clang and of each compiler process; 0 for no limit.",
+    ),
     Setting(
         "CL_DRIVER_COMPILE_MEMORY",
         "integer",

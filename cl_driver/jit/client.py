@@ -25,9 +25,9 @@ _FINISH_ALONE = 600
 # Of files whose appearance would change a program. Beyond it the last ones are not looked for.
 _MAX_ABSENT = 4096
 
-# Bytes of a file that a program includes; native_shim/clang/resident.c has the same. And bytes to read at a time.
+# Bytes of a file that a program includes; native_shim/clang/resident.c has the same.
 _MOST_FILE = 64 << 20
-_PART = 1 << 20
+_PART = 1 << 20  # bytes read at a time
 
 # Seconds by which a file's time stamp may lag behind the clock.
 _CLOCK_STEP = 0.02
@@ -126,16 +126,18 @@ class Service:
         """Where a debugger finds the source of a program built with -g; "" without."""
         return self.cache.keep_source(source) if "-g" in options.split() else ""
 
-    def _deadline(self) -> float:
-        limit = settings.integer("CL_DRIVER_COMPILE_TIMEOUT")
-        return time.monotonic() + limit if limit else float("inf")
+    def _budget(self):
+        """For one build."""
+        from .pool import Budget
 
-    def _run(self, requests: list[list], deadline: float) -> list:
+        return Budget(settings.integer("CL_DRIVER_COMPILE_TIMEOUT") or 0)
+
+    def _run(self, requests: list[list], budget) -> list:
         if self._inprocess:
             from . import jobs
 
             return [jobs.run(*request) for request in requests]
-        return self._pool().run(requests, deadline)
+        return self._pool().run(requests, budget)
 
     def _start_more(self, kernels: int) -> None:
         """Has processes warm up, while the first one reads the program, if its kernels will need them."""
@@ -154,7 +156,7 @@ class Service:
         start = time.time()
         try:
             request = ["compile_source", self._job(options, copy), source, headers]
-            [(il, log, dependencies)] = self._run([request], self._deadline())
+            [(il, log, dependencies)] = self._run([request], self._budget())
         except CompileError as error:
             return SourceResult(None, str(error))
         if il is not None:
@@ -164,7 +166,7 @@ class Service:
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
         try:
             il = bundle.join(modules)
-            [log] = self._run([["link", self._job(options), il]], self._deadline())
+            [log] = self._run([["link", self._job(options), il]], self._budget())
         except (CompileError, bundle.BundleError) as error:
             return None, str(error)
         return il, log
@@ -211,13 +213,13 @@ class Service:
             return None
 
     def _build(self, key: str | None, request: list) -> tuple[Executable | None, str]:
-        start, deadline, log = time.time(), self._deadline(), ""
+        start, budget, log = time.time(), self._budget(), ""
         try:
-            [answer] = self._run([request], deadline)
+            [answer] = self._run([request], budget)
             log = answer["log"]
             if "kernels" not in answer:
                 return None, log
-            data = answer.get("executable") or self._kernels(request[1], answer, deadline)
+            data = answer.get("executable") or self._kernels(request[1], answer, budget)
             executable = Executable.from_bytes(data)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
@@ -231,16 +233,16 @@ class Service:
         operation, job, program, *rest = request
         headers = rest[0] if operation == "build_source" else None
         try:
-            self._run([["explain", job, self._explain, program, headers]], self._deadline())
+            self._run([["explain", job, self._explain, program, headers]], self._budget())
         except CompileError:
             pass  # nobody waits for it (and contextlib takes long to import)
 
-    def _kernels(self, job: dict, answer: dict, deadline: float) -> bytes:
+    def _kernels(self, job: dict, answer: dict, budget) -> bytes:
         """Has the kernels of a program compiled, the largest first, and puts them together."""
         executable = Executable.from_values(answer["program"])
         order = [name for name, _ in sorted(answer["kernels"], key=lambda kernel: -kernel[1])]
         requests = [["kernel", job, executable.il, name] for name in order]
-        results = dict(zip(order, self._run(requests, deadline), strict=True))
+        results = dict(zip(order, self._run(requests, budget), strict=True))
         for name, _ in answer["kernels"]:
             info, objects = results[name]
             executable.add(KernelInfo.from_values(info), objects)
@@ -255,7 +257,7 @@ class Service:
             return wire.decode(found[1])
         try:
             request = ["kernel_variant", self._job(options), il, *what]
-            [answer] = self._run([request], self._deadline())
+            [answer] = self._run([request], self._budget())
         except CompileError as error:
             return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
         self._store(key, options, start, [], "", wire.encode(answer))

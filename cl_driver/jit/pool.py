@@ -17,6 +17,9 @@ from .. import native, settings, spawn
 from . import protocol
 from .errors import CompileError
 
+# Seconds of the clock for one of CPU time: machines are busy, but a process may be stuck.
+_PATIENCE = 10
+
 _ATTEMPTS = 3  # to hand a request to a process that begins it
 _LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
 
@@ -42,6 +45,28 @@ def command(module: str, *arguments: str) -> list[str]:
     return [python, "-I", "-S", "-c", start, *arguments]
 
 
+class Budget:
+    """The time that a build may take. seconds: of CPU time, for each of the processes that work for it, which
+    is as long as the build takes of a machine that has nothing else to do; 0 for no limit."""
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._used: dict[Process, float] = {}
+        self._deadline = time.monotonic() + _PATIENCE * seconds
+
+    def of(self, process: Process) -> float:
+        """What is left for a process; 0 for no limit."""
+        left = self._seconds - self._used.get(process, 0.0)
+        return max(left, 0.001) if self._seconds else 0
+
+    def take(self, process: Process, seconds: float) -> None:
+        self._used[process] = self._used.get(process, 0.0) + seconds
+
+    def wait(self) -> float | None:
+        """Seconds of the clock after which it is given up; None for no limit."""
+        return max(0.001, self._deadline - time.monotonic()) if self._seconds else None
+
+
 class Process:
     """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
     known when it has sent them, which it does first; started: whether it has begun the request."""
@@ -55,11 +80,11 @@ class Process:
             raise CompileError(f"the compiler process cannot be started: {error}") from error
         self.started = False
 
-    def send(self, request: list, seconds: float | None) -> None:
-        """seconds: how long this and receive() may take."""
+    def send(self, request: list, budget: Budget) -> None:
         self.started = False
-        self.sock.settimeout(seconds)
-        protocol.send(self.sock, request)
+        self.sock.settimeout(budget.wait())
+        operation, *arguments = request
+        protocol.send(self.sock, [operation, float(budget.of(self)), *arguments])
 
     def receive(self) -> list | None:
         """The answer, or None when the process has only said that it began."""
@@ -155,12 +180,10 @@ class Pool:
             for process in taken:
                 self._give(process)
 
-    def run(self, requests: list[list], deadline: float) -> list:
+    def run(self, requests: list[list], budget: Budget) -> list:
         """The answers' values, in the order of the requests, done by as many processes as there are.
-
-        deadline: time.monotonic() after which it gives up. CompileError for the first that failed.
-        """
-        return _Run(self, requests, deadline).answers()
+        CompileError for the first that failed."""
+        return _Run(self, requests, budget).answers()
 
     def close(self, inherited: bool = False) -> None:
         """Ends all idle processes; busy ones belong to their builds. inherited: this process is a fork of the
@@ -179,10 +202,10 @@ class Pool:
 class _Run:
     """The requests of one build on the processes that it could get."""
 
-    def __init__(self, pool: Pool, requests: list[list], deadline: float):
+    def __init__(self, pool: Pool, requests: list[list], budget: Budget):
         self.pool = pool
         self.requests = requests
-        self.deadline = deadline
+        self.budget = budget
         self.waiting = deque(range(len(requests)))
         self.attempts = [0] * len(requests)
         self.results: list = [None] * len(requests)
@@ -208,7 +231,7 @@ class _Run:
             index = self.waiting.popleft()
             self.attempts[index] += 1
             try:
-                process.send(self.requests[index], self._left())
+                process.send(self.requests[index], self.budget)
             except protocol.Disconnected as error:
                 self.pool._discard(process)
                 self._again(index, error)
@@ -218,10 +241,12 @@ class _Run:
 
     def _collect(self) -> None:
         """Waits for at least one answer."""
-        left = self._left()
+        left = self.budget.wait()
         ready = self.poll.poll(None if left is None else left * 1000) if self.busy else []
         if self.busy and not ready:
-            raise CompileError("the compiler took longer than CL_DRIVER_COMPILE_TIMEOUT allows")
+            raise CompileError(
+                f"the compiler took {_PATIENCE} times as long as CL_DRIVER_COMPILE_TIMEOUT says"
+            )
         for descriptor, _ in ready:
             process, index = self.busy[descriptor]
             try:
@@ -240,12 +265,8 @@ class _Run:
             self.pool._give(process)
             if answer[0] != protocol.OK:
                 raise CompileError(answer[1])
-            self.results[index] = answer[1]
-
-    def _left(self) -> float | None:
-        """Seconds until the deadline, None if there is none."""
-        left = self.deadline - time.monotonic()
-        return None if left == float("inf") else max(0.001, left)
+            _, self.results[index], seconds = answer
+            self.budget.take(process, seconds)
 
     def _release(self, descriptor: int) -> None:
         del self.busy[descriptor]

@@ -1,7 +1,8 @@
 """Frames between the compile service and its compiler processes.
 
-uint64 length, then one wire value. The service sends [operation, arguments...]; the process answers with
-["started"] when it has the whole request, and then ["ok", value] or ["failed", log]. One request at a time.
+uint64 length, then one wire value. The service sends [operation, CPU seconds or 0.0, arguments...]; the
+process answers with ["started"] when it has the whole request, and then ["ok", value, CPU seconds that it
+took] or ["failed", log]. One request at a time.
 """
 
 from __future__ import annotations

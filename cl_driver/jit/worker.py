@@ -15,14 +15,26 @@ import signal
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 
-from ..frontend import resident
+from ..frontend import effort, resident
 from ..spawn import CHILD_DESCRIPTOR
 from . import jobs, protocol
 from .errors import CompileError
 
 _MANY_OBJECTS = 200_000
+
+# CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
+_MOST_THREADS, _SHORTEST = 4, 0.05
+
+# Limits that are raised as far as may be. The stack's is clang's.
+_WANTED = {
+    resource.RLIMIT_NOFILE: 1024,
+    resource.RLIMIT_STACK: 8 << 20,
+    resource.RLIMIT_DATA: 1 << 62,
+    resource.RLIMIT_FSIZE: 1 << 62,
+}
 
 # What malloc() keeps of freed memory, and up to which size it takes from there (mallopt(3)): LLVM frees what
 # it used for one kernel before the next, and the kernel would have to clear the pages again.
@@ -45,9 +57,43 @@ def _watch(sock) -> None:
             _end()
 
 
-def _answer(request: list) -> list:
+class _Clock:
+    """The CPU time of one job, of this process and clang. limit: seconds after which the process says so in
+    the job's place and ends; 0 for none."""
+
+    def __init__(self, sock, limit: float):
+        self._sock, self._limit, self._start = sock, limit, _cpu_time()
+        self._has_ended, self._answering = threading.Event(), threading.Lock()
+        effort.set_limit(limit or float("inf"))
+        if limit:
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def used(self) -> float:
+        return _cpu_time() - self._start
+
+    def _watch(self) -> None:
+        while not self._has_ended.wait(max(_SHORTEST, (self._limit - self.used()) / _MOST_THREADS)):
+            if self.used() < self._limit or not self._answering.acquire(blocking=False):
+                continue
+            text = f"the compiler took more than {self._limit:g} s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)"
+            with suppress(protocol.Disconnected):
+                protocol.send(self._sock, [protocol.FAILED, text])
+            _end()
+
+    def answer(self, values: list) -> None:
+        """Ends the job, unless it is over."""
+        self._answering.acquire()
+        self._has_ended.set()
+        protocol.send(self._sock, values)
+
+
+def _cpu_time() -> float:
+    return time.process_time() + effort.of_clangs()
+
+
+def _answer(request: list, clock: _Clock) -> list:
     try:
-        return [protocol.OK, jobs.run(*request)]
+        return [protocol.OK, jobs.run(*request), clock.used()]
     except CompileError as error:
         return [protocol.FAILED, str(error)]
     except Exception as error:
@@ -75,9 +121,10 @@ def serve(sock, idle: float) -> None:
     is_first = True
     while _is_readable(sock, idle or None):
         try:
-            request = protocol.receive(sock)
+            operation, seconds, *arguments = protocol.receive(sock)
             protocol.send(sock, [protocol.STARTED])
-            protocol.send(sock, _answer(request))
+            clock = _Clock(sock, seconds)
+            clock.answer(_answer([operation, *arguments], clock))
             if is_first:
                 is_first = False
                 _keep_memory()
@@ -103,6 +150,15 @@ def _limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _raise_limits() -> None:
+    """What a host has taken from itself and may take back is no business of the compiler's."""
+    for kind, wanted in _WANTED.items():
+        soft, hard = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            limit = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+            resource.setrlimit(kind, (limit, hard))
+
+
 def _greet(sock) -> None:
     """Makes stderr a file in memory that whoever started this process can read when it is dead."""
     errors = os.memfd_create("stderr")
@@ -116,6 +172,7 @@ def main(arguments: list[str]) -> None:
     idle, memory = float(arguments[0]), int(arguments[1])
     os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
     sock = socket.socket(fileno=CHILD_DESCRIPTOR)
+    _raise_limits()
     _greet(sock)
     _limit_memory(memory)
     resident.allow()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,16 +12,16 @@ from pathlib import Path
 import pytest
 from service_harness import EXPECTED, SOURCE, scaled
 
-from cl_driver.jit import client, protocol
+from cl_driver.jit import client, pool, protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def blocked(tmp_path):
-    """A source that clang cannot finish reading: its include file is a pipe that nobody writes to."""
-    os.mkfifo(tmp_path / "pipe.h")
-    return b'#include "pipe.h"\n' + SOURCE, f"-I {tmp_path}"
+def blocked():
+    """A source that clang cannot finish reading: its preprocessor is to add up 2^60 numbers."""
+    lines = [b"#define A%d A%d A%d" % (n, n - 1, n - 1) for n in range(1, 61)]
+    return b"\n".join([b"#define A0 1+", *lines, b"#if A60 0", b"#endif", SOURCE]), ""
 
 
 def in_thread(function, *args):
@@ -116,9 +117,73 @@ def test_a_time_limit(make_service, blocked):
     clangs = started_clangs(service)
     thread.join(60)
     executable, log = results[0]
-    assert executable is None and "COMPILE_TIMEOUT" in log and 1.5 < time.monotonic() - start < 60
+    assert executable is None and "2 s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)" in log
+    assert 1.5 < time.monotonic() - start < 60
     wait_until(lambda: not any(map(alive, clangs)))  # they end with their compiler process
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
+
+
+def test_a_compiler_that_waits_does_not_use_its_time(make_service, tmp_path):
+    clang = tmp_path / "clang-22"
+    clang.write_text('#!/bin/sh\nsleep 4\nexec clang-22 "$@"\n')
+    clang.chmod(0o755)
+    start = time.monotonic()
+    executable, log = make_service(COMPILE_TIMEOUT=3, CLANG=clang).build_source(SOURCE, "", {})
+    assert executable, log
+    assert scaled(executable) == EXPECTED and time.monotonic() - start > 4
+
+
+def test_a_compiler_ends_itself_when_its_cpu_time_is_over():
+    """In the midst of LLVM say: another thread answers."""
+    script = f"""
+import socket, sys
+sys.path.insert(0, {str(ROOT)!r})
+from cl_driver.jit import worker
+clock = worker._Clock(socket.socket(fileno=int(sys.argv[1])), 0.5)
+while clock.used() < 100:
+    pass
+"""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", script, str(theirs.fileno())]
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
+    theirs.close()
+    kind, log = protocol.receive(ours)
+    assert kind == protocol.FAILED and "0.5 s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)" in log
+    assert process.wait(60) == -signal.SIGKILL
+    ours.close()
+
+
+def test_each_process_has_what_is_left_of_the_time():
+    budget, one, other = pool.Budget(10), object(), object()
+    budget.take(one, 4.0)
+    budget.take(one, 5.0)
+    assert (budget.of(one), budget.of(other)) == (1, 10)
+    budget.take(one, 5.0)
+    assert 0 < budget.of(one) < 0.1
+    assert 0 < budget.wait() <= 10 * pool._PATIENCE
+    assert pool.Budget(0).of(one) == 0 and pool.Budget(0).wait() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "hard"),
+    [("NOFILE", False), ("NOFILE", True), ("STACK", False), ("FSIZE", False), ("DATA", False)],
+)
+def test_limits_of_the_host(tmp_path, kind, hard):
+    """Soft ones do not concern compilers; with few descriptors they work all the same."""
+    limit = {"NOFILE": 20, "STACK": 1 << 20, "FSIZE": 4096, "DATA": 64 << 20}[kind]
+    script = f"""
+import resource, sys
+sys.path.insert(0, {str(ROOT)!r})
+from cl_driver.jit import client
+_, hard = resource.getrlimit(resource.RLIMIT_{kind})
+resource.setrlimit(resource.RLIMIT_{kind}, ({limit}, {limit if hard else "hard"}))
+for options in ("", "-w", "-cl-mad-enable"):
+    executable, log = client.build_source({SOURCE!r}, options)
+    assert executable, log
+"""
+    environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path), "CL_DRIVER_CACHE_SIZE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_memory_limit(make_service):
@@ -239,8 +304,6 @@ def test_a_fork_has_compilers_of_its_own(monkeypatch, tmp_path):
 
 
 def test_frames():
-    import socket
-
     ours, theirs = socket.socketpair()
     values = ["x", {"a": [1, None]}, b"bytes" * 100_000]
     thread, _ = in_thread(protocol.send, ours, values)
