@@ -172,12 +172,17 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     builder.link("libcl_driver.so", objects, version_script, *whole, *LIBRARIES)
 
     if embed.possible():
-        write(generated / "cl_driver_embed.c", embed.generate())
-        # cffi's own text is not ours to mend: no -Werror for it.
-        flags = [f"-I{embed.include()}", f"-I{SHIM / 'embed'}", "-w"]
-        built = builder.compile(generated / "cl_driver_embed.c", *flags)
+        folder = SHIM / "embed"
+        write(generated / "embed_start.h", embed.start_text(folder / "start.py"))
+        write(generated / "embed_bindings.c", embed.generate())
+        flags = ["-isystem", embed.include()]
+        built = [
+            builder.compile(folder / "embed.c", *flags),
+            # cffi's own text is not ours to mend: no -Werror for it.
+            builder.compile(generated / "embed_bindings.c", *flags, "-w"),
+        ]
         # Python's symbols come from the Python that is in the process or that guest.c loads.
-        builder.link(embed.LIBRARY, [built])
+        builder.link(embed.LIBRARY, built)
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         builder.link("_cl_driver_clang.so", [builder.compile(SHIM / "clang" / "resident.c")], "-ldl")
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))

@@ -1,4 +1,4 @@
-"""The door of a Python that lives in the host's process: cffi's embedding calls `serve`."""
+"""The door of a Python that lives in the host's process: native_shim/embed/embed.c calls `serve`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def imports_elsewhere() -> bool:
 
 
 def register(ffi, lib) -> None:
-    """Binds the C side. Runs once, from cffi's initialisation code."""
+    """Binds the C side. Runs once."""
     global _callback
 
     def failed(kind, value, trace):
@@ -29,7 +29,7 @@ def register(ffi, lib) -> None:
         return -1
 
     @ffi.def_extern(error=-1, onerror=failed)
-    def cld_embed_serve(request, size, reply):
+    def cld_embed_call(request, size, reply):
         answer = serve(ffi.buffer(request, size)[:])
         return lib.cld_embed_answer(reply, ffi.from_buffer(answer), len(answer))
 
@@ -46,5 +46,5 @@ def register(ffi, lib) -> None:
             raise OSError(-descriptor, os.strerror(-descriptor), argv[0])
         return descriptor
 
-    _callback = cld_embed_serve
+    _callback = cld_embed_call
     spawn.use(native_spawn)

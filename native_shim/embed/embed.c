@@ -1,24 +1,35 @@
 /* The part of _cl_driver_embed.so that cffi does not write: starting Python, joining it, forking under it.
- * This file is included in the module's source (native_shim/gen/embed.py). It is not linked to libpython: the
- * symbols are those of the Python that is in the process, or that guest.c opened. */
+ * It is not linked to libpython: the symbols are those of the Python that is in the process, or that guest.c
+ * opened.
+ *
+ * The bindings (native_shim/gen/embed.py) are an ordinary extension module of cffi's, which is made here,
+ * with the GIL. cffi's own embedding has a lock within PyCapsule_Type, for processes that start Python from
+ * several libraries: a Python that has looked up an attribute of a capsule would wait for it for ever. */
 #include <Python.h>
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
 #include "embed.h"
+#include "embed_bindings.h"
+#include "embed_start.h"
 
 #define VISIBLE __attribute__((visibility("default")))
 
-static struct cld_embed_config host; /* its functions only: the strings are the caller's */
+PyMODINIT_FUNC PyInit__cl_driver_embed(void);
 
-static int cld_embed_answer(void *reply, const void *bytes, size_t size) {
+static struct cld_embed_config host; /* its functions only: the strings are the caller's */
+static PyObject *embedded;           /* cl_driver/door/embedded.py, once it is registered; never freed */
+static _Atomic bool ended;           /* the Python that `embedded` belongs to */
+
+int cld_embed_answer(void *reply, const void *bytes, size_t size) {
     return host.answer(reply, bytes, size) ? 0 : -1;
 }
 
-static int cld_embed_spawn(char **argv, char **envp, int socket_type) {
+int cld_embed_spawn(char **argv, char **envp, int socket_type) {
     return host.spawn(argv, envp, socket_type);
 }
 
@@ -95,48 +106,137 @@ static void log_exception(const struct cld_embed_config *embed) {
     Py_XDECREF(trace);
 }
 
-/* Imports everything that cffi's initialisation is going to, which could only print of failures. A Python
- * that is the host's sees our folders only meanwhile, and last, so that its own modules are found first. */
-static int import_control_plane(const struct cld_embed_config *embed) {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    /* The host may be in the middle of an exception. */
+static PyObject *folders(const struct cld_embed_config *embed) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < embed->path_count; i++) {
+        PyObject *folder = PyUnicode_DecodeFSDefault(embed->path[i]);
+        if (!folder || PyList_Append(list, folder))
+            Py_CLEAR(list);
+        Py_XDECREF(folder);
+    }
+    return list;
+}
+
+/* embed/start.py's names, or NULL. */
+static PyObject *run_start(void) {
+    PyObject *names = PyDict_New();
+    PyObject *code = Py_CompileString(start_text, "<cl_driver>", Py_file_input);
+    bool good = names && code && !PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins());
+    PyObject *nothing = good ? PyEval_EvalCode(code, names, names) : NULL;
+    if (!nothing)
+        Py_CLEAR(names);
+    Py_XDECREF(nothing);
+    Py_XDECREF(code);
+    return names;
+}
+
+static PyObject *call(PyObject *names, const char *function, PyObject *argument) {
+    return PyObject_CallFunctionObjArgs(PyDict_GetItemString(names, function), argument, NULL);
+}
+
+static PyObject *new_backend(PyObject *spec) {
+    PyObject *imp = PyImport_ImportModule("_imp");
+    PyObject *module = imp ? PyObject_CallMethod(imp, "create_dynamic", "O", spec) : NULL;
+    PyObject *nothing = module ? PyObject_CallMethod(imp, "exec_dynamic", "O", module) : NULL;
+    if (!nothing)
+        Py_CLEAR(module);
+    Py_XDECREF(nothing);
+    Py_XDECREF(imp);
+    return module;
+}
+
+static void forget_module(const char *name) {
+    PyObject *modules = PyImport_GetModuleDict();
+    if (PyDict_GetItemString(modules, name))
+        PyDict_DelItemString(modules, name);
+}
+
+/* The module with `ffi` and `lib`. Its first function takes _cffi_backend from sys.modules, so ours is there
+ * meanwhile: no bytecode runs before the host's, or none, is there again. */
+static PyObject *make_bindings(PyObject *backend) {
+    static const char name[] = "_cffi_backend";
+    bool is_theirs = PyModule_Check(backend);
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *theirs = PyDict_GetItemString(modules, name);
+    Py_XINCREF(theirs);
+    PyObject *ours = is_theirs ? Py_NewRef(backend) : new_backend(backend);
+    bool good = ours && !PyDict_SetItemString(modules, name, ours);
+    PyObject *bindings = good ? PyInit__cl_driver_embed() : NULL;
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
-    PyObject *path = PySys_GetObject("path"), *before = NULL;
-    bool good = path && PyList_Check(path);
-    if (good && embed->join) {
-        before = PyList_GetSlice(path, 0, PyList_GET_SIZE(path));
-        good = before != NULL;
-        for (size_t i = 0; good && i < embed->path_count; i++) {
-            PyObject *folder = PyUnicode_DecodeFSDefault(embed->path[i]);
-            good = folder && !PyList_Append(path, folder);
-            Py_XDECREF(folder);
-        }
-    }
-    const char *const modules[] = {"_cffi_backend", "cl_driver.door.embedded"};
-    for (size_t i = 0; good && i < sizeof modules / sizeof *modules; i++) {
-        PyObject *module = PyImport_ImportModule(modules[i]);
-        good = module != NULL;
-        Py_XDECREF(module);
-    }
-    if (!good)
-        log_exception(embed);
-    if (before && (PyList_SetSlice(path, 0, PyList_GET_SIZE(path), before) || PyErr_Occurred()))
-        PyErr_Clear();
-    Py_XDECREF(before);
+    if (theirs)
+        PyDict_SetItemString(modules, name, theirs);
+    else
+        forget_module(name);
+    forget_module("_cl_driver_embed");
+    forget_module("_cl_driver_embed.lib");
     PyErr_Restore(kind, value, trace);
-    PyGILState_Release(gil);
-    return good ? 0 : -1;
+    Py_XDECREF(ours);
+    Py_XDECREF(theirs);
+    return bindings;
+}
+
+/* Whether embed/start.py finds nothing in the host's sys.path that our imports would get instead. */
+static bool nothing_hides(PyObject *names) {
+    PyObject *path = call(names, "hides_stdlib", NULL);
+    bool nothing = path && !PyObject_IsTrue(path);
+    if (path && !nothing)
+        PyErr_Format(PyExc_ImportError, "%U has the name of a module of the standard library", path);
+    Py_XDECREF(path);
+    return nothing;
+}
+
+static PyObject *import_control_plane(const struct cld_embed_config *embed) {
+    PyObject *names = run_start(), *paths = folders(embed), *door = NULL;
+    bool good = names && paths && (!embed->join || nothing_hides(names));
+    PyObject *backend = good ? call(names, "backend", paths) : NULL;
+    PyObject *bindings = backend ? make_bindings(backend) : NULL;
+    PyObject *ffi = bindings ? PyObject_GetAttrString(bindings, "ffi") : NULL;
+    PyObject *lib = ffi ? PyObject_GetAttrString(bindings, "lib") : NULL;
+    if (lib && (door = call(names, "control_plane", paths))) {
+        PyObject *nothing = PyObject_CallMethod(door, "register", "OO", ffi, lib);
+        if (!nothing)
+            Py_CLEAR(door);
+        Py_XDECREF(nothing);
+    }
+    Py_XDECREF(lib);
+    Py_XDECREF(ffi);
+    Py_XDECREF(bindings);
+    Py_XDECREF(backend);
+    Py_XDECREF(paths);
+    Py_XDECREF(names);
+    return door;
+}
+
+static void mark_ended(void) {
+    ended = true;
 }
 
 VISIBLE int cld_embed_start(const struct cld_embed_config *embed) {
     host = *embed;
     if (!embed->join && initialise(embed))
         return -1;
-    return import_control_plane(embed);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    /* The host may be in the middle of an exception. */
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    embedded = import_control_plane(embed);
+    if (!embedded)
+        log_exception(embed);
+    else
+        Py_AtExit(mark_ended);
+    PyErr_Restore(kind, value, trace);
+    PyGILState_Release(gil);
+    return embedded ? 0 : -1;
+}
+
+VISIBLE int cld_embed_serve(const uint8_t *request, size_t size, void *reply) {
+    return embedded ? cld_embed_call(request, size, reply) : -1;
 }
 
 VISIBLE int cld_embed_usable(void) {
+    if (ended) /* there may be another Python by now, which knows nothing of us */
+        return 0;
 #if PY_VERSION_HEX >= 0x030d0000
     return Py_IsInitialized() && !Py_IsFinalizing();
 #else
@@ -155,6 +255,12 @@ static bool holds_gil(void) {
     return state && state->thread_id == PyThread_get_thread_ident();
 }
 
+/* Where PyGILState_Ensure leads to: in a thread of a sub-interpreter's that may be there. */
+VISIBLE int cld_embed_in_main(void) {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    return !state || PyThreadState_GetInterpreter(state) == PyInterpreterState_Main();
+}
+
 VISIBLE void *cld_embed_release(void) {
     return Py_IsInitialized() && holds_gil() ? PyEval_SaveThread() : NULL;
 }
@@ -166,8 +272,7 @@ VISIBLE void cld_embed_take(void *state) {
 
 /* Whether another thread is in the middle of an import. */
 static bool others_import(void) {
-    PyObject *door = PyDict_GetItemString(PyImport_GetModuleDict(), "cl_driver.door.embedded");
-    PyObject *answer = door ? PyObject_CallMethod(door, "imports_elsewhere", NULL) : NULL;
+    PyObject *answer = embedded ? PyObject_CallMethod(embedded, "imports_elsewhere", NULL) : NULL;
     bool is = answer && PyObject_IsTrue(answer) == 1;
     PyErr_Clear();
     Py_XDECREF(answer);

@@ -1,4 +1,4 @@
-"""Writes _cl_driver_embed's C text through cffi's embedding API, and records which Python it belongs to."""
+"""Writes the C text of the embedded Python's bindings with cffi, and records which Python they belong to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from pathlib import Path
 LIBRARY = "_cl_driver_embed.so"
 ROOT = Path(__file__).resolve().parents[2]
 
-# A callback for C, and what Python may call of C.
-_API = "int cld_embed_serve(const uint8_t *request, size_t size, void *reply);"
+# The door's way into Python, and what Python may call of C (include/embed_bindings.h).
 _CDEF = """
+extern "Python+C" int cld_embed_call(const uint8_t *request, size_t size, void *reply);
 int cld_embed_answer(void *reply, const void *bytes, size_t size);
 int cld_embed_spawn(char **argv, char **envp, int socket_type);
-"""
-_INIT = """
-from _cl_driver_embed import ffi, lib
-from cl_driver.door import embedded
-
-embedded.register(ffi, lib)
 """
 
 
@@ -51,18 +45,23 @@ def possible() -> bool:
 
 
 def generate() -> str:
-    """The C text."""
+    """The C text of the bindings."""
     import cffi
 
     ffi = cffi.FFI()
-    ffi.embedding_api(_API)
     ffi.cdef(_CDEF)
-    ffi.set_source("_cl_driver_embed", '#include "embed.c"')
-    ffi.embedding_init_code(_INIT)
+    ffi.set_source("_cl_driver_embed", '#include "embed_bindings.h"')
     text = io.StringIO()
     with contextlib.redirect_stdout(None):  # it says what it does
         ffi.emit_c_code(text)
     return text.getvalue()
+
+
+def start_text(file: Path) -> str:
+    """embed/start.py as a C string."""
+    lines = file.read_text().splitlines()
+    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return "static const char start_text[] =" + "".join(f'\n    "{line}\\n"' for line in quoted) + ";\n"
 
 
 def configuration(folder: Path, executable: str = sys.executable) -> str:

@@ -21,6 +21,7 @@ struct cld_embed_config {
 typedef int cld_embed_start_fn(const struct cld_embed_config *config); /* 0, or -1 after logging why */
 typedef int cld_embed_serve_fn(const uint8_t *request, size_t size, void *reply); /* 0, or -1: no answer */
 typedef int cld_embed_usable_fn(void);       /* Python is initialised and not finalising */
+typedef int cld_embed_in_main_fn(void);      /* whether this thread reaches the main interpreter */
 typedef void *cld_embed_release_fn(void);    /* lets the GIL go if this thread has it, else NULL */
 typedef void cld_embed_take_fn(void *state); /* takes it again; nothing for NULL */
 typedef void cld_embed_fork_fn(int step);    /* 0 before, 1 after in the parent, 2 after in the child */

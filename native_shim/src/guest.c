@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "embed.h"
@@ -30,6 +31,7 @@ static struct {
     cld_embed_serve_fn *serve;
     cld_embed_usable_fn *usable;
     cld_embed_fork_fn *fork;
+    cld_embed_in_main_fn *in_main;
     cld_embed_release_fn *release;
     cld_embed_take_fn *take;
 } python;
@@ -49,8 +51,10 @@ static void log_text(const char *text) {
 static bool load_embed(const struct cld_guest_config *config) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     static bool loaded;
-    static const char *const names[] = {"cld_embed_start", "cld_embed_serve",   "cld_embed_usable",
-                                        "cld_embed_fork",  "cld_embed_release", "cld_embed_take"};
+    static const char *const names[] = {
+        "cld_embed_start",   "cld_embed_serve",   "cld_embed_usable", "cld_embed_fork",
+        "cld_embed_in_main", "cld_embed_release", "cld_embed_take",
+    };
     void *found[sizeof names / sizeof *names];
     char *path = NULL;
     pthread_mutex_lock(&loading);
@@ -105,16 +109,19 @@ static enum presence find_python(const struct cld_guest_config *config) {
     size_t length = strlen(config->version);
     bool same =
         !strncmp(version, config->version, length) && (version[length] < '0' || version[length] > '9');
+    /* Its objects are laid out in another way, and sys.modules may change in the middle of our start. */
+    same = same && !strstr(version, "free-threading");
     return same && initialised && initialised() ? OUR_VERSION : OTHER_PYTHON;
 }
 
 /* Runs function(argument) for a Python that is the host's. Its main thread is where signal handlers of that
  * Python run: one that raises (Ctrl-C) would do so in our code and be lost, so another thread works for it.
- * And whoever waits for another thread must let it have the GIL. */
+ * The control plane lives in the main interpreter, which threads of others do not reach. And whoever waits
+ * for another thread must let it have the GIL. */
 static bool in_hosts_python(void (*function)(void *argument), void *argument) {
     void *state = python.release();
-    bool done =
-        getpid() == gettid() ? cld_on_own_thread(function, argument) : cld_with_stack(function, argument);
+    bool other = getpid() == syscall(SYS_gettid) || !python.in_main();
+    bool done = other ? cld_on_own_thread(function, argument) : cld_with_stack(function, argument);
     python.take(state);
     return done;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -25,7 +26,8 @@ void cld_log(int level, const char *format, ...) {
         return;
     int error = errno;
     char line[1024];
-    int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)gettid());
+    /* gettid() is in glibc from 2.30 on. */
+    int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)syscall(SYS_gettid));
     va_list args;
     va_start(args, format);
     int more = vsnprintf(line + size, sizeof line - (size_t)size - 1, format, args);

@@ -45,9 +45,11 @@ OTHER = [v for v in VERSIONS if v not in SAME]
 def run_python(ocl_icd, variables):
     """run_python(version, scene, times): the finished process, which succeeded and printed nothing."""
 
-    def run(version: str, scene: str, times: int = 3, **env: str) -> subprocess.CompletedProcess:
+    def run(
+        version: str, scene: str, times: int = 3, script: Path = HOST, **env: str
+    ) -> subprocess.CompletedProcess:
         # CPython itself warns of fork in a process with threads, which ours has.
-        command = [interpreters()[version], "-W", "ignore", str(HOST), str(ocl_icd), scene, str(times)]
+        command = [interpreters()[version], "-W", "ignore", str(script), str(ocl_icd), scene, str(times)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, check=False, env=variables | env
         )
@@ -60,7 +62,20 @@ def run_python(ocl_icd, variables):
 
 
 @pytest.mark.parametrize(
-    "scene", ["use", "fork", "threads", "leak", "interrupt", "clean", "use_gil", "threads_gil", "fork_gil"]
+    "scene",
+    [
+        "use",
+        "fork",
+        "threads",
+        "leak",
+        "interrupt",
+        "clean",
+        "use_gil",
+        "threads_gil",
+        "fork_gil",
+        "use_capsule",
+        "threads_gil_capsule",
+    ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
 def test_host(run_python, version, scene):
@@ -75,10 +90,51 @@ def test_which_python_serves(run_python, variables, version):
     assert f"Python is {'the host' if joined else 'a process'}" in done.stderr
 
 
+@pytest.mark.parametrize("scene", ["own_modules", "own_modules_first"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_modules_of_the_hosts_with_our_names(run_python, tmp_path, version, scene):
+    """Neither does the driver import them, nor do imports of the host get the driver's."""
+    script = tmp_path / "host.py"
+    script.write_text(HOST.read_text())
+    for name in ("cl_driver", "_cffi_backend", "cffi", "llvmlite", "_cl_driver_embed"):
+        (tmp_path / f"{name}.py").write_text(
+            "import sys\nimports = getattr(sys, 'imports_of_' + __name__, 0) + 1\n"
+            "setattr(sys, 'imports_of_' + __name__, imports)\n"
+        )
+    run_python(version, scene, script=script)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scripts_named_like_the_standard_library(run_python, variables, tmp_path, version):
+    """A host that imports none of them must not get them executed."""
+    script = tmp_path / "host.py"
+    script.write_text(HOST.read_text())
+    for name in ("hashlib", "select", "socket", "fcntl", "_blake2"):
+        (tmp_path / f"{name}.py").write_text("import os\nos.write(2, b'imported')\nos._exit(3)\n")
+    run_python(version, "use", script=script, CL_DRIVER_CACHE_SIZE="0")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_two_drivers_in_one_python(run_python, variables, tmp_path, version):
+    """Each has its own control plane, of its own build."""
+    (tmp_path / "lib").mkdir()
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    first = Path(next(Path(variables["OCL_ICD_VENDORS"]).glob("*.icd")).read_text().strip())
+    for file in first.parent.iterdir():
+        (tmp_path / "lib" / file.name).write_bytes(file.read_bytes())
+    for name, library in (("a", first), ("b", tmp_path / "lib" / first.name)):
+        (vendors / f"{name}.icd").write_text(f"{library}\n")
+    done = run_python(version, "two_drivers", OCL_ICD_VENDORS=f"{vendors}/", CL_DRIVER_LOG="calls")
+    joined = version in SAME and variables.get("CL_DRIVER_RUNTIME") != "process"
+    assert done.stderr.count(f"Python is {'the host' if joined else 'a process'}") == 2
+
+
+@pytest.mark.parametrize("arguments", [[], ["thread"]])
 @pytest.mark.parametrize("version", SAME)
-def test_sub_interpreters(ocl_icd, variables, version):
-    """PyGILState_Check answers for nothing once there are some."""
-    command = [interpreters()[version], str(HOST.parent / "sub_interpreter.py"), str(ocl_icd)]
+def test_sub_interpreters(ocl_icd, variables, version, arguments):
+    """PyGILState_Check answers for nothing once there are some, PyGILState_Ensure leads to others."""
+    command = [interpreters()[version], str(HOST.parent / "sub_interpreter.py"), str(ocl_icd), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=variables)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

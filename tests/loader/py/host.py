@@ -16,7 +16,8 @@ COUNT = 1000
 class Host(object):
     """A context, a queue, a buffer and a kernel."""
 
-    def __init__(self, cl):
+    def __init__(self, cl, number=0):
+        """number: of the platform."""
         self.cl = cl
         for name in (
             "clCreateContext",
@@ -26,8 +27,9 @@ class Host(object):
             "clCreateKernel",
         ):
             getattr(cl, name).restype = ctypes.c_void_p
-        platform, device = ctypes.c_void_p(), ctypes.c_void_p()
-        self.ok(cl.clGetPlatformIDs(1, ctypes.byref(platform), None))
+        platforms, device = (ctypes.c_void_p * (number + 1))(), ctypes.c_void_p()
+        self.ok(cl.clGetPlatformIDs(number + 1, platforms, None))
+        platform = ctypes.c_void_p(platforms[number])
         self.ok(cl.clGetDeviceIDs(platform, ctypes.c_ulong(1), 1, ctypes.byref(device), None))
         self.device = device
         self.context = self.made(cl.clCreateContext, None, 1, ctypes.byref(device), None, None)
@@ -168,7 +170,46 @@ def scene_clean(host, times):
     host.use(1)
     assert sys.path == path and signal.getsignal(signal.SIGINT) == handler
     assert sys.meta_path == meta and sys.path_hooks == hooks
-    assert "numpy" not in sys.modules and "llvmlite" not in sys.modules
+    for name in ("numpy", "llvmlite", "cffi", "_cffi_backend", "cl_driver", "_cl_driver_embed"):
+        assert name not in sys.modules, name
+
+
+def look_into_capsule():
+    """As torch and others do: from then on the type of capsules is another."""
+    import datetime
+
+    hasattr(datetime.datetime_CAPI, "x")
+
+
+def scene_own_modules(host, times):
+    """Modules of the host's own under names that the driver uses: a test puts them beside this script."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    host.use(1)
+    for name in ("cl_driver", "_cffi_backend"):
+        assert name not in sys.modules, name
+        own = __import__(name)
+        assert os.path.dirname(os.path.abspath(own.__file__)) == folder, own.__file__
+        assert own.imports == 1
+    host.use(2)
+    for name in ("cl_driver", "_cffi_backend"):
+        assert sys.modules[name].imports == 1
+
+
+def scene_own_modules_first(host, times):
+    """main() has imported them before it loaded OpenCL."""
+    before = [sys.modules[name] for name in ("cl_driver", "_cffi_backend")]
+    host.use(1)
+    host.use(2)
+    assert [sys.modules[name] for name in ("cl_driver", "_cffi_backend")] == before
+    assert [module.imports for module in before] == [1, 1]
+
+
+def scene_two_drivers(host, times):
+    """Two builds of the driver, both in this process."""
+    other = Host(host.cl, 1)
+    for i in range(times):
+        host.use(i)
+        other.use(i)
 
 
 def main():
@@ -176,10 +217,15 @@ def main():
     times = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     # PyDLL keeps the GIL during calls, as C extensions do that do not bother to release it.
     load = ctypes.PyDLL if scene.endswith("_gil") else ctypes.CDLL
+    if scene.endswith("_capsule"):
+        look_into_capsule()
+    if scene == "own_modules_first":
+        __import__("cl_driver"), __import__("_cffi_backend")
     before = list(sys.path)
     host = Host(load(library))
     assert sys.path == before
-    globals()["scene_" + scene.replace("_gil", "")](host, times)
+    look_into_capsule()
+    globals()["scene_" + scene.replace("_gil", "").replace("_capsule", "")](host, times)
 
 
 main()

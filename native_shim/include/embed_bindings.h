@@ -1,0 +1,14 @@
+/* Between embed.c and the bindings that cffi writes (native_shim/gen/embed.py has the same lines). */
+#ifndef CLD_EMBED_BINDINGS_H
+#define CLD_EMBED_BINDINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Python, once cl_driver/door/embedded.py is registered. 0, or -1: no answer. */
+int cld_embed_call(const uint8_t *request, size_t size, void *reply);
+
+int cld_embed_answer(void *reply, const void *bytes, size_t size);
+int cld_embed_spawn(char **argv, char **envp, int socket_type);
+
+#endif
