@@ -183,9 +183,10 @@ CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int comma
     callback->next = atomic_load(&event->callbacks);
     atomic_store(&event->callbacks, callback);
     cld_unlock(event);
-    if (atomic_load(&event->status) <= CL_SUBMITTED)
+    cl_int reached = atomic_load(&event->status);
+    if (reached <= command_exec_callback_type) /* not for others: there may be thousands before this one */
         cld_event_fire_callbacks(event);
-    else /* somebody waits for the command now */
+    else if (reached > CL_SUBMITTED) /* somebody waits for the command now */
         cld_queue_flush(event->queue, NULL);
     return CL_SUCCESS;
 }

@@ -254,6 +254,27 @@ static void callbacks(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
+static void CL_CALLBACK count(cl_event event, cl_int status, void *counter) {
+    (void)event, (void)status;
+    atomic_fetch_add((_Atomic int *)counter, 1);
+}
+
+/* Each costs the same, however many there are: all took minutes. */
+static void many_callbacks(void) {
+    enum { CALLBACKS = 200000 };
+    static _Atomic int counter;
+    cl_event user = clCreateUserEvent(context, NULL);
+    uint64_t start = cld_now();
+    for (int i = 0; i < CALLBACKS; i++)
+        OK(clSetEventCallback(user, CL_COMPLETE, count, &counter));
+    OK(clSetUserEventStatus(user, CL_COMPLETE));
+    while (atomic_load(&counter) < CALLBACKS && cld_now() - start < 20000000000)
+        usleep(1000);
+    CHECK_IS(atomic_load(&counter), CALLBACKS);
+    CHECK(cld_now() - start < 20000000000);
+    OK(clReleaseEvent(user));
+}
+
 static void profiling(void) {
     cl_command_queue queue = test_queue(context, CL_QUEUE_PROFILING_ENABLE);
     cl_mem buffer = test_buffer(context, 4 << 20);
@@ -408,6 +429,7 @@ int main(void) {
     barriers();
     across_queues();
     callbacks();
+    many_callbacks();
     profiling();
     queues();
     many_waiters();
