@@ -189,13 +189,19 @@ static int start(struct request *request) {
     return -error;
 }
 
+/* What reads nothing and keeps nothing; where the host has no /dev, a file in memory that nobody reads. */
+static int open_null(void) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return null >= 0 || errno == EMFILE || errno == ENFILE ? null : memfd_create("null", MFD_CLOEXEC);
+}
+
 /* As cld_spawn, with the child's end of the socket. Returns 0 or -errno. */
 static int launch(char *const *argv, char *const *environment, int socket) {
     struct request *request =
         mmap(NULL, MAPPING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (request == MAP_FAILED)
         return -ENOMEM;
-    int null = out_of_the_way(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int null = out_of_the_way(open_null());
     int error_output = cld_log_level ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FIRST_FREE) : -1;
     int result = -errno;
     *request = (struct request){

@@ -79,6 +79,22 @@ def test_set_user_id_programs_ignore_settings(client, variables):
         assert os.listdir(folder) == ["guest"]
 
 
+def test_no_devices(client, variables):
+    """A jail without /dev/null."""
+    inside = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    done = subprocess.run(
+        [*inside, client("guest"), "threads"],
+        env=variables | {"CL_DRIVER_CACHE_SIZE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_working_folder_full_of_modules(client, variables, tmp_path):
     (tmp_path / "struct.py").write_text("import os\nos._exit(3)\n")
     subprocess.run([str(client("guest")), "quiet"], cwd=tmp_path, env=variables, check=True, timeout=60)
