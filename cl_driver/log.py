@@ -26,7 +26,8 @@ def log(at_level: int, text: str) -> None:
         if not path:
             os.write(2, data)
             return
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        file = os.open(path, flags, 0o600)  # without waiting: a FIFO may have no reader
         try:
             os.write(file, data)
         finally:

@@ -6,7 +6,7 @@ driver reads the environment; passes get an options object and read nothing at a
 
 from __future__ import annotations
 
-import os
+from . import trust
 
 
 class Setting:
@@ -226,34 +226,31 @@ def _valid(setting: Setting, text: str) -> bool:
     return True
 
 
-# The environment of a set-user-ID program is somebody else's.
-_TRUSTED = os.getuid() == os.geteuid() and os.getgid() == os.getegid()
+def text(name: str, environment=None) -> str:
+    """A setting's text: the variable's, or the default where it is unset, empty or malformed.
 
-
-def text(name: str, environment=os.environ) -> str:
-    """A setting's text: the variable's, or the default where it is unset, empty or malformed."""
+    environment: of this process when None; nothing of it in a process that is not trusted.
+    """
     setting = SETTINGS[name]
-    if not _TRUSTED:
-        return setting.default
-    value = environment.get(name, "")
+    value = (trust.environment() if environment is None else environment).get(name, "")
     return value if value and _valid(setting, value) else setting.default
 
 
-def integer(name: str, environment=os.environ) -> int | None:
+def integer(name: str, environment=None) -> int | None:
     """A setting as an integer; None where neither the variable nor the default has one."""
     value = text(name, environment)
     return parse_integer(value) if value else None
 
 
-def flag(name: str, environment=os.environ) -> bool:
+def flag(name: str, environment=None) -> bool:
     """A setting of type "flag"."""
     return text(name, environment) == "1"
 
 
-def malformed(environment=os.environ) -> list[str]:
+def malformed(environment=None) -> list[str]:
     """A sentence for every variable that has no meaning: unknown, or with a value that is not of its type."""
     sentences = []
-    for name, value in sorted(environment.items()):
+    for name, value in sorted((trust.environment() if environment is None else environment).items()):
         if not name.startswith("CL_DRIVER_"):
             continue
         setting = SETTINGS.get(name)
@@ -273,6 +270,6 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def key_values(environment=os.environ) -> tuple[tuple[str, str], ...]:
+def key_values(environment=None) -> tuple[tuple[str, str], ...]:
     """What enters the compile-cache key."""
     return tuple((s.name, text(s.name, environment)) for s in _ROWS if s.in_key)

@@ -11,7 +11,7 @@ import os
 # Not socket: it imports more than everything else that a context costs.
 from _socket import socket, socketpair
 
-from . import log
+from . import log, trust
 
 # The descriptor of the child's end of the socket.
 CHILD_DESCRIPTOR = 3
@@ -83,10 +83,10 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connect
 
     The child has its end as descriptor 3 and no other but 0 to 2, which are /dev/null (2 is kept while
     CL_DRIVER_LOG asks for a log), a session of its own, and default signals. It must end when it reads end of
-    file from the socket. environment: all of the child's variables; this process's when None.
-    Raises OSError when it cannot be started.
+    file from the socket. environment: all of the child's variables; those that this process
+    believes when None. Raises OSError when it cannot be started.
     """
-    variables = dict(os.environ) if environment is None else environment
+    variables = dict(trust.environment()) if environment is None else environment
     if _native is not None:
         return Connection(_native(argv, variables))
     import signal

@@ -10,6 +10,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from functools import lru_cache
 
+from .. import trust
 from . import effort, extension_functions, group_functions, image_functions, prelude, resident
 from .options import BuildOptions
 
@@ -86,10 +87,10 @@ def find(setting: str = "") -> Clang:
 
 def _which(name: str) -> str | None:
     """Where an executable is: on PATH, or where packages put it."""
-    folders = [""] if "/" in name else f"{os.environ.get('PATH', '')}:{MORE_FOLDERS}".split(":")
+    folders = [""] if "/" in name else f"{trust.environment().get('PATH', '')}:{MORE_FOLDERS}".split(":")
     for folder in folders:
         path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
+        if trust.may_run(path):
             return path
     return None
 
@@ -113,10 +114,11 @@ def _ask_version(path: str) -> int:
 
 def _environment() -> dict[str, str]:
     """Nothing of the host's that changes what clang does (CPATH, CCC_OVERRIDE_OPTIONS, locale...)."""
+    believed = trust.environment()
     return {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "PATH": believed.get("PATH", "/usr/bin:/bin"),
         "LC_ALL": "C",
-        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+        "TMPDIR": believed.get("TMPDIR", "/tmp"),
     }
 
 

@@ -27,6 +27,7 @@ import os
 import stat
 import time
 
+from .. import trust
 from ..log import log
 
 try:
@@ -58,11 +59,14 @@ def digest(*parts: bytes) -> str:
     return state.hexdigest()
 
 
-def default_folder(setting: str, environment=os.environ) -> str:
+def default_folder(setting: str, environment=None) -> str:
     """Where the cache lives: the setting CL_DRIVER_CACHE_DIR, else XDG_CACHE_HOME, else HOME; "" for nowhere.
 
-    XDG base directory specification: a relative XDG_CACHE_HOME is to be ignored.
+    environment: of this process when None; a process that is not trusted has no cache on disk. XDG base
+    directory specification: a relative XDG_CACHE_HOME is to be ignored.
     """
+    if environment is None:
+        environment = trust.environment()
     if setting:
         return os.path.abspath(setting)
     xdg = environment.get("XDG_CACHE_HOME", "")

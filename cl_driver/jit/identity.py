@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .. import trust
 from ..version import VERSION
 from .cache import digest
 
@@ -78,7 +79,7 @@ def _llvmlite() -> list[str]:
 
 def _clang(setting: str) -> list[str]:
     """As frontend/clang.py looks for it, but for what it finds unusable."""
-    folders = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{ELSEWHERE}".split(os.pathsep)
+    folders = f"{trust.environment().get('PATH', os.defpath)}{os.pathsep}{ELSEWHERE}".split(os.pathsep)
     for name in (setting,) if setting else CLANGS:
         for folder in folders:
             lines = _file(os.path.join(folder, name))

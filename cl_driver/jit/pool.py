@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 
-from .. import native, settings, spawn
+from .. import native, settings, spawn, trust
 from . import protocol
 from .errors import CompileError
 
@@ -26,18 +26,20 @@ _LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
 
 def command(module: str, *arguments: str) -> list[str]:
     """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
-    one that this process contains may be the host program's."""
+    one that this process contains may be the host program's, or where somebody's PATH led to. It is told
+    whether it is trusted."""
     try:
         recorded = native.configuration()
     except OSError:
         recorded = {}
     python = recorded.get("python", [""])[0]
-    if not os.access(python, os.X_OK):
+    if not trust.may_run(python) and trust.is_trusted():
         python = sys.executable
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     others = recorded.get("path", [])
     start = (
         f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
+        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
         f"from {module} import main; main(sys.argv[1:])"
     )
     # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's. -S: what

@@ -193,7 +193,8 @@ static PyObject *import_control_plane(const struct cld_embed_config *embed) {
     PyObject *bindings = backend ? make_bindings(backend) : NULL;
     PyObject *ffi = bindings ? PyObject_GetAttrString(bindings, "ffi") : NULL;
     PyObject *lib = ffi ? PyObject_GetAttrString(bindings, "lib") : NULL;
-    if (lib && (door = call(names, "control_plane", paths))) {
+    good = lib && !PyDict_SetItemString(names, "trusted", embed->trusted ? Py_True : Py_False);
+    if (good && (door = call(names, "control_plane", paths))) {
         PyObject *nothing = PyObject_CallMethod(door, "register", "OO", ffi, lib);
         if (!nothing)
             Py_CLEAR(door);

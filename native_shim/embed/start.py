@@ -12,6 +12,7 @@ from _frozen_importlib_external import spec_from_file_location
 from _imp import extension_suffixes
 
 _BACKEND = "_cffi_backend"
+trusted = False  # cld_is_trusted(), from embed.c
 
 
 def hides_stdlib() -> str:
@@ -80,6 +81,7 @@ def control_plane(folders: list[str]):
         name = f"_cl_driver_{number}"
     try:
         spec.loader.exec_module(module)
+        importlib.import_module(f"{name}.trust").hand(trusted)  # before anything reads the environment
         return importlib.import_module(f"{name}.door.embedded")
     except BaseException:
         for key in [key for key in list(sys.modules) if f"{key}.".startswith(f"{name}.")]:

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 struct cld_embed_config {
-    bool join; /* the Python of the process, instead of a new one */
+    bool join;    /* the Python of the process, instead of a new one */
+    bool trusted; /* cld_is_trusted() */
     const char *python, *home;
     size_t stdlib_count, path_count;
     char *const *stdlib;

@@ -28,8 +28,8 @@ struct cld_guest_config {
 const struct cld_guest_config *cld_guest_config(void);
 
 /* The environment of a helper process: without the variables that make the dynamic loader take the host's
- * libraries, of which Python and LLVM may need others. The array is malloced, its strings are not; NULL when
- * out of memory. */
+ * libraries, of which Python and LLVM may need others; a fixed one where the host's is not trusted. The array
+ * is malloced, its strings are not; NULL when out of memory. */
 char **cld_helper_environment(char *const *environment);
 
 /* The runtime process: started by the first exchange, and again after it died. */

@@ -12,10 +12,15 @@ enum cld_setting {
     CLD_SETTING_COUNT
 };
 
+/* Whether the environment is that of somebody with the rights of this process: not in set-user-ID programs,
+ * nor in those with file capabilities, whatever they make of their user ids later. cl_driver/trust.py is
+ * told. */
+bool cld_is_trusted(void);
+
 /* The environment variable's text; the default where it is unset, empty or malformed. Never NULL, "" where
- * neither says anything. In set-user-ID programs every setting has its default. Write the name in full:
- * cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the first call; what a program changes in it
- * later counts no more. */
+ * neither says anything. Where the environment is not trusted every setting has its default. Write the name
+ * in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the first call; what a program
+ * changes in it later counts no more. */
 const char *cld_setting(enum cld_setting setting);
 
 /* The same as a number, `otherwise` where there is none. */

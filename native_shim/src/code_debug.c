@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* These four names and layouts are gdb's ("JIT Compilation Interface" of its manual). */
@@ -55,10 +56,17 @@ static bool asked_for(const char *what) {
 static void write_perf_map(const struct cld_elf *elf, const struct cld_layout *layout, uint64_t base) {
     char path[40];
     snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
-    /* The name can be guessed and the folder is everybody's: never follow a link. */
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* The name can be guessed and the folder is everybody's: never follow a link, wait for a FIFO's reader or
+     * write to a file of somebody else's. (Another compiler of this process may have made it.) */
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat status;
     if (fd < 0)
         return;
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        status.st_nlink != 1) {
+        close(fd);
+        return;
+    }
     for (uint32_t i = 0; i < elf->symbol_count; i++) {
         const struct cld_elf_symbol *symbol = &elf->symbols[i];
         if (symbol->type != STT_FUNC || symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||

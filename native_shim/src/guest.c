@@ -84,6 +84,7 @@ static void start_embed(void *argument) {
     const struct cld_guest_config *config = starting->config;
     struct cld_embed_config embed = {
         .join = starting->join,
+        .trusted = cld_is_trusted(),
         .python = config->python,
         .home = config->home,
         .stdlib_count = config->stdlib_count,
@@ -137,7 +138,7 @@ static bool has_stdlib(const struct cld_guest_config *config) {
     for (size_t i = 0; i < config->stdlib_count; i++) {
         char *path = NULL;
         bool there =
-            asprintf(&path, "%s/encodings/__init__.py", config->stdlib[i]) >= 0 && !access(path, R_OK);
+            asprintf(&path, "%s/encodings/__init__.py", config->stdlib[i]) >= 0 && !euidaccess(path, R_OK);
         free(path);
         if (there)
             return true;

@@ -9,6 +9,7 @@
 
 #include "guest.h"
 #include "log.h"
+#include "settings.h"
 
 static struct cld_guest_config config;
 static bool loaded;
@@ -79,7 +80,11 @@ const struct cld_guest_config *cld_guest_config(void) {
 
 char **cld_helper_environment(char *const *environment) {
     static const char *const dropped[] = {"LD_LIBRARY_PATH=", "LD_PRELOAD=", "LD_AUDIT="};
+    static char path[] = "PATH=/usr/bin:/bin", locale[] = "LC_ALL=C"; /* as in cl_driver/trust.py */
+    static char *const fixed[] = {path, locale, NULL};
     size_t count = 0, at = 0;
+    if (!cld_is_trusted())
+        environment = fixed;
     while (environment[count])
         count++;
     char **kept = calloc(count + 2, sizeof *kept);

@@ -21,6 +21,7 @@
 
 #include "guest.h"
 #include "log.h"
+#include "settings.h"
 #include "spawn.h"
 
 struct channel {
@@ -66,12 +67,21 @@ static bool open_channel(int descriptor, struct channel *channel) {
 
 /* Starts the runtime process. -I: nothing of the host's environment or folders; -S: nor of site-packages. */
 static bool start(const struct cld_guest_config *config) {
-    static const char code[] = "import sys; sys.path[:0] = sys.argv[2:]; "
+    static const char code[] = "import sys; sys.path[:0] = sys.argv[3:]; "
+                               "from cl_driver import trust; trust.hand(sys.argv[2] == 'trusted'); "
                                "from cl_driver.runtime import main; main(int(sys.argv[1]))";
     char highest[32];
-    char *argv[8 + CLD_GUEST_PATHS] = {config->python,          "-I",   "-S", "-X", "utf8", "-c",
-                                       (char *)(uintptr_t)code, highest};
-    size_t at = 8;
+    static char trusted[] = "trusted", untrusted[] = "untrusted";
+    char *argv[10 + CLD_GUEST_PATHS] = {config->python,
+                                        "-I",
+                                        "-S",
+                                        "-X",
+                                        "utf8",
+                                        "-c",
+                                        (char *)(uintptr_t)code,
+                                        highest,
+                                        cld_is_trusted() ? trusted : untrusted};
+    size_t at = 9;
     snprintf(highest, sizeof highest, "%llu", (unsigned long long)cld_highest_key);
     for (size_t i = 0; i < config->path_count && at < sizeof argv / sizeof *argv - 1; i++)
         argv[at++] = config->path[i];

@@ -37,7 +37,9 @@ void cld_log(int level, const char *format, ...) {
         size = (int)sizeof line - 2;
     line[size++] = '\n';
     const char *path = cld_setting(CL_DRIVER_LOG_FILE_SETTING);
-    int file = *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
+    /* Without waiting: a FIFO may have no reader. */
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    int file = *path ? open(path, flags, 0600) : STDERR_FILENO;
     if (file >= 0) {
         ssize_t written = write(file, line, (size_t)size);
         (void)written;
