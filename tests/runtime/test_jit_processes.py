@@ -1,5 +1,6 @@
 """The compile service works, whatever happens to compiler processes; and the protocol between them."""
 
+import ctypes
 import os
 import signal
 import socket
@@ -316,3 +317,37 @@ def test_frames():
     ours.close()
     with pytest.raises(protocol.Disconnected):
         protocol.receive(theirs)
+
+
+def leave_closed(folder):
+    """A working folder that this process is in and may not enter; root from exec on, without privileges."""
+    os.chdir(folder)
+    os.chmod(folder, 0)
+    if not os.geteuid():
+        drop_from_bounding_set = 24
+        for capability in range(64):
+            ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
+
+
+def test_a_working_folder_that_may_not_be_entered(tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "n.h").write_text("#define N 1\n")
+    script = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from cl_driver.jit import client
+for source in ({SOURCE!r}, {SOURCE!r} + b"// include"):
+    for options in ("", "-I .", "-I sub", "-w"):
+        executable, log = client.build_source(source, options)
+        assert executable, log
+executable, log = client.build_source(b'#include "n.h"\\n' + {SOURCE!r}, "-I .")
+assert executable is None and "n.h" in log and "127" not in log, log
+"""
+    environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path), "CL_DRIVER_CACHE_SIZE": "0"}
+    command = [sys.executable, "-I", "-c", script]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, preexec_fn=lambda: leave_closed(folder)
+    )
+    folder.chmod(0o700)
+    assert done.returncode == 0, done.stderr
