@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -250,28 +252,48 @@ def test_output_is_whole_only_when_its_writer_says_so(told):
         end.close()
 
 
-def test_clangs_that_are_killed_at_any_time_leave_no_half_modules(loaded, monkeypatch):
-    source = b"".join(SOURCE.replace(b" k(", b" k%d(" % n) for n in range(400))
+_PIPE = 1 << 16  # bytes that a pipe holds
+
+
+def has_filled(pipe: int) -> bool:
+    try:
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little") >= _PIPE
+    except OSError:
+        return False
+
+
+def test_a_clang_that_is_killed_while_it_writes_leaves_no_half_module(loaded, monkeypatch):
+    """Where the pipe is full, the module is at the end of a function."""
+    kernels = b"".join(SOURCE.replace(b" k(", b" k%d(" % n) for n in range(150))
+
+    def named(length: int) -> bytes:
+        return kernels + b"constant int variable%s = 5;\n" % (b"_" * length)
+
+    word = (1 << 16 | 56).to_bytes(4, "little")
+    first = compiled(source=named(0))
+    step = len(compiled(source=named(4))) - len(first)
+    ends = [at + 4 for at in range(0, _PIPE, 4) if first[at : at + 4] == word]
+    source = named(4 * min((_PIPE - end) // step for end in ends if (_PIPE - end) % step == 0))
     whole = compiled(source=source)
-    assert len(whole) > 2 << 16  # more than a pipe holds, so that it is written in parts
-    monkeypatch.setattr(resident, "_tries", 1000)
+    assert len(whole) > _PIPE and whole[:_PIPE].endswith(word)
     compiled(source=source), compiled(source=source)
-    read = resident._read
-    count = 0
+    read, killed = os.read, []
 
-    def kill_and_read(file, text):
-        nonlocal count
-        count += 1
-        if count % 3 == 0 and loaded:
-            for pid in descendants(loaded[0].process.pid):
-                if not os.path.exists(f"/proc/{pid}/fd/{resident._HOLD}"):
-                    os.kill(pid, signal.SIGKILL)
-        return read(file, text)
+    def kill_and_read(file, size):
+        end = time.monotonic() + 1
+        while loaded and not killed and not has_filled(file) and time.monotonic() < end:
+            time.sleep(0.01)
+        if loaded and not killed and has_filled(file):
+            held = holding(loaded[0])
+            killed.extend(pid for pid in descendants(loaded[0].process.pid) if pid not in held)
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            assert all(map(is_gone, killed))
+        return read(file, size)
 
-    monkeypatch.setattr(resident, "_read", kill_and_read)
-    for _ in range(30):
-        assert compiled(source=source) in (whole, None)
-    assert count > 60
+    monkeypatch.setattr(os, "read", kill_and_read)
+    assert compiled(source=source) == whole
+    assert killed
 
 
 @pytest.fixture(params=["/dev/zero", "/dev/random", "pipe", "huge", "/dev/stdin"])
