@@ -1,7 +1,8 @@
 """Compiler processes: started when there is work, at most one per core, kept for later builds.
 
-Each answers one request at a time. A process that dies loses its request: the build that made it fails with a
-log, unless the process had not begun (then another gets the request), and the next build starts a new one.
+Each answers one request at a time. A process that dies loses its request. Another gets it if the process had
+not begun, and once if it died without a word, as one that is killed; else the build fails with a log. The
+next build starts a new one.
 """
 
 from __future__ import annotations
@@ -254,10 +255,11 @@ class _Run:
             try:
                 answer = process.receive()
             except protocol.Disconnected as error:
-                obituary = _obituary(process, self.requests[index])
+                words = process.last_words()
+                obituary = _obituary(words, self.requests[index])
                 self._release(descriptor)
                 self.pool._discard(process)
-                if process.started:
+                if process.started and (words or self.attempts[index] > 1):
                     raise CompileError(obituary) from error
                 self._again(index, error)
                 continue
@@ -281,8 +283,7 @@ class _Run:
         self.waiting.appendleft(index)
 
 
-def _obituary(process: Process, request: list) -> str:
+def _obituary(words: str, request: list) -> str:
     """What the log says of a process that died over a request."""
     what = f" while it compiled kernel '{request[-1]}'" if request[0] == "kernel" else ""
-    words = process.last_words()
     return f"the compiler process ended unexpectedly{what}" + (f":\n{words}" if words else "")

@@ -78,13 +78,29 @@ def alive(pid: int) -> bool:
 def test_a_killed_compiler_is_a_failed_build_and_the_next_one_works(make_service, blocked):
     service = make_service()
     thread, results = in_thread(service.build_source, *blocked, {})
-    clangs = started_clangs(service)
-    os.kill(service._pool().processes()[0], signal.SIGKILL)
+    for _ in range(2):
+        clangs = started_clangs(service)
+        os.kill(service._pool().processes()[0], signal.SIGKILL)
+        wait_until(lambda clangs=clangs: not any(map(alive, clangs)))
     thread.join(60)
-    wait_until(lambda: not any(map(alive, clangs)))
     executable, log = results[0]
     assert executable is None and "ended unexpectedly" in log
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
+
+
+def test_a_build_whose_compiler_is_killed_is_done_by_another(make_service, tmp_path):
+    """By somebody who kills what is large, say: the program is not to blame."""
+    clang = tmp_path / "clang-22"
+    clang.write_text('#!/bin/sh\nsleep 1\nexec clang-22 "$@"\n')
+    clang.chmod(0o755)
+    service = make_service(CLANG=str(clang))
+    thread, results = in_thread(service.build_source, SOURCE, "", {})
+    wait_until(lambda: service._pools and any(process.started for process in service._pool()._all))
+    os.kill(service._pool().processes()[0], signal.SIGKILL)
+    thread.join(60)
+    executable, log = results[0]
+    assert executable, log
+    assert scaled(executable) == EXPECTED
 
 
 def test_an_idle_compiler_that_is_killed_is_not_missed(make_service):
