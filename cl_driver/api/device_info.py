@@ -138,11 +138,14 @@ def _uuid(kind: bytes) -> bytes:
 
 
 def _driver_version(device: Device) -> str:
-    """Version and identity of the compiler: programs that keep binaries (PyOpenCL does) take this string into
-    the key, and must not meet the binaries of another compiler again."""
+    """Version and identity of the compiler and of what it makes code for: programs that keep binaries
+    (PyOpenCL does) take this string into the key, and must not meet binaries that would be refused."""
     from ..jit import identity
+    from ..jit.cache import digest
+    from ..jit.target import target_of
 
-    return f"{DRIVER_VERSION}-{identity.compiler()[:8]}"
+    made = digest(identity.compiler().encode(), target_of(settings).key.encode())
+    return f"{DRIVER_VERSION}-{made[:8]}"
 
 
 def _strings(names) -> bytes:

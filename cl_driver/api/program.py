@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..log import log as report
 from .context import Context
 from .device import Device
 from .entrypoint import adopt, entrypoint, peer
@@ -49,13 +50,9 @@ class DeviceBuild:
 
     @property
     def is_ready_binary(self) -> bool:
-        """True for an executable binary for this CPU for which clBuildProgram was not called. Programs that
-        rely on other drivers make kernels of it at once; it is an executable that was built successfully."""
-        if self.executable is None or self.status != cl.CL_BUILD_NONE:
-            return False
-        from ..jit import client
-
-        return self.executable.target == client.service().target.key
+        """True for an executable binary for which clBuildProgram was not called. Programs that rely on other
+        drivers make kernels of it at once; it is an executable that was built successfully."""
+        return self.executable is not None and self.status == cl.CL_BUILD_NONE
 
 
 class Program:
@@ -153,6 +150,7 @@ def create_program_with_binary(context: Context, devices: list, binaries: list):
             build.binary = binary
             statuses.append(cl.CL_SUCCESS)
         except CLError as error:
+            report(1, f"clCreateProgramWithBinary: {error}")
             statuses.append(error.code)
     # "CL_INVALID_BINARY if an invalid program binary was encountered for any device. binary_status will
     # return specific status for each device."

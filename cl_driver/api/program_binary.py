@@ -1,10 +1,13 @@
 """Program binaries: what CL_PROGRAM_BINARIES gives and clCreateProgramWithBinary takes, in any process.
 
-A binary begins with magic, and with the identity of the build of this driver that made it: object code and
-SPIR-V of another build need not fit this one's library, and so are refused here, not when they are linked.
-What follows is, of executables, jit/executable.py's own bytes: object code with the SPIR-V that it was made
-of, so that a binary from another CPU can be built again; of compiled objects and libraries, which are SPIR-V,
-digest of the rest and wire values [kind, options, those that concern code, SPIR-V].
+A binary is code that runs with all rights of the process that loads it. The digest finds damage, not malice.
+
+It has magic, a digest of all that follows, digests of the build of this driver and of the CPU that it was
+made by and for, and a body. What another build made need not fit this one's library, and code for another CPU
+may not run here: both are refused when they are loaded, so that programs that keep binaries turn to their
+sources in time. The body of an executable is jit/executable.py's own bytes, object code and the SPIR-V that
+code for some launches is made of; of compiled objects and libraries, which are SPIR-V, wire values [kind,
+options, those that concern code, SPIR-V].
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from ..jit.executable import Executable, ExecutableError, blake2b, is_executable
 from .errors import CLError
 from .generated import enums as cl
 
-MAGIC = b"CLDBIN\x00\x01"
+MAGIC = b"CLDBIN\x00\x02"
 DIGEST = 16
-HEADER = len(MAGIC) + DIGEST
+BUILD = len(MAGIC) + DIGEST  # where the digest of the build begins
+CPU = BUILD + DIGEST
+BODY = CPU + DIGEST
 
 OBJECT_KINDS = (cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, cl.CL_PROGRAM_BINARY_TYPE_LIBRARY)
 
@@ -25,46 +30,59 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=DIGEST).digest()
 
 
-def _header() -> bytes:
-    """What the binaries of this build begin with."""
-    return MAGIC + _digest(identity.compiler().encode())
+def _target() -> str:
+    from ..jit import client
+
+    return client.service().target.key
+
+
+def seal(body: bytes) -> bytes:
+    """A binary of this build for this CPU."""
+    rest = _digest(identity.compiler().encode()) + _digest(_target().encode()) + body
+    return MAGIC + _digest(rest) + rest
 
 
 def pack_executable(build) -> bytes:
     """The binary of a DeviceBuild that is an executable."""
-    return _header() + build.executable.to_bytes()
+    return seal(build.executable.to_bytes())
 
 
 def pack_object(build) -> bytes:
     """The binary of a DeviceBuild that is a compiled object or library."""
-    body = wire.encode([build.binary_type, build.options, sorted(build.code_options), build.spirv])
-    return _header() + _digest(body) + body
+    return seal(wire.encode([build.binary_type, build.options, sorted(build.code_options), build.spirv]))
+
+
+def _require(condition: bool, why: str) -> None:
+    if not condition:
+        raise CLError(cl.CL_INVALID_BINARY, why)
 
 
 def unpack(data: bytes, build) -> None:
-    """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY if it is none, or of another build."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise CLError(cl.CL_INVALID_BINARY, "not a binary of this driver")
-    if data[:HEADER] != _header():
-        raise CLError(cl.CL_INVALID_BINARY, "the binary was made by another build of the driver")
-    data = data[HEADER:]
-    if is_executable(data):
+    """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY, and why, if it is not one of this build
+    for this CPU."""
+    data = bytes(data)
+    _require(data[: len(MAGIC)] == MAGIC, "not a binary of this version of the driver")
+    whole = len(data) >= BODY and data[len(MAGIC) : BUILD] == _digest(data[BUILD:])
+    _require(whole, "the binary is damaged")
+    made_by = data[BUILD:CPU] == _digest(identity.compiler().encode())
+    _require(made_by, "the binary was made by another build of the driver")
+    _require(data[CPU:BODY] == _digest(_target().encode()), "the binary was made for another CPU")
+    body = data[BODY:]
+    if is_executable(body):
         try:
-            executable = Executable.from_bytes(data)
+            executable = Executable.from_bytes(body)
         except ExecutableError as error:
             raise CLError(cl.CL_INVALID_BINARY, str(error)) from error
+        _require(executable.target == _target(), "the binary holds code for another CPU")
         build.binary_type = cl.CL_PROGRAM_BINARY_TYPE_EXECUTABLE
         build.options, build.executable = executable.options, executable
         return
-    body = bytes(data[DIGEST:])
-    if _digest(body) != data[:DIGEST]:
-        raise CLError(cl.CL_INVALID_BINARY, "the binary is damaged")
     try:
         kind, options, code_options, spirv = wire.decode(body)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise CLError(cl.CL_INVALID_BINARY, "the binary is malformed") from error
     types = [type(value) for value in (options, code_options, spirv)]
-    if kind not in OBJECT_KINDS or types != [str, list, bytes] or {*map(type, code_options)} - {str}:
-        raise CLError(cl.CL_INVALID_BINARY, "the binary is malformed")
+    good = kind in OBJECT_KINDS and types == [str, list, bytes] and {*map(type, code_options)} <= {str}
+    _require(good, "the binary is malformed")
     build.binary_type, build.options, build.spirv = kind, options, spirv
     build.code_options = frozenset(code_options)

@@ -68,7 +68,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
         # program will be built as if options were the same as when the program binary was originally built."
         if options is None:
             text = builds[0].options
-        _start(program, builds, text, lambda: _rebuild_binaries(builds))
+        _start(program, builds, text, lambda: _finish_binaries(builds))
         return
     # "CL_INVALID_OPERATION if program was not created with clCreateProgramWithSource, clCreateProgramWithIL
     # or clCreateProgramWithBinary."
@@ -87,23 +87,11 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
     _start(program, builds, text, job, parsed.kernel_arg_info)
 
 
-def _rebuild_binaries(builds: list[DeviceBuild]) -> int:
-    """Executable binaries: as they are if they are for this CPU, else made anew from their SPIR-V."""
-    from ..jit import client
-
-    status = cl.CL_SUCCESS
-    target = client.service().target.key
-    rebuilt: dict[bytes, tuple] = {}
+def _finish_binaries(builds: list[DeviceBuild]) -> int:
+    """Executable binaries are as they were built: those for other CPUs were refused when they were loaded."""
     for build in builds:
-        executable, log = build.executable, ""
-        if executable.target != target:
-            key = executable.options.encode("utf-8", "surrogateescape") + b"\0" + executable.il
-            if key not in rebuilt:
-                rebuilt[key] = client.build([executable.il], executable.options)
-            executable, log = rebuilt[key]
-            build.binary = b""
-        status = _finish_executable([build], executable, log, cl.CL_BUILD_PROGRAM_FAILURE) or status
-    return status
+        _finish_executable([build], build.executable, "", cl.CL_BUILD_PROGRAM_FAILURE)
+    return cl.CL_SUCCESS
 
 
 @entrypoint("clCompileProgram", Program)

@@ -254,7 +254,7 @@ NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
 class Executable(_Record):
     """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
     that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
-    so that it can be made again for another CPU."""
+    which code for some launches is made of."""
 
     FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list, il=_bytes)
     __slots__ = tuple(FIELDS)

@@ -1,4 +1,4 @@
-"""Program binaries from one process in another, also for another CPU, and damaged ones."""
+"""Program binaries from one process in another; those of other builds, for other CPUs, and damaged ones."""
 
 import ctypes
 import os
@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
+from cl_driver.api import program_binary
 from cl_driver.api.generated import enums as cl
+from cl_driver.jit import executable, wire
 from tests.conftest import ROOT
 
 SOURCE = """
@@ -32,8 +34,12 @@ write_binary(OpenCL({library!r}), {path!r})
 def write_binary(opencl, path):
     context = opencl.context()
     program = opencl.program(context, SOURCE)
-    if os.environ.get("KIND") == "object":
+    kind = os.environ.get("KIND", "executable")
+    if kind != "executable":
         opencl.ok("clCompileProgram", program, 0, None, OPTIONS.encode(), 0, None, None, None, None)
+        if kind == "library":
+            link = context, 0, None, b"-create-library", 1, [program], None, None
+            program = opencl.make("clLinkProgram", *link)
     else:
         opencl.build(program, OPTIONS)
     [size] = opencl.words("clGetProgramInfo", program, cl.CL_PROGRAM_BINARY_SIZES)
@@ -101,20 +107,51 @@ def test_a_binary_of_another_process(opencl, written):
     assert result_of(opencl, written()) == [5.0] * 4
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="names levels of x86-64")
-def test_a_binary_for_another_cpu_is_made_anew(opencl, written):
-    """It holds the SPIR-V that it was made of."""
-    foreign = written(CL_DRIVER_CPU="x86-64-v2")
-    assert foreign != written()
+KINDS = pytest.mark.parametrize("kind", ["executable", "object", "library"])
+
+
+def status_of(opencl, binary):
+    """What clCreateProgramWithBinary and binary_status say, which must be the same."""
     context, status = opencl.context(), ctypes.c_int32(1)
-    program, _ = opencl.call(
-        "clCreateProgramWithBinary", context, 1, [opencl.device()], [len(foreign)], [foreign], status
-    )
-    # Its code must not run here: without clBuildProgram there is no kernel.
-    assert opencl.fails("clCreateKernel", program, b"k") == cl.CL_INVALID_PROGRAM_EXECUTABLE
-    opencl.ok("clReleaseProgram", program)
+    arguments = context, 1, [opencl.device()], [len(binary)], [binary], status
+    program, error = opencl.call("clCreateProgramWithBinary", *arguments)
+    assert error == status.value and bool(program) == (error == cl.CL_SUCCESS)
+    if program:
+        opencl.ok("clReleaseProgram", program)
     opencl.ok("clReleaseContext", context)
-    assert result_of(opencl, foreign) == [5.0] * 4
+    return error
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names levels of x86-64")
+@KINDS
+def test_binaries_for_another_cpu_are_refused(opencl, written, kind):
+    """When they are loaded, so that programs turn to their sources."""
+    assert status_of(opencl, written(CL_DRIVER_CPU="x86-64-v2", KIND=kind)) == cl.CL_INVALID_BINARY
+    assert status_of(opencl, written(KIND=kind)) == cl.CL_SUCCESS
+
+
+def test_each_device_has_its_own_status(opencl, written):
+    """ "binary_status will return specific status for each device." """
+    good, context, device = written(), opencl.context(), opencl.device()
+    statuses = (ctypes.c_int32 * 2)(1, 1)
+    arguments = context, 2, [device, device], [len(good), 9], [good, b"no binary"], statuses
+    assert opencl.fails("clCreateProgramWithBinary", *arguments) == cl.CL_INVALID_BINARY
+    assert list(statuses) == [cl.CL_SUCCESS, cl.CL_INVALID_BINARY]
+    opencl.ok("clReleaseContext", context)
+
+
+def nested(depth: int) -> bytes:
+    return b"l\1\0\0\0" * depth + b"n"
+
+
+@pytest.mark.parametrize("body", [
+    b"", b"n", wire.encode(5), wire.encode([1, 2]), nested(20), nested(100_000), b"l\xff\xff\xff\xff",
+    wire.encode([cl.CL_PROGRAM_BINARY_TYPE_LIBRARY, "", [[]], b""]), wire.encode([[], "", [], b""]),
+    wire.encode([cl.CL_PROGRAM_BINARY_TYPE_EXECUTABLE, "", [], b""]), executable.MAGIC, executable.MAGIC * 9,
+])  # fmt: skip
+def test_sealed_nonsense_is_refused(opencl, body):
+    """Who knows the format gets no further than the checks of what is inside."""
+    assert status_of(opencl, program_binary.seal(body)) == cl.CL_INVALID_BINARY
 
 
 def other_build(folder):
@@ -130,29 +167,20 @@ def other_build(folder):
     return f"{vendors}/"
 
 
-@pytest.mark.parametrize("kind", ["executable", "object"])
+@KINDS
 def test_binaries_of_another_build_are_refused(opencl, written, tmp_path, kind):
     """Its object code and SPIR-V may ask the library for what this one's has not."""
     tree = tmp_path / "other"
     foreign = written(tree, KIND=kind, OCL_ICD_VENDORS=other_build(tree))
-    own = written(KIND=kind)
-    context, device = opencl.context(), opencl.device()
-    for binary, error in ((foreign, cl.CL_INVALID_BINARY), (own, cl.CL_SUCCESS)):
-        status = ctypes.c_int32(1)
-        arguments = context, 1, [device], [len(binary)], [binary], status
-        program, code = opencl.call("clCreateProgramWithBinary", *arguments)
-        assert (code, status.value, bool(program)) == (error, error, error == cl.CL_SUCCESS)
-    opencl.ok("clReleaseProgram", program)
-    opencl.ok("clReleaseContext", context)
+    assert status_of(opencl, foreign) == cl.CL_INVALID_BINARY
+    assert status_of(opencl, written(KIND=kind)) == cl.CL_SUCCESS
 
 
-def test_damaged_binaries_are_refused(opencl, written):
+@KINDS
+def test_damaged_binaries_are_refused(opencl, written, kind):
     """Every byte counts; nothing of a damaged binary is trusted."""
-    binary, context, device = written(), opencl.context(), opencl.device()
-    for at in [*range(0, 64, 5), *range(64, len(binary), max(1, len(binary) // 100))]:
+    binary = written(KIND=kind)
+    for at in [*range(0, 96, 5), *range(96, len(binary), max(1, len(binary) // 100))]:
         damaged = binary[:at] + bytes([binary[at] ^ 0x10]) + binary[at + 1 :]
-        status = ctypes.c_int32(1)
-        arguments = context, 1, [device], [len(damaged)], [damaged], status
-        assert opencl.fails("clCreateProgramWithBinary", *arguments) == cl.CL_INVALID_BINARY, at
-        assert status.value == cl.CL_INVALID_BINARY
-    opencl.ok("clReleaseContext", context)
+        assert status_of(opencl, damaged) == cl.CL_INVALID_BINARY, at
+        assert status_of(opencl, binary[: at or 1]) == cl.CL_INVALID_BINARY, at

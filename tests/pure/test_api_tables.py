@@ -9,7 +9,7 @@ import pytest
 
 from cl_driver.api import entrypoint
 from cl_driver.api.device import Device
-from cl_driver.api.device_info import DEVICE_INFO
+from cl_driver.api.device_info import DEVICE_INFO, _driver_version
 from cl_driver.api.errors import name
 from cl_driver.api.generated import enums as cl
 from cl_driver.api.generated import make_enums
@@ -124,3 +124,12 @@ def test_the_hosts_python_imports_little(module):
 )
 def test_names_of_errors(code, expected):
     assert name(code) == expected
+
+
+def test_the_drivers_version_tells_for_what_it_makes_code(monkeypatch):
+    """Programs that keep binaries know by it which of them would be refused."""
+    before = _driver_version(None)
+    monkeypatch.setenv("CL_DRIVER_WIDTH", "4")
+    assert _driver_version(None) != before
+    monkeypatch.delenv("CL_DRIVER_WIDTH")
+    assert _driver_version(None) == before
