@@ -2,7 +2,7 @@
 of which SPIR-V keeps no signedness.
 
 clang's SPIR-V back end does not write them, so clang is asked a second time, for LLVM IR, whose kernel
-metadata has them: with -cl-kernel-arg-info, and where the source has a vec_type_hint. The answer travels in
+metadata has them: with -cl-kernel-arg-info, and where a kernel has a vec_type_hint. The answer travels in
 the SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
 """
 
@@ -63,7 +63,7 @@ def ask(
                 "-",
             ),
         ]
-        text = clang_.marked_source(source, headers, options, language)
+        text = clang_.marked_source(source, options, language)
         done = clang_.run(found, arguments, text, headers, folder, allowance)
     except (clang_.ClangError, OSError, ValueError):
         return {}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import trust
-from . import effort, extension_functions, group_functions, image_functions, prelude, resident
+from . import corrections, effort, prelude, resident
 from .options import BuildOptions
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
@@ -182,25 +182,15 @@ def device_language() -> Language:
 
 
 def marked_source(
-    source: bytes, headers: dict[str, bytes], options: BuildOptions, language: Language
+    source: bytes, options: BuildOptions, language: Language, with_functions: bool = True
 ) -> bytes:
     """The text for clang: prelude, then the program under its own name and from line 1."""
-    texts = [source, *headers.values()]
-    # clang takes half only where a pragma enables it, which programs may forget.
-    before = (
-        b"#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" if "cl_khr_fp16" in language.extensions else b""
-    )
-    before += prelude.needed(texts)
-    before += extension_functions.needed(texts, options.standard)
-    before += group_functions.needed(texts, options.standard)
-    if language.images:
-        before += image_functions.needed(texts)
-    if options.standard < (1, 2):
-        # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
-        before += b"#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable\n"
-    if before:
-        before = b'# 1 "<cl_driver>" 3\n' + before
+    before = prelude.text(options.standard, language, with_functions)
     return before + f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
+
+
+# Of OpenCL C 3.0, but also what extensions define that have no such version.
+_FEATURES_OF_EXTENSIONS = ("__opencl_c_integer_dot_product_", "__opencl_c_kernel_clock_")
 
 
 def device_arguments(language: Language, options: BuildOptions) -> list[str]:
@@ -209,10 +199,16 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     if options.standard >= (2, 0):
         names += language.features  # macros of OpenCL C 3.0; clang wants them for 2.0's functions, too
     if options.standard < (1, 2):
-        names.append("cl_clang_storage_class_specifiers")  # see marked_source()
+        names.append("cl_clang_storage_class_specifiers")  # see prelude.py
     arguments = ["-Xclang", "-cl-ext=" + ",".join(["-all", *("+" + name for name in names)])]
-    # Names that clang knows become macros by themselves; it ignores others.
-    arguments += (f"-D{name}=1" for name in language.extensions if name not in CLANG_KNOWS)
+    # clang makes a macro of what it knows, from the version of OpenCL C on that it thinks it is for. With the
+    # macro it declares the functions, in every version.
+    macros = list(language.extensions)
+    if options.standard < (2, 0):
+        macros += (name for name in language.features if name.startswith(_FEATURES_OF_EXTENSIONS))
+        if "__opencl_c_subgroups" in language.features:
+            macros.append("__opencl_subgroup_builtins")  # what clang's header has from 2.0 on
+    arguments += (f"-D{name}=1" for name in macros)
     arguments.append(f"-D__OPENCL_VERSION__={language.version[0]}{language.version[1]}0")
     if not language.images:
         arguments.append("-U__IMAGE_SUPPORT__")
@@ -221,41 +217,6 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     if language.half_fma:
         arguments.append("-DFP_FAST_FMA_HALF=1")
     return arguments
-
-
-CLANG_KNOWS = frozenset(
-    {
-        "cl_khr_3d_image_writes",
-        "cl_khr_byte_addressable_store",
-        "cl_khr_depth_images",
-        "cl_khr_extended_bit_ops",
-        "cl_khr_fp16",
-        "cl_khr_fp64",
-        "cl_khr_gl_msaa_sharing",
-        "cl_khr_global_int32_base_atomics",
-        "cl_khr_global_int32_extended_atomics",
-        "cl_khr_int64_base_atomics",
-        "cl_khr_int64_extended_atomics",
-        "cl_khr_integer_dot_product",
-        "cl_khr_kernel_clock",
-        "cl_khr_local_int32_base_atomics",
-        "cl_khr_local_int32_extended_atomics",
-        "cl_khr_mipmap_image",
-        "cl_khr_mipmap_image_writes",
-        "cl_khr_srgb_image_writes",
-        "cl_khr_subgroup_ballot",
-        "cl_khr_subgroup_clustered_reduce",
-        "cl_khr_subgroup_extended_types",
-        "cl_khr_subgroup_named_barrier",
-        "cl_khr_subgroup_non_uniform_arithmetic",
-        "cl_khr_subgroup_non_uniform_vote",
-        "cl_khr_subgroup_rotate",
-        "cl_khr_subgroup_shuffle",
-        "cl_khr_subgroup_shuffle_relative",
-        "cl_khr_subgroups",
-        "cl_ext_float_atomics",
-    }
-)
 
 
 def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
@@ -280,6 +241,12 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
         "-fno-color-diagnostics",
         "-fno-crash-diagnostics",  # the program, in files that stay
     ]
+
+
+def link_arguments(clang: Clang, rounded: bool = False) -> list[str]:
+    """Bodies of the functions that clang's back end gets wrong. Raises corrections.CorrectionsError."""
+    library = corrections.path(clang.path, clang.major, rounded)
+    return ["-Xclang", "-mlink-bitcode-file", "-Xclang", library]
 
 
 # What a run of clang gave; status None: it was stopped, and errors say why.
@@ -394,6 +361,20 @@ def _has_odd_integers(spirv: bytes) -> bool:
     return False
 
 
+def _has_vector_hint(spirv: bytes) -> bool:
+    """True if a kernel of the module has a vec_type_hint, of which SPIR-V keeps no signedness."""
+    words = memoryview(spirv).cast("I")
+    position, mode, hint, function = 5, 16, 30, 54
+    while position < len(words):
+        length, opcode = words[position] >> 16, words[position] & 0xFFFF
+        if opcode == mode and words[position + 2] == hint:
+            return True
+        if opcode == function or not length:
+            return False
+        position += length
+    return False
+
+
 def _has_crashed(done: _Run) -> bool:
     return done.status is not None and (
         done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
@@ -428,9 +409,10 @@ def compile(
         *device_arguments(language, options),
         *options.clang_arguments(language.fma),
     ]
-    text = marked_source(source, headers, options, language)
     allowance = effort.Allowance(time_limit)
-    try:
+
+    def run_once(text: bytes, rounded: bool) -> _Run:
+        library = link_arguments(found, rounded)
         for more in ((), *PLAINER):
             done = None
             if options.debug:
@@ -442,14 +424,27 @@ def compile(
                     text,
                     [*base_arguments(found, "ir"), options.optimisation],
                     {SOURCE_NAME: source_copy} if source_copy else {},
+                    library,
                 )
             if done is None:
-                command = [*arguments, *more, "-c", "-o", "-", "-"]
+                command = [*arguments, *more, *library, "-c", "-o", "-", "-"]
                 done = run(found, command, text, headers, folder, allowance)
             if done.status == 0 and _has_odd_integers(done.output):
                 continue
             if not _has_crashed(done):
                 break
+        return done
+
+    text = marked_source(source, options, language)
+    try:
+        done = run_once(text, rounded=False)
+        if done.status and prelude.is_in_the_way(done.errors):
+            text = marked_source(source, options, language, with_functions=False)
+            done = run_once(text, rounded=False)
+        if done.status == 0 and corrections.asks_for_rounded(done.output):
+            done = run_once(text, rounded=True)
+    except corrections.CorrectionsError as why:
+        return FrontendResult(None, f"error: {why}\n", ())
     except (OSError, ValueError) as why:
         return FrontendResult(None, f"clang could not be run: {why}\n", ())
     if done.status is None:
@@ -476,7 +471,7 @@ def compile(
         # clang 22 leaves the variables out of a module without functions.
         more = (headers, language, folder, clang, time_limit, source_copy)
         return compile(source + KEEPER, options, *more)
-    if options.kernel_arg_info or b"vec_type_hint" in source:
+    if options.kernel_arg_info or _has_vector_hint(spirv):
         from . import arguments as information
 
         known = information.ask(source, options, headers, language, folder, clang, allowance)

@@ -276,13 +276,16 @@ def embed(spirv: bytes, text: str, numbers: list[int], files: dict[str, str]) ->
     return _Writer(spirv, Metadata(text), numbers, files).run()
 
 
-def compile(clang, arguments: list[str], source: bytes, again: list[str], files: dict[str, str]):
+def compile(
+    clang, arguments: list[str], source: bytes, again: list[str], files: dict[str, str], library: list[str]
+):
     """What clang gave for a program, with debug instructions in the module; None where that failed, and the
     program is to be compiled without them.
 
-    clang(arguments, text) runs it. arguments: for the program; again: for LLVM IR that is optimised already.
+    clang(arguments, text) runs it. arguments: for the program; again: for LLVM IR that is
+    optimised already; library: for what is linked into the program.
     """
-    first = clang([*arguments, "-g", "-S", "-emit-llvm", "-o", "-", "-"], source)
+    first = clang([*arguments, *library, "-g", "-S", "-emit-llvm", "-o", "-", "-"], source)
     if first.status != 0:
         return None
     text, numbers = mark(first.output.decode("utf-8", "surrogateescape"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from . import prelude
+
 MAX_LOG = 1 << 20  # characters
 
 # What clang writes on its own account and not the program's.
@@ -55,7 +57,7 @@ def without_quotes(errors: str, source: str, folders: list[str], base: str | Non
 
 def clean_log(errors: str) -> str:
     """The diagnostics of the program alone."""
-    log = _NOISE.sub("", errors)
+    log = _NOISE.sub("", prelude.clean(errors))
     return log if len(log) <= MAX_LOG else log[:MAX_LOG] + "\n(the log was cut here)\n"
 
 

@@ -1,174 +1,99 @@
-"""What is put before a program's text, where clang's SPIR-V back end would make wrong code otherwise.
+"""The text before every program: pragmas, and declarations of the functions that no clang declares by itself.
 
-Conversions: the back end of clang 20 to 22 turns convert_T(x) of an integer to an integer into an instruction
-that it chooses by the signedness of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats
-its operand as signed. The macros here make them casts, clamps, and those calls that come out right.
-convert_double and convert_half, which it leaves as calls, become casts where they round to nearest (the
-others get their bodies from spirv/conversion_functions.py).
+clang declares all other built-in functions when a program looks for their names (clang.py has the macros that
+enable them); those that its back end gets wrong have bodies in corrections.py. Here are only
 
-vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
+- cl_intel_bfloat16_conversions,
+- the functions of cl_khr_work_group_uniform_arithmetic,
+- atomic_init of half, and of the other types, which a declaration of it hides.
 
-async_work_group_copy: a local array that only built-in functions use shrinks to one element.
-
-atomic_fetch_add and others of C11 without an order: they come out relaxed, at the scope of the work-group.
-
-atomic_load_explicit: its order and scope become the instruction's scope and semantics as they are. The macro
-asks for the strongest, as that back end does for every atomic_store_explicit.
+A program may declare things of its own under these names. Where clang then says that a declaration here
+stands in their way, the program is compiled without the declarations (clang.py).
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from itertools import product
 
-SIZES = ("", "2", "3", "4", "8", "16")
-ROUNDINGS = ("", "_rte", "_rtz", "_rtp", "_rtn")
-INTEGERS = {
-    "char": (8, True),
-    "uchar": (8, False),
-    "short": (16, True),
-    "ushort": (16, False),
-    "int": (32, True),
-    "uint": (32, False),
-    "long": (64, True),
-    "ulong": (64, False),
+NAME = "<cl_driver>"  # in clang's messages
+
+_CONFLICT = re.compile(rf"^{NAME}:\d+:\d+: note: previous ", re.MULTILINE)
+# A note on a declaration, with its line and the marks below it.
+_NOTE = re.compile(rf"^{NAME}:\d+:\d+: (note: .*\n)(?: *\d* \|.*\n)*", re.MULTILINE)
+
+# What atomic_half, and the other types of 64 bits, come from.
+_HALF_ATOMICS = {
+    "__opencl_c_generic_address_space",
+    "__opencl_c_ext_fp16_global_atomic_load_store",
+    "cl_khr_int64_base_atomics",
+    "cl_khr_int64_extended_atomics",
 }
 
-# The class of an expression of any arithmetic type, without evaluating it: the size of what an overloaded
-# function would return. 1: floating point; 2: unsigned; 4: signed.
-CLASSES = {
-    "float": "char",
-    "double": "char",
-    "half": "char",
-    "uchar": "short",
-    "ushort": "short",
-    "uint": "short",
-    "ulong": "short",
-    "char": "int",
-    "short": "int",
-    "int": "int",
-    "long": "int",
-}
-
-_COMMON = """\
-#pragma clang diagnostic ignored "-Wmacro-redefined"
-#ifdef __OPENCL_CPP_VERSION__
-#define __cld_choose(condition, a, b) ((condition) ? (a) : (b))
-#else
-#define __cld_choose __builtin_choose_expr
-#endif
-#define __cld_is_float(x) (sizeof(__cld_class(x)) == 1)
-#define __cld_is_unsigned(x) (sizeof(__cld_class(x)) == 2)
-"""
-
-# Macros for programs that have the name in their text. The offsets are 0, which the optimiser cannot know.
-REPLACED = {
-    b"vloada_half3": b"#define vloada_half3(offset, p) (vloada_half4(offset, p).xyz)\n",
-    b"async_work_group_copy": b"""\
-#define async_work_group_copy(to, from, n, event) \\
-async_work_group_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 2), n, event)
-""",
-    b"async_work_group_strided_copy": b"""\
-#define async_work_group_strided_copy(to, from, n, stride, event) \\
-async_work_group_strided_copy((to) + (get_work_dim() >> 2), (from) + (get_work_dim() >> 2), n, stride, event)
-""",
-}
-
-# Sequentially consistent at the scope of the device (OpenCL C 3.0, 6.15.12.7). Before 2.0 the names are free.
-REPLACED |= {
-    name.encode(): f"""\
-#if __OPENCL_C_VERSION__ >= 200 || defined(__OPENCL_CPP_VERSION__)
-#define {name}(object, operand) {name}_explicit(object, operand, memory_order_seq_cst, memory_scope_device)
-#endif
-""".encode()
-    for name in ("atomic_exchange", *(f"atomic_fetch_{what}" for what in ("add", "sub", "or", "xor", "and")))
-}
-
-REPLACED[b"atomic_load_explicit"] = b"""\
-#if __OPENCL_C_VERSION__ >= 200 || defined(__OPENCL_CPP_VERSION__)
-#define atomic_load_explicit(object, ...) atomic_load(object)
-#endif
-"""
-
-
-def needed(texts: list[bytes]) -> bytes:
-    """The prelude for a program of these texts: its source and headers."""
-    names: set[bytes] = set()
-    for text in texts:
-        # A name may also be pasted together, or come from a file that is included.
-        if b"##" in text or b"include" in text:
-            if b"convert_" in text or b"include" in text:
-                return b"".join(REPLACED.values()) + _everything()
-        elif b"convert_" in text:
-            import re  # clang need not wait for it where nothing is converted
-
-            names.update(re.findall(rb"\bconvert_\w+", text))
-    replaced = b"".join(
-        macro for name, macro in REPLACED.items() if any(name in text or b"include" in text for text in texts)
-    )
-    if not names:
-        return replaced
-    macros = _macros()
-    used = b"".join(macros[name] for name in sorted(names) if name in macros)
-    return replaced + (_declarations() + used if used else b"")
+_SIZES = ("", "2", "3", "4", "8", "16")
+_SCANS = ("reduce", "scan_inclusive", "scan_exclusive")
+_BITWISE = ("and", "or", "xor")
 
 
 @cache
-def _everything() -> bytes:
-    return _declarations() + b"".join(_macros().values())
+def text(standard: tuple[int, int], language, with_functions: bool) -> bytes:
+    """What stands before programs in that version of OpenCL C. language: clang.Language."""
+    has = {*language.extensions, *(language.features if standard >= (2, 0) else ())}
+    lines = [f'# 1 "{NAME}" 3']
+    if "cl_khr_fp16" in has:
+        # clang takes half only where a pragma enables it, which programs may forget.
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp16 : enable")
+    if standard < (1, 2):
+        # Static functions, which OpenCL C has from 1.2 on, but most compilers took before.
+        lines.append("#pragma OPENCL EXTENSION cl_clang_storage_class_specifiers : enable")
+    if with_functions:
+        if "cl_intel_bfloat16_conversions" in has:
+            lines += _bfloat16_conversions()
+        lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
+        if has >= _HALF_ATOMICS:
+            lines += _atomic_init("cl_khr_fp64" in has)
+    return "\n".join([*lines, ""]).encode()
 
 
-@cache
-def _declarations() -> bytes:
-    """The classifier."""
-    lines = ["#define __cld_declare(T, C) C __attribute__((overloadable)) __cld_class(T);\n"]
-    for scalar, result in CLASSES.items():
-        declared = [f"__cld_declare({scalar}{size}, {result})\n" for size in SIZES]
-        if scalar in ("double", "half"):
-            declared = [f"#ifdef cl_khr_fp{64 if scalar == 'double' else 16}\n", *declared, "#endif\n"]
-        lines += declared
-    lines.append(_COMMON)
-    return "".join(lines).encode()
+def is_in_the_way(errors: str) -> bool:
+    """Whether clang refused a declaration of the program's because of one here."""
+    return _CONFLICT.search(errors) is not None
 
 
-def _cast(value: str, type_: str, size: str) -> str:
-    return f"__builtin_convertvector({value}, {type_}{size})" if size else f"(({type_})({value}))"
+def clean(errors: str) -> str:
+    """Messages as they are on functions that clang declares by itself: without a place."""
+    return _NOTE.sub(r"\1", errors)
 
 
-@cache
-def _macros() -> dict[bytes, bytes]:
-    """{name: its #define}. A macro's own name in its text stays a call."""
-    out = {}
-    for type_, (width, signed) in INTEGERS.items():
-        for size in SIZES:
-            for rounding in ROUNDINGS:
-                name = f"convert_{type_}{size}{rounding}"
-                plain = _cast("x", type_, size)
-                if rounding:
-                    plain = f"__cld_choose(__cld_is_float(x), {name}(x), {plain})"
-                elif size:
-                    # From floating point, too: a conversion to integer without a mode rounds toward zero.
-                    plain = _cast("(x)", type_, size)
-                out[name.encode()] = f"#define {name}(x) {plain}\n".encode()
-                name = f"convert_{type_}{size}_sat{rounding}"
-                out[name.encode()] = (
-                    f"#define {name}(x) {_saturated(name, type_, size, width, signed)}\n".encode()
-                )
-    for type_, size, rounding in product(("double", "half"), SIZES, ("", "_rte")):
-        name = f"convert_{type_}{size}{rounding}"
-        out[name.encode()] = f"#define {name}(x) {_cast('(x)', type_, size)}\n".encode()
-    return out
+def _declare(result: str, name: str, *parameters: str, attribute: str = "const") -> str:
+    return f"{result} __attribute__((overloadable, {attribute})) {name}({', '.join(parameters)});"
 
 
-def _saturated(name: str, type_: str, size: str, width: int, signed: bool) -> str:
-    """Floating point, and integers of the other signedness, come out right as the call that they are.
-    Integers of the same signedness are clamped in 64 bits, which the optimiser narrows again."""
-    wide = "long" if signed else "ulong"
-    value = _cast("(x)", wide, size)
-    if width < 64:
-        high = (1 << (width - signed)) - 1
-        limit = f"({wide}){high:#x}"
-        value = f"clamp({value}, -{limit} - 1, {limit})" if signed else f"min({value}, {limit})"
-    same = "!" if signed else ""
-    is_same = f"!__cld_is_float(x) && {same}__cld_is_unsigned(x)"
-    return f"__cld_choose({is_same}, {_cast(value, type_, size)}, {name}(x))"
+def _bfloat16_conversions() -> list[str]:
+    lines = []
+    for n in _SIZES:
+        lines.append(_declare(f"ushort{n}", f"intel_convert_bfloat16{n}_as_ushort{n}", f"float{n}"))
+        lines.append(_declare(f"float{n}", f"intel_convert_as_bfloat16{n}_float{n}", f"ushort{n}"))
+    return lines
+
+
+def _uniform_arithmetic(has_half: bool, has_double: bool) -> list[str]:
+    """The types are those of the other work-group functions."""
+    floats = ["float", *["double"] * has_double, *["half"] * has_half]
+    names = [(t, f"{scan}_mul") for t in floats for scan in _SCANS]
+    names += [
+        (t, f"{scan}_{op}")
+        for t in ("int", "uint", "long", "ulong")
+        for scan in _SCANS
+        for op in ("mul", *_BITWISE)
+    ]
+    names += [("int", f"{scan}_logical_{op}") for scan in _SCANS for op in _BITWISE]
+    return [_declare(t, f"work_group_{name}", t, attribute="convergent") for t, name in names]
+
+
+def _atomic_init(has_double: bool) -> list[str]:
+    types = ("half", "float", *["double"] * has_double, "int", "uint", "long", "ulong")
+    return [
+        f"void __attribute__((overloadable)) atomic_init(volatile __generic atomic_{t} *, {t});"
+        for t in types
+    ]

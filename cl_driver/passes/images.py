@@ -35,8 +35,8 @@ _LOD, _GRAD = 2, 4  # image operands; the others are not for kernels, or change 
 _BIAS = 1
 _ITEMS = {Op.ImageSampleExplicitLod: 2, Op.ImageRead: 2, Op.ImageFetch: 2, Op.ImageWrite: 3}
 
-# Functions that clang leaves as calls, and those that frontend/prelude.py puts in place of what it would get
-# wrong.
+# Functions that clang leaves as calls, and those that frontend/corrections.py calls in place of what it would
+# get wrong.
 _CALL = re.compile(
     r"_Z\d+(?:(read|write)_image(f|i|ui|h)\d+ocl_image|__cld_(read|write)_image_(lod|gradient)"
     r"|(get_image_channel_order|get_image_channel_data_type|get_image_num_mip_levels)\d+ocl_image)"

@@ -39,10 +39,11 @@ def compile(source: bytes, options: str, standard: tuple, way: str, target: Path
     inline = ["-fgnu89-inline"] if level == "-O0" and not parsed.cpp else []
     common = ["-x", "cl", level, "-w", *device_arguments(standard), *words, *inline, "-c"]
     if compiler == "clang-22":
-        # The prelude goes around defects of this back end: without, it makes wrong code.
-        text = clang.marked_source(source, {}, parsed, clang.device_language())
+        text = clang.marked_source(source, parsed, clang.device_language())
+        # Without corrections this back end makes wrong code.
+        corrections = clang.link_arguments(clang.find(), rounded=True)
         extensions = ",".join("+" + name for name in clang.SPIRV_EXTENSIONS)
-        command = ["-target", "spirv64", "-mllvm", f"-spirv-ext={extensions}", *common]
+        command = ["-target", "spirv64", "-mllvm", f"-spirv-ext={extensions}", *corrections, *common]
         _run([compiler, *command, "-o", str(target), "-"], text)
         return
     if parsed.standard < (1, 2):

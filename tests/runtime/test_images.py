@@ -273,12 +273,12 @@ def test_depths_and_halves(known):
     assert (doubled.pixels() == 2 * flat.colours).all()
 
 
+# Without a word of the extension, and with pasted names.
 MIPMAPS = """
-#pragma OPENCL EXTENSION cl_khr_mipmap_image : enable
-#pragma OPENCL EXTENSION cl_khr_mipmap_image_writes : enable
+#define FUNCTION(what, kind) what##_image##kind
 kernel void lod(read_only image2d_t i, sampler_t s, global float4 *out, global float4 *at) {
     size_t k = get_global_id(0);
-    out[k] = read_imagef(i, s, at[k].xy, at[k].w);
+    out[k] = FUNCTION(read, f)(i, s, at[k].xy, at[k].w);
 }
 kernel void gradients(read_only image2d_t i, sampler_t s, global float4 *out, global float4 *at) {
     size_t k = get_global_id(0);
@@ -287,7 +287,7 @@ kernel void gradients(read_only image2d_t i, sampler_t s, global float4 *out, gl
 }
 kernel void write(write_only image2d_t i, global float4 *colours) {
     int k = get_global_id(0);
-    write_imagef(i, (int2)(k % 4, k / 4), 2, colours[k]);
+    FUNCTION(write, f)(i, (int2)(k % 4, k / 4), 2, colours[k]);
 }
 kernel void levels(read_only image2d_t i, global int *out) { out[0] = get_image_num_mip_levels(i); }
 """

@@ -1,0 +1,355 @@
+"""Bodies of the built-in functions that clang's SPIR-V back end (20 to 22) makes wrong code of: a library in
+LLVM's bitcode, which clang links into every program before it optimises. Of what a program does not call, or
+defines itself, nothing comes with it; its text knows nothing of all this.
+
+Conversions: convert_T(x) of an integer to an integer becomes an instruction that is chosen by the signedness
+of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats its operand as signed. The bodies
+are casts and clamps. convert_double and convert_half, which it leaves as calls, become casts where they round
+to nearest (the others get their bodies from spirv/conversion_functions.py).
+
+vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
+
+async_work_group_copy: a local array that only built-in functions use shrinks to one element. Offsets of 0,
+which the optimiser cannot know, are such a use.
+
+atomic_fetch_add and others of C11 without an order: they come out relaxed, at the scope of the work-group.
+atomic_load_explicit: its order and scope become the instruction's scope and semantics as they are; the body
+asks for the strongest, as that back end does for every atomic_store_explicit.
+
+Images: it forgets levels of detail and gradients of read_image, and takes the level of write_image for the
+colour. The bodies call functions of other names, which passes/images.py knows. To what
+get_image_channel_data_type returns CLK_SNORM_INT8 is added: the back end gives SPIR-V's number, which counts
+from 0.
+
+Conversions of integers with a rounding mode, which hardly a program has, are two thirds of all the functions.
+They are in a second library, of both kinds: asks_for_rounded() tells by a module that was made without it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+SIZES = ("", "2", "3", "4", "8", "16")
+ROUNDINGS = ("_rte", "_rtz", "_rtp", "_rtn")
+# Widths, and whether they are signed.
+INTEGERS = {
+    "char": (8, True),
+    "uchar": (8, False),
+    "short": (16, True),
+    "ushort": (16, False),
+    "int": (32, True),
+    "uint": (32, False),
+    "long": (64, True),
+    "ulong": (64, False),
+}
+FLOATS = ("half", "float", "double")
+
+# Image type: its coordinates as int and float vectors, and the gradients'.
+_COORDINATES = {
+    "image1d_t": ("", ""),
+    "image1d_array_t": ("2", ""),
+    "image2d_t": ("2", "2"),
+    "image2d_array_t": ("4", "2"),
+    "image3d_t": ("4", "4"),
+}
+_DEPTH = {"image2d_depth_t": ("2", "2"), "image2d_array_depth_t": ("4", "2")}
+
+_SPACES = ("__generic", "__global", "__local")
+
+# The names of functions in object code, and how to call the one that the back end makes of it: a suffix that
+# it, but no linker, sees through.
+_SEEN_THROUGH = ".cl_driver"
+
+_OPTIONS = (
+    "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O1", "-w",
+    "-Xclang", "-cl-ext=+all", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm", "-o", "-", "-",
+)  # fmt: skip
+_AS_BITCODE = "-target spirv64 -x ir -w -Xclang -disable-llvm-passes -c -emit-llvm -o - -".split()
+
+_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}  # nothing that changes what clang does
+TIME_LIMIT = 300  # seconds, of one run of clang
+
+
+class CorrectionsError(Exception):
+    """There are no corrections for this clang; the message says why."""
+
+
+def path(clang: str, major: int, rounded: bool = False) -> str:
+    """The library for that clang: one that was built for its version or an older one, which any clang reads,
+    or else one that this process makes and keeps. Raises CorrectionsError."""
+    folder = _folder()
+    built = [
+        int(found[1]) for name in _names(folder) if (found := re.fullmatch(r"corrections-(\d+)\.bc", name))
+    ]
+    fitting = [version for version in built if version <= major]
+    if fitting:
+        return os.path.join(folder, _name(max(fitting), rounded))
+    if (clang, rounded) not in _made:
+        file = os.memfd_create("corrections")
+        _made[clang, rounded] = file
+        with open(file, "wb", closefd=False) as out:
+            out.write(bitcode(clang, rounded))
+    return f"/proc/{os.getpid()}/fd/{_made[clang, rounded]}"
+
+
+_made: dict[tuple[str, bool], int] = {}
+
+
+def _folder() -> str:
+    from .. import native
+
+    return str(native.directory())
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _name(major: int, rounded: bool) -> str:
+    return f"corrections-{major}{'-rounded' if rounded else ''}.bc"
+
+
+def update(folder: Path, clang: str, major: int) -> None:
+    """Makes both libraries in a folder, unless they are newer than this file. The package's build does."""
+    for rounded in (False, True):
+        target = folder / _name(major, rounded)
+        if not target.exists() or target.stat().st_mtime_ns < Path(__file__).stat().st_mtime_ns:
+            part = target.with_suffix(".new")
+            part.write_bytes(bitcode(clang, rounded))
+            part.replace(target)
+
+
+def bitcode(clang: str, rounded: bool) -> bytes:
+    """The library, as that clang makes it. Raises CorrectionsError."""
+    text = _run([clang, *_OPTIONS], source(rounded).encode()).decode()
+    # Functions that a program need not have and that may be in every module; no version and no types' names.
+    text = re.sub(
+        r"^define (?:dso_local )?spir_func", "define linkonce_odr spir_func", text, flags=re.MULTILINE
+    )
+    text = re.sub(r"^!.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r", ![\w.]+ !\d+", "", text)
+    return _run([clang, *_AS_BITCODE], text.encode())
+
+
+def _run(command: list[str], given: bytes) -> bytes:
+    try:
+        done = subprocess.run(
+            command, input=given, capture_output=True, timeout=TIME_LIMIT, check=False, env=_ENVIRONMENT
+        )
+    except (OSError, subprocess.SubprocessError) as why:
+        raise CorrectionsError(f"{command[0]} made no corrections of its back end: {why}") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace")
+        raise CorrectionsError(f"{command[0]} made no corrections of its back end: {said[:1000]}")
+    return done.stdout
+
+
+def asks_for_rounded(spirv: bytes) -> bool:
+    """Whether a module that was made without the second library has conversions of integers with a rounding
+    mode: instructions that an FPRoundingMode decorates, which is for floating point."""
+    words = memoryview(spirv).cast("I")
+    decorate, rounding_mode, function = 71, 39, 54
+    conversions = (113, 114, 118, 119)  # OpUConvert, OpSConvert, OpSatConvertSToU, OpSatConvertUToS
+    decorated: set[int] = set()
+    position = 5
+    while position < len(words):
+        length, opcode = words[position] >> 16, words[position] & 0xFFFF
+        if not length:
+            return False  # malformed: the reader says so
+        if opcode == decorate and words[position + 2] == rounding_mode:
+            decorated.add(words[position + 1])
+        elif opcode == function and not decorated:
+            return False
+        elif opcode in conversions and words[position + 2] in decorated:
+            return True
+        position += length
+    return False
+
+
+def source(rounded: bool) -> str:
+    """The library in OpenCL C."""
+    return "".join(
+        line + "\n"
+        for lines in (_head(), _conversions(rounded), _vectors(), _copies(), _atomics(), _images())
+        for line in lines
+    )
+
+
+def _head() -> list[str]:
+    return [
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+        "#define CLD_FUNCTION __attribute__((overloadable, always_inline))",
+        "#define CLD_DECLARED __attribute__((overloadable))",
+    ]
+
+
+def _cast(value: str, type_: str, size: str) -> str:
+    return f"__builtin_convertvector({value}, {type_}{size})" if size else f"({type_})({value})"
+
+
+def _conversion(name: str, to: str, from_: str, size: str, value: str) -> str:
+    cast = _cast(value, to, size)
+    return f"CLD_FUNCTION __attribute__((const)) {to}{size} {name}({from_}{size} x) {{ return {cast}; }}"
+
+
+def _conversions(rounded: bool) -> list[str]:
+    out = []
+    for size in SIZES:
+        for to, (width, signed) in INTEGERS.items():
+            name = f"convert_{to}{size}"
+            for from_, (from_width, from_signed) in INTEGERS.items():
+                # Those that saturate from the other signedness come out right.
+                saturated = _clamped(from_, width, signed) if from_width > width else "x"
+                for mode in ("", *ROUNDINGS) if rounded else ("",):
+                    out.append(_conversion(name + mode, to, from_, size, "x"))
+                    if signed == from_signed:
+                        out.append(_conversion(f"{name}_sat{mode}", to, from_, size, saturated))
+        for to in ("double", "half"):
+            for mode in ("", "_rte") if rounded else ("",):
+                name = f"convert_{to}{size}{mode}"
+                out += [_conversion(name, to, from_, size, "x") for from_ in (*INTEGERS, *FLOATS)]
+    return out
+
+
+def _clamped(type_: str, width: int, signed: bool) -> str:
+    high = f"({type_}){(1 << (width - signed)) - 1:#x}"
+    return f"clamp(x, ({type_})(-{high} - 1), {high})" if signed else f"min(x, {high})"
+
+
+def _vectors() -> list[str]:
+    return [
+        f"CLD_FUNCTION float3 vloada_half3(size_t offset, const {space} half *p) "
+        "{ return vloada_half4(offset, p).xyz; }"
+        for space in ("__generic", "__global", "__local", "__private", "__constant")
+    ]
+
+
+def _copies() -> list[str]:
+    out = []
+    for scalar in (*INTEGERS, *FLOATS):
+        for size in SIZES:
+            t = scalar + size
+            for to, from_ in (("__local", "__global"), ("__global", "__local")):
+                for name, more, given in (("", "", ""), ("strided_", "size_t stride, ", "stride, ")):
+                    name = f"async_work_group_{name}copy"
+                    rest = f"{to} {t} *to, const {from_} {t} *from, size_t n, {more}event_t event"
+                    mangled = _mangled_copy(name, scalar, size, to == "__local", bool(more))
+                    alias = f"__cld_{name}"
+                    out += [
+                        f'CLD_DECLARED event_t {alias}({rest}) __asm__("{mangled}{_SEEN_THROUGH}");',
+                        f"CLD_FUNCTION event_t {name}({rest}) {{ size_t none = get_work_dim() >> 2; "
+                        f"return {alias}(to + none, from + none, n, {given}event); }}",
+                    ]
+    return out
+
+
+_MANGLED = {
+    "char": "c", "uchar": "h", "short": "s", "ushort": "t", "int": "i", "uint": "j", "long": "l",
+    "ulong": "m", "half": "Dh", "float": "f", "double": "d",
+}  # fmt: skip
+
+
+def _mangled_copy(name: str, scalar: str, size: str, to_local: bool, strided: bool) -> str:
+    to, from_ = ("3", "1") if to_local else ("1", "3")
+    t = f"Dv{size}_{_MANGLED[scalar]}" if size else _MANGLED[scalar]
+    again = "S_" if size else t  # the first thing that the name has, a vector
+    number = "mm" if strided else "m"
+    return f"_Z{len(name)}{name}PU3AS{to}{t}PU3AS{from_}K{again}{number}9ocl_event"
+
+
+def _atomics() -> list[str]:
+    everything = {t: t for t in ("int", "uint", "long", "ulong", "float", "double", "half")}
+    out = []
+
+    def without_an_order(name: str, object_: str, operand: str) -> None:
+        for space in _SPACES:
+            pointer = f"volatile {space} {object_} *"
+            out.append(
+                f"CLD_DECLARED {operand} {name}_explicit({pointer}, {operand}, memory_order, memory_scope);"
+            )
+            out.append(
+                f"CLD_FUNCTION {operand} {name}({pointer}object, {operand} x) {{ return {name}_explicit("
+                "object, x, memory_order_seq_cst, memory_scope_device); }"
+            )
+
+    for t in everything:
+        without_an_order("atomic_exchange", f"atomic_{t}", t)
+        for space in _SPACES:
+            pointer = f"volatile {space} atomic_{t} *"
+            out.append(f"CLD_DECLARED {t} atomic_load({pointer});")
+            for rest in ("memory_order order", "memory_order order, memory_scope scope"):
+                out.append(
+                    f"CLD_FUNCTION {t} atomic_load_explicit({pointer}object, {rest}) "
+                    "{ return atomic_load(object); }"
+                )
+    for operation in ("add", "sub"):
+        for t in everything:
+            without_an_order(f"atomic_fetch_{operation}", f"atomic_{t}", t)
+        # clang declares that of half with a pointer to float.
+        without_an_order(f"atomic_fetch_{operation}", "atomic_float", "half")
+    for operation in ("or", "xor", "and"):
+        for t in ("int", "uint", "long", "ulong"):
+            without_an_order(f"atomic_fetch_{operation}", f"atomic_{t}", t)
+    for operation in ("add", "sub"):  # of atomic_uintptr_t and ptrdiff_t
+        for space in _SPACES:
+            name, pointer = f"atomic_fetch_{operation}", f"volatile {space} atomic_ulong *"
+            out.append(f"CLD_DECLARED ulong {name}_explicit({pointer}, long, memory_order, memory_scope);")
+            out.append(
+                f"CLD_FUNCTION ulong {name}({pointer}object, long x) {{ return {name}_explicit("
+                "object, x, memory_order_seq_cst, memory_scope_device); }"
+            )
+    return out
+
+
+def _images() -> list[str]:
+    out = []
+    for kind, scalar in (("f", "float"), ("i", "int"), ("ui", "uint")):
+        for image, (at, gradient) in _COORDINATES.items():
+            out += _read(kind, image, at, gradient, f"{scalar}4") + _write(kind, image, at, f"{scalar}4")
+    for image, (at, gradient) in _DEPTH.items():
+        out += _read("f", image, at, gradient, "float") + _write("f", image, at, "float")
+    for image in (*_COORDINATES, *_DEPTH, "image1d_buffer_t"):
+        for access in ("read_only", "write_only", "read_write"):
+            type_ = f"ocl_{image.removesuffix('_t')}_{access[0]}{access.partition('_')[2][0]}"
+            name = "get_image_channel_data_type"
+            asked = "__cld_channel_data_type"
+            out += [
+                f'CLD_DECLARED int {asked}({access} {image}) __asm__("_Z{len(name)}{name}{len(type_)}{type_}'
+                f'{_SEEN_THROUGH}");',
+                f"CLD_FUNCTION __attribute__((const)) int {name}({access} {image} image) "
+                f"{{ return {asked}(image) + 0x10D0; }}",
+            ]
+    return out
+
+
+def _read(kind: str, image: str, at: str, gradient: str, result: str) -> list[str]:
+    out = []
+    for form, types in (("lod", ["float"]), ("gradient", [f"float{gradient}"] * 2)):
+        name = f"__cld_read_image_{form}_{kind}"
+        parameters = [f"read_only {image} image", "sampler_t sampler", f"float{at} at"]
+        parameters += [f"{t} x{k}" for k, t in enumerate(types)]
+        declared = ", ".join(parameters)
+        given = ", ".join(p.rsplit(" ", 1)[1] for p in parameters)
+        out += [
+            f"CLD_DECLARED __attribute__((pure)) {result} {name}({declared});",
+            f"CLD_FUNCTION __attribute__((pure)) {result} read_image{kind}({declared}) "
+            f"{{ return {name}({given}); }}",
+        ]
+    return out
+
+
+def _write(kind: str, image: str, at: str, colour: str) -> list[str]:
+    name, rest = (
+        f"__cld_write_image_lod_{kind}",
+        f"write_only {image} image, int{at} at, int level, {colour} x",
+    )
+    return [
+        f"CLD_DECLARED void {name}({rest});",
+        f"CLD_FUNCTION void write_image{kind}({rest}) {{ {name}(image, at, level, x); }}",
+    ]
