@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "api.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -61,8 +62,9 @@ static void *build_thread(void *argument) {
     struct build build = *(struct build *)argument;
     free(argument);
     run_build(build.program);
+    pthread_cleanup_push(cld_object_drop, build.program); /* the host's function may end the thread */
     build.notify((cl_program)build.program, build.user_data);
-    cld_object_drop(build.program);
+    pthread_cleanup_pop(1);
     return NULL;
 }
 

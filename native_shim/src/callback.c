@@ -24,6 +24,19 @@ static struct cld_task *tasks, *tasks_end;
 static unsigned threads, waiting, blocked;
 static _Atomic uint32_t epoch, settled;
 
+static bool have_thread(void);
+
+/* User code has ended the thread (pthread_exit): what is still due is for another one. */
+static void thread_is_gone(void *pointer) {
+    struct cld_self *self = pointer;
+    pthread_mutex_lock(&tasks_lock);
+    threads--;
+    blocked -= self->blocked;
+    if (tasks && !have_thread())
+        cld_log(1, "a callback thread cannot be made");
+    pthread_mutex_unlock(&tasks_lock);
+}
+
 /* Threads beyond the first are there because others block in user code; they leave when there is nothing to
  * do. The first one stays as long as the host has threads. */
 static void *run_tasks(void *nothing) {
@@ -37,7 +50,9 @@ static void *run_tasks(void *nothing) {
                 tasks_end = NULL;
             pthread_mutex_unlock(&tasks_lock);
             self->blocked = false;
+            pthread_cleanup_push(thread_is_gone, self);
             task->run(task);
+            pthread_cleanup_pop(0);
             pthread_mutex_lock(&tasks_lock);
             blocked -= self->blocked;
             continue;
@@ -130,11 +145,17 @@ void cld_callback_fork_child(void) {
     atomic_store(&settled, 0);
 }
 
-static void call_event_callback(struct cld_task *task) {
-    struct cld_event_callback *callback = (struct cld_event_callback *)task;
-    callback->function((cl_event)callback->event, callback->status, callback->user_data);
+static void event_callback_done(void *pointer) {
+    struct cld_event_callback *callback = pointer;
     cld_object_drop(callback->event);
     free(callback);
+}
+
+static void call_event_callback(struct cld_task *task) {
+    struct cld_event_callback *callback = (struct cld_event_callback *)task;
+    pthread_cleanup_push(event_callback_done, callback);
+    callback->function((cl_event)callback->event, callback->status, callback->user_data);
+    pthread_cleanup_pop(1);
 }
 
 void cld_event_fire_callbacks(struct cld_event *event) {
@@ -220,10 +241,25 @@ static void call_destructors(void *object, struct cld_callback *list) {
     }
 }
 
+/* Nothing is left, or one has ended the thread. */
+static void destructors_done(void *pointer) {
+    struct destructors *destructors = pointer;
+    if (destructors->list)
+        cld_callback_post(&destructors->task);
+    else
+        free(destructors);
+}
+
 static void call_destructors_later(struct cld_task *task) {
     struct destructors *destructors = (struct destructors *)task;
-    call_destructors(destructors->object, destructors->list);
-    free(destructors);
+    pthread_cleanup_push(destructors_done, destructors);
+    while (destructors->list) {
+        struct cld_callback one = *destructors->list;
+        free(destructors->list);
+        destructors->list = one.next;
+        one.function(destructors->object, one.user_data);
+    }
+    pthread_cleanup_pop(1);
 }
 
 void cld_destructors_run(void *object, struct cld_callback **list) {

@@ -1,4 +1,5 @@
 /* Each thread's copy of a buffer that a kernel adds to. */
+#define _GNU_SOURCE
 #include "own_counts.h"
 
 #include <stdlib.h>
