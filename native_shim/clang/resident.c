@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,6 +36,9 @@ enum { SOURCE = 3, OUTPUT, MAIN, HOLD, FREE };
 static const char source_path[] = "/proc/self/fd/3", output_path[] = "/proc/self/fd/4";
 
 enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_CHILDREN = 16 };
+
+/* Bytes of stack that clang wants; where the limit is lower, a thread has them. */
+enum { STACK_SIZE = 8 << 20 };
 
 /* Bytes of a file that clang reads; cl_driver/jit/client.py has the same. */
 enum { MOST_FILE = 64 << 20 };
@@ -198,6 +203,20 @@ static bool is_meant(const char *meant, int *number) {
            !stat("/proc/self/exe", &status) && status.st_dev == device && status.st_ino == inode;
 }
 
+struct call {
+    int count;
+    char **words, **environment;
+};
+
+/* clang's main(), in a child, to the child's end. */
+_Noreturn static void *run_child(void *argument) {
+    struct call *call = argument;
+    int status = clang_main(call->count, call->words, call->environment);
+    fflush(NULL);
+    tell((status & 0xFF) << 8);
+    _exit(status);
+}
+
 static int main_of_child(int count, char **arguments, char **environment) {
     int control;
     if (!is_meant(getenv("CLD_CLANG_SOCKET"), &control)) {
@@ -214,10 +233,15 @@ static int main_of_child(int count, char **arguments, char **environment) {
     for (char *at = text + strlen(text) + 1; at < text + request.size && count < MOST_ARGUMENTS;
          at += strlen(at) + 1)
         words[count++] = at;
-    count = clang_main(count, words, environment);
-    fflush(NULL);
-    tell((count & 0xFF) << 8);
-    _exit(count);
+    struct call call = {count, words, environment};
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < STACK_SIZE && !pthread_attr_init(&attributes) &&
+        !pthread_attr_setstacksize(&attributes, STACK_SIZE) &&
+        !pthread_create(&thread, &attributes, run_child, &call))
+        pthread_join(thread, NULL);
+    run_child(&call);
 }
 
 PUBLIC int __libc_start_main(main_function *main, int count, char **arguments, void (*init)(void),

@@ -183,11 +183,18 @@ def test_each_process_has_what_is_left_of_the_time():
 
 @pytest.mark.parametrize(
     ("kind", "hard"),
-    [("NOFILE", False), ("NOFILE", True), ("STACK", False), ("FSIZE", False), ("DATA", False)],
+    [
+        ("NOFILE", False),
+        ("NOFILE", True),
+        ("STACK", False),
+        ("STACK", True),
+        ("FSIZE", False),
+        ("DATA", False),
+    ],
 )
 def test_limits_of_the_host(tmp_path, kind, hard):
     """Soft ones do not concern compilers; with few descriptors they work all the same."""
-    limit = {"NOFILE": 20, "STACK": 1 << 20, "FSIZE": 4096, "DATA": 64 << 20}[kind]
+    limit = {"NOFILE": 20, "STACK": 1 << 16, "FSIZE": 4096, "DATA": 64 << 20}[kind]
     script = f"""
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
