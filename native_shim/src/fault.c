@@ -167,7 +167,7 @@ static void tell(const struct signal *which, const siginfo_t *info, const struct
         put(&line, ", which ");
         put(&line, registers.access);
         if (info->si_code == SI_KERNEL) { /* x86's general protection */
-            put(&line, " an address that cannot be");
+            put(&line, " an address that is not aligned or cannot be");
         } else {
             put(&line, " address ");
             put_address(&line, info->si_addr);
