@@ -30,6 +30,10 @@ def serve(request: bytes) -> bytes:
     except CLError as error:
         status, answer = error.code, b""
         log(1, f"{operation}: {error}")
+    except ImportError as error:
+        # Chapters are imported at their first call: a host that has changed its root folder has none.
+        status, answer = CL_OUT_OF_HOST_MEMORY, b""
+        log(1, f"{operation}: the driver's files are not there any more: {error}")
     except Exception:
         import traceback  # 5 ms, and only a defect needs it
 

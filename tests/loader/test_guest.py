@@ -138,6 +138,18 @@ while not os.path.exists({str(tmp_path / "end")!r}):
     assert "fork: another thread is still importing a module" in log.read_text()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root folder")
+def test_the_root_folder_changes_before_the_first_program(run_client, variables, tmp_path):
+    jail = tmp_path / "jail"
+    jail.mkdir()
+    done = run_client("guest", "chroot", jail, env={"CL_DRIVER_LOG": "errors"})
+    assert done.stdout == ""
+    if variables.get("CL_DRIVER_RUNTIME") != "process":
+        assert "clCreateProgramWithSource: the driver's files are not there any more" in done.stderr
+    done = run_client("guest", "chroot", jail)
+    assert done.stdout == done.stderr == ""
+
+
 @pytest.mark.parametrize("kib", [16, 64, 256])
 def test_small_stacks(run_client, kib):
     settings = {"CL_DRIVER_WIDTH": "8", "CL_DRIVER_JIT_DEBUG": "gdb,perf", "CL_DRIVER_CACHE_SIZE": "1G"}

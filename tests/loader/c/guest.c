@@ -245,6 +245,31 @@ static void set_up_and_use(int number) {
 }
 
 /* Fork between the platform list and the first use. */
+/* A program is made and built after the root folder has changed: it works, or says that it does not. */
+static void scene_chroot(const char *folder) {
+    cl_int status;
+    cl_device_id device = the_device();
+    cl_context context = make_context(device);
+    CHECK(!chroot(folder) && !chdir("/"));
+    const char *text = "kernel void k(global int *a) { *a = 1; }";
+    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
+    CHECK(program ? !status : status == CL_OUT_OF_HOST_MEMORY);
+    if (program) {
+        status = clBuildProgram(program, 1, &device, "", NULL, NULL);
+        CHECK(!status || status == CL_BUILD_PROGRAM_FAILURE);
+        size_t size;
+        OK(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size));
+        CHECK(!status || size > 1);
+    }
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
+    OK(status);
+    int value = 5, back = 0;
+    cl_mem buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof value, &value, &status);
+    OK(status);
+    OK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof back, &back, 0, NULL, NULL));
+    EXPECT(back, 5);
+}
+
 static void scene_fork_first(void) {
     device = the_device();
     in_child(set_up_and_use, 1);
@@ -467,6 +492,8 @@ int main(int argc, char **argv) {
         scene_children(number);
     else if (!strcmp(scene, "fork"))
         scene_fork(number);
+    else if (!strcmp(scene, "chroot"))
+        scene_chroot(argv[2]);
     else if (!strcmp(scene, "fork_first"))
         scene_fork_first();
     else if (!strcmp(scene, "fork_both"))
