@@ -8,7 +8,7 @@ from collections import Counter
 
 from .. import pipeline
 from ..jit.errors import CompileError
-from ..jit.source import Context, compile_source
+from ..jit.source import Context, compile_source, opener
 from ..spirv import reflect
 from .html import report_html
 from .report import Report, kernel_report
@@ -71,7 +71,8 @@ def write(report: Report, folder: str, digest: str) -> str:
     try:
         os.makedirs(folder, exist_ok=True)
         for ending, text in (("txt", report_text(report)), ("html", report_html(report))):
-            with open(os.path.join(folder, f"{name}.{ending}"), "w", encoding="utf-8") as file:
+            path = os.path.join(folder, f"{name}.{ending}")
+            with open(path, "w", encoding="utf-8", opener=opener) as file:
                 file.write(text)
     except OSError:
         return ""  # the program goes on, though nobody can look at it

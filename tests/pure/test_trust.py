@@ -81,3 +81,17 @@ def test_the_kernel_is_asked_where_nobody_has_answered(tmp_path):
     assert trust._ask_kernel(auxv(tmp_path, (6, 4096), (23, 1), (0, 0))) is False
     assert trust._ask_kernel(auxv(tmp_path, (6, 4096), (0, 0))) is False
     assert trust._ask_kernel(str(tmp_path / "none")) is False
+
+
+def test_nothing_is_dumped_through_links_or_to_whom_one_must_wait_for(tmp_path):
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "source.cl").symlink_to(tmp_path / "kept")
+    os.mkfifo(tmp_path / "source.spv")
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from cl_driver.jit.source import Context\n"
+        f"context = Context(None, '', {{'CL_DRIVER_DUMP': {str(tmp_path)!r}}})\n"
+        "for name in ('source.cl', 'source.spv', 'k.ll'): context.dump(name, 'text')"
+    )
+    subprocess.run([sys.executable, "-I", "-c", script], timeout=20, check=True)
+    assert (tmp_path / "kept").read_text() == "kept" and (tmp_path / "k.ll").read_text() == "text"
