@@ -269,9 +269,7 @@ def run(
     with _folder_of(headers) as private:
         if private:
             arguments = [*arguments, "-I", private]
-        # Macros like __INCLUDE_LEVEL__ tell how a program is read (resident.py), which so is as usual, too.
-        includes = b"include" in source or b"__INCLUDE" in source or b"__BASE_FILE__" in source
-        follow = includes or b"??=" in source or headers or "-include" in arguments
+        follow = _may_read_files(source) or headers or "-include" in arguments
         list_fd = _high(os.memfd_create("dependencies")) if follow else -1
         dependencies: tuple[str, ...] = ()
         try:
@@ -296,6 +294,20 @@ def run(
             if follow:
                 os.close(list_fd)
     return _Run(output, errors, status, dependencies)
+
+
+_LINE_END = re.compile(rb"\\[ \t\v\f]*(?:\r\n|\n|\r)")
+
+
+def _may_read_files(source: bytes) -> bool:
+    """False only if no directive of the program can read a file: macros make none. Macros like
+    __INCLUDE_LEVEL__ tell how a program is read (resident.py), which so is as usual, too."""
+    if b"??" in source:
+        return True
+    if b"\\" in source:
+        source = _LINE_END.sub(b"", source)  # a line that goes on in the next may have a word in two
+    words = (b"include", b"import", b"embed", b"__INCLUDE", b"__BASE_FILE__")
+    return any(word in source for word in words)
 
 
 @contextmanager

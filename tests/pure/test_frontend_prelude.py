@@ -188,6 +188,18 @@ def test_macros_that_tell_of_a_place(language):
     assert result.log == "" and result.spirv
 
 
+@pytest.mark.parametrize(
+    "directive", ["#inc\\\nlude", "#import", "%:include", "??=include", "# /**/ inc\\ \nlude"]
+)
+def test_files_are_dependencies_however_they_are_included(directive, language, tmp_path):
+    (tmp_path / "five.h").write_text("kernel void k(global int *p) { *p = 5; }")
+    result = compiled(f'{directive} "five.h"\n', f"-I{tmp_path}", language)
+    if result.spirv is not None and directive[0] != "?":  # trigraphs may be off
+        assert result.dependencies == (str(tmp_path / "five.h"),)
+    else:
+        assert directive[0] == "?"
+
+
 def test_an_older_clang_gets_corrections_of_its_own():
     """The built libraries are of version 22 or so; what no built one fits is made, and kept."""
     found = clang.find()
