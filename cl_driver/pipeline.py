@@ -20,7 +20,7 @@ from .codegen.options import CodegenOptions
 from .codegen.program_globals import layout_globals
 from .device import capabilities
 from .device.cpu import host_cpu
-from .device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES
+from .device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES, host_limits
 from .jit import bundle, width
 from .jit.errors import CompileError
 from .jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
@@ -30,7 +30,7 @@ from .passes import pipeline as passes
 from .passes.images import is_general, is_image_function
 from .passes.remarks import Remarks
 from .passes.subgroups import uses_subgroups
-from .spirv import link, reader, reflect, validate
+from .spirv import link, local_memory, reader, reflect, validate
 from .spirv.enums import Capability, FunctionControl, SourceLanguage
 from .spirv.errors import SpirvError
 from .spirv.types import TypeTable
@@ -111,6 +111,7 @@ class Prepared:
         try:
             self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module, *_accepted())
+            local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
         except (SpirvError, CodegenError, bundle.BundleError) as error:

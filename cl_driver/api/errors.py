@@ -15,6 +15,11 @@ class CLError(Exception):
         return f"{name(self.code)}: {self.why}" if self.why else name(self.code)
 
 
+class UnknownQuery(CLError):
+    """A query of a device that this driver does not know, which is no error of the program's: hosts try those
+    of other vendors' devices on all of them."""
+
+
 def require(condition, code: int, why: str = "") -> None:
     """Raises CLError(code, why) unless the condition holds."""
     if not condition:

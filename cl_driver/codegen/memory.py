@@ -276,10 +276,37 @@ def _copy(e, i, target, source, size: str, alignment: int) -> None:
     if isinstance(source, (Constant, Undef)):
         raise CodegenError("a copy from an address that is a constant")
     width = size.split()[0]
+    byte = _repeated_byte(source)
+    if byte is not None:
+        e.emit_void(
+            f"call void @llvm.memset.p0.{width}(ptr align {alignment} {e.operand(target)}, i8 {byte}, "
+            f"{size}, i1 {volatile})"
+        )
+        return
     e.emit_void(
         f"call void @llvm.memcpy.p0.p0.{width}(ptr align {alignment} {e.operand(target)}, "
         f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})"
     )
+
+
+def _repeated_byte(source) -> int | None:
+    """The byte that all of a constant variable consists of: LLVM's SPIR-V back end makes copies from those of
+    llvm.memset."""
+    while isinstance(source, Instruction) and source.op == Op.Bitcast:
+        source = source.operands[0]
+    if not isinstance(source, Variable) or source.type.storage != StorageClass.UniformConstant:
+        return None
+    value = source.initializer
+    if not isinstance(value, Constant):
+        return None
+    if value.value is None:
+        return 0
+    array = value.type
+    if array.kind is not Kind.ARRAY or (array.element.kind, array.element.width) != (Kind.INT, 8):
+        return None
+    first = value.value[0]
+    is_repeated = isinstance(first, Constant) and all(part is first for part in value.value)
+    return (first.value or 0) if is_repeated else None
 
 
 @lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine)

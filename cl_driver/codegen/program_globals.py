@@ -2,18 +2,21 @@
 contents.
 
 CrossWorkgroup variables live there, and so do UniformConstant variables whose initialiser holds an address
-or whose address an initialiser holds. Object code thus has no absolute relocations.
+or whose address an initialiser holds. Object code thus has no absolute relocations. Large tables live there,
+too: as text of a kernel's LLVM IR they would take several times their size, once for each kernel.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
 from ..passes.layout import step_into
 from ..spirv.enums import Decoration, Op, StorageClass
+from ..spirv.layout import member_offsets
 from ..spirv.module import Constant, ConstantExpr, Kind, Module, Undef, Variable
 from .errors import CodegenError
-from .types import alignment_of, member_offset, size_of
+from .types import alignment_of, size_of
 
 
 @dataclass(slots=True)
@@ -34,6 +37,10 @@ def variable_alignment(variable) -> int:
     return max(alignment_of(variable.type.element), asked)
 
 
+LARGE_TABLE = 16 << 10  # bytes
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}  # of struct, for scalars of so many bytes
+
+
 def layout_globals(module: Module) -> GlobalsLayout:
     """The layout for a program: the same for all its kernels."""
     shared = [
@@ -43,7 +50,8 @@ def layout_globals(module: Module) -> GlobalsLayout:
     seen = set(shared)
     for variable in pending:
         targets = set(_addressed(variable.initializer))
-        if targets and variable not in seen:
+        is_large = variable.initializer is not None and size_of(variable.type.element) > LARGE_TABLE
+        if (targets or is_large) and variable not in seen:
             seen.add(variable)
             shared.append(variable)
         for target in targets - seen:
@@ -96,11 +104,20 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value, type_) -
         return
     kind = type_.kind
     if kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
+        if kind is Kind.STRUCT:
+            members = zip(member_offsets(type_), value.value, type_.members, strict=True)
+            for distance, part, member in members:
+                _write(result, image, offset + distance, part, member)
+            return
+        size = size_of(type_.element)
+        if type_.element.kind in (Kind.INT, Kind.FLOAT) and {*map(type, value.value)} == {Constant}:
+            values = [part.value or 0 for part in value.value]
+            image[offset : offset + size * len(values)] = struct.pack(
+                f"<{len(values)}{_CODES[size]}", *values
+            )
+            return
         for k, part in enumerate(value.value):
-            if kind is Kind.STRUCT:
-                _write(result, image, offset + member_offset(type_, k), part, type_.members[k])
-            else:
-                _write(result, image, offset + k * size_of(type_.element), part, type_.element)
+            _write(result, image, offset + k * size, part, type_.element)
         return
     size = size_of(type_)
     image[offset : offset + size] = (int(value.value) & (1 << 8 * size) - 1).to_bytes(size, "little")

@@ -40,7 +40,6 @@ CAPABILITIES = (
             "Int8",
             "Kernel",
             "Linkage",
-            "UniformDecoration",
             "Vector16",
         ),
     ),
@@ -254,6 +253,12 @@ CAPABILITIES = (
         spirv=("FPFastMathModeINTEL",),
         spirv_extensions=("SPV_INTEL_fp_fast_math_mode",),
     ),
+    Capability(
+        "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
+    ),
+    Capability(  # clang declares it by itself
+        "relaxed_printf", spirv_extensions=("SPV_EXT_relaxed_printf_string_address_space",)
+    ),
     Capability("uniform_decoration", spirv=("UniformDecoration",)),  # a hint
     Capability("spirv_queries", extensions=("cl_khr_spirv_queries",)),
     Capability("extended_versioning", extensions=("cl_khr_extended_versioning",)),
@@ -339,6 +344,7 @@ SPIRV_NUMBERS = {
     "Kernel": 6,
     "Linkage": 5,
     "LiteralSampler": 20,
+    "LongCompositesINTEL": 6089,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from ..api import entrypoint
-from ..api.errors import CLError, name
+from ..api.errors import CLError, UnknownQuery, name
 from ..api.generated.enums import CL_OUT_OF_HOST_MEMORY
 from ..log import level, log
 from .codec import decode, encode
@@ -29,7 +29,7 @@ def serve(request: bytes) -> bytes:
         answer = encode((0, entrypoint.highest_key(), *values))
     except CLError as error:
         status, answer = error.code, b""
-        log(1, f"{operation}: {error}")
+        log(2 if isinstance(error, UnknownQuery) else 1, f"{operation}: {error}")
     except ImportError as error:
         # Chapters are imported at their first call: a host that has changed its root folder has none.
         status, answer = CL_OUT_OF_HOST_MEMORY, b""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import trust
-from . import corrections, effort, prelude, resident
+from . import corrections, effort, long_composites, prelude, resident
 from .options import BuildOptions
 
 OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
@@ -134,6 +134,7 @@ SPIRV_EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_min_max",
     "SPV_INTEL_optnone",
     "SPV_INTEL_bfloat16_conversion",
+    "SPV_INTEL_long_composites",
     "SPV_KHR_shader_clock",
     "SPV_KHR_subgroup_rotate",
     "SPV_KHR_uniform_group_instructions",
@@ -361,6 +362,11 @@ def _has_no_function(spirv: bytes) -> bool:
 # it that is widened, becomes a counter of 3 bits.
 PLAINER = (("-mllvm", "-replexitval=never", "-mllvm", "-indvars-widen-indvars=false"), ("-O0",))
 
+# What is tried where loops have become llvm.memset of more bytes than an instruction has words: its back end
+# makes a constant of so many bytes, in one instruction whose number of words does not fit, or runs out of
+# memory. See long_composites.py.
+WITHOUT_MEMSET = ("-mllvm", "-disable-loop-idiom-memset")
+
 
 def _has_odd_integers(spirv: bytes) -> bool:
     """True if a module declares that it has integers of other sizes than 8, 16, 32 and 64 bits."""
@@ -425,7 +431,7 @@ def compile(
 
     def run_once(text: bytes, rounded: bool) -> _Run:
         library = link_arguments(found, rounded)
-        for more in ((), *PLAINER):
+        for more in ((), WITHOUT_MEMSET, *PLAINER):
             done = None
             if options.debug:
                 from . import debug
@@ -441,7 +447,10 @@ def compile(
             if done is None:
                 command = [*arguments, *more, *library, "-c", "-o", "-", "-"]
                 done = run(found, command, text, headers, folder, allowance)
-            if done.status == 0 and _has_odd_integers(done.output):
+            if done.status == 0 and (
+                _has_odd_integers(done.output)
+                or (more != WITHOUT_MEMSET and long_composites.are_cut(done.output))
+            ):
                 continue
             if not _has_crashed(done):
                 break
@@ -478,7 +487,7 @@ def compile(
         return FrontendResult(
             None, log or f"error: clang ended with status {done.status}\n", done.dependencies
         )
-    spirv = done.output
+    spirv = long_composites.mended(done.output)
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
         more = (headers, language, folder, clang, time_limit, source_copy)

@@ -11,6 +11,8 @@ import re
 import struct
 from collections import namedtuple
 
+from .long_composites import mended
+
 MARKER = "__cl_driver_location"
 KERNEL_BODY = "__clang_ocl_kern_imp_"  # clang's second function for the kernel whose name follows
 SET = b"OpenCL.DebugInfo.100"
@@ -293,4 +295,4 @@ def compile(
     second = clang(again, text.encode("utf-8", "surrogateescape"))
     if second.status != 0:
         return None
-    return first._replace(output=embed(second.output, text, numbers, files))
+    return first._replace(output=embed(mended(second.output), text, numbers, files))

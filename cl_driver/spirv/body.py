@@ -69,6 +69,7 @@ class Body:
         self.position = Position(self)
         self.late: list[tuple[Instruction, int, int]] = []  # phi operands to resolve at the end
         self.has_late = False  # whether other operands are Late
+        self.continued = 0  # where the last instruction that continued another ended
 
     def error(self, p: int, rule: str) -> SpirvError:
         return self.reader.error(p, rule)

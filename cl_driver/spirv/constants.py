@@ -5,6 +5,8 @@ CONSTANT_HANDLERS: see declarations.py.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from . import specialise
 from .enums import Decoration, Op
 from .module import Constant, Kind
@@ -72,13 +74,22 @@ def _constant_composite(reader, p, n, op):
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     members, count = _element_types(reader, p, type_)
-    parts = tuple(reader.value(p, w) for w in words[p + 3 : p + n])
+    ids, values = reader.operands(p, 3, n), reader.values
+    try:
+        parts = tuple([values[w] for w in ids])
+    except KeyError:
+        parts = tuple(reader.value(p, w) for w in ids)  # says which is none
     if len(parts) != count:
         raise reader.error(p, f"{len(parts)} constituents for {type_!r}, which has {count}")
-    for i, part in enumerate(parts):
-        if part.type is not (members[i] if members else type_.element):
+    wanted = members or repeat(type_.element)
+    for i, (part, its_type) in enumerate(zip(parts, wanted, strict=False)):
+        if part.type is not its_type:
             raise reader.error(p, f"constituent {i} has type {part.type!r}")
     _define(reader, p, reader.table.constant(type_, parts))
+
+
+def continuation(reader, p, n, op):
+    """Its operands were read with those of the instruction that it continues: Reader.operands()."""
 
 
 def _constant_null(reader, p, n, op):
@@ -121,6 +132,15 @@ def _spec_constant_op(reader, p, n, op):
     _define(reader, p, value)
 
 
+# What continues an instruction of more than 65,535 words (SPV_INTEL_long_composites), and the first of those.
+# Nothing stands between them.
+CONTINUED = {
+    Op.TypeStructContinuedINTEL: Op.TypeStruct,
+    Op.ConstantCompositeContinuedINTEL: Op.ConstantComposite,
+    Op.SpecConstantCompositeContinuedINTEL: Op.SpecConstantComposite,
+    Op.CompositeConstructContinuedINTEL: Op.CompositeConstruct,
+}
+
 CONSTANT_HANDLERS = {
     Op.Constant: _constant,
     Op.SpecConstant: _constant,
@@ -130,6 +150,8 @@ CONSTANT_HANDLERS = {
     Op.SpecConstantFalse: _constant_bool,
     Op.ConstantComposite: _constant_composite,
     Op.SpecConstantComposite: _constant_composite,
+    Op.ConstantCompositeContinuedINTEL: continuation,
+    Op.SpecConstantCompositeContinuedINTEL: continuation,
     Op.ConstantNull: _constant_null,
     Op.Undef: _undef,
     Op.ConstantSampler: _constant_sampler,

@@ -5,7 +5,7 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 
 from __future__ import annotations
 
-from .constants import CONSTANT_HANDLERS
+from .constants import CONSTANT_HANDLERS, continuation
 from .debug_info import SETS as DEBUG_SETS
 from .enums import (
     AddressingModel,
@@ -240,7 +240,7 @@ def _type_array(reader, p, n, op):
 
 def _type_struct(reader, p, n, op):
     words = reader.words
-    id_, member_ids = words[p + 1], words[p + 2 : p + n]
+    id_, member_ids = words[p + 1], reader.operands(p, 2, n)
     members = tuple(
         reader.data_type(p, w) if w not in reader.forward else reader.forward[w] for w in member_ids
     )
@@ -413,6 +413,7 @@ HANDLERS = {
     Op.TypeVector: _type_vector,
     Op.TypeArray: _type_array,
     Op.TypeStruct: _type_struct,
+    Op.TypeStructContinuedINTEL: continuation,
     Op.TypeOpaque: _type_opaque_name,
     Op.TypePointer: _type_pointer,
     Op.TypeUntypedPointerKHR: _type_untyped_pointer,

@@ -275,6 +275,21 @@ def _vector_shuffle(body, p, n, op):
         shuffle.operands[1] = table.undef(table.vector(a.type.element, b.type.count))
 
 
+def _composite_continued(body, p, n, op):
+    """More constituents of the instruction before (SPV_INTEL_long_composites)."""
+    words = body.words
+    head = body.block.instructions[-1] if body.block.instructions else None
+    if (
+        head is None
+        or head.op != Op.CompositeConstruct
+        or p not in (head.offset + (words[head.offset] >> 16), body.continued)
+    ):
+        raise body.error(p, "does not follow an OpCompositeConstruct that it could continue")
+    body.reader.module.uses.setdefault(("Instruction", op), p)
+    head.operands += [body.value(p, w) for w in words[p + 1 : p + n]]
+    body.continued = p + n
+
+
 def _bitwise_and(body, p, n, op):
     words = body.words
     type_ = body.type(p, words[p + 1])
@@ -318,6 +333,7 @@ DECODERS = {
     Op.CopyMemorySized: (IN_BLOCK, _memory),
     Op.VectorShuffle: (IN_BLOCK, _vector_shuffle),
     Op.BitwiseAnd: (IN_BLOCK, _bitwise_and),
+    Op.CompositeConstructContinuedINTEL: (IN_BLOCK, _composite_continued),
     Op.ExtInst: (ANYWHERE, _extended),
     Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
 }

@@ -90,6 +90,11 @@ def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | V
 BODY = "__clang_ocl_kern_imp_"
 
 
+def plain_name(function: Function) -> str:
+    """The name of a function in the program's source."""
+    return function.name.removeprefix(BODY)
+
+
 def _kernel_body(name: str, exports: dict, kernels: dict[str, Function]) -> Function | None:
     """The function to call for a kernel of another module, whichever compiler made either."""
     plain = name.removeprefix(BODY)

@@ -12,6 +12,7 @@ import sys
 from array import array
 
 from .body import Body
+from .constants import CONTINUED
 from .debug_info import DebugInfo
 from .declarations import HANDLERS, LAYOUT
 from .enums import Decoration, ExecutionMode, Op
@@ -146,6 +147,18 @@ class Reader:
             raise self.error(p, f"id {id_} is not an integer constant")
         return value.value or 0
 
+    def operands(self, p: int, first: int, n: int) -> list[int]:
+        """The words of an instruction from the one numbered `first`, and of those that continue it."""
+        words, end = self.words, len(self.words)
+        found, op, p = words[p + first : p + n], words[p] & 0xFFFF, p + n
+        while p < end and CONTINUED.get(words[p] & 0xFFFF) == op:
+            n = words[p] >> 16
+            if n == 0 or p + n > end:
+                break  # declarations() says what is wrong when it comes here
+            found += words[p + 1 : p + n]
+            p += n
+        return found
+
     # The stages of reading.
 
     def header(self, data: bytes) -> None:
@@ -180,6 +193,7 @@ class Reader:
     def declarations(self) -> None:
         words, end, p = self.words, len(self.words), HEADER_WORDS
         handlers, rows, layout, section = HANDLERS, ROWS, LAYOUT, 0
+        uses, before = self.module.uses, None
         while p < end:
             n = words[p] >> 16
             op = words[p] & 0xFFFF
@@ -200,10 +214,15 @@ class Reader:
             if op == 54:
                 p = self.function(p, n)
                 continue
+            if op in CONTINUED and before not in (CONTINUED[op], op):
+                raise self.error(p, f"does not follow an Op{CONTINUED[op].name} that it could continue")
+            if row.capabilities and ("Instruction", op) not in uses:
+                uses["Instruction", row.op] = p
             handler = handlers.get(op)
             if handler is None:
                 raise self.error(p, "not allowed outside of functions, or not for kernels")
             handler(self, p, n, row.op)
+            before = op
             p += n
 
     def function(self, p: int, n: int) -> int:

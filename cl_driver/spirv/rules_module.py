@@ -23,7 +23,7 @@ from .enums import (
 from .errors import SpirvError
 from .layout import size_of
 from .module import Argument, EntryPoint, Kind, Module, Type, Variable
-from .tables import EnumerantRow, Row, enumerant
+from .tables import ROWS, EnumerantRow, Row, enumerant
 
 MAX_BYTES = 1 << 40  # of one variable
 VARIABLE_CLASSES = (
@@ -32,8 +32,6 @@ VARIABLE_CLASSES = (
     StorageClass.UniformConstant,
     StorageClass.Input,
 )
-# Extensions that change nothing for the stages after the reader; clang declares the second by itself.
-HARMLESS_EXTENSIONS = frozenset({"SPV_KHR_non_semantic_info", "SPV_EXT_relaxed_printf_string_address_space"})
 
 # What declares each scalar and vector type that is not in all modules: one of these.
 TYPE_CAPABILITIES = {
@@ -107,7 +105,7 @@ def check_module(
         if capabilities is not None and capability not in capabilities:
             raise refuse("OpCapability", f"{capability.name} is not supported")
     for extension in module.extensions:
-        if extensions is not None and extension not in extensions and extension not in HARMLESS_EXTENSIONS:
+        if extensions is not None and extension not in extensions:
             raise refuse("OpExtension", f"{extension} is not supported")
     requirements = Requirements(module)
     check_uses(module, requirements)
@@ -131,6 +129,11 @@ def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -
             names = " or ".join(capability.name for capability in wanted)
             what = f"{value} components" if kind == "TypeVector" else f"width {value}"
             raise refuse(f"Op{kind}", f"{what} needs the capability {names}", offset)
+        return
+    if kind == "Instruction":
+        lacking = requirements.missing(ROWS[value])
+        if lacking:
+            raise refuse(f"Op{value.name}", lacking, offset)
         return
     row = enumerant(kind, value)
     lacking = requirements.too_new(row) if kind == "Capability" else requirements.missing(row)

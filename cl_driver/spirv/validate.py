@@ -13,13 +13,14 @@ from operator import or_
 from .body import reverse_postorder
 from .enums import Capability, FunctionControl, LinkageType, Op
 from .errors import SpirvError
+from .link import plain_name
 from .module import Function, Instruction, Module
 from .rules import RULES, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_extensions import EXTENSION_RULES
 from .rules_images import IMAGE_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
-from .rules_module import Requirements, check_entry_points, check_module, check_uses, implied, refuse
+from .rules_module import Requirements, check_entry_points, check_module, check_uses, refuse
 from .tables import ROWS
 
 FUNCTION_CONTROLS = reduce(or_, FunctionControl)
@@ -37,24 +38,24 @@ def validate(
     requirements = check_module(module, capabilities, extensions)
     check_entry_points(module.entry_points)
     rules = _Rules(requirements)
-    roots = [entry.function for entry in module.entry_points]
+    roots = [(entry.function, f"kernel '{entry.name}'") for entry in module.entry_points]
     if everything or not roots:
-        roots += module.functions
+        roots += ((function, f"function '{plain_name(function)}'") for function in module.functions)
     done: set[int] = set()
-    for root in roots:
-        _calls(root, done, rules)
+    for root, name in roots:
+        _calls(root, name, done, rules)
     check_uses(module, requirements)
 
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:
-    """What modules may declare for a device that reports these capabilities: also what they imply, and
-    ImageBasic, which clang declares for a kernel's sampler_t. What reads an image is refused by its
-    instruction."""
-    return implied({Capability.ImageBasic, *(Capability[name] for name in names)})
+    """What modules may declare for a device that reports these capabilities: nothing more. SubgroupDispatch
+    implies DeviceEnqueue, but a device with sub-groups need not have queues of its own."""
+    return frozenset(Capability[name] for name in names)
 
 
-def _calls(root: Function, done: set[int], rules: _Rules) -> None:
-    """Checks a function and what it calls; recursion is not allowed in kernels."""
+def _calls(root: Function, name: str, done: set[int], rules: _Rules) -> None:
+    """Checks a function and what it calls; recursion is not allowed in kernels. name: of the function, for
+    messages."""
     if id(root) in done:
         return
     path: list[tuple[Function, list[Function]]] = []  # those being visited, and what is left of their callees
@@ -74,7 +75,10 @@ def _calls(root: Function, done: set[int], rules: _Rules) -> None:
             continue
         callee = callees.pop()
         if id(callee) in active:
-            raise refuse(f"OpFunction '{callee.name}'", "recursion", callee.offset)
+            names = [plain_name(f) for f, _ in path]
+            cycle = names[[id(f) for f, _ in path].index(id(callee)) :]
+            chain = "' calls '".join([*cycle, cycle[0]])
+            raise refuse(f"OpFunction '{cycle[0]}'", f"recursion in {name}: '{chain}'", callee.offset)
         if id(callee) not in done:
             enter(callee)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 
+from .constants import CONTINUED
 from .enums import Decoration, ExecutionMode, MemoryAccess, Op
 from .module import (
     Argument,
@@ -22,6 +23,7 @@ from .module import (
     Undef,
     Variable,
 )
+from .tables import MANY
 
 GENERATOR = 0  # not registered with Khronos
 
@@ -38,7 +40,16 @@ def _string(text: str) -> list[int]:
 
 
 def _instruction(op: int, *operands: int) -> list[int]:
-    return [len(operands) + 1 << 16 | op, *operands]
+    if len(operands) < MANY:
+        return [len(operands) + 1 << 16 | op, *operands]
+    rest = _CONTINUED_BY[op]
+    out = [MANY << 16 | op, *operands[: MANY - 1]]
+    for start in range(MANY - 1, len(operands), MANY - 1):
+        out += _instruction(rest, *operands[start : start + MANY - 1])
+    return out
+
+
+_CONTINUED_BY = {int(head): int(rest) for rest, head in CONTINUED.items()}
 
 
 class _Writer:

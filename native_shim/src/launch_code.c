@@ -80,14 +80,16 @@ static bool take_code(struct cld_launch_code *code, uint64_t most_local, struct 
     code->scratch_per_item = (uint64_t)cld_get_int(reply);
     if (reply->failed)
         return false;
-    if (!size) {
-        cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)length, bytes);
+    if (!size) { /* an error where the launch cannot do without; else other code is used */
+        bool is_needed =
+            code->kind == CLD_CODE_NARROW || code->kind == CLD_CODE_REST || code->kind == CLD_CODE_ANY;
+        cld_log(is_needed ? 1 : 2, "clEnqueueNDRangeKernel: %.*s", (int)length, bytes);
         return false;
     }
     bool is_late =
         code->kind == CLD_CODE_TILED || code->kind == CLD_CODE_GROUP || code->kind == CLD_CODE_MORE;
     if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
-        cld_log(1, "clEnqueueNDRangeKernel: code that needs more local memory");
+        cld_log(2, "clEnqueueNDRangeKernel: code that needs more local memory");
         return false;
     }
     char error[256] = "";

@@ -9,7 +9,10 @@ from cl_driver.api import device_info_extensions
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
+from cl_driver.spirv.enums import Capability
+from cl_driver.spirv.tables import enumerant
 from tests.loader.opencl import SUB_GROUP_SIZE
+from tests.pure.spirv_assembler import PREAMBLE, TYPES, assemble
 
 
 def _bits(form: str, *values: float) -> int:
@@ -256,6 +259,8 @@ ELSEWHERE = {
     "non_semantic_info": "test_codegen_extensions.py",
     "optnone": "test_codegen_extensions.py",
     "uniform_decoration": "test_codegen_extensions.py",
+    "long_composites": "test_long_constants.py",
+    "relaxed_printf": "c/programs.c",
 }
 CLAIMED = [row.name for row in capabilities.present(host_cpu())]
 
@@ -324,6 +329,31 @@ def test_extensions_and_features_are_macros(opencl):
     )
     context = opencl.context()
     opencl.ok("clReleaseKernel", opencl.kernel(context, f"{checks}{absent}kernel void k() {{}}", options=CL3))
+    opencl.ok("clReleaseContext", context)
+
+
+def test_modules_may_declare_what_the_device_reports_and_nothing_else(opencl):
+    """CL_DEVICE_SPIRV_CAPABILITIES_KHR and _EXTENSIONS_KHR, each name once, and what builds."""
+    device, context = opencl.device(), opencl.context()
+    data = opencl.info("clGetDeviceInfo", device, device_info_extensions.CL_DEVICE_SPIRV_CAPABILITIES_KHR)
+    numbers = struct.unpack(f"<{len(data) // 4}I", data)
+    assert len(set(numbers)) == len(numbers)
+    extensions = capabilities.spirv_extensions(host_cpu())
+    accepted = set()
+    for capability in Capability:
+        needed = set(enumerant("Capability", capability).extensions) & set(extensions)
+        lines = "".join(f'OpExtension "{name}"\n' for name in needed)
+        head = f"OpCapability {capability.name}\n" + PREAMBLE.replace("%std =", f"{lines}%std =")
+        head = head.replace("OpCapability Float16\n", "")
+        kernel = "%k = OpFunction %void None %fn_void\n%l = OpLabel\nOpReturn\nOpFunctionEnd"
+        data = assemble(f'{head}OpEntryPoint Kernel %k "k"\n{TYPES}{kernel}', (1, 6))
+        program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+        if opencl.call("clBuildProgram", program, 0, None, None, None, None) == cl.CL_SUCCESS:
+            accepted.add(int(capability))
+        else:
+            assert f"{capability.name} is not supported" in opencl.build_log(program)
+        opencl.ok("clReleaseProgram", program)
+    assert accepted == set(numbers)
     opencl.ok("clReleaseContext", context)
 
 

@@ -76,3 +76,16 @@ def test_values_that_mean_nothing_change_nothing(evaluate):
     usual = evaluate("number('CL_DEVICE_MAX_COMPUTE_UNITS'), number('CL_DEVICE_TYPE')")
     settings = {"CL_DRIVER_THREADS": "many", "CL_DRIVER_DEVICE_TYPE": "toaster"}
     assert evaluate("number('CL_DEVICE_MAX_COMPUTE_UNITS'), number('CL_DEVICE_TYPE')", **settings) == usual
+
+
+def test_queries_that_other_vendors_have_are_no_errors(evaluate, tmp_path):
+    """Hosts try NVIDIA's and AMD's on every device. What is wrong with known ones is told."""
+    log = tmp_path / "log"
+    queries = "[o.call('clGetDeviceInfo', device, name, {}, None, None) for name in (0x4000, 0x4038, 0x1000)]"
+    settings = {"CL_DRIVER_LOG_FILE": str(log), "CL_DRIVER_LOG": "errors"}
+    assert evaluate(queries.format(0), **settings) == "[-30, -30, 0]"
+    assert not log.exists()
+    evaluate("o.call('clGetPlatformInfo', o.platform(), 0x4000, 0, None, None)", **settings)
+    assert "CL_INVALID_VALUE" in log.read_text()
+    evaluate(queries.format(0), **(settings | {"CL_DRIVER_LOG": "calls"}))
+    assert "0x4038 is not supported" in log.read_text()

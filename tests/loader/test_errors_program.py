@@ -443,3 +443,51 @@ def test_sub_devices_build_for_themselves(opencl):
     opencl.ok("clReleaseContext", context)
     for part in parts:
         opencl.ok("clReleaseDevice", part)
+
+
+RECURSION = """
+int f(int n, global int *o);
+int h(int n, global int *o) { return n <= 0 ? o[2] : f(n - 2, o) * 3 + o[n & 7]; }
+int g(int n, global int *o) { return n <= 0 ? o[1] : h(n - 1, o) * o[n & 3]; }
+int f(int n, global int *o) { return n <= 0 ? o[3] : g(n - 1, o) + o[n & 3]; }
+kernel void fine(global int *o) { o[0] = 1; }
+kernel void k(global int *o) { o[0] = f(o[1], o); }
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable"])
+def test_recursion_fails_the_build_and_the_log_names_it(opencl, options):
+    context = opencl.context()
+    program = opencl.program(context, RECURSION)
+    assert opencl.call("clBuildProgram", program, 0, None, options, None, None) == cl.CL_BUILD_PROGRAM_FAILURE
+    log = opencl.build_log(program)
+    assert "recursion in kernel 'k': '" in log and "' calls '" in log
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
+
+
+LOCAL = """
+kernel void f(global int *o, int n) { local int much[COUNT]; much[get_local_id(0)] = n;
+    barrier(CLK_LOCAL_MEM_FENCE); o[n] = much[n & 7]; }
+kernel void k(global int *o) { local int little[4]; little[get_local_id(0) & 3] = o[1];
+    barrier(CLK_LOCAL_MEM_FENCE); f(o, little[o[2] & 3]); }
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable"])
+def test_more_local_memory_than_there_is_fails_the_build(opencl, options):
+    """Those of kernels that a kernel calls are its own, too."""
+    context, device = opencl.context(), opencl.device()
+    size = opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_LOCAL_MEM_SIZE)
+    for count in (size // 4 - 4, size // 4, 1 << 28):
+        program = opencl.program(context, LOCAL.replace("COUNT", str(count)))
+        status = opencl.call("clBuildProgram", program, 0, None, options, None, None)
+        if 4 * count + 16 <= size:
+            assert status == cl.CL_SUCCESS, opencl.build_log(program)
+        else:
+            log = opencl.build_log(program)
+            assert status == cl.CL_BUILD_PROGRAM_FAILURE, count
+            assert "kernel '" in log and f"of which the device has {size}" in log
+            assert f"much' of {4 * count} bytes in '" in log
+        opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)

@@ -42,9 +42,7 @@ ELSEWHERE = {
     "TypeSample": "tests/runtime/test_images.py",
     "ConstantSampler": "tests/runtime/test_images.py",
 }
-# Accepted as declared by compilers or implied, without being claimed: what needs them is refused by itself.
 IMAGE_TYPES = (Op.TypeImage, Op.TypeSampler, Op.TypeSampledImage, Op.ImageTexelPointer)
-NOT_CLAIMED = ("DeviceEnqueue", "ImageBasic")
 # Atomics on images and multisampled images, which OpenCL does not have; the build fails.
 REFUSED = ("ImageTexelPointer", "ImageQuerySamples")
 
@@ -57,7 +55,7 @@ def reachable() -> list[Op]:
     """The instructions of the capabilities and extensions that the device claims."""
     cpu = host_cpu()
     names = capabilities.spirv_capabilities(cpu)
-    claimed = accepted_capabilities(names) - {Capability[n] for n in NOT_CLAIMED if n not in names}
+    claimed = accepted_capabilities(names)
     extensions = set(capabilities.spirv_extensions(cpu))
     found = []
     for number in ROWS.lines:

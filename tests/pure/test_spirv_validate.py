@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cl_driver.device import capabilities
+from cl_driver.device.cpu import host_cpu
 from cl_driver.spirv import reader, validate
 from cl_driver.spirv.enums import Capability, Op
 from cl_driver.spirv.errors import SpirvError
+from cl_driver.spirv.tables import enumerant
 
 from .spirv_assembler import PREAMBLE, TYPES, assemble, kernel
 
@@ -198,7 +201,8 @@ def test_entry_points(type_, rule):
 def kernel_of(type_: str, decorations: str = ""):
     """A module with a kernel of the type %fn, which has one parameter, %p."""
     result, parameter = type_.split("%fn = OpTypeFunction ")[1].split()
-    text = f"""{PREAMBLE} OpEntryPoint Kernel %k "k"
+    text = f"""OpCapability DeviceEnqueue
+        {PREAMBLE} OpEntryPoint Kernel %k "k"
         {decorations} {TYPES} {type_}
         %k = OpFunction {result} None %fn
         %p = OpFunctionParameter {parameter}
@@ -257,10 +261,22 @@ def test_capabilities_and_extensions_of_the_device():
         validate.validate(module, extensions=())
 
 
-def test_implied_capabilities():
-    accepted = validate.accepted_capabilities(["Kernel", "ImageReadWrite"])
-    assert Capability.ImageBasic in accepted and Capability.Float16 not in accepted
-    assert Capability.Pipes not in accepted
+def test_modules_may_declare_what_the_device_reports_and_nothing_else():
+    """CL_DEVICE_SPIRV_CAPABILITIES_KHR, each once, and what validation accepts: the same set."""
+    reported = capabilities.spirv_capabilities(host_cpu())
+    extensions = capabilities.spirv_extensions(host_cpu())
+    assert len(set(reported)) == len(reported) and len(set(extensions)) == len(extensions)
+    allowed, accepted = validate.accepted_capabilities(reported), set()
+    for capability in Capability:
+        needed = set(enumerant("Capability", capability).extensions) & set(extensions)
+        lines = "".join(f'OpExtension "{name}"\n' for name in needed)
+        text = f"OpCapability {capability.name}\n" + PREAMBLE.replace("%std =", f"{lines}%std =") + TYPES
+        try:
+            validate.validate(reader.read(assemble(text, (1, 6))), allowed, extensions)
+            accepted.add(capability)
+        except SpirvError as error:
+            assert f"{capability.name} is not supported" in str(error)
+    assert accepted == {Capability[name] for name in reported}
 
 
 def test_functions_that_nothing_calls():
