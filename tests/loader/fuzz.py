@@ -70,21 +70,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--step", type=int, default=100, help="modules after which it says how far it is")
     args = parser.parse_args()
     os.environ["OCL_ICD_VENDORS"] = f"{ROOT / 'build' / 'vendors'}/"
     os.environ["CL_DRIVER_CACHE_SIZE"] = "0"
     from tests.loader.opencl import OpenCL
 
     opencl, total, failed, start = OpenCL("libOpenCL.so.1"), Counter(), 0, time.perf_counter()
-    for first in range(args.first, args.first + args.count, 1000):
-        last = min(first + 1000, args.first + args.count)
+    for first in range(args.first, args.first + args.count, args.step):
+        last = min(first + args.step, args.first + args.count)
         outcomes, defects = run(opencl, range(first, last))
         total += outcomes
         failed += len(defects)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(
-            f"{last - args.first} modules, {time.perf_counter() - start:.0f} s, host {peak} MiB, "
-            f"{failed} defects: " + ", ".join(f"{what} {count}" for what, count in total.items()),
+            f"{last - args.first} of {args.count} modules, {time.perf_counter() - start:.0f} s, "
+            f"host {peak} MiB, {failed} defects: "
+            + ", ".join(f"{what} {count}" for what, count in total.items()),
             flush=True,
         )
     return failed > 0

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from cl_driver.api import device_info_extensions
+from cl_driver.api import device_info, device_info_extensions
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
@@ -335,7 +335,7 @@ def test_extensions_and_features_are_macros(opencl):
 def test_modules_may_declare_what_the_device_reports_and_nothing_else(opencl):
     """CL_DEVICE_SPIRV_CAPABILITIES_KHR and _EXTENSIONS_KHR, each name once, and what builds."""
     device, context = opencl.device(), opencl.context()
-    data = opencl.info("clGetDeviceInfo", device, device_info_extensions.CL_DEVICE_SPIRV_CAPABILITIES_KHR)
+    data = opencl.info("clGetDeviceInfo", device, device_info.CL_DEVICE_SPIRV_CAPABILITIES_KHR)
     numbers = struct.unpack(f"<{len(data) // 4}I", data)
     assert len(set(numbers)) == len(numbers)
     extensions = capabilities.spirv_extensions(host_cpu())

@@ -1,6 +1,6 @@
 """Mutates modules and runs the compiler's stages on them; they compile or are refused cleanly.
 
-    python -m tests.pure.spirv_mutations --count 200000 [--first 0] [--stages passes|codegen] [--jobs 1]
+    python -m tests.pure.spirv_mutations --count 200000 [--first 0] [--stages passes|codegen] [--step 500]
 
 prints each defect with the seed that repeats it (--only SEED), and the figures.
 """
@@ -174,6 +174,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", type=int, help="one seed, with its traceback")
     parser.add_argument("--save", help="with --only: where the module is left")
+    parser.add_argument("--step", type=int, default=500, help="modules after which it says how far it is")
     parser.add_argument("--stages", choices=("passes", "codegen"), default="codegen")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -185,12 +186,12 @@ def main() -> int:
         print(try_one(data, codegen=args.stages == "codegen"))
         return 0
     start, seen, outcomes = time.perf_counter(), Counter(), Counter()
-    for first in range(args.first, args.first + args.count, 5000):
-        last = min(first + 5000, args.first + args.count)
+    for first in range(args.first, args.first + args.count, args.step):
+        last = min(first + args.step, args.first + args.count)
         outcomes += run(range(first, last), args.stages == "codegen", seen)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(
-            f"{last - args.first} modules, {time.perf_counter() - start:.0f} s, {peak} MiB: "
+            f"{last - args.first} of {args.count} modules, {time.perf_counter() - start:.0f} s, {peak} MiB: "
             + ", ".join(f"{what} {count}" for what, count in outcomes.most_common()),
             flush=True,
         )
