@@ -454,7 +454,8 @@ def compile(
                 continue
             if not _has_crashed(done):
                 break
-        return done
+        # Before anybody walks through its instructions.
+        return done._replace(output=long_composites.mended(done.output)) if done.status == 0 else done
 
     text = marked_source(source, options, language)
     try:
@@ -487,7 +488,7 @@ def compile(
         return FrontendResult(
             None, log or f"error: clang ended with status {done.status}\n", done.dependencies
         )
-    spirv = long_composites.mended(done.output)
+    spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
         more = (headers, language, folder, clang, time_limit, source_copy)
