@@ -202,6 +202,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
         # What operations of groups and sub-groups have become meanwhile.
         promote_halves(region.function, plan.module.types, options.native_half)
     region.shapes = ShapeInfo()  # one lane: everything is uniform
+    end_at_undefined(region.function)
     if options.width > 1 and not region.once:
         types = plan.module.types
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
@@ -224,6 +225,16 @@ def drop_lifetimes(function: Function) -> None:
             found = True
     if found:
         remove_dead_code(function)
+
+
+def end_at_undefined(function: Function) -> None:
+    """What does nothing but what is undefined ends. clang makes that of a kernel that divides by a constant
+    zero, whose value OpenCL C leaves open, but not that it comes back; LLVM leaves no code at all of it, and
+    the CPU goes on with whatever follows."""
+    terminator = function.blocks[0].terminator
+    if terminator.op is Op.Unreachable:
+        terminator.op = PassOp.RegionExit
+        terminator.operands = [REGION_END]
 
 
 def whole_region(function: Function) -> Region:

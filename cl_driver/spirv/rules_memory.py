@@ -215,6 +215,12 @@ def _lifetime(i):
     pointer(i.operands[0])
 
 
+def _size_of(i):
+    type_ = pointer(i.operands[0])
+    need(type_.element is not None, "the size of what {!r} points to", type_)
+    need(i.type.kind is INT and i.type.width == 32, "a size of type {!r}", i.type)
+
+
 def opaque_rule(i):
     """Pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
     for operand in i.operands:
@@ -317,13 +323,13 @@ MORE_RULES = {
     Op.GroupWaitEvents: _wait_events,
     Op.LifetimeStart: _lifetime,
     Op.LifetimeStop: _lifetime,
+    Op.SizeOf: _size_of,
     **dict.fromkeys((Op.IAddSatINTEL, Op.UAddSatINTEL, Op.ISubSatINTEL, Op.USubSatINTEL), _integer_pair),
     **dict.fromkeys((Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat), _dot_product),
     **dict.fromkeys(
         (
             Op.ReadClockKHR,
             Op.ImageTexelPointer,
-            Op.SizeOf,
             Op.GenericPtrMemSemantics,
             Op.NamedBarrierInitialize,
             Op.MemoryNamedBarrier,

@@ -99,7 +99,8 @@ struct cld_executable {
     _Atomic int32_t holds;
     uint32_t code_count;
     struct cld_code **code;
-    uint8_t *globals; /* program-scope variables, initialised */
+    uint8_t *globals;        /* program-scope variables, initialised */
+    uint8_t *globals_memory; /* what they lie in: malloced */
     size_t globals_size;
     uint32_t number;    /* among those of its program */
     void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */

@@ -20,7 +20,7 @@ void cld_executable_drop(struct cld_executable *executable) {
         if (executable->code[i])
             cld_code_unload(executable->code[i]);
     free(executable->code);
-    free(executable->globals);
+    free(executable->globals_memory);
     free(executable->options);
     free(executable->il);
     free(executable);
@@ -78,12 +78,15 @@ static bool make_globals(struct cld_executable *executable, struct cld_msg *repl
     if (reply->failed || image_size > size)
         return false;
     if (size) {
-        void *memory;
-        if (posix_memalign(&memory, align < 128 ? 128 : align, size))
+        /* calloc touches no page of what is large: a binary may ask for more than the machine has. */
+        align = align < 128 ? 128 : align;
+        if (align & (align - 1) || align > SIZE_MAX - size)
             return false;
-        memcpy(memory, image, image_size);
-        memset((uint8_t *)memory + image_size, 0, size - image_size);
-        executable->globals = memory;
+        if (!(executable->globals_memory = calloc(1, size + align)))
+            return false;
+        uintptr_t start = (uintptr_t)executable->globals_memory;
+        executable->globals = executable->globals_memory + (-start & (align - 1));
+        memcpy(executable->globals, image, image_size);
         executable->globals_size = size;
     }
     for (uint32_t i = 0; i + 1 < words; i += 2) {

@@ -25,7 +25,8 @@ from . import fuzz_children
 SECONDS = 30  # that a build may take, of an idle machine
 TOKEN = re.compile(rb"[A-Za-z_]\w*|\d[\w.]*|[^\s\w]|\s+")
 STRANGE = re.compile(
-    r"internal error|ended unexpectedly|Traceback|clang crashed|does not start|SPIR-V word", re.IGNORECASE
+    r"internal error of the compiler|ended unexpectedly|Traceback|clang crashed|does not start|SPIR-V word",
+    re.IGNORECASE,
 )
 OPTIONS = ("", "", "-cl-std=CL3.0", "-cl-std=CL2.0", "-cl-std=CL1.1", "-cl-opt-disable",
            "-cl-fast-relaxed-math",

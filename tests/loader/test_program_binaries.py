@@ -3,9 +3,11 @@
 import ctypes
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
+from hashlib import blake2b
 
 import pytest
 
@@ -152,6 +154,28 @@ def nested(depth: int) -> bytes:
 def test_sealed_nonsense_is_refused(opencl, body):
     """Who knows the format gets no further than the checks of what is inside."""
     assert status_of(opencl, program_binary.seal(body)) == cl.CL_INVALID_BINARY
+
+
+def globals_of(values):
+    """Program-scope variables' size, alignment, bytes and fix-ups, within an executable's values."""
+    if isinstance(values, list):
+        if [type(value) for value in values] == [int, int, bytes, list]:
+            return values
+        return next(filter(None, map(globals_of, values)), None)
+    return None
+
+
+def test_memory_of_variables_is_not_touched_before_it_is_used(opencl, written):
+    """What the binary asks for may be more than the machine has."""
+    start, digest = len(executable.MAGIC), 16
+    body = written()[program_binary.BODY :]
+    values = wire.decode(body[start + digest :])
+    globals_of(values)[0] = 4 << 30
+    rest = wire.encode(values)
+    binary = program_binary.seal(executable.MAGIC + blake2b(rest, digest_size=digest).digest() + rest)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert result_of(opencl, binary) == [5.0] * 4
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB
 
 
 def other_build(folder):

@@ -282,6 +282,15 @@ def test_regions_hold_no_barrier_and_once_regions_no_items():
             assert region.once == bool(names & {"ContextLoadItem", "CopyMemorySized", "GroupItems"})
 
 
+@pytest.mark.parametrize("before", ["barrier(1);", ""])
+def test_kernels_end_that_do_nothing_but_divide_by_a_constant_zero(before):
+    """clang has OpUnreachable for it, of which LLVM makes no instruction, not even a return."""
+    body = f"a = a * 3 + b % 0; {before} if (a > b) a ^= b; else b -= 3; o[0] = a - b;"
+    source = f"kernel void k(global int *o, int a, int b) {{ {body} }}"
+    for region in make_plan(compile_cl(source), "k").regions:
+        assert [b.terminator.op.name for b in region.function.blocks] == ["RegionExit"]
+
+
 def test_cheap_values_are_computed_again_and_uniform_ones_kept_once():
     plan = make_plan(compile_cl(SOURCE), "matrix")
     kinds = sorted((s.type.kind.value, s.uniform, s.stride) for s in plan.slots)
