@@ -95,6 +95,23 @@ def test_tables_of_structures_and_of_global_memory(run):
     assert found == [numbers[i + 65500] * 3 + 4 + more[i + 65510] for i in range(ITEMS)]
 
 
+@pytest.mark.parametrize("ends", [(1, 2), (1, 2, 3), (1, 2, 2), (1, 2, 1), (1, 1, 2), (1, 1)])
+@pytest.mark.parametrize("qualifier", ["constant", "global"])
+def test_tables_that_differ_behind_the_first_instruction(run, qualifier, ends):
+    """clang writes the instruction that is the same in all of them once."""
+    head, names = values(65532, 5), [f"t{k}" for k in range(len(ends))]
+    source = table("other", "int", [7, *head[1:], 2], qualifier)  # it ends as one of them does
+    source += "".join(
+        table(name, "int", [*head, end], qualifier) for name, end in zip(names, ends, strict=True)
+    )
+    stores = "".join(f"o[{4 * k} + i] = {name}[65529 + i];" for k, name in enumerate(names))
+    source += (
+        f"kernel void k(global int *o) {{ int i = get_global_id(0); {stores} o[60 + i] = other[65532 - i]; }}"
+    )
+    (found,) = run(source, ITEMS, "-cl-std=CL3.0", items=4)
+    assert found[: 4 * len(ends)] == [n for end in ends for n in (*head[-3:], end)]
+
+
 def test_a_million_numbers(run):
     numbers = values(1_000_000, 5)
     (found,) = run(
