@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections import namedtuple
+from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -244,10 +245,10 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
     ]
 
 
-def link_arguments(clang: Clang, rounded: bool = False) -> list[str]:
+def link_arguments(clang: Clang, parts: Iterable[corrections.Part] = corrections.Part) -> list[str]:
     """Bodies of the functions that clang's back end gets wrong. Raises corrections.CorrectionsError."""
-    library = corrections.path(clang.path, clang.major, rounded)
-    return ["-Xclang", "-mlink-bitcode-file", "-Xclang", library]
+    libraries = (corrections.path(clang.path, clang.major, part) for part in parts)
+    return [word for each in libraries for word in ("-Xclang", "-mlink-bitcode-file", "-Xclang", each)]
 
 
 # What a run of clang gave; status None: it was stopped, and errors say why.
@@ -428,9 +429,12 @@ def compile(
         *options.clang_arguments(language.fma),
     ]
     allowance = effort.Allowance(time_limit)
+    parts = [corrections.Part.ALWAYS]
+    if options.standard >= (2, 0):
+        parts.append(corrections.Part.ATOMICS)
 
-    def run_once(text: bytes, rounded: bool) -> _Run:
-        library = link_arguments(found, rounded)
+    def run_once(text: bytes, *more_parts: corrections.Part) -> _Run:
+        library = link_arguments(found, (*parts, *more_parts))
         for more in ((), WITHOUT_MEMSET, *PLAINER):
             done = None
             if options.debug:
@@ -459,12 +463,12 @@ def compile(
 
     text = marked_source(source, options, language)
     try:
-        done = run_once(text, rounded=False)
+        done = run_once(text)
         if done.status and prelude.is_in_the_way(done.errors):
             text = marked_source(source, options, language, with_functions=False)
-            done = run_once(text, rounded=False)
-        if done.status == 0 and corrections.asks_for_rounded(done.output):
-            done = run_once(text, rounded=True)
+            done = run_once(text)
+        if done.status == 0 and corrections.asks_for_seldom(done.output):
+            done = run_once(text, corrections.Part.SELDOM)
     except corrections.CorrectionsError as why:
         return FrontendResult(None, f"error: {why}\n", ())
     except (OSError, ValueError) as why:

@@ -1,11 +1,13 @@
-"""Bodies of the built-in functions that clang's SPIR-V back end (20 to 22) makes wrong code of: a library in
-LLVM's bitcode, which clang links into every program before it optimises. Of what a program does not call, or
-defines itself, nothing comes with it; its text knows nothing of all this.
+"""Bodies of the built-in functions that clang's SPIR-V back end (20 to 22) makes wrong code of: libraries in
+LLVM's bitcode, which clang links into programs before it optimises. Of what a program does not call, or
+defines itself, nothing comes with it; its text knows nothing of all this. But each function of a library
+costs every build that has it 2 us or so; hence there are several (Part).
 
 Conversions: convert_T(x) of an integer to an integer becomes an instruction that is chosen by the signedness
 of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats its operand as signed. The bodies
-are casts and clamps. convert_double and convert_half, which it leaves as calls, become casts where they round
-to nearest (the others get their bodies from spirv/conversion_functions.py).
+are casts and clamps. Those that come out right have none: what makes integers smaller, or extends them as T
+is not. Where both have one size, SPIR-V has no such instruction.
+(convert_double and convert_half, which it leaves as calls, get bodies from spirv/conversion_functions.py.)
 
 vloada_half3: it makes the instruction of vload_half3, which steps by 3 halves instead of 4.
 
@@ -21,15 +23,15 @@ colour. The bodies call functions of other names, which passes/images.py knows. 
 get_image_channel_data_type returns CLK_SNORM_INT8 is added: the back end gives SPIR-V's number, which counts
 from 0.
 
-Conversions of integers with a rounding mode, which hardly a program has, are two thirds of all the functions.
-They are in a second library, of both kinds: asks_for_rounded() tells by a module that was made without it.
 """
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import subprocess
+from itertools import product
 from pathlib import Path
 
 SIZES = ("", "2", "3", "4", "8", "16")
@@ -63,6 +65,15 @@ _SPACES = ("__generic", "__global", "__local")
 # it, but no linker, sees through.
 _SEEN_THROUGH = ".cl_driver"
 
+
+class Part(enum.Enum):
+    """A library; the value is in its file's name."""
+
+    ALWAYS = ""
+    ATOMICS = "-atomics"  # of C11, which clang declares from OpenCL C 2.0 on
+    SELDOM = "-seldom"  # asks_for_seldom() tells by a module that was made without it
+
+
 _OPTIONS = (
     "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-O1", "-w",
     "-Xclang", "-cl-ext=+all", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm", "-o", "-", "-",
@@ -77,7 +88,7 @@ class CorrectionsError(Exception):
     """There are no corrections for this clang; the message says why."""
 
 
-def path(clang: str, major: int, rounded: bool = False) -> str:
+def path(clang: str, major: int, part: Part = Part.ALWAYS) -> str:
     """The library for that clang: one that was built for its version or an older one, which any clang reads,
     or else one that this process makes and keeps. Raises CorrectionsError."""
     folder = _folder()
@@ -86,16 +97,16 @@ def path(clang: str, major: int, rounded: bool = False) -> str:
     ]
     fitting = [version for version in built if version <= major]
     if fitting:
-        return os.path.join(folder, _name(max(fitting), rounded))
-    if (clang, rounded) not in _made:
+        return os.path.join(folder, _name(max(fitting), part))
+    if (clang, part) not in _made:
         file = os.memfd_create("corrections")
-        _made[clang, rounded] = file
+        _made[clang, part] = file
         with open(file, "wb", closefd=False) as out:
-            out.write(bitcode(clang, rounded))
-    return f"/proc/{os.getpid()}/fd/{_made[clang, rounded]}"
+            out.write(bitcode(clang, part))
+    return f"/proc/{os.getpid()}/fd/{_made[clang, part]}"
 
 
-_made: dict[tuple[str, bool], int] = {}
+_made: dict[tuple[str, Part], int] = {}
 
 
 def _folder() -> str:
@@ -111,23 +122,23 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _name(major: int, rounded: bool) -> str:
-    return f"corrections-{major}{'-rounded' if rounded else ''}.bc"
+def _name(major: int, part: Part) -> str:
+    return f"corrections-{major}{part.value}.bc"
 
 
 def update(folder: Path, clang: str, major: int) -> None:
-    """Makes both libraries in a folder, unless they are newer than this file. The package's build does."""
-    for rounded in (False, True):
-        target = folder / _name(major, rounded)
+    """Makes all libraries in a folder, unless they are newer than this file. The package's build does."""
+    for part in reversed(Part):  # the one that path() looks for comes last
+        target = folder / _name(major, part)
         if not target.exists() or target.stat().st_mtime_ns < Path(__file__).stat().st_mtime_ns:
-            part = target.with_suffix(".new")
-            part.write_bytes(bitcode(clang, rounded))
-            part.replace(target)
+            new = target.with_suffix(".new")
+            new.write_bytes(bitcode(clang, part))
+            new.replace(target)
 
 
-def bitcode(clang: str, rounded: bool) -> bytes:
+def bitcode(clang: str, part: Part) -> bytes:
     """The library, as that clang makes it. Raises CorrectionsError."""
-    text = _run([clang, *_OPTIONS], source(rounded).encode()).decode()
+    text = _run([clang, *_OPTIONS], source(part).encode()).decode()
     # Functions that a program need not have and that may be in every module; no version and no types' names.
     text = re.sub(
         r"^define (?:dso_local )?spir_func", "define linkonce_odr spir_func", text, flags=re.MULTILINE
@@ -150,11 +161,11 @@ def _run(command: list[str], given: bytes) -> bytes:
     return done.stdout
 
 
-def asks_for_rounded(spirv: bytes) -> bool:
-    """Whether a module that was made without the second library has conversions of integers with a rounding
-    mode: instructions that an FPRoundingMode decorates, which is for floating point."""
+def asks_for_seldom(spirv: bytes) -> bool:
+    """Whether a module that was made without SELDOM needs it: it has events, or conversions of integers with
+    a rounding mode: instructions that an FPRoundingMode decorates, which is for floating point."""
     words = memoryview(spirv).cast("I")
-    decorate, rounding_mode, function = 71, 39, 54
+    decorate, rounding_mode, event, function = 71, 39, 34, 54
     conversions = (113, 114, 118, 119)  # OpUConvert, OpSConvert, OpSatConvertSToU, OpSatConvertUToS
     decorated: set[int] = set()
     position = 5
@@ -162,6 +173,8 @@ def asks_for_rounded(spirv: bytes) -> bool:
         length, opcode = words[position] >> 16, words[position] & 0xFFFF
         if not length:
             return False  # malformed: the reader says so
+        if opcode == event:
+            return True
         if opcode == decorate and words[position + 2] == rounding_mode:
             decorated.add(words[position + 1])
         elif opcode == function and not decorated:
@@ -172,13 +185,16 @@ def asks_for_rounded(spirv: bytes) -> bool:
     return False
 
 
-def source(rounded: bool) -> str:
+_MADE_BY = {
+    Part.ALWAYS: lambda: (*_conversions(), *_vectors(), *_images()),
+    Part.ATOMICS: lambda: _atomics(),
+    Part.SELDOM: lambda: (*_rounded_conversions(), *_copies()),
+}
+
+
+def source(part: Part) -> str:
     """The library in OpenCL C."""
-    return "".join(
-        line + "\n"
-        for lines in (_head(), _conversions(rounded), _vectors(), _copies(), _atomics(), _images())
-        for line in lines
-    )
+    return "".join(line + "\n" for line in (*_head(), *_MADE_BY[part]()))
 
 
 def _head() -> list[str]:
@@ -198,23 +214,38 @@ def _conversion(name: str, to: str, from_: str, size: str, value: str) -> str:
     return f"CLD_FUNCTION __attribute__((const)) {to}{size} {name}({from_}{size} x) {{ return {cast}; }}"
 
 
-def _conversions(rounded: bool) -> list[str]:
+def _conversions() -> list[str]:
+    """Those that do not come out right by themselves."""
     out = []
-    for size in SIZES:
-        for to, (width, signed) in INTEGERS.items():
-            name = f"convert_{to}{size}"
-            for from_, (from_width, from_signed) in INTEGERS.items():
-                # Those that saturate from the other signedness come out right.
-                saturated = _clamped(from_, width, signed) if from_width > width else "x"
-                for mode in ("", *ROUNDINGS) if rounded else ("",):
-                    out.append(_conversion(name + mode, to, from_, size, "x"))
-                    if signed == from_signed:
-                        out.append(_conversion(f"{name}_sat{mode}", to, from_, size, saturated))
-        for to in ("double", "half"):
-            for mode in ("", "_rte") if rounded else ("",):
-                name = f"convert_{to}{size}{mode}"
-                out += [_conversion(name, to, from_, size, "x") for from_ in (*INTEGERS, *FLOATS)]
+    for size, to, from_ in _pairs():
+        (width, signed), (from_width, from_signed) = INTEGERS[to], INTEGERS[from_]
+        name = f"convert_{to}{size}"
+        if width == from_width or (width > from_width and signed == from_signed):
+            out.append(_conversion(name, to, from_, size, "x"))
+        if signed == from_signed:
+            out.append(_conversion(f"{name}_sat", to, from_, size, _saturated(to, from_)))
     return out
+
+
+def _rounded_conversions() -> list[str]:
+    """All of them: what the back end makes of one says that it rounds, which integers do not."""
+    out = []
+    for size, to, from_ in _pairs():
+        for mode in ROUNDINGS:
+            name = f"convert_{to}{size}"
+            out.append(_conversion(name + mode, to, from_, size, "x"))
+            if INTEGERS[to][1] == INTEGERS[from_][1]:
+                out.append(_conversion(f"{name}_sat{mode}", to, from_, size, _saturated(to, from_)))
+    return out
+
+
+def _pairs():
+    return product(SIZES, INTEGERS, INTEGERS)
+
+
+def _saturated(to: str, from_: str) -> str:
+    width, signed = INTEGERS[to]
+    return _clamped(from_, width, signed) if INTEGERS[from_][0] > width else "x"
 
 
 def _clamped(type_: str, width: int, signed: bool) -> str:

@@ -41,7 +41,7 @@ def compile(source: bytes, options: str, standard: tuple, way: str, target: Path
     if compiler == "clang-22":
         text = clang.marked_source(source, parsed, clang.device_language())
         # Without corrections this back end makes wrong code.
-        corrections = clang.link_arguments(clang.find(), rounded=True)
+        corrections = clang.link_arguments(clang.find())
         extensions = ",".join("+" + name for name in clang.SPIRV_EXTENSIONS)
         command = ["-target", "spirv64", "-mllvm", f"-spirv-ext={extensions}", *corrections, *common]
         _run([compiler, *command, "-o", str(target), "-"], text)

@@ -200,6 +200,25 @@ def test_files_are_dependencies_however_they_are_included(directive, language, t
         assert directive[0] == "?"
 
 
+@pytest.mark.parametrize("options, parts", [("", {""}), ("-cl-std=CL3.0", {"", "-atomics"})])
+def test_a_program_has_the_libraries_that_it_can_need(options, parts, language, monkeypatch):
+    """Each function of one costs every program time."""
+    asked = []
+    path = corrections.path
+    monkeypatch.setattr(corrections, "path", lambda *a: asked.append(a[-1].value) or path(*a))
+    compiled("kernel void k(global int *p, global char *c) { *p = convert_int(*c); }", options, language)
+    assert set(asked) == parts
+    asked.clear()
+    copy = "kernel void k(global int *p) { local int a[9]; event_t e = async_work_group_copy(a, p, 9, 0); "
+    compiled(copy + "wait_group_events(1, &e); async_work_group_copy(p, a, 9, 0); }", options, language)
+    assert set(asked) == {*parts, "-seldom"}
+
+
+def test_libraries_are_small():
+    sizes = {part: corrections.source(part).count("CLD_FUNCTION ") for part in corrections.Part}
+    assert sizes[corrections.Part.ALWAYS] < 600 < sizes[corrections.Part.SELDOM]
+
+
 def test_an_older_clang_gets_corrections_of_its_own():
     """The built libraries are of version 22 or so; what no built one fits is made, and kept."""
     found = clang.find()
@@ -210,4 +229,4 @@ def test_an_older_clang_gets_corrections_of_its_own():
     with open(corrections.path(found.path, found.major), "rb") as file:
         assert file.read() == made
     with pytest.raises(corrections.CorrectionsError, match="false made no corrections"):
-        corrections.bitcode("/bin/false", False)
+        corrections.bitcode("/bin/false", corrections.Part.ALWAYS)
