@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import build_meta
+from setuptools.command.egg_info import manifest_maker
 from setuptools.dist import Distribution
 
 SHIM = Path(__file__).resolve().parent
@@ -18,7 +19,12 @@ get_requires_for_build_wheel = build_meta.get_requires_for_build_wheel
 get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 prepare_metadata_for_build_wheel = build_meta.prepare_metadata_for_build_wheel
 prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
-build_sdist = build_meta.build_sdist
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """All that a wheel is built from; sdist.in says what that is."""
+    manifest_maker.template = "native_shim/sdist.in"
+    return build_meta.build_sdist(sdist_directory, config_settings)
 
 
 @contextmanager
