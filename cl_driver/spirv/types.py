@@ -11,7 +11,7 @@ from .module import Constant, Kind, Type, Undef
 
 MAX_DEPTH = 255  # nesting of types; the universal limit for structures
 # Of a function. Universal limits are what any consumer must take; CL_DEVICE_MAX_PARAMETER_SIZE allows more.
-MAX_PARAMETERS = 4096
+MAX_PARAMETERS = 65000  # an OpTypeFunction has room for 65,532
 
 
 class TypeTable:

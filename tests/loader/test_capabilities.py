@@ -375,3 +375,21 @@ def test_the_largest_parameters(opencl):
     result = ctypes.c_int64()
     opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 8, ctypes.byref(result), 0, None, None)
     assert result.value == count * (count - 1) // 2
+
+
+def test_kernels_of_many_parameters(opencl):
+    """Far more than CL_DEVICE_MAX_PARAMETER_SIZE promises: they work all the same."""
+    context, device, count = opencl.context(), opencl.device(), 10_000
+    names = [f"a{n}" for n in range(count)]
+    body = "*out = a0 + a5000 * 3 + a9999;"
+    source = f"kernel void k(global int *out, int {', int '.join(names)}) {{ {body} }}"
+    kernel = opencl.kernel(context, source)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, 4, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    for n in range(count):
+        opencl.ok("clSetKernelArg", kernel, n + 1, 4, ctypes.c_int32(n))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
+    result = ctypes.c_int32()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4, ctypes.byref(result), 0, None, None)
+    assert result.value == 5000 * 3 + 9999
