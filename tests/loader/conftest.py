@@ -102,7 +102,8 @@ def variables(environment, made) -> dict[str, str]:
         "CL_DRIVER_RUNTIME": "process",
         "OCL_ICD_VENDORS": f"{vendors}/",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
-        "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
+        "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1:suppressions="
+        + str(Path(__file__).parent / "c" / "thread_sanitizer.supp"),
     }
     return environment | options
 
