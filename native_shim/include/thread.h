@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "kernel_abi.h"
 
@@ -57,6 +58,9 @@ void cld_float_leave(uint64_t saved);
 
 /* Monotonic time in nanoseconds: profiling, clGetHostTimer, estimates. */
 uint64_t cld_now(void);
+
+/* The kernel's number of this thread: glibc has gettid() from 2.30 on only. For handlers of signals, too. */
+pid_t cld_thread_id(void);
 
 /* Sleeps while *word == expected; may return early. */
 void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);

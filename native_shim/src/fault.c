@@ -200,7 +200,7 @@ static void take_default_action(int number, const siginfo_t *info) {
 
 static void on_fault(int number, siginfo_t *info, void *context) {
     int error = errno;
-    pid_t thread = gettid();
+    pid_t thread = cld_thread_id();
     size_t which = 0;
     while (which + 1 < SIGNALS && signals[which].number != number)
         which++;
@@ -245,7 +245,7 @@ static void install(void) {
 }
 
 struct cld_running *cld_fault_running(struct cld_self *self) {
-    pid_t thread = gettid();
+    pid_t thread = cld_thread_id();
     pthread_once(&once, install);
     for (struct cld_running *running = atomic_load(&all); running; running = running->next) {
         pid_t nobody = 0;
@@ -273,7 +273,7 @@ void cld_fault_thread_ends(struct cld_self *self) {
 void cld_fault_fork_child(void) {
     struct cld_running *mine = cld_self_storage.running;
     for (struct cld_running *running = atomic_load(&all); running; running = running->next) {
-        atomic_store(&running->thread, running == mine ? gettid() : 0);
+        atomic_store(&running->thread, running == mine ? cld_thread_id() : 0);
         if (running != mine)
             atomic_store(&running->command, NULL);
     }

@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "embed.h"
 #include "log.h"
 #include "settings.h"
 #include "spawn.h"
+#include "thread.h"
 
 enum way { UNDECIDED, EMBEDDED, JOINED, PROCESS, FAILED };
 static _Atomic int way;
@@ -121,7 +121,7 @@ static enum presence find_python(const struct cld_guest_config *config) {
  * for another thread must let it have the GIL. */
 static bool in_hosts_python(void (*function)(void *argument), void *argument) {
     void *state = python.release();
-    bool other = getpid() == syscall(SYS_gettid) || !python.in_main();
+    bool other = getpid() == cld_thread_id() || !python.in_main();
     bool done = other ? cld_on_own_thread(function, argument) : cld_with_stack(function, argument);
     python.take(state);
     return done;

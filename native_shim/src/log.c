@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "settings.h"
+#include "thread.h"
 
 _Atomic int cld_log_level;
 
@@ -26,8 +26,7 @@ void cld_log(int level, const char *format, ...) {
         return;
     int error = errno;
     char line[1024];
-    /* gettid() is in glibc from 2.30 on. */
-    int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)syscall(SYS_gettid));
+    int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)cld_thread_id());
     va_list args;
     va_start(args, format);
     int more = vsnprintf(line + size, sizeof line - (size_t)size - 1, format, args);

@@ -164,7 +164,7 @@ static void start_stand_in(void) {
 void cld_host_thread_ends(void) {
     if (atomic_fetch_sub(&hosts, 1) != 1)
         return;
-    bool is_main = gettid() == getpid();
+    bool is_main = cld_thread_id() == getpid();
     bool is_busy = cld_pools_stir();
     is_busy |= cld_callbacks_stir();
     if (is_main ? atomic_load(&own) > 0 : is_busy && main_thread_has_ended())

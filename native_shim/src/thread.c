@@ -99,6 +99,10 @@ void cld_float_leave(uint64_t saved) {
 #error "which register holds the rounding mode of this architecture?"
 #endif
 
+pid_t cld_thread_id(void) {
+    return (pid_t)syscall(SYS_gettid);
+}
+
 uint64_t cld_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -357,39 +357,35 @@ def test_modules_may_declare_what_the_device_reports_and_nothing_else(opencl):
     opencl.ok("clReleaseContext", context)
 
 
-def test_the_largest_parameters(opencl):
-    """CL_DEVICE_MAX_PARAMETER_SIZE bytes of arguments: more than 255 of them."""
-    context, device = opencl.context(), opencl.device()
-    count = opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_PARAMETER_SIZE) // 8 - 1
-    names = [f"a{n}" for n in range(count)]
-    kernel = opencl.kernel(
-        context,
-        f"kernel void k(global long *out, long {', long '.join(names)}) {{ *out = {'+'.join(names)}; }}",
-    )
-    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
-    buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, 8, None)
+def run_with_arguments(opencl, context, source, integer, count):
+    """What a kernel k(global T *out, T a0, ... of that count, 0, 1, ...) of one work-item leaves in *out."""
+    kernel, size = opencl.kernel(context, source), ctypes.sizeof(integer)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, opencl.device(), None)
+    buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, size, None)
     opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
     for n in range(count):
-        opencl.ok("clSetKernelArg", kernel, n + 1, 8, ctypes.c_int64(n))
+        opencl.ok("clSetKernelArg", kernel, n + 1, size, integer(n))
     opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
-    result = ctypes.c_int64()
-    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 8, ctypes.byref(result), 0, None, None)
-    assert result.value == count * (count - 1) // 2
+    result = integer()
+    arguments = queue, buffer, cl.CL_TRUE, 0, size, ctypes.byref(result), 0, None, None
+    opencl.ok("clEnqueueReadBuffer", *arguments)
+    return result.value
+
+
+def test_the_largest_parameters(opencl):
+    """CL_DEVICE_MAX_PARAMETER_SIZE bytes of arguments: more than 255 of them."""
+    context = opencl.context()
+    most = opencl.integer("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_MAX_PARAMETER_SIZE)
+    count = most // 8 - 1
+    names = [f"a{n}" for n in range(count)]
+    source = f"kernel void k(global long *out, long {', long '.join(names)}) {{ *out = {'+'.join(names)}; }}"
+    assert run_with_arguments(opencl, context, source, ctypes.c_int64, count) == count * (count - 1) // 2
 
 
 def test_kernels_of_many_parameters(opencl):
     """Far more than CL_DEVICE_MAX_PARAMETER_SIZE promises: they work all the same."""
-    context, device, count = opencl.context(), opencl.device(), 10_000
-    names = [f"a{n}" for n in range(count)]
+    names = [f"a{n}" for n in range(10_000)]
     body = "*out = a0 + a5000 * 3 + a9999;"
     source = f"kernel void k(global int *out, int {', int '.join(names)}) {{ {body} }}"
-    kernel = opencl.kernel(context, source)
-    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
-    buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, 4, None)
-    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
-    for n in range(count):
-        opencl.ok("clSetKernelArg", kernel, n + 1, 4, ctypes.c_int32(n))
-    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
-    result = ctypes.c_int32()
-    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4, ctypes.byref(result), 0, None, None)
-    assert result.value == 5000 * 3 + 9999
+    result = run_with_arguments(opencl, opencl.context(), source, ctypes.c_int32, len(names))
+    assert result == 5000 * 3 + 9999
