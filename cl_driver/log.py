@@ -1,4 +1,4 @@
-"""What failed and why, for those who ask (CL_DRIVER_LOG); native_shim/src/log.c writes to the same place."""
+"""What failed and why, for those who ask (CL_DRIVER_LOG); so does native_shim/src/base/log.c."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The runtime process: the control plane for a host that cannot have Python in its own process.
 
-native_shim/src/guest_process.c starts it and says what goes over the sockets.
+native_shim/src/python/runtime_process.c starts it and says what goes over the sockets.
 """
 
 from __future__ import annotations

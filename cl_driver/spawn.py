@@ -1,6 +1,7 @@
 """Starts helper processes of the driver: a child that the host program never sees.
 
-In the host's process native_shim/src/spawn.c does it: no SIGCHLD, nothing for the host's wait(-1) to reap.
+In the host's process native_shim/src/python/spawn.c does it: no SIGCHLD, nothing for the host's wait(-1)
+to reap.
 Elsewhere (the runtime process, `cl-driver` commands, tests) posix_spawn does.
 """
 

@@ -3,8 +3,8 @@
 That of a set-user-ID program, or of one with file capabilities, comes from somebody with fewer rights, who
 must not choose which clang runs with them, where code comes from, or what is written where. The kernel says
 so, once for a process (AT_SECURE): what a process does with its user ids later does not change who wrote its
-environment. C asks (native_shim/src/settings.c) and tells the Python that it embeds, joins or starts, which
-tells the processes that it starts: to the kernel these look like any other.
+environment. C asks (native_shim/src/base/settings.c) and tells the Python that it embeds, joins or starts,
+which tells the processes that it starts: to the kernel these look like any other.
 """
 
 from __future__ import annotations

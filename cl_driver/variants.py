@@ -17,7 +17,7 @@ from .spirv.errors import SpirvError
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
 _UNROLLED_TEXT = 300_000
 
-# The kinds of such code (enum cld_launch_code_kind). Several work-items at a time do not suit rows of few,
+# The kinds of such code (enum cld_tier_kind). Several work-items at a time do not suit rows of few,
 # and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only below): "narrow". The entry of a
 # kernel whose groups no work-item can tell is for whole vectors of work-items, and "rest" for what it
 # leaves. "tiled" is for groups that consist of tiles, "group" for groups of one size. "any" is for groups

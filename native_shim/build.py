@@ -33,6 +33,22 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILE = ["-std=c11", "-g", "-fPIC", "-fvisibility=hidden", "-pthread"]
 LINK = ["-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-Bsymbolic"]
 LIBRARIES = ["-ldl", "-lm"]
+
+# The folders of src/, lowest first. Includes and symbols lead downwards only: a file uses those of its own
+# folder and of folders before it (tests/pure/test_native_layers.py).
+FOLDERS = (
+    "abi",
+    "base",
+    "object",
+    "memory",
+    "loader",
+    "python",
+    "runtime",
+    "launch",
+    "enqueue",
+    "api",
+    "icd",
+)
 EXPORTS = (
     "clGetExtensionFunctionAddress",
     "clGetPlatformInfo",
@@ -50,6 +66,15 @@ def run(command: list[str]) -> str:
     if done.returncode:
         raise BuildError(f"{shlex.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def sources() -> list[Path]:
+    """The C files of the driver. Raises BuildError for one that is in none of FOLDERS."""
+    files = sorted((SHIM / "src").rglob("*.c"))
+    strangers = [str(f) for f in files if f.parent.parent != SHIM / "src" or f.parent.name not in FOLDERS]
+    if strangers:
+        raise BuildError(f"in no folder of build.FOLDERS: {' '.join(strangers)}")
+    return files
 
 
 def write(path: Path, text: str) -> None:
@@ -70,7 +95,7 @@ class Builder:
         self.jobs = jobs or len(os.sched_getaffinity(0))
         optimise = ["-O1", f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"] if sanitize else ["-O2"]
         self.sanitize = [f"-fsanitize={sanitize}"] if sanitize else []
-        includes = [f"-I{SHIM / 'include'}", f"-I{self.generated}"]
+        includes = [f"-I{SHIM / 'src'}", f"-I{self.generated}"]
         self.flags = [*COMPILE, *optimise, *includes, *shlex.split(os.environ.get("CFLAGS", ""))]
 
     def _fresh(self, target: Path, command: list[str]) -> bool:
@@ -87,12 +112,17 @@ class Builder:
         except FileNotFoundError:
             return False
 
+    def object_of(self, source: Path) -> Path:
+        """Where the object file of a C file is: those of src/ are in folders as their sources are."""
+        below = source.relative_to(SHIM / "src") if source.is_relative_to(SHIM / "src") else Path(source.name)
+        return self.objects / below.with_suffix(".o")
+
     def compile(self, source: Path, *extra: str) -> Path:
         """The object file of a C file."""
-        target = self.objects / f"{source.stem}.o"
+        target = self.object_of(source)
         command = [self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
         if not self._fresh(target, command):
-            self.objects.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             start = time.time_ns()
             run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))])
             os.utime(target, ns=(start, start))  # what is saved while it compiles is newer
@@ -108,9 +138,9 @@ class Builder:
             futures = {source: pool.submit(self.compile, source) for source in sources}
         objects = []
         for source, future in futures.items():
-            old = self.objects / f"{source.stem}.o"
+            old = self.object_of(source)
             if keep_going and future.exception():
-                print(f"{future.exception()}\nkept as it was: {source.name}", file=sys.stderr)
+                print(f"{future.exception()}\nkept as it was: {source}", file=sys.stderr)
                 objects += [old] if old.exists() else []
             else:
                 objects.append(future.result())
@@ -154,8 +184,9 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     api = headers.read(builder.compiler)
     write(generated / "settings_table.h", settings.generate())
     write(generated / "platform_table.h", platform.generate())
-    sources = sorted((SHIM / "src").glob("*.c"))
-    objects = builder.compile_all(sources, keep_going=allow_missing)
+    names = generated / "error_names.c"
+    write(names, dispatch.error_names(api))
+    objects = builder.compile_all([*sources(), names], keep_going=allow_missing)
     try:
         text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
     except dispatch.MissingEntries as error:
@@ -187,7 +218,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         builder.link("_cl_driver_clang.so", [builder.compile(SHIM / "clang" / "resident.c")], "-ldl")
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
-    write(builder.out / "code_symbols.def", (SHIM / "include" / "code_symbols.def").read_text())
+    write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
     try:
         builtin_library.update(builder.out / "builtins.spv")
     except (FileNotFoundError, subprocess.CalledProcessError) as error:

@@ -322,5 +322,5 @@ DEVICE_INFO = {
     **EXTENSION_INFO,
 }
 
-# Queries that native_shim/src/api_device.c answers itself, because they are about handles.
+# Queries that native_shim/src/api/device.c answers itself, because they are about handles.
 ANSWERED_IN_C = (cl.CL_DEVICE_PLATFORM, cl.CL_DEVICE_PARENT_DEVICE, cl.CL_DEVICE_REFERENCE_COUNT)

@@ -1,7 +1,7 @@
 """Info queries are tables: a constant's row has the C type of the answer and what computes it.
 
 One writer per C type; the rules of param_value_size, NULL and param_value_size_ret are the C side's
-(native_shim/src/api_common.c).
+(native_shim/src/api/common.c).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def kernel_variant(program: Program, executable: int, name: bytes, kind: int, si
     """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for some launches of a kernel,
     for the data plane; an empty object, and why, where there is none.
 
-    executable: number in the answer of program_executable; kind: enum cld_launch_code_kind; values: number of
+    executable: number in the answer of program_executable; kind: enum cld_tier_kind; values: number of
     an argument, its bytes, those of the next one...
     """
     found = program.executables[executable]

@@ -27,7 +27,7 @@ def _absent(program: Program) -> int:
     return cl.CL_FALSE
 
 
-# CL_PROGRAM_REFERENCE_COUNT, _CONTEXT, _NUM_DEVICES and _DEVICES are handles: native_shim/src/api_program.c.
+# CL_PROGRAM_REFERENCE_COUNT, _CONTEXT, _NUM_DEVICES and _DEVICES are handles: native_shim/src/api/program.c.
 PROGRAM_INFO = {
     cl.CL_PROGRAM_SOURCE: string(lambda program: program.source),
     # "If program is created with clCreateProgramWithSource, [...] param_value_size_ret will be set to 0."
@@ -113,7 +113,7 @@ def program_executable(program: Program, with_il: int):
 
 
 def _flags(kernel) -> int:
-    """enum cld_kernel_flags of native_shim/include/objects.h."""
+    """enum cld_kernel_flags of native_shim/src/launch/kernel.h."""
     flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
     flags += (kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more)
     flags += (kernel.reads_ahead,)

@@ -1,4 +1,4 @@
-"""What compiled kernels and the data plane share; native_shim/include/kernel_abi.h is the same in C."""
+"""What compiled kernels and the data plane share; native_shim/src/abi/kernel_abi.h is the same in C."""
 
 LAUNCH_WORK_DIM = 0
 LAUNCH_AHEAD_KIB = 2

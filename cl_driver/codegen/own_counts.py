@@ -3,8 +3,8 @@
 Histograms and the like: which element a work-item adds to is not known before, so threads fight over cache
 lines, and an atomic operation costs some 20 cycles where nobody fights. Where the data plane gives a thread a
 copy (cld_thread.counts, all zeros at first), the additions are plain ones to the copy, and the thread adds it
-to the buffer once it has done its share of the launch; so says native_shim/src/own_counts.c, which also knows
-whether that pays and whether another argument lies in the same memory.
+to the buffer once it has done its share of the launch; so says native_shim/src/launch/privatised_histogram.c,
+which also knows whether that pays and whether another argument lies in the same memory.
 
 Nobody can tell when a relaxed atomic without a result comes to memory but by another access to the same
 memory, or by an operation that puts it in order before something else; of these the kernel must have none.

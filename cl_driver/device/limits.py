@@ -19,7 +19,7 @@ PRINTF_BUFFER_SIZE = 8 << 20
 # No limit of ours: buffers of any size may be constant. But programs keep this one in 32 bits (the CTS does).
 MAX_CONSTANT_BUFFER_SIZE = 1 << 30
 MAX_GLOBAL_VARIABLE_SIZE = 256 << 20
-# Of images; native_shim/include/image.h has the sizes, too.
+# Of images; native_shim/src/memory/image.h has the sizes, too.
 IMAGE2D_MAX_SIZE = 16384
 IMAGE3D_MAX_SIZE = 2048
 IMAGE_MAX_ARRAY_SIZE = 2048

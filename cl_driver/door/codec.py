@@ -1,4 +1,4 @@
-"""Messages of the door. native_shim/src/codec.c is the same in C; include/door.h has the format."""
+"""Messages of the door. native_shim/src/base/codec.c is the same in C; codec.h has the format."""
 
 from __future__ import annotations
 

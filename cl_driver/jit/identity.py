@@ -29,7 +29,7 @@ def compiler() -> str:
         lines = [VERSION, *_files(package), *_files(native)]
         if not native.startswith(package):
             checkout = os.path.dirname(package)  # as symbols.py has it
-            lines += _file(os.path.join(checkout, "native_shim", "include", "code_symbols.def"))
+            lines += _file(os.path.join(checkout, "native_shim", "src", "abi", "code_symbols.def"))
         _found.append(digest("\n".join(lines).encode("utf-8", "surrogateescape")))
     return _found[0]
 

@@ -1,4 +1,4 @@
-"""Which functions outside of an object kernels may call: those of native_shim/include/code_symbols.def."""
+"""Which functions outside of an object kernels may call: those of native_shim/src/abi/code_symbols.def."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _paths() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return [
         os.path.join(package, "_native", "code_symbols.def"),
-        os.path.join(os.path.dirname(package), "native_shim", "include", "code_symbols.def"),
+        os.path.join(os.path.dirname(package), "native_shim", "src", "abi", "code_symbols.def"),
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 LIBRARY = "_cl_driver_embed.so"
 ROOT = Path(__file__).resolve().parents[2]
 
-# The door's way into Python, and what Python may call of C (include/embed_bindings.h).
+# The door's way into Python, and what Python may call of C (python/embed_bindings.h).
 _CDEF = """
 extern "Python+C" int cld_embed_call(const uint8_t *request, size_t size, void *reply);
 int cld_embed_answer(void *reply, const void *bytes, size_t size);
@@ -50,7 +50,7 @@ def generate() -> str:
 
     ffi = cffi.FFI()
     ffi.cdef(_CDEF)
-    ffi.set_source("_cl_driver_embed", '#include "embed_bindings.h"')
+    ffi.set_source("_cl_driver_embed", '#include "python/embed_bindings.h"')
     text = io.StringIO()
     with contextlib.redirect_stdout(None):  # it says what it does
         ffi.emit_c_code(text)

@@ -1,4 +1,7 @@
-"""Histograms in global memory: threads with copies of the bins (native_shim/src/own_counts.c)."""
+"""Histograms in global memory: threads with copies of the bins.
+
+native_shim/src/launch/privatised_histogram.c gives them out.
+"""
 
 import pytest
 

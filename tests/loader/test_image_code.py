@@ -1,4 +1,7 @@
-"""Code for formats of images: what a launch waits for, what comes later (native_shim/src/value_code.c)."""
+"""Code for formats of images: what a launch waits for, what comes later.
+
+native_shim/src/launch/argument_specialisation.c chooses it.
+"""
 
 import re
 import time

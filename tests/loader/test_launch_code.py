@@ -1,4 +1,4 @@
-"""Code that is made for some launches only, when there is one (native_shim/src/launch_code.c)."""
+"""Code that is made for some launches only, when there is one (native_shim/src/launch/tiers.c)."""
 
 import pytest
 

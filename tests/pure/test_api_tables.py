@@ -19,7 +19,7 @@ from cl_driver.api.program_info import BUILD_INFO, PROGRAM_INFO
 
 HEADERS = Path("/usr/include/CL/cl.h")
 
-# Answered by native_shim/src/api_device.c, because they are handles.
+# Answered by native_shim/src/api/device.c, because they are handles.
 DEVICE_HANDLES = {"CL_DEVICE_PLATFORM", "CL_DEVICE_PARENT_DEVICE", "CL_DEVICE_REFERENCE_COUNT"}
 
 

@@ -24,7 +24,7 @@ def test_what_becomes_something_else():
 
 
 def test_layout():
-    """native_shim/include/door.h"""
+    """native_shim/src/base/codec.h"""
     assert encode([1]) == b"i\1\0\0\0\0\0\0\0"
     assert encode([b"ab"]) == b"b\2\0\0\0\0\0\0\0ab"
     assert encode([[None]]) == b"l\1\0\0\0n"

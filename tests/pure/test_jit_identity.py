@@ -76,7 +76,7 @@ def copy(tmp_path_factory) -> Path:
     """The package, and what its build left, somewhere else."""
     root = tmp_path_factory.mktemp("copy")
     ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("cl_driver", "build/lib", "native_shim/include"):
+    for name in ("cl_driver", "build/lib", "native_shim/src/abi"):
         shutil.copytree(ROOT / name, root / name, ignore=ignore)
     return root
 

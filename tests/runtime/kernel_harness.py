@@ -1,6 +1,6 @@
 """Runs one kernel in this process, without the data plane: SPIR-V ► plan ► LLVM IR ► object ► ctypes.
 
-Builds the structures of native_shim/include/kernel_abi.h by hand, with numpy arrays as global memory.
+Builds the structures of native_shim/src/abi/kernel_abi.h by hand, with numpy arrays as global memory.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from cl_driver.jit.executable import MOST_VALUES
 from tests.conftest import ROOT, compile_c
 
 SHIM = ROOT / "native_shim"
-INCLUDES = (f"-I{SHIM / 'include'}", f"-I{ROOT / 'build' / 'gen'}")
+INCLUDES = (f"-I{SHIM / 'src'}", f"-I{ROOT / 'build' / 'gen'}")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def echo(made):
         *INCLUDES,
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all",
-        str(SHIM / "src/codec.c"),
+        str(SHIM / "src/base/codec.c"),
     )
 
     def run(messages: list[bytes]) -> list[bytes | None]:
@@ -84,7 +84,9 @@ def test_codec_of_damaged_messages(echo):
 
 def test_settings(made):
     source = ROOT / "tests/runtime/c/settings_print.c"
-    program = compile_c(source, made / "settings_print", *INCLUDES, str(SHIM / "src/settings.c"), "-pthread")
+    program = compile_c(
+        source, made / "settings_print", *INCLUDES, str(SHIM / "src/base/settings.c"), "-pthread"
+    )
     numbers = ("0", "1", "17", "3K", "2g", "1T", "-4", " 7", "9" * 18, "9" * 19, "9" * 16 + "K")
     texts = ("", *numbers, "junk", "process", "auto", "calls", "gpu", "/some/where")
     for text in texts:
@@ -101,7 +103,7 @@ def test_settings(made):
 def test_error_names():
     from cl_driver.api.errors import name
 
-    cases = re.findall(r'case (-?\d+):\s+return "(\w+)"', (ROOT / "build/gen/dispatch.c").read_text())
+    cases = re.findall(r'case (-?\d+):\s+return "(\w+)"', (ROOT / "build/gen/error_names.c").read_text())
     core = [(int(code), text) for code, text in cases if -100 < int(code) <= 0]
     assert len(core) > 55
     assert [(code, name(code)) for code, _ in core] == core
@@ -109,5 +111,5 @@ def test_error_names():
 
 def test_values_of_arguments():
     """How many arguments there may be code for the values of."""
-    (most,) = re.findall(r"CLD_MOST_VALUES = (\d+)", (SHIM / "include/objects.h").read_text())
+    (most,) = re.findall(r"CLD_MOST_VALUES = (\d+)", (SHIM / "src/launch/kernel.h").read_text())
     assert int(most) == MOST_VALUES

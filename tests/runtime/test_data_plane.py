@@ -42,9 +42,8 @@ def objects():
             out = ROOT / "build" / "data_plane"
             shim.build(out / f"lib-{sanitize or 'plain'}", sanitize=sanitize)
             builder = shim.Builder(out, ROOT / "build", sanitize)
-            sources = sorted((ROOT / "native_shim" / "src").glob("*.c"))
-            generated = builder.generated / "dispatch.c"
-            made[sanitize] = builder, builder.compile_all([*sources, generated])
+            generated = [builder.generated / name for name in ("dispatch.c", "error_names.c")]
+            made[sanitize] = builder, builder.compile_all([*shim.sources(), *generated])
         return made[sanitize]
 
     return make
@@ -54,7 +53,7 @@ def program(objects, name: str, sanitize: str) -> Path:
     """The linked test program; made again when a source or the driver is newer."""
     builder, files = objects(sanitize)
     target = builder.out / f"{name}-{sanitize or 'plain'}"
-    headers = (ROOT / "native_shim" / "include").glob("*.h")
+    headers = (ROOT / "native_shim" / "src").rglob("*.h")
     sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(".new")

@@ -1,4 +1,4 @@
-/* What kernels know of an image: the same structures as in native_shim/include/image_abi.h. */
+/* What kernels know of an image: the same structures as in native_shim/src/abi/image_abi.h. */
 #ifndef CLD_BUILTINS_IMAGE_H
 #define CLD_BUILTINS_IMAGE_H
 

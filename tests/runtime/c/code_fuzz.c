@@ -1,7 +1,7 @@
 /* Feeds damaged objects to the code loader: `code_fuzz rounds seed object...`, and
  * damaged line tables to what looks lines up. Built with sanitizers, it ends
  * with a report at the first access that is out of bounds. Prints how many were refused and accepted. */
-#include "../../../native_shim/include/code.h"
+#include "loader/load.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* For tests of the code loader: links an object for either architecture into plain memory, and counts
  * printfs. */
-#include "../../../native_shim/src/code_internal.h"
+#include "loader/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "door.h"
+#include "base/codec.h"
 
 static void copy(struct cld_msg *from, struct cld_msg *to, unsigned depth) {
     if (from->failed || depth > 1000) {

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api.h"
-#include "command.h"
-#include "objects.h"
-#include "platform.h"
-#include "worker.h"
+#include "api/common.h"
+#include "api/platform.h"
+#include "launch/kernel.h"
+#include "memory/mem.h"
+#include "object/info.h"
+#include "runtime/command.h"
+#include "runtime/worker.h"
 
 #define CHECK(condition)                                                                                     \
     do {                                                                                                     \

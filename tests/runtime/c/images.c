@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "harness.h"
-#include "image.h"
+#include "memory/image.h"
 
 static cl_context context;
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "code.h"
-#include "kernel_abi.h"
+#include "loader/load.h"
+#include "abi/kernel_abi.h"
 
 enum { PAGE = 4096, MOST_REGIONS = 64 };
 

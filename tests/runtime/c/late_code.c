@@ -2,7 +2,7 @@
  * executed once, and launches that it does not suit alone never run it. No compiler: C functions are the
  * code. */
 #include "harness.h"
-#include "launch_code.h"
+#include "launch/tiers.h"
 
 enum { GROUPS = 3000, ITEMS = 64, LANES = 8 };
 
@@ -10,7 +10,7 @@ static cl_context context;
 static cl_command_queue queue;
 static _Atomic int usual_groups, late_groups, any_groups;
 static _Atomic int executed[GROUPS + 1];
-static _Atomic(struct cld_launch_code *) comes_midway;
+static _Atomic(struct cld_tier *) comes_midway;
 
 static void note(_Atomic int *count, uint64_t first, uint64_t last) {
     for (; first < last; first++) {
@@ -32,7 +32,7 @@ static void any(const struct cld_launch *launch, const uint8_t *args, struct cld
     note(&any_groups, first, last);
 }
 
-static void install(struct cld_launch_code *code) {
+static void install(struct cld_tier *code) {
     code->scratch_fixed = 8192;
     atomic_store_explicit(&code->entry, late, memory_order_release);
 }
@@ -40,15 +40,15 @@ static void install(struct cld_launch_code *code) {
 static void usual(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                   uint64_t first, uint64_t last) {
     (void)launch, (void)args, (void)thread;
-    struct cld_launch_code *code = atomic_exchange(&comes_midway, NULL);
+    struct cld_tier *code = atomic_exchange(&comes_midway, NULL);
     if (code)
         install(code);
     note(&usual_groups, first, last);
     usleep((useconds_t)(last - first));
 }
 
-static struct cld_launch_code *add_code(cl_kernel kernel, enum cld_launch_code_kind kind, uint64_t lanes) {
-    struct cld_launch_code *code = calloc(1, sizeof *code);
+static struct cld_tier *add_code(cl_kernel kernel, enum cld_tier_kind kind, uint64_t lanes) {
+    struct cld_tier *code = calloc(1, sizeof *code);
     CHECK(code);
     code->kind = kind;
     if (lanes)
@@ -59,14 +59,14 @@ static struct cld_launch_code *add_code(cl_kernel kernel, enum cld_launch_code_k
 }
 
 /* A kernel for groups of which there is tiled code that was asked for. */
-static cl_kernel make_kernel(struct cld_launch_code **tiled) {
+static cl_kernel make_kernel(struct cld_tier **tiled) {
     cl_kernel kernel = test_kernel(context, usual, "");
     struct cld_kernel_info *info = info_of(kernel);
     info->flags = CLD_KERNEL_WIDE | CLD_KERNEL_TILED | CLD_KERNEL_REST;
     info->width = info->tile_width = LANES;
     info->tile_height = 1;
-    *tiled = add_code(kernel, CLD_CODE_TILED, LANES);
-    atomic_store(&add_code(kernel, CLD_CODE_ANY, 0)->entry, any);
+    *tiled = add_code(kernel, CLD_TIER_TILED, LANES);
+    atomic_store(&add_code(kernel, CLD_TIER_ANY, 0)->entry, any);
     return kernel;
 }
 
@@ -91,7 +91,7 @@ static void expect(int usual_count, int late_count, int any_count) {
 
 /* A launch of so many items that waits, and what it runs when the code comes, or fails, before it starts. */
 static void waits(size_t items, bool comes) {
-    struct cld_launch_code *tiled;
+    struct cld_tier *tiled;
     cl_kernel kernel = make_kernel(&tiled);
     cl_int status;
     cl_event gate = clCreateUserEvent(context, &status);
@@ -107,7 +107,7 @@ static void waits(size_t items, bool comes) {
 }
 
 static void comes_while_it_runs(void) {
-    struct cld_launch_code *tiled;
+    struct cld_tier *tiled;
     cl_kernel kernel = make_kernel(&tiled);
     atomic_store(&comes_midway, tiled);
     enqueue(kernel, GROUPS * ITEMS, NULL);

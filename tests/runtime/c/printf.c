@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "harness.h"
-#include "printf.h"
+#include "loader/printf.h"
 
 static uint8_t args[4096];
 static uint32_t args_size;

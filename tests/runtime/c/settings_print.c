@@ -1,7 +1,7 @@
 /* Prints every setting's text as C reads it. */
 #include <stdio.h>
 
-#include "settings.h"
+#include "base/settings.h"
 
 int main(void) {
     for (int i = 0; i < CLD_SETTING_COUNT; i++)

@@ -1,6 +1,6 @@
-/* share.c: every unit exactly once, with any number of slots and threads, chunks that take uneven times,
+/* runtime/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven times,
  * threads that come late or never, and units that are too many to be counted one by one. */
-#include "share.h"
+#include "runtime/work_stealing.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,18 +9,18 @@
 #include <sys/stat.h>
 
 #include "harness.h"
-#include "nodes.h"
+#include "runtime/numa.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
 
 static _Atomic uint8_t runs[UNITS];
-static struct cld_share *share;
+static struct cld_work *share;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t grain;
 
 static unsigned join(unsigned preferred) {
     pthread_mutex_lock(&lock);
-    unsigned slot = cld_share_join(share, preferred);
+    unsigned slot = cld_work_join(share, preferred);
     pthread_mutex_unlock(&lock);
     return slot;
 }
@@ -28,7 +28,7 @@ static unsigned join(unsigned preferred) {
 static void *take_all(void *argument) {
     unsigned index = (unsigned)(uintptr_t)argument, slot = join(index);
     uint64_t first, last, random = index;
-    while (cld_share_take(share, slot, index == 1 ? 3 : UINT64_MAX, &first, &last)) {
+    while (cld_work_take(share, slot, index == 1 ? 3 : UINT64_MAX, &first, &last)) {
         CHECK(index != 1 || last - first <= 3 * grain);
         CHECK(first < last && last <= UNITS);
         CHECK(last - first >= grain || last == UNITS);
@@ -45,7 +45,7 @@ static void *take_all(void *argument) {
 
 static void each_once(unsigned slots, unsigned threads, uint64_t first) {
     pthread_t started[MOST_THREADS];
-    share = cld_share_new(first, UNITS, grain, slots, NULL);
+    share = cld_work_new(first, UNITS, grain, slots, NULL);
     CHECK(share);
     for (unsigned i = 0; i < threads; i++)
         CHECK(!pthread_create(&started[i], NULL, take_all, (void *)(uintptr_t)i));
@@ -53,35 +53,35 @@ static void each_once(unsigned slots, unsigned threads, uint64_t first) {
         pthread_join(started[i], NULL);
     for (uint64_t i = 0; i < UNITS; i++)
         CHECK_IS(atomic_exchange(&runs[i], 0), i >= first);
-    CHECK(!cld_share_is_open(share, 0));
+    CHECK(!cld_work_is_open(share, 0));
     free(share);
 }
 
 static void slots_are_kept(void) {
-    share = cld_share_new(0, UNITS, 1, 3, NULL);
+    share = cld_work_new(0, UNITS, 1, 3, NULL);
     CHECK_IS(join(2), 2);
     CHECK_IS(join(2), 0);
-    CHECK(cld_share_is_open(share, 2));
+    CHECK(cld_work_is_open(share, 2));
     CHECK_IS(join(77), 1);
-    CHECK(!cld_share_is_open(share, 3));
+    CHECK(!cld_work_is_open(share, 3));
     uint64_t first, last;
-    CHECK(cld_share_take(share, 2, UINT64_MAX, &first, &last));
+    CHECK(cld_work_take(share, 2, UINT64_MAX, &first, &last));
     CHECK_IS(first, UNITS - UNITS / 3);
-    CHECK(cld_share_take(share, 0, UINT64_MAX, &first, &last));
+    CHECK(cld_work_take(share, 0, UINT64_MAX, &first, &last));
     CHECK_IS(first, 0);
-    cld_share_stop(share);
-    CHECK(!cld_share_take(share, 0, UINT64_MAX, &first, &last));
-    CHECK(!cld_share_is_open(share, 0));
+    cld_work_stop(share);
+    CHECK(!cld_work_take(share, 0, UINT64_MAX, &first, &last));
+    CHECK(!cld_work_is_open(share, 0));
     free(share);
 }
 
 /* More units than fit the two counters of a range: chunks are of more than grain. */
 static void many(void) {
     uint64_t total = UINT64_MAX - 5, sum = 0, first, last;
-    share = cld_share_new(7, total, 1, 3, NULL);
+    share = cld_work_new(7, total, 1, 3, NULL);
     unsigned slots[3] = {join(0), join(1), join(2)};
     for (unsigned i = 0, done = 0; done < 3; i++) {
-        if (cld_share_take(share, slots[i % 3], UINT64_MAX, &first, &last)) {
+        if (cld_work_take(share, slots[i % 3], UINT64_MAX, &first, &last)) {
             CHECK(7 <= first && first < last && last <= total);
             sum += last - first;
         } else {
@@ -96,13 +96,13 @@ static void many(void) {
 static void near_first(void) {
     static const uint16_t nodes[] = {0, 0, 1, 1};
     uint64_t first, last, end[4];
-    share = cld_share_new(0, 4000, 1, 4, nodes);
+    share = cld_work_new(0, 4000, 1, 4, nodes);
     for (unsigned i = 0; i < 4; i++)
         CHECK_IS(join(i), i);
     for (unsigned i = 0; i < 3; i++) /* the longest range is on the other node */
-        CHECK(cld_share_take(share, 1, UINT64_MAX, &first, &end[1]));
+        CHECK(cld_work_take(share, 1, UINT64_MAX, &first, &end[1]));
     bool left = false;
-    while (cld_share_take(share, 0, UINT64_MAX, &first, &last)) {
+    while (cld_work_take(share, 0, UINT64_MAX, &first, &last)) {
         CHECK(!left || first >= 2000);
         left |= first >= 2000;
         CHECK(left || last <= 2000);
@@ -128,15 +128,15 @@ static void nodes(void) {
     put(folder, "node0", "0-1,8-9");
     put(folder, "node1", "");
     put(folder, "node4", "2-7,10,15");
-    uint16_t *found = cld_nodes_of(folder, cpus, 7);
+    uint16_t *found = cld_numa_nodes(folder, cpus, 7);
     static const uint32_t order[] = {0, 1, 8, 9, 2, 5, 15};
     CHECK(found && !memcmp(cpus, order, sizeof order));
     for (int i = 0; i < 7; i++)
         CHECK_IS(found[i], i < 4 ? 0 : 4);
     free(found);
-    CHECK(!cld_nodes_of(folder, same, 2));
-    CHECK(!cld_nodes_of(folder, strange, 2));
-    CHECK(!cld_nodes_of("/nowhere", cpus, 7));
+    CHECK(!cld_numa_nodes(folder, same, 2));
+    CHECK(!cld_numa_nodes(folder, strange, 2));
+    CHECK(!cld_numa_nodes("/nowhere", cpus, 7));
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(!system(command));
 }

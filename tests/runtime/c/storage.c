@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "harness.h"
-#include "storage.h"
+#include "memory/allocator.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { KEEPS = 0 };
@@ -18,14 +18,14 @@ static uintptr_t page_of(const void *start) {
 
 /* Whether storage of `next` bytes is where that of `size` was, which is freed. */
 static int is_reused(size_t size, size_t next) {
-    void *first = cld_storage(size);
+    void *first = cld_allocate(size);
     uintptr_t place = page_of(first);
     memset(first, 1, size);
-    cld_storage_free(first, size);
-    void *other = cld_storage(next);
+    cld_allocate_free(first, size);
+    void *other = cld_allocate(next);
     int reused = page_of(other) == place;
     memset(other, 2, next);
-    cld_storage_free(other, next);
+    cld_allocate_free(other, next);
     return reused;
 }
 
@@ -36,10 +36,10 @@ static void sizes(void) {
         CHECK_IS(is_reused(size, size), KEEPS);
         CHECK_IS(is_reused(size, size + 1), KEEPS);
     }
-    void *other = cld_storage(1 << 20); /* none of this size is kept then */
+    void *other = cld_allocate(1 << 20); /* none of this size is kept then */
     CHECK(!is_reused(800 << 10, 1 << 20));
     CHECK(!is_reused((1 << 20) + (200 << 10), 1 << 20));
-    cld_storage_free(other, 1 << 20);
+    cld_allocate_free(other, 1 << 20);
 }
 
 static size_t in_use(void) {
@@ -54,11 +54,11 @@ static void limits(void) {
     size_t before = in_use();
     for (size_t size = 256 << 10; size < 16 << 20; size = size * 5 / 2) {
         for (int i = 0; i < MANY; i++) {
-            CHECK((blocks[i] = cld_storage(size)));
+            CHECK((blocks[i] = cld_allocate(size)));
             memset(blocks[i], i, 4096);
         }
         for (int i = 0; i < MANY; i++)
-            cld_storage_free(blocks[i], size);
+            cld_allocate_free(blocks[i], size);
         if (KEEPS) {
             size_t more = in_use() > before ? in_use() - before : 0;
             CHECK(more <= (65 << 20) && more <= 18 * (size + size / 4));
@@ -78,15 +78,15 @@ static void *use(void *argument) {
         if (blocks[at]) {
             uint64_t *words = blocks[at];
             CHECK(words[0] == number && words[lengths[at] / 8 - 1] == number);
-            cld_storage_free(blocks[at], lengths[at]);
+            cld_allocate_free(blocks[at], lengths[at]);
         }
         lengths[at] = (64 << 10) + (state >> 40) % 9 * (16 << 10);
-        uint64_t *words = blocks[at] = cld_storage(lengths[at]);
+        uint64_t *words = blocks[at] = cld_allocate(lengths[at]);
         words[0] = words[lengths[at] / 8 - 1] = number;
     }
     for (int i = 0; i < 4; i++)
         if (blocks[i])
-            cld_storage_free(blocks[i], lengths[i]);
+            cld_allocate_free(blocks[i], lengths[i]);
     return NULL;
 }
 

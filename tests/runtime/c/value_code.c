@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "harness.h"
-#include "value_code.h"
+#include "launch/argument_specialisation.h"
 
 enum { GROUPS = 4, ITEMS = 64, KNOWN = 7, LONG_TIME = 1000000 };
 
@@ -96,15 +96,15 @@ static void fetching_ahead(uint64_t flags, int with, int without, int32_t state,
     CHECK_IS(count_ahead(queue, kernel, 20, 1), 20);
     CHECK_IS(count_ahead(queue, kernel, 20, GROUPS), 20 * GROUPS); /* too few to compare */
     int launches = 0, share = 0;
-    for (; atomic_load(&info->ahead.state) == CLD_AHEAD_TRIAL && launches < 16; launches++) {
+    for (; atomic_load(&info->ahead.state) == CLD_PREFETCH_TRIAL && launches < 16; launches++) {
         share += count_ahead(queue, kernel, 1, MANY);
-        if (atomic_load(&info->ahead.state) == CLD_AHEAD_TRIAL)
+        if (atomic_load(&info->ahead.state) == CLD_PREFETCH_TRIAL)
             CHECK_IS(count_ahead(queue, kernel, 1, 2 * MANY), 2 * MANY); /* of another size */
     }
     CHECK_IS(atomic_load(&info->ahead.state), state);
     CHECK(launches <= most_launches);
     CHECK_IS(share, flags ? launches * MANY / 2 : launches * MANY);
-    bool is_ahead = state != CLD_AHEAD_OFF;
+    bool is_ahead = state != CLD_PREFETCH_OFF;
     CHECK_IS(count_ahead(queue, kernel, 10, MANY), is_ahead ? 10 * MANY : 0);
     CHECK_IS(count_ahead(queue, kernel, 10, 2 * MANY), is_ahead ? 20 * MANY : 0);
     CHECK_IS(count_ahead(queue, kernel, 10, 1), is_ahead ? 10 : 0);
@@ -120,7 +120,7 @@ static cl_kernel value_kernel(void) {
     info->value_args[1] = 1;
     info->tile_width = 8;
     info->tile_height = 1;
-    cld_launch_history_new(info);
+    cld_specialisation_history_new(info);
     CHECK(info->history);
     return kernel;
 }
@@ -135,29 +135,29 @@ static void launch_one(cl_command_queue queue, cl_kernel kernel, int a, int b, s
     OK(clFinish(queue));
 }
 
-static struct cld_value_code *codes_of(cl_kernel kernel) {
-    return (struct cld_value_code *)atomic_load(&info_of(kernel)->history->codes);
+static struct cld_specialisation *codes_of(cl_kernel kernel) {
+    return (struct cld_specialisation *)atomic_load(&info_of(kernel)->history->codes);
 }
 
 /* Launches with values that stay until code is asked for. */
-static struct cld_value_code *ask(cl_command_queue queue, cl_kernel kernel) {
+static struct cld_specialisation *ask(cl_command_queue queue, cl_kernel kernel) {
     for (int i = 0; i < 2000 && !codes_of(kernel); i++)
         launch_one(queue, kernel, KNOWN, i, GROUPS);
-    struct cld_value_code *code = codes_of(kernel);
+    struct cld_specialisation *code = codes_of(kernel);
     CHECK(code);
     CHECK_IS(code->code.values, 1); /* the other one changed all the time */
     CHECK_IS(code->code.words[0], KNOWN);
-    CHECK_IS(code->code.kind, CLD_CODE_TILED);
+    CHECK_IS(code->code.kind, CLD_TIER_TILED);
     CHECK(!atomic_load(&code->code.entry));
     return code;
 }
 
-static void install(struct cld_value_code *code) {
+static void install(struct cld_specialisation *code) {
     atomic_store_explicit(&code->code.entry, special, memory_order_release);
 }
 
-static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_value_code *code) {
-    for (int i = 0; i < 100 && atomic_load(&code->contest.state) == CLD_TRIAL; i++) {
+static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_specialisation *code) {
+    for (int i = 0; i < 100 && atomic_load(&code->ab_trial.state) == CLD_TRIAL; i++) {
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
         launch_one(queue, kernel, KNOWN + 1, 0, GROUPS);
         launch_one(queue, kernel, KNOWN, 0, GROUPS + 1); /* of another size: not compared */
@@ -167,12 +167,12 @@ static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_value_c
 static void faster_is_kept(void) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = value_kernel();
-    struct cld_value_code *code = ask(queue, kernel);
+    struct cld_specialisation *code = ask(queue, kernel);
     launch_one(queue, kernel, KNOWN, 0, GROUPS);
     CHECK_IS(atomic_load(&special_groups), 0);
     install(code);
     try_out(queue, kernel, code);
-    CHECK_IS(atomic_load(&code->contest.state), CLD_ADOPTED);
+    CHECK_IS(atomic_load(&code->ab_trial.state), CLD_ADOPTED);
     atomic_store(&special_groups, 0);
     atomic_store(&usual_groups, 0);
     launch_one(queue, kernel, KNOWN, 5, GROUPS);
@@ -188,16 +188,16 @@ static void faster_is_kept(void) {
 static void slower_is_not(void) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = value_kernel();
-    struct cld_value_code *code = ask(queue, kernel);
+    struct cld_specialisation *code = ask(queue, kernel);
     atomic_store(&special_pace, 2000000);
     install(code);
     try_out(queue, kernel, code);
-    CHECK_IS(atomic_load(&code->contest.state), CLD_REJECTED);
+    CHECK_IS(atomic_load(&code->ab_trial.state), CLD_REJECTED);
     atomic_store(&special_groups, 0);
     for (int i = 0; i < 20; i++)
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
     CHECK_IS(atomic_load(&special_groups), 0);
-    for (const struct cld_launch_code *at = &codes_of(kernel)->code; at; at = at->next)
+    for (const struct cld_tier *at = &codes_of(kernel)->code; at; at = at->next)
         CHECK(at == &code->code || at->values != 1); /* nor is it asked for again, but perhaps for both */
     atomic_store(&special_pace, 100000);
     OK(clReleaseKernel(kernel));
@@ -222,9 +222,9 @@ static void values_that_stay_for_a_while(void) {
     unsigned count = 0;
     for (int i = 0; i < 500; i++)
         launch_one(queue, kernel, i / 70, 3, 4 * GROUPS);
-    for (const struct cld_launch_code *code = &codes_of(kernel)->code; code; code = code->next)
+    for (const struct cld_tier *code = &codes_of(kernel)->code; code; code = code->next)
         count++;
-    CHECK(count >= 1 && count <= CLD_MOST_VALUE_CODES);
+    CHECK(count >= 1 && count <= CLD_MOST_SPECIALISATIONS);
     atomic_store(&usual_pace, 300000);
     OK(clReleaseKernel(kernel));
     OK(clReleaseCommandQueue(queue));
@@ -258,9 +258,9 @@ static void threads(void) {
     }
     for (int i = 0; i < 5000 && !codes_of(kernel); i++)
         usleep(1000);
-    for (struct cld_launch_code *code = &codes_of(kernel)->code; code; code = code->next)
+    for (struct cld_tier *code = &codes_of(kernel)->code; code; code = code->next)
         if (code->values == 1 && code->words[0] == KNOWN)
-            install((struct cld_value_code *)code);
+            install((struct cld_specialisation *)code);
     for (int i = 0; i < 4; i++) {
         pthread_join(users[i].thread, NULL);
         OK(clReleaseKernel(users[i].kernel));
@@ -275,11 +275,11 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_AHEAD_OFF, 3);
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_AHEAD_ON, 3);
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 560000, CLD_AHEAD_OFF, 6);
-    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 594000, CLD_AHEAD_ON, 6);
-    fetching_ahead(0, 600000, 300000, CLD_AHEAD_TRIAL, 16);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_PREFETCH_OFF, 3);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_PREFETCH_ON, 3);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 560000, CLD_PREFETCH_OFF, 6);
+    fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 594000, CLD_PREFETCH_ON, 6);
+    fetching_ahead(0, 600000, 300000, CLD_PREFETCH_TRIAL, 16);
     threads();
     OK(clReleaseContext(context));
     return 0;

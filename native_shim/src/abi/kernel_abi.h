@@ -1,0 +1,41 @@
+/* What compiled kernels see. cl_driver/codegen/abi.py holds the same layouts; a test compares the two. */
+#ifndef CLD_KERNEL_ABI_H
+#define CLD_KERNEL_ABI_H
+
+#include <stdint.h>
+
+/* One per NDRange command, constant while it runs. Unused dimensions hold size 1, offset 0. */
+struct cld_launch {
+    uint16_t work_dim;
+    uint16_t ahead_kib;    /* of reads of so many KiB the next ones are fetched ahead; 0: never */
+    uint32_t stream_bytes; /* output of so many bytes is stored past the caches; 0: never */
+    uint64_t global_size[3];
+    uint64_t global_offset[3];
+    uint64_t local_size[3]; /* enqueued; groups at the upper edges may be smaller (non-uniform work-groups) */
+    uint64_t num_groups[3];
+    void *globals;       /* the program's program-scope variables; NULL if it has none */
+    void *printf_buffer; /* opaque; handed to cld_printf */
+};
+
+/* One per thread that executes work-groups. */
+struct cld_thread {
+    uint8_t *local_memory; /* 128-byte aligned; kernel-scope variables first, then local arguments */
+    uint8_t *scratch;      /* 128-byte aligned; scratch_fixed + scratch_per_item * items of a full group */
+    uint64_t local_memory_size; /* bytes of it that this launch uses: tells generic pointers apart */
+    uint8_t *counts;            /* where the kernel adds in place of what an argument points to
+                                   (launch/privatised_histogram.h) */
+    uint64_t counted;           /* 1 + the number of that argument; 0: none */
+};
+
+/* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */
+typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                              uint64_t first, uint64_t last);
+
+/* Symbols that kernel code may call; the code loader knows these names and no others:
+ * memcpy memmove memset, the functions of code_symbols.def, and
+ *   void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+ * args: each argument in order of the call, at the next multiple of 8 bytes: one tag word
+ * (uint32 element size in bytes | uint32 element count << 8 | kind << 16; kind 0 integer, 1 float, 2 pointer
+ * or string), 4 bytes of padding, then the elements, tightly packed (a 3-vector has 3). */
+
+#endif

@@ -1,0 +1,168 @@
+/* Contexts (API specification, 4.4). */
+#include "api/common.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "memory/svm.h"
+#include "object/info.h"
+#include "python/door.h"
+#include "python/requests.h"
+#include "runtime/callback.h"
+
+typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
+
+static void destroy_context(void *object) {
+    struct cld_context *context = object;
+    cld_destructors_run(context, &context->destructors);
+    cld_svm_free_all(context);
+    cld_svm_free_all(context);
+    cld_door_forget(context->obj.key);
+    for (uint32_t i = 0; i < context->device_count; i++)
+        cld_object_drop(context->devices[i]);
+    free(context->devices);
+    free(context->properties);
+}
+
+__attribute__((constructor)) static void register_context(void) {
+    cld_object_on_destroy(CLD_CONTEXT, destroy_context);
+}
+
+/* The list's words; a platform handle becomes 1 if it is this driver's and 0 if not. */
+static void put_properties(struct cld_msg *request, const cl_context_properties *properties) {
+    if (!properties) {
+        cld_put_none(request);
+        return;
+    }
+    size_t words = 0;
+    while (properties[words])
+        words += 2;
+    cld_put_list(request, (uint32_t)words + 1);
+    for (size_t i = 0; i < words; i += 2) {
+        bool platform = properties[i] == CL_CONTEXT_PLATFORM;
+        cld_put_int(request, properties[i]);
+        cld_put_int(request, platform ? cld_object_check((void *)properties[i + 1], CLD_PLATFORM) != NULL
+                                      : properties[i + 1]);
+    }
+    cld_put_int(request, 0);
+}
+
+/* devices: checked, unique. */
+static cl_context make_context(const cl_context_properties *properties, uint32_t count,
+                               struct cld_device **devices, notify_fn notify, void *user_data,
+                               cl_int *errcode_ret) {
+    cl_int status = CL_SUCCESS;
+    for (uint32_t i = 0; i < count && !status; i++)
+        status = cld_device_complete(devices[i]);
+    uint64_t key = 0;
+    if (!status) {
+        struct cld_msg request;
+        cld_msg_init(&request);
+        put_properties(&request, properties);
+        cld_put_devices(&request, devices, count);
+        status = cld_call_for_key("clCreateContext", &request, &key);
+    }
+    struct cld_context *context = NULL;
+    if (!status) {
+        context = cld_object_new(CLD_CONTEXT);
+        if (!context || !cld_copy_properties(properties, &context->property_count, &context->properties))
+            status = CL_OUT_OF_HOST_MEMORY;
+    }
+    if (context) {
+        context->obj.key = key;
+        context->devices = devices;
+        context->device_count = count;
+        context->notify = notify;
+        context->notify_data = user_data;
+        for (uint32_t i = 0; i < count; i++)
+            cld_object_hold(devices[i]);
+        if (status)
+            cld_object_release(context, CLD_CONTEXT, CL_INVALID_CONTEXT);
+    } else {
+        if (key)
+            cld_door_forget(key);
+        free(devices);
+    }
+    if (errcode_ret)
+        *errcode_ret = status;
+    return status ? NULL : (cl_context)context;
+}
+
+CL_API_ENTRY cl_context CL_API_CALL clCreateContext(const cl_context_properties *properties,
+                                                    cl_uint num_devices, const cl_device_id *devices,
+                                                    notify_fn pfn_notify, void *user_data,
+                                                    cl_int *errcode_ret) {
+    /* "CL_INVALID_VALUE if devices is NULL." "CL_INVALID_VALUE if num_devices is equal to zero." */
+    CLD_REQUIRE_OR_NULL(devices && num_devices, CL_INVALID_VALUE, "no devices");
+    /* "CL_INVALID_VALUE if pfn_notify is NULL but user_data is not NULL." */
+    CLD_REQUIRE_OR_NULL(pfn_notify || !user_data, CL_INVALID_VALUE, "user_data without pfn_notify");
+    struct cld_device **unique = calloc(num_devices, sizeof *unique);
+    CLD_REQUIRE_OR_NULL(unique, CL_OUT_OF_HOST_MEMORY, "no memory");
+    uint32_t count = 0;
+    for (cl_uint i = 0; i < num_devices; i++) {
+        struct cld_device *device = cld_object_check(devices[i], CLD_DEVICE);
+        if (!device)
+            free(unique);
+        /* "CL_INVALID_DEVICE if any device in devices is not a valid device." */
+        CLD_REQUIRE_OR_NULL(device, CL_INVALID_DEVICE, "an entry of devices is not a device");
+        uint32_t at = 0;
+        while (at < count && unique[at] != device)
+            at++;
+        unique[at] = device; /* "Duplicate devices specified in devices are ignored." */
+        count += at == count;
+    }
+    return make_context(properties, count, unique, pfn_notify, user_data, errcode_ret);
+}
+
+CL_API_ENTRY cl_context CL_API_CALL clCreateContextFromType(const cl_context_properties *properties,
+                                                            cl_device_type device_type, notify_fn pfn_notify,
+                                                            void *user_data, cl_int *errcode_ret) {
+    CLD_REQUIRE_OR_NULL(pfn_notify || !user_data, CL_INVALID_VALUE, "user_data without pfn_notify");
+    cl_device_id device;
+    cl_int status = clGetDeviceIDs(NULL, device_type, 1, &device, NULL);
+    CLD_REQUIRE_OR_NULL(status != CL_INVALID_DEVICE_TYPE, CL_INVALID_DEVICE_TYPE, "not a device type");
+    /* "CL_DEVICE_NOT_FOUND if no devices that match device_type [...] were found." */
+    CLD_REQUIRE_OR_NULL(!status, CL_DEVICE_NOT_FOUND, "no such device");
+    struct cld_device **devices = calloc(1, sizeof *devices);
+    CLD_REQUIRE_OR_NULL(devices, CL_OUT_OF_HOST_MEMORY, "no memory");
+    devices[0] = (struct cld_device *)device;
+    return make_context(properties, 1, devices, pfn_notify, user_data, errcode_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_name,
+                                                 size_t param_value_size, void *param_value,
+                                                 size_t *param_value_size_ret) {
+    const struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    cl_uint number;
+    const void *answer = &number;
+    size_t size = sizeof number;
+    switch (param_name) {
+    case CL_CONTEXT_REFERENCE_COUNT:
+        number = cld_object_refs(context);
+        break;
+    case CL_CONTEXT_NUM_DEVICES:
+        number = context->device_count;
+        break;
+    case CL_CONTEXT_DEVICES:
+        answer = context->devices;
+        size = context->device_count * sizeof(cl_device_id);
+        break;
+    case CL_CONTEXT_PROPERTIES:
+        answer = context->properties;
+        size = context->property_count * sizeof *context->properties;
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a context query");
+    }
+    return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetContextDestructorCallback(
+    cl_context handle, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data) {
+    struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
+    return cld_destructor_add(context, &context->destructors, (void (*)(void *, void *))(void *)pfn_notify,
+                              user_data);
+}

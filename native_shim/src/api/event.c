@@ -1,0 +1,143 @@
+/* User events, event queries, waits (API specification, 5.11 and 5.14). */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "object/info.h"
+#include "runtime/callback.h"
+#include "runtime/command.h"
+
+static void destroy_event(void *object) {
+    struct cld_event *event = object;
+    if (event->queue)
+        cld_object_drop(event->queue);
+    else
+        cld_object_drop(event->context);
+}
+
+__attribute__((constructor)) static void register_event(void) {
+    cld_object_on_destroy(CLD_EVENT, destroy_event);
+}
+
+CL_API_ENTRY cl_event CL_API_CALL clCreateUserEvent(cl_context handle, cl_int *errcode_ret) {
+    struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    struct cld_event *event = cld_object_new(CLD_EVENT);
+    CLD_REQUIRE_OR_NULL(event, CL_OUT_OF_HOST_MEMORY, "no memory");
+    cld_object_hold(context);
+    event->context = context;
+    event->type = CL_COMMAND_USER;
+    atomic_store(&event->status, CL_SUBMITTED);
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_event)event;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int execution_status) {
+    struct cld_event *event = cld_object_check(handle, CLD_EVENT);
+    CLD_REQUIRE(event && event->type == CL_COMMAND_USER, CL_INVALID_EVENT, "not a user event");
+    CLD_REQUIRE(execution_status <= CL_COMPLETE, CL_INVALID_VALUE,
+                "execution_status is neither CL_COMPLETE nor negative");
+    int32_t unset = 0;
+    bool first = atomic_compare_exchange_strong(&event->blockers, &unset, 1);
+    CLD_REQUIRE(first, CL_INVALID_OPERATION, "the status was set before");
+    cld_object_hold(event); /* a thread that waits for it may release it at once */
+    cld_event_complete(event, execution_status, NULL);
+    cld_object_drop(event);
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_event *event_list) {
+    CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "no events");
+    const struct cld_context *context = NULL;
+    for (cl_uint i = 0; i < num_events; i++) {
+        struct cld_event *event = cld_object_check(event_list[i], CLD_EVENT);
+        CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+        CLD_REQUIRE(!context || event->context == context, CL_INVALID_CONTEXT,
+                    "the events are of different contexts");
+        context = event->context;
+    }
+    /* All are flushed before the first is waited for: they may depend on each other across queues. A queue
+     * of which one event is waited for here flushes as this thread helps. */
+    for (cl_uint i = 1; i < num_events; i++) {
+        struct cld_event *event = (struct cld_event *)event_list[i];
+        if (event->queue && event->queue != ((struct cld_event *)event_list[0])->queue)
+            cld_queue_flush(event->queue, NULL);
+    }
+    bool failed = false;
+    for (cl_uint i = 0; i < num_events; i++)
+        failed |= cld_event_wait((struct cld_event *)event_list[i]) < 0;
+    CLD_REQUIRE(!failed, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "a command has failed");
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event handle, cl_event_info param_name,
+                                               size_t param_value_size, void *param_value,
+                                               size_t *param_value_size_ret) {
+    struct cld_event *event = cld_object_check(handle, CLD_EVENT);
+    CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+    cl_int status;
+    cl_uint count;
+    const void *answer;
+    size_t size;
+    switch (param_name) {
+    case CL_EVENT_COMMAND_QUEUE:
+        answer = &event->queue;
+        size = sizeof(cl_command_queue);
+        break;
+    case CL_EVENT_CONTEXT:
+        answer = &event->context;
+        size = sizeof(cl_context);
+        break;
+    case CL_EVENT_COMMAND_TYPE:
+        answer = &event->type;
+        size = sizeof event->type;
+        break;
+    case CL_EVENT_COMMAND_EXECUTION_STATUS:
+        status = cld_event_status(event);
+        /* Who asks may ask until it is complete, without a flush. */
+        if (status == CL_QUEUED)
+            cld_queue_flush(event->queue, NULL);
+        answer = &status;
+        size = sizeof status;
+        break;
+    case CL_EVENT_REFERENCE_COUNT:
+        count = cld_object_refs(event);
+        answer = &count;
+        size = sizeof count;
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not an event query");
+    }
+    return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_profiling_info param_name,
+                                                        size_t param_value_size, void *param_value,
+                                                        size_t *param_value_size_ret) {
+    struct cld_event *event = cld_object_check(handle, CLD_EVENT);
+    CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+    CLD_REQUIRE(event->queue && event->profiled, CL_PROFILING_INFO_NOT_AVAILABLE,
+                "a user event, or of a queue without profiling");
+    CLD_REQUIRE(cld_event_status(event) == CL_COMPLETE, CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the command is not complete");
+    enum cld_time time;
+    switch (param_name) {
+    case CL_PROFILING_COMMAND_QUEUED:
+        time = CLD_TIME_QUEUED;
+        break;
+    case CL_PROFILING_COMMAND_SUBMIT:
+        time = CLD_TIME_SUBMIT;
+        break;
+    case CL_PROFILING_COMMAND_START:
+        time = CLD_TIME_START;
+        break;
+    case CL_PROFILING_COMMAND_END:
+    case CL_PROFILING_COMMAND_COMPLETE: /* "equivalent to CL_PROFILING_COMMAND_END" without device enqueue */
+        time = CLD_TIME_END;
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a profiling query");
+    }
+    cl_ulong stamp = event->times[time];
+    return cld_info(&stamp, sizeof stamp, param_value_size, param_value, param_value_size_ret);
+}

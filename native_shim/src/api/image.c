@@ -1,0 +1,392 @@
+/* Creation of images (API specification, 5.3.1). */
+#define _GNU_SOURCE
+#include "api/common.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/memory.h"
+#include "base/log.h"
+#include "enqueue/enqueue.h"
+#include "memory/image.h"
+#include "memory/mem.h"
+#include "runtime/context_notify.h"
+
+/* What a call asks for, and what the checks find out about it. */
+struct request {
+    struct cld_context *context;
+    const cl_mem_properties *properties;
+    cl_mem_flags flags;
+    const cl_image_format *format;
+    const cl_image_desc *given;
+    cl_image_desc desc; /* with 1 where the type has no such dimension, and with the pitches of the pixels */
+    void *host_ptr;
+    cl_int wrong_value; /* for dimensions of 0 and wrong pitches: clCreateImage2D and 3D have another error */
+    struct cld_mem *parent; /* the buffer or image that it is made from, or NULL */
+    uint32_t element_size;
+};
+
+/* "image_type [...] must be either [...]" "num_samples must be 0." */
+static cl_int check_type(const struct request *request) {
+    const cl_image_desc *desc = &request->desc;
+    switch (desc->image_type) {
+    case CL_MEM_OBJECT_IMAGE1D:
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+    case CL_MEM_OBJECT_IMAGE2D:
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+    case CL_MEM_OBJECT_IMAGE3D:
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_IMAGE_DESCRIPTOR, "image_type is not valid");
+    }
+    CLD_REQUIRE(!desc->num_samples, CL_INVALID_IMAGE_DESCRIPTOR, "num_samples is not 0");
+    /* "num_mip_levels must be [...] greater than 1": one level is what every image has, and the
+     * specification's own examples ask for 1. As to the most, it gives no error: each level has one pixel at
+     * least. */
+    CLD_REQUIRE(desc->num_mip_levels <= CLD_IMAGE_LEVELS, CL_INVALID_IMAGE_DESCRIPTOR,
+                "more mip levels than the largest image has");
+    if (desc->num_mip_levels > 1) {
+        /* "Mip-mapped images cannot be created for CL_MEM_OBJECT_IMAGE1D_BUFFER images, depth images": but
+         * OpenCL C has functions that read and write levels of depth images, the CTS makes such images, and
+         * other drivers let it (OpenCL-Docs issue 1298, open). */
+        CLD_REQUIRE(desc->image_type != CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_INVALID_IMAGE_DESCRIPTOR,
+                    "an image of that kind has no mip levels");
+        /* "CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR cannot be specified if a mipmapped image is created."
+         */
+        CLD_REQUIRE(!(request->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)), CL_INVALID_VALUE,
+                    "a mipmapped image takes no host pointer");
+    }
+    return CL_SUCCESS;
+}
+
+/* "mem_object can be a buffer memory object if image_type is CL_MEM_OBJECT_IMAGE1D_BUFFER or
+ * CL_MEM_OBJECT_IMAGE2D. mem_object can be an image object if image_type is CL_MEM_OBJECT_IMAGE2D. Otherwise
+ * it must be NULL." */
+static cl_int check_parent(struct request *request) {
+    const cl_image_desc *desc = &request->desc;
+    bool on_buffer = desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
+    if (!desc->mem_object) {
+        CLD_REQUIRE(!on_buffer, CL_INVALID_IMAGE_DESCRIPTOR, "a 1D image buffer without a buffer");
+        return CL_SUCCESS;
+    }
+    struct cld_mem *parent = cld_object_check(desc->mem_object, CLD_MEM);
+    CLD_REQUIRE(parent && parent->context == request->context, CL_INVALID_IMAGE_DESCRIPTOR,
+                "mem_object is not a memory object of the context");
+    bool from_buffer = parent->type == CL_MEM_OBJECT_BUFFER;
+    CLD_REQUIRE(from_buffer
+                    ? on_buffer || desc->image_type == CL_MEM_OBJECT_IMAGE2D
+                    : desc->image_type == CL_MEM_OBJECT_IMAGE2D && parent->type == CL_MEM_OBJECT_IMAGE2D,
+                CL_INVALID_IMAGE_DESCRIPTOR, "such an image is not made from such a memory object");
+    CLD_REQUIRE(!from_buffer || desc->num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
+                "a mipmapped image is not made from a buffer");
+    /* "CL_INVALID_VALUE if an image is being created from another memory object [...] flags specifies
+     * CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
+    CLD_REQUIRE(!(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE, "the memory is that of mem_object");
+    CLD_REQUIRE(cld_memory_allowed_by_parent(request->flags, parent->flags), CL_INVALID_VALUE,
+                "flags allow more than mem_object does");
+    request->parent = parent;
+    return CL_SUCCESS;
+}
+
+/* The dimensions that the type has, and 1 for the others. "CL_INVALID_IMAGE_SIZE if image dimensions
+ * specified in image_desc exceed the maximum image dimensions". */
+static cl_int check_dimensions(struct request *request) {
+    cl_image_desc *desc = &request->desc;
+    cl_mem_object_type type = desc->image_type;
+    bool is_3d = type == CL_MEM_OBJECT_IMAGE3D;
+    size_t most = is_3d ? CLD_IMAGE3D_MOST : CLD_IMAGE2D_MOST;
+    if (!is_3d && type != CL_MEM_OBJECT_IMAGE2D && type != CL_MEM_OBJECT_IMAGE2D_ARRAY)
+        desc->image_height = 1;
+    if (!is_3d)
+        desc->image_depth = 1;
+    if (!cld_image_is_array(type))
+        desc->image_array_size = 1;
+    CLD_REQUIRE(desc->image_width && desc->image_height && desc->image_depth && desc->image_array_size,
+                request->wrong_value, "a dimension is 0");
+    CLD_REQUIRE(desc->image_width <= (type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? CLD_IMAGE_BUFFER : most) &&
+                    desc->image_height <= most && desc->image_depth <= CLD_IMAGE3D_MOST &&
+                    desc->image_array_size <= CLD_IMAGE_LAYERS,
+                CL_INVALID_IMAGE_SIZE, "a dimension is more than the device's maximum");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR are set in flags
+ * or if host_ptr is not NULL but CL_MEM_COPY_HOST_PTR or CL_MEM_USE_HOST_PTR are not set in flags." */
+static cl_int check_host_pointer(const struct request *request) {
+    bool wanted = request->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+    CLD_REQUIRE(wanted == (request->host_ptr != NULL), CL_INVALID_HOST_PTR,
+                "host_ptr and flags contradict each other");
+    return CL_SUCCESS;
+}
+
+/* Of images that are not made from another memory object. */
+static cl_int check_pitches(struct request *request) {
+    cl_image_desc *desc = &request->desc;
+    size_t row = desc->image_width * request->element_size, layer;
+    /* "The image_row_pitch must be zero if host_ptr is NULL", image_slice_pitch likewise. */
+    CLD_REQUIRE(request->host_ptr || (!desc->image_row_pitch && !desc->image_slice_pitch),
+                request->wrong_value, "pitches without host_ptr");
+    if (!desc->image_row_pitch)
+        desc->image_row_pitch = row;
+    /* "The image row pitch must be >= image_width x the size of an image element in bytes, and must be a
+     * multiple of the size of an image element in bytes." */
+    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % request->element_size == 0,
+                request->wrong_value, "the row pitch is less than a row or cuts a pixel");
+    layer = desc->image_row_pitch * desc->image_height;
+    if (!desc->image_slice_pitch || !cld_image_has_slices(desc->image_type))
+        desc->image_slice_pitch = layer;
+    /* "The image slice pitch must be >= the image row pitch x image_height for a 2D image array or a 3D
+     * image, must be >= the image row pitch for a 1D image array, and must be a multiple of the image row
+     * pitch." */
+    CLD_REQUIRE(desc->image_slice_pitch >= layer && desc->image_slice_pitch % desc->image_row_pitch == 0,
+                request->wrong_value, "the slice pitch is less than a slice or no multiple of the row pitch");
+    CLD_REQUIRE(
+        !__builtin_mul_overflow(desc->image_slice_pitch, desc->image_depth * desc->image_array_size, &layer),
+        request->wrong_value, "the image is larger than memory");
+    return CL_SUCCESS;
+}
+
+static cl_int check_buffer_pitch(struct request *request) {
+    cl_image_desc *desc = &request->desc;
+    const struct cld_mem *buffer = request->parent;
+    size_t pixel = request->element_size, row = desc->image_width * pixel;
+    if (!desc->image_row_pitch || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
+        desc->image_row_pitch = row;
+    CLD_REQUIRE(!desc->image_slice_pitch, CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch without host_ptr");
+    /* "For a 2D image created from a buffer the image row pitch must also be a multiple of the maximum of the
+     * CL_DEVICE_IMAGE_PITCH_ALIGNMENT value". */
+    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % (CLD_IMAGE_PITCH_ALIGN * pixel) == 0,
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the row pitch is less than a row or not aligned");
+    /* "If the buffer object specified by mem_object was created with CL_MEM_USE_HOST_PTR, the host_ptr [...]
+     * must be aligned to the maximum of the CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT value". */
+    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * pixel) == 0,
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the buffer's memory is not aligned to a pixel");
+    /* "image_width x size of element in bytes must be <= size of the buffer object", "image_row_pitch x
+     * image_height must be <= size of the buffer object specified by mem_object." */
+    desc->image_slice_pitch = desc->image_row_pitch * desc->image_height;
+    CLD_REQUIRE(desc->image_slice_pitch <= buffer->size, CL_INVALID_IMAGE_DESCRIPTOR,
+                "the buffer is smaller than the image");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if a 2D image is created from a 2D image object and the rules described
+ * above are not followed." */
+static cl_int check_view(struct request *request) {
+    cl_image_desc *desc = &request->desc;
+    const struct cld_image *of = request->parent->image;
+    CLD_REQUIRE(desc->image_width == (size_t)of->desc.width &&
+                    desc->image_height == (size_t)of->desc.height &&
+                    (!desc->image_row_pitch || desc->image_row_pitch == of->row_pitch) &&
+                    !desc->image_slice_pitch && desc->num_mip_levels == of->num_mip_levels,
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_desc is not that of mem_object");
+    CLD_REQUIRE(request->format->image_channel_data_type == of->format.image_channel_data_type,
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "not the channel data type of mem_object");
+    CLD_REQUIRE(cld_channel_orders_are_compatible(request->format->image_channel_order,
+                                                  of->format.image_channel_order),
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "not compatible with the channel order of mem_object");
+    desc->image_row_pitch = of->desc.row_pitch;
+    desc->image_slice_pitch = of->desc.slice_pitch;
+    return CL_SUCCESS;
+}
+
+static cl_int check(struct request *request) {
+    CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
+    /* "CL_INVALID_PROPERTY if a property name in properties is not a supported property name": there are
+     * none.
+     */
+    CLD_REQUIRE(!request->properties || !request->properties[0], CL_INVALID_PROPERTY,
+                "images have no properties");
+    CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
+    CLD_REQUIRE(request->format && cld_image_format_is_valid(request->format),
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_format is NULL or not valid");
+    CLD_REQUIRE(request->given, CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
+    request->desc = *request->given;
+    /* "CL_INVALID_IMAGE_SIZE if image dimensions [...] exceed the maximum". The device queries name no
+     * maximum of the row pitch, and the largest row is 256 KiB. */
+    CLD_REQUIRE(request->desc.image_row_pitch <= CLD_IMAGE_ROW_PITCH, CL_INVALID_IMAGE_SIZE,
+                "the row pitch is more than kernels can compute with");
+    CLD_TRY(check_type(request));
+    CLD_TRY(check_parent(request));
+    CLD_TRY(check_dimensions(request));
+    CLD_TRY(check_host_pointer(request));
+    CLD_REQUIRE(cld_image_format_is_supported(request->format, request->desc.image_type),
+                CL_IMAGE_FORMAT_NOT_SUPPORTED, "no device of the context has images of that format");
+    request->element_size = cld_image_element_size(request->format);
+    if (!request->parent)
+        return check_pitches(request);
+    return request->parent->image ? check_view(request) : check_buffer_pitch(request);
+}
+
+/* The levels one after the other; the first has the pitches of desc. Returns the size of all. */
+static size_t lay_out(struct cld_image *image, const cl_image_desc *desc, uint32_t element_size) {
+    size_t end = 0;
+    for (cl_uint i = 0; i < image->desc.levels; i++) {
+        struct cld_image_level *level = &image->levels[i];
+        size_t width = desc->image_width >> i, height = desc->image_height >> i,
+               depth = desc->image_depth >> i;
+        width = width ? width : 1, height = height ? height : 1, depth = depth ? depth : 1;
+        *level = (struct cld_image_level){
+            .offset = (end + 63) & ~(size_t)63,
+            .width = (int32_t)width,
+            .height = (int32_t)height,
+            .depth = (int32_t)depth,
+            .row_pitch = i ? width * element_size : desc->image_row_pitch,
+        };
+        level->slice_pitch = i ? level->row_pitch * height : desc->image_slice_pitch;
+        end = level->offset + level->slice_pitch * depth * desc->image_array_size;
+    }
+    return end;
+}
+
+static struct cld_image *describe(const struct request *request) {
+    const cl_image_desc *desc = &request->desc;
+    void *memory;
+    if (posix_memalign(&memory, 64, sizeof(struct cld_image)))
+        return NULL;
+    struct cld_image *image = memset(memory, 0, sizeof(struct cld_image));
+    image->format = *request->format;
+    image->row_pitch = desc->image_row_pitch;
+    image->slice_pitch = cld_image_has_slices(desc->image_type) ? desc->image_slice_pitch : 0;
+    image->num_mip_levels = desc->num_mip_levels;
+    image->desc = (struct cld_image_desc){
+        .array_size = (int32_t)desc->image_array_size,
+        .channel_order = request->format->image_channel_order,
+        .channel_data_type = request->format->image_channel_data_type,
+        .element_size = request->element_size,
+        .levels = desc->num_mip_levels ? desc->num_mip_levels : 1,
+        .level = image->levels,
+    };
+    return image;
+}
+
+static void copy_rows(const struct cld_mem *mem, const struct request *request) {
+    const struct cld_image_desc *to = &mem->image->desc;
+    const cl_image_desc *from = &request->desc;
+    for (size_t z = 0; z < from->image_depth * from->image_array_size; z++)
+        for (size_t y = 0; y < from->image_height; y++)
+            memcpy(mem->data + z * to->slice_pitch + y * to->row_pitch,
+                   (const uint8_t *)request->host_ptr + z * from->image_slice_pitch +
+                       y * from->image_row_pitch,
+                   from->image_width * request->element_size);
+}
+
+/* Storage of its own has no gaps, whatever the pitches of what is copied into it. */
+static cl_int find_storage(struct cld_mem *mem, const struct request *request) {
+    struct cld_image *image = mem->image;
+    cl_image_desc desc = request->desc;
+    struct cld_mem *parent = request->parent;
+    if (!parent && !(request->flags & CL_MEM_USE_HOST_PTR)) {
+        desc.image_row_pitch = desc.image_width * request->element_size;
+        desc.image_slice_pitch = desc.image_row_pitch * desc.image_height;
+    }
+    mem->size = lay_out(image, &desc, request->element_size);
+    if (parent) {
+        mem->parent = parent;
+        cld_object_hold(parent);
+        mem->data = parent->data;
+    } else if (request->flags & CL_MEM_USE_HOST_PTR) {
+        mem->data = mem->host_ptr = request->host_ptr;
+    } else if (mem->size > request->context->devices[0]->max_alloc_size || !cld_memory_allocate(mem)) {
+        cld_context_notify(request->context, "there is no memory for an image of %zu bytes", mem->size);
+        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    }
+    image->desc.data = mem->data;
+    image->desc.row_pitch = image->levels[0].row_pitch;
+    image->desc.slice_pitch = image->levels[0].slice_pitch;
+    image->desc.width = image->levels[0].width;
+    image->desc.height = image->levels[0].height;
+    image->desc.depth = image->levels[0].depth;
+    if (request->flags & CL_MEM_COPY_HOST_PTR)
+        copy_rows(mem, request);
+    return CL_SUCCESS;
+}
+
+static cl_int create(struct request *request, struct cld_mem **made) {
+    CLD_TRY(check(request));
+    cl_mem_flags flags = request->flags;
+    if (request->parent)
+        flags = cld_memory_inherited_flags(flags, request->parent->flags);
+    struct cld_mem *mem = cld_memory_new(request->context, flags, 0);
+    CLD_REQUIRE(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
+    mem->type = request->desc.image_type;
+    mem->image = describe(request);
+    cl_int status = mem->image && cld_copy_properties((const intptr_t *)request->properties,
+                                                      &mem->property_count, (intptr_t **)&mem->properties)
+                        ? find_storage(mem, request)
+                        : CL_OUT_OF_HOST_MEMORY;
+    if (status)
+        cld_object_release(mem, CLD_MEM, CL_INVALID_MEM_OBJECT);
+    CLD_REQUIRE(!status, status, "no memory");
+    *made = mem;
+    return CL_SUCCESS;
+}
+
+static cl_mem create_image(cl_context context, struct request request, cl_int *errcode_ret) {
+    struct cld_mem *made = NULL;
+    request.context = cld_object_check(context, CLD_CONTEXT);
+    cl_int status = create(&request, &made);
+    if (errcode_ret)
+        *errcode_ret = status;
+    return (cl_mem)made;
+}
+
+CL_API_ENTRY cl_mem CL_API_CALL clCreateImageWithProperties(cl_context context,
+                                                            const cl_mem_properties *properties,
+                                                            cl_mem_flags flags,
+                                                            const cl_image_format *image_format,
+                                                            const cl_image_desc *image_desc, void *host_ptr,
+                                                            cl_int *errcode_ret) {
+    struct request request = {.properties = properties,
+                              .flags = flags,
+                              .format = image_format,
+                              .given = image_desc,
+                              .host_ptr = host_ptr,
+                              .wrong_value = CL_INVALID_IMAGE_DESCRIPTOR};
+    return create_image(context, request, errcode_ret);
+}
+
+CL_API_ENTRY cl_mem CL_API_CALL clCreateImage(cl_context context, cl_mem_flags flags,
+                                              const cl_image_format *image_format,
+                                              const cl_image_desc *image_desc, void *host_ptr,
+                                              cl_int *errcode_ret) {
+    return clCreateImageWithProperties(context, NULL, flags, image_format, image_desc, host_ptr, errcode_ret);
+}
+
+/* "CL_INVALID_IMAGE_SIZE if image_width or image_height are 0 or if they exceed the maximum values [...] or
+ * if values specified by image_row_pitch do not follow rules". */
+CL_API_ENTRY cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags,
+                                                const cl_image_format *image_format, size_t image_width,
+                                                size_t image_height, size_t image_row_pitch, void *host_ptr,
+                                                cl_int *errcode_ret) {
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                          .image_width = image_width,
+                          .image_height = image_height,
+                          .image_row_pitch = image_row_pitch};
+    struct request request = {.flags = flags,
+                              .format = image_format,
+                              .given = &desc,
+                              .host_ptr = host_ptr,
+                              .wrong_value = CL_INVALID_IMAGE_SIZE};
+    return create_image(context, request, errcode_ret);
+}
+
+CL_API_ENTRY cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags,
+                                                const cl_image_format *image_format, size_t image_width,
+                                                size_t image_height, size_t image_depth,
+                                                size_t image_row_pitch, size_t image_slice_pitch,
+                                                void *host_ptr, cl_int *errcode_ret) {
+    /* "For clCreateImage3D, this must be a value > 1": one slice is as wrong as none. */
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE3D,
+                          .image_width = image_width,
+                          .image_height = image_height,
+                          .image_depth = image_depth > 1 ? image_depth : 0,
+                          .image_row_pitch = image_row_pitch,
+                          .image_slice_pitch = image_slice_pitch};
+    struct request request = {.flags = flags,
+                              .format = image_format,
+                              .given = &desc,
+                              .host_ptr = host_ptr,
+                              .wrong_value = CL_INVALID_IMAGE_SIZE};
+    return create_image(context, request, errcode_ret);
+}

@@ -1,0 +1,27 @@
+/* What buffers and images share: their handles, flags and storage (memory.c). */
+#ifndef CLD_MEMORY_H
+#define CLD_MEMORY_H
+
+#include "memory/mem.h"
+
+/* Flags of which at most one may be given. */
+#define CLD_KERNEL_ACCESS (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY)
+#define CLD_HOST_ACCESS (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)
+#define CLD_HOST_POINTER (CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR)
+
+/* "CL_INVALID_VALUE if values specified in flags are not valid as defined in the Memory Flags table." */
+bool cld_memory_flags_are_valid(cl_mem_flags flags);
+
+/* The flags of what is made from another memory object: its own where given, else the parent's. */
+cl_mem_flags cld_memory_inherited_flags(cl_mem_flags flags, cl_mem_flags parent);
+
+/* Whether the flags do not widen what the parent allows. */
+bool cld_memory_allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent);
+
+/* A handle without storage, of type CL_MEM_OBJECT_BUFFER; NULL: out of memory. */
+struct cld_mem *cld_memory_new(struct cld_context *context, cl_mem_flags flags, size_t size);
+
+/* Storage of mem->size bytes; false: out of memory. */
+bool cld_memory_allocate(struct cld_mem *mem);
+
+#endif

@@ -1,0 +1,207 @@
+/* The platform and its root device (API specification, 4.1 and 4.2). No Python here: icd/icd.c says why. */
+#define _GNU_SOURCE
+#include "api/platform.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "object/info.h"
+#include "platform_table.h"
+
+static struct cld_platform *platform;
+static struct cld_device *root_device;
+static pthread_once_t platform_once = PTHREAD_ONCE_INIT;
+static pthread_once_t device_once = PTHREAD_ONCE_INIT;
+
+static void make_platform(void) {
+    platform = cld_object_new(CLD_PLATFORM);
+}
+
+struct cld_platform *cld_platform(void) {
+    pthread_once(&platform_once, make_platform);
+    return platform;
+}
+
+struct cld_platform *cld_platform_check(cl_platform_id handle) {
+    return handle ? cld_object_check(handle, CLD_PLATFORM) : cld_platform();
+}
+
+cl_device_type cld_device_type(void) {
+    if (cld_setting_is(CL_DRIVER_DEVICE_TYPE_SETTING, "gpu"))
+        return CL_DEVICE_TYPE_GPU;
+    if (cld_setting_is(CL_DRIVER_DEVICE_TYPE_SETTING, "accelerator"))
+        return CL_DEVICE_TYPE_ACCELERATOR;
+    return CL_DEVICE_TYPE_CPU;
+}
+
+/* CPUs' worth of time that one cgroup may use, or 0 where it sets no limit. cgroup v2's cpu.max holds
+ * "quota period" or "max period". */
+static uint32_t cgroup_limit(const char *folder) {
+    static char path[4096]; /* under device_once; threads of hosts may have small stacks */
+    if (snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder) >= (int)sizeof path)
+        return 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    unsigned long long quota, period;
+    uint32_t limit = 0;
+    if (fscanf(file, "%llu %llu", &quota, &period) == 2 && period)
+        limit = (uint32_t)((quota + period - 1) / period);
+    fclose(file);
+    return limit;
+}
+
+/* The tightest limit of this process's cgroup and those around it. */
+static uint32_t cpu_limit(void) {
+    static char line[4096];
+    uint32_t limit = 0;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof line, file)) {
+        if (strncmp(line, "0::", 3))
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        for (char *folder = line + 3;;) {
+            uint32_t here = cgroup_limit(folder);
+            if (here && (!limit || here < limit))
+                limit = here;
+            char *slash = strrchr(folder, '/');
+            if (!slash)
+                break;
+            *slash = 0;
+        }
+    }
+    fclose(file);
+    return limit;
+}
+
+/* The CPUs that this process may run on; at least one. Returns their number, 0 when out of memory. */
+static uint32_t usable_cpus(uint32_t **cpus) {
+    cpu_set_t *set = NULL;
+    size_t size = 0;
+    int most;
+    for (most = CPU_SETSIZE; most <= 1 << 20; most *= 2) { /* the kernel's set may be larger than glibc's */
+        set = CPU_ALLOC(most);
+        size = CPU_ALLOC_SIZE(most);
+        if (!set || !sched_getaffinity(0, size, set))
+            break;
+        CPU_FREE(set);
+        set = NULL;
+    }
+    uint32_t count = set ? (uint32_t)CPU_COUNT_S(size, set) : 0;
+    *cpus = calloc(count ? count : 1, sizeof **cpus);
+    uint32_t at = 0;
+    for (int cpu = 0; *cpus && cpu < most && at < count; cpu++)
+        if (CPU_ISSET_S((size_t)cpu, size, set))
+            (*cpus)[at++] = (uint32_t)cpu;
+    if (set)
+        CPU_FREE(set);
+    return *cpus ? (count ? count : 1) : 0;
+}
+
+static void make_root_device(void) {
+    uint32_t *cpus;
+    uint32_t usable = usable_cpus(&cpus);
+    if (!usable)
+        return;
+    uint32_t limit = cpu_limit();
+    int64_t wanted = cld_setting_int(CL_DRIVER_THREADS_SETTING, limit && limit < usable ? limit : usable);
+    uint32_t units = wanted < 1 ? 1 : wanted > 4096 ? 4096 : (uint32_t)wanted;
+    if (units > usable) { /* asked for more threads than CPUs: they share them */
+        uint32_t *more = realloc(cpus, units * sizeof *cpus);
+        if (!more) {
+            free(cpus);
+            return;
+        }
+        cpus = more;
+        for (uint32_t i = usable; i < units; i++)
+            cpus[i] = cpus[i % usable];
+    }
+    struct cld_device *device = cld_object_new(CLD_DEVICE);
+    if (!device) {
+        free(cpus);
+        return;
+    }
+    device->obj.key = CLD_ROOT_DEVICE_KEY;
+    device->compute_units = units;
+    device->cpus = cpus;
+    root_device = device;
+}
+
+struct cld_device *cld_root_device(void) {
+    pthread_once(&device_once, make_root_device);
+    return root_device;
+}
+
+static const char *or_override(enum cld_setting setting, const char *otherwise) {
+    const char *text = cld_setting(setting);
+    return *text ? text : otherwise;
+}
+
+/* Found by its name, too. */
+__attribute__((visibility("default"))) CL_API_ENTRY cl_int CL_API_CALL
+clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
+                  void *param_value, size_t *param_value_size_ret) {
+    CLD_REQUIRE(cld_platform_check(platform), CL_INVALID_PLATFORM, "not this driver's platform");
+    static const cl_name_version extensions[] = {CLD_PLATFORM_EXTENSIONS_WITH_VERSION};
+    static const cl_version version = CLD_PLATFORM_NUMERIC_VERSION;
+    static const cl_ulong timer_resolution = 1; /* ns: clGetHostTimer reads CLOCK_MONOTONIC_RAW */
+    const char *string = NULL;
+    switch (param_name) {
+    case CL_PLATFORM_PROFILE:
+        string = CLD_PLATFORM_PROFILE;
+        break;
+    case CL_PLATFORM_VERSION:
+        string = CLD_PLATFORM_VERSION;
+        break;
+    case CL_PLATFORM_NAME:
+        string = or_override(CL_DRIVER_PLATFORM_NAME_SETTING, CLD_PLATFORM_NAME);
+        break;
+    case CL_PLATFORM_VENDOR:
+        string = or_override(CL_DRIVER_PLATFORM_VENDOR_SETTING, CLD_PLATFORM_VENDOR);
+        break;
+    case CL_PLATFORM_EXTENSIONS:
+        string = CLD_PLATFORM_EXTENSIONS;
+        break;
+    case CL_PLATFORM_ICD_SUFFIX_KHR:
+        string = CLD_PLATFORM_SUFFIX;
+        break;
+    case CL_PLATFORM_NUMERIC_VERSION:
+        return cld_info(&version, sizeof version, param_value_size, param_value, param_value_size_ret);
+    case CL_PLATFORM_HOST_TIMER_RESOLUTION:
+        return cld_info(&timer_resolution, sizeof timer_resolution, param_value_size, param_value,
+                        param_value_size_ret);
+    case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
+        return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);
+    }
+    CLD_REQUIRE(string, CL_INVALID_VALUE, "no such query of a platform");
+    return cld_info_string(string, param_value_size, param_value, param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type,
+                                               cl_uint num_entries, cl_device_id *devices,
+                                               cl_uint *num_devices) {
+    const cl_device_type known = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU |
+                                 CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
+    CLD_REQUIRE(cld_platform_check(platform), CL_INVALID_PLATFORM, "not this driver's platform");
+    CLD_REQUIRE(device_type == CL_DEVICE_TYPE_ALL || (device_type && !(device_type & ~known)),
+                CL_INVALID_DEVICE_TYPE, "no such type of device");
+    CLD_REQUIRE(devices || num_devices, CL_INVALID_VALUE, "nothing is asked for");
+    CLD_REQUIRE(!devices || num_entries, CL_INVALID_VALUE, "num_entries is 0 and devices is not NULL");
+    if (num_devices)
+        *num_devices = 0;
+    if (!(device_type & (cld_device_type() | CL_DEVICE_TYPE_DEFAULT)))
+        return CL_DEVICE_NOT_FOUND;
+    struct cld_device *device = cld_root_device();
+    CLD_REQUIRE(device, CL_OUT_OF_HOST_MEMORY, "no memory for handles");
+    if (devices)
+        devices[0] = (cl_device_id)device;
+    if (num_devices)
+        *num_devices = 1;
+    return CL_SUCCESS;
+}

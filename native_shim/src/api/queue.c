@@ -1,0 +1,183 @@
+/* Command-queues (API specification, 5.1 and 5.15). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/common.h"
+#include "base/log.h"
+#include "object/info.h"
+#include "runtime/command.h"
+
+enum { SUPPORTED = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE };
+
+static void destroy_queue(void *object) {
+    struct cld_queue *queue = object;
+    pthread_mutex_destroy(&queue->lock);
+    free(queue->property_list);
+    cld_object_drop(queue->device);
+    cld_object_drop(queue->context);
+}
+
+/* "clReleaseCommandQueue performs an implicit flush." */
+static void release_queue(void *object) {
+    cld_queue_flush(object, NULL);
+}
+
+__attribute__((constructor)) static void register_queue(void) {
+    cld_object_on_destroy(CLD_QUEUE, destroy_queue);
+    cld_object_on_release(CLD_QUEUE, release_queue);
+}
+
+static cl_command_queue make_queue(struct cld_context *context, struct cld_device *device,
+                                   cl_command_queue_properties properties,
+                                   const cl_queue_properties *property_list, cl_int *errcode_ret) {
+    struct cld_queue *queue = cld_object_new(CLD_QUEUE);
+    CLD_REQUIRE_OR_NULL(queue, CL_OUT_OF_HOST_MEMORY, "no memory");
+    cld_object_hold(context);
+    cld_object_hold(device);
+    queue->context = context;
+    queue->device = device;
+    queue->properties = properties;
+    pthread_mutex_init(&queue->lock, NULL);
+    if (property_list) {
+        size_t count = 0;
+        while (property_list[count])
+            count += 2;
+        count++;
+        queue->property_list = malloc(count * sizeof *property_list);
+        if (!queue->property_list)
+            cld_object_release(queue, CLD_QUEUE, CL_INVALID_COMMAND_QUEUE);
+        CLD_REQUIRE_OR_NULL(queue->property_list, CL_OUT_OF_HOST_MEMORY, "no memory");
+        memcpy(queue->property_list, property_list, count * sizeof *property_list);
+        queue->property_count = count;
+    }
+    if (errcode_ret)
+        *errcode_ret = CL_SUCCESS;
+    return (cl_command_queue)queue;
+}
+
+CL_API_ENTRY cl_command_queue CL_API_CALL
+clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id device_handle,
+                                   const cl_queue_properties *properties, cl_int *errcode_ret) {
+    struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
+    CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
+    CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
+                        "not a device of the context");
+    cl_command_queue_properties bits = 0;
+    bool has_size = false;
+    for (size_t i = 0; properties && properties[i]; i += 2) {
+        CLD_REQUIRE_OR_NULL(properties[i] == CL_QUEUE_PROPERTIES || properties[i] == CL_QUEUE_SIZE,
+                            CL_INVALID_VALUE, "not a queue property");
+        if (properties[i] == CL_QUEUE_PROPERTIES)
+            bits = properties[i + 1];
+        else
+            has_size = true;
+    }
+    CLD_REQUIRE_OR_NULL(
+        !(bits & ~(cl_command_queue_properties)(SUPPORTED | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)),
+        CL_INVALID_VALUE, "an unknown bit of CL_QUEUE_PROPERTIES");
+    /* "If CL_QUEUE_ON_DEVICE is set, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE must also be set." */
+    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
+                        CL_INVALID_VALUE, "a device queue is out-of-order");
+    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE_DEFAULT) || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
+                        "CL_QUEUE_ON_DEVICE_DEFAULT is for device queues");
+    CLD_REQUIRE_OR_NULL(!has_size || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
+                        "CL_QUEUE_SIZE is for device queues");
+    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE), CL_INVALID_QUEUE_PROPERTIES,
+                        "the device has no on-device queues");
+    return make_queue(context, device, bits, properties, errcode_ret);
+}
+
+CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context context_handle,
+                                                               cl_device_id device_handle,
+                                                               cl_command_queue_properties properties,
+                                                               cl_int *errcode_ret) {
+    struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
+    CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
+    CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
+                        "not a device of the context");
+    CLD_REQUIRE_OR_NULL(!(properties & ~(cl_command_queue_properties)SUPPORTED), CL_INVALID_VALUE,
+                        "an unknown bit of properties");
+    return make_queue(context, device, properties, NULL, errcode_ret);
+}
+
+/* "Support for modifying the properties of a command-queue is required only for OpenCL 1.0 devices." */
+CL_API_ENTRY cl_int CL_API_CALL clSetCommandQueueProperty(cl_command_queue handle,
+                                                          cl_command_queue_properties properties,
+                                                          cl_bool enable,
+                                                          cl_command_queue_properties *old_properties) {
+    (void)properties, (void)enable, (void)old_properties;
+    CLD_REQUIRE(cld_queue_check(handle), CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    CLD_REQUIRE(false, CL_INVALID_OPERATION, "queue properties cannot be changed since OpenCL 1.1");
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context context_handle,
+                                                               cl_device_id device_handle,
+                                                               cl_command_queue queue_handle) {
+    struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
+    CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
+                "not a device of the context");
+    (void)queue_handle;
+    CLD_REQUIRE(false, CL_INVALID_OPERATION, "the device has no on-device queues");
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
+                                                      cl_command_queue_info param_name,
+                                                      size_t param_value_size, void *param_value,
+                                                      size_t *param_value_size_ret) {
+    struct cld_queue *queue = cld_queue_check(handle);
+    CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    cl_uint count;
+    cl_command_queue none = NULL;
+    const void *answer;
+    size_t size;
+    switch (param_name) {
+    case CL_QUEUE_CONTEXT:
+        answer = &queue->context;
+        size = sizeof(cl_context);
+        break;
+    case CL_QUEUE_DEVICE:
+        answer = &queue->device;
+        size = sizeof(cl_device_id);
+        break;
+    case CL_QUEUE_REFERENCE_COUNT:
+        count = cld_object_refs(queue);
+        answer = &count;
+        size = sizeof count;
+        break;
+    case CL_QUEUE_PROPERTIES:
+        answer = &queue->properties;
+        size = sizeof queue->properties;
+        break;
+    case CL_QUEUE_PROPERTIES_ARRAY:
+        answer = queue->property_list;
+        size = queue->property_count * sizeof *queue->property_list;
+        break;
+    case CL_QUEUE_DEVICE_DEFAULT: /* "may return NULL" of devices without on-device queues */
+        answer = &none;
+        size = sizeof none;
+        break;
+    case CL_QUEUE_SIZE:
+        /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid command-queue for param_name." */
+        CLD_REQUIRE(false, CL_INVALID_COMMAND_QUEUE, "only device queues have a size");
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a queue query");
+    }
+    return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clFlush(cl_command_queue handle) {
+    struct cld_queue *queue = cld_queue_check(handle);
+    CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    cld_queue_flush(queue, NULL);
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clFinish(cl_command_queue handle) {
+    struct cld_queue *queue = cld_queue_check(handle);
+    CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    return cld_queue_finish(queue);
+}

@@ -1,0 +1,49 @@
+/* The log of those who ask for one: CL_DRIVER_LOG, CL_DRIVER_LOG_FILE. */
+#define _GNU_SOURCE
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/settings.h"
+#include "base/thread.h"
+
+_Atomic int cld_log_level;
+
+__attribute__((constructor)) static void read_level(void) {
+    cld_log_level = cld_setting_is(CL_DRIVER_LOG_SETTING, "calls")    ? 2
+                    : cld_setting_is(CL_DRIVER_LOG_SETTING, "errors") ? 1
+                                                                      : 0;
+}
+
+/* One write() per line: lines of several threads and processes do not mix, and nothing is lost in a crash.
+ * The file is opened anew each time, because hosts close descriptors that they do not know. */
+void cld_log(int level, const char *format, ...) {
+    if (level > cld_log_level)
+        return;
+    int error = errno;
+    char line[1024];
+    int size = snprintf(line, sizeof line, "cl_driver[%d]: ", (int)cld_thread_id());
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(line + size, sizeof line - (size_t)size - 1, format, args);
+    va_end(args);
+    size = more < 0 ? size : size + more;
+    if (size > (int)sizeof line - 2)
+        size = (int)sizeof line - 2;
+    line[size++] = '\n';
+    const char *path = cld_setting(CL_DRIVER_LOG_FILE_SETTING);
+    /* Without waiting: a FIFO may have no reader. */
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    int file = *path ? open(path, flags, 0600) : STDERR_FILENO;
+    if (file >= 0) {
+        ssize_t written = write(file, line, (size_t)size);
+        (void)written;
+    }
+    if (file > STDERR_FILENO)
+        close(file);
+    errno = error;
+}

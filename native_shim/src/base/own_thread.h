@@ -1,0 +1,32 @@
+/* The driver's own threads: what they block, and how long they stay. */
+#ifndef CLD_OWN_THREAD_H
+#define CLD_OWN_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/thread.h"
+
+/* Starts a thread of the driver's own; *thread is set where thread is not NULL, else it is detached. It
+ * blocks all signals but those that its own instructions raise, and has an alternate signal stack. attributes
+ * may have anything but the stack size, NULL is nothing. An error number, or 0. */
+int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
+                   void *(*function)(void *), void *argument);
+
+/* A thread of the host's uses the driver; it ends. */
+void cld_host_thread_begins(void);
+void cld_host_thread_ends(void);
+
+/* How a thread sleeps that has nothing to do: while *word == expected. True if it is to end, for nobody woke
+ * it for a second and there is no thread of the host's. *settled counts those that sleep for longer: who
+ * changes *word because of cld_host_thread_ends() may leave it where there are none. */
+bool cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled);
+
+/* When the last of the host's threads ends, stir() wakes those that sleep for long. It says whether any are
+ * at work. To be called by constructors. */
+void cld_on_hosts_end(bool (*stir)(void));
+
+void cld_own_threads_fork_child(void);
+
+#endif

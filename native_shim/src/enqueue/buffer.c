@@ -1,0 +1,83 @@
+/* Read, write, copy and fill of buffers (API specification, 5.2.2 to 5.2.4). */
+#include "base/log.h"
+#include "enqueue/enqueue.h"
+#include "memory/mem.h"
+#include "runtime/enqueue_check.h"
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem handle,
+                                                    cl_bool blocking_read, size_t offset, size_t size,
+                                                    void *ptr, cl_uint num_events_in_wait_list,
+                                                    const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_range(buffer, offset, size));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(cld_check_host_reads(buffer));
+    struct cld_copy_region region = cld_linear(ptr, buffer->data + offset, size);
+    return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER, buffer, NULL, &region, blocking_read, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem handle,
+                                                     cl_bool blocking_write, size_t offset, size_t size,
+                                                     const void *ptr, cl_uint num_events_in_wait_list,
+                                                     const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_range(buffer, offset, size));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(cld_check_host_writes(buffer));
+    struct cld_copy_region region = cld_linear(buffer->data + offset, ptr, size);
+    return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER, buffer, NULL, &region, blocking_write, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem source_handle,
+                                                    cl_mem destination_handle, size_t src_offset,
+                                                    size_t dst_offset, size_t size,
+                                                    cl_uint num_events_in_wait_list,
+                                                    const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *source, *destination;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, source_handle, &source));
+    CLD_TRY(cld_check_buffer(queue, destination_handle, &destination));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_range(source, src_offset, size));
+    CLD_TRY(cld_check_range(destination, dst_offset, size));
+    struct cld_copy_region region =
+        cld_linear(destination->data + dst_offset, source->data + src_offset, size);
+    /* "CL_MEM_COPY_OVERLAP if src_buffer and dst_buffer are the same buffer or sub-buffer object and the
+     * source and destination regions overlap or if they are different sub-buffers of the same associated
+     * buffer object and they overlap." */
+    CLD_REQUIRE(!cld_same_memory(source, destination) || !size ||
+                    region.source + size <= region.destination || region.destination + size <= region.source,
+                CL_MEM_COPY_OVERLAP, "source and destination overlap");
+    return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER, source, destination, &region, false, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem handle,
+                                                    const void *pattern, size_t pattern_size, size_t offset,
+                                                    size_t size, cl_uint num_events_in_wait_list,
+                                                    const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_range(buffer, offset, size));
+    CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
+                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
+    CLD_REQUIRE(offset % pattern_size == 0 && size % pattern_size == 0, CL_INVALID_VALUE,
+                "offset or size is no multiple of pattern_size");
+    return cld_enqueue_fill(queue, CL_COMMAND_FILL_BUFFER, buffer, buffer->data + offset, size, pattern,
+                            pattern_size, wait);
+}

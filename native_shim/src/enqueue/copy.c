@@ -1,0 +1,264 @@
+/* Copies and fills: on all cores when they are large, at once when they are small. */
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/log.h"
+#include "enqueue/enqueue.h"
+#include "memory/mem.h"
+
+enum {
+    BLOCK = 128 << 10,   /* bytes of a unit of a large linear copy or fill */
+    LARGE = 1 << 20,     /* bytes from which other threads help */
+    AT_ONCE = 4 << 10,   /* bytes up to which a command is not worth being queued */
+    BLOCKING = 32 << 10, /* the same when the caller waits anyway */
+    STREAM = 24 << 20,   /* bytes that no cache will keep: written past it, without being read first */
+};
+
+/* What one core copies in a nanosecond. */
+static uint64_t estimate(size_t bytes) {
+    return bytes / 8;
+}
+
+#if defined(__SSE2__)
+/* size: a multiple of 64; destination: aligned to 16. */
+static void stream_lines(uint8_t *destination, const uint8_t *source, size_t size) {
+    for (size_t at = 0; at < size; at += 64) {
+        const __m128i *from = (const __m128i *)(source + at);
+        __m128i *to = (__m128i *)(destination + at);
+        __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence();
+}
+
+static void stream_copy(uint8_t *destination, const uint8_t *source, size_t size) {
+    size_t head = (64 - (uintptr_t)destination % 64) % 64;
+    head = head < size ? head : size;
+    size_t lines = (size - head) & ~(size_t)63, tail = head + lines;
+    memcpy(destination, source, head);
+    stream_lines(destination + head, source + head, lines);
+    memcpy(destination + tail, source + tail, size - tail);
+}
+#else
+static void stream_copy(uint8_t *destination, const uint8_t *source, size_t size) {
+    memcpy(destination, source, size);
+}
+#endif
+
+static void copy_rows(const struct cld_copy_region *region, uint64_t first, uint64_t last) {
+    for (uint64_t row = first; row < last; row++) {
+        size_t y = row % region->height, z = row / region->height;
+        memmove(region->destination + z * region->destination_slice + y * region->destination_row,
+                region->source + z * region->source_slice + y * region->source_row, region->width);
+    }
+}
+
+static bool is_linear(const struct cld_copy_region *region) {
+    return region->height == 1 && region->depth == 1;
+}
+
+static uint64_t row_grain(const struct cld_copy_region *region) {
+    return region->width < BLOCK ? BLOCK / region->width + 1 : 1;
+}
+
+static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const struct cld_copy_region *region = &command->copy;
+    (void)self;
+    if (!is_linear(region)) {
+        copy_rows(region, first, last);
+        return CL_SUCCESS;
+    }
+    /* With one unit it is a whole, whatever its size. */
+    size_t start = first * BLOCK;
+    size_t end = last == command->total ? region->width : last * BLOCK;
+    /* More than one unit means that source and destination are separate. */
+    if (command->total > 1 && region->width >= STREAM)
+        stream_copy(region->destination + start, region->source + start, end - start);
+    else
+        memmove(region->destination + start, region->source + start, end - start);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation copy_operation = {.run = run_copy};
+
+/* Pieces may be copied in any order only where source and destination have nothing in common. */
+static bool separate(const struct cld_copy_region *region) {
+    uintptr_t from = (uintptr_t)region->source, to = (uintptr_t)region->destination;
+    return from + region->width <= to || to + region->width <= from;
+}
+
+cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
+                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
+    size_t rows = region->height * region->depth, bytes = region->width * rows;
+    struct cld_event *command;
+    if (bytes <= (blocking ? BLOCKING : AT_ONCE) &&
+        cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        if (is_linear(region))
+            memmove(region->destination, region->source, region->width);
+        else
+            copy_rows(region, 0, rows);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &copy_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->copy = *region;
+    command->estimate = estimate(bytes);
+    if (!is_linear(region)) {
+        command->total = rows;
+        command->grain = row_grain(region);
+    } else if (bytes >= LARGE && separate(region)) {
+        command->total = (bytes + BLOCK - 1) / BLOCK;
+    }
+    if ((a && !cld_command_hold_mem(command, a)) || (b && !cld_command_hold_mem(command, b))) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+}
+
+/* The same for fills; destination: aligned to 16, size: a multiple of 128. */
+#if defined(__SSE2__)
+static void stream_fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    __m128i parts[8];
+    memcpy(parts, pattern, sizeof parts);
+    for (size_t at = 0; at < size; at += 128)
+        for (int i = 0; i < 8; i++)
+            _mm_stream_si128((__m128i *)(destination + at) + i, parts[i]);
+    _mm_sfence();
+}
+#else
+static void stream_fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    for (size_t at = 0; at < size; at += 128)
+        memcpy(destination + at, pattern, 128);
+}
+#endif
+
+/* pattern: 128 bytes, whatever the size of the application's pattern. */
+static void fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+    size_t at = 0;
+    for (; at + 128 <= size; at += 128)
+        memcpy(destination + at, pattern, 128);
+    memcpy(destination + at, pattern, size - at);
+}
+
+static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self;
+    size_t start = first * BLOCK;
+    size_t end = last == command->total ? command->fill.size : last * BLOCK;
+    uint8_t *destination = command->fill.destination + start;
+    size_t streamed = 0;
+    if (command->fill.size >= STREAM && (uintptr_t)destination % 16 == 0) {
+        streamed = (end - start) & ~(size_t)127;
+        stream_fill(destination, streamed, command->fill.pattern);
+    }
+    if (command->fill.pattern_size == 1)
+        memset(destination + streamed, command->fill.pattern[0], end - start - streamed);
+    else
+        fill(destination + streamed, end - start - streamed, command->fill.pattern);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation fill_operation = {.run = run_fill};
+
+cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
+                        uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
+                        struct cld_wait wait) {
+    uint8_t repeated[128];
+    for (size_t at = 0; at < sizeof repeated; at += pattern_size)
+        memcpy(repeated + at, pattern, pattern_size);
+    struct cld_event *command;
+    if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        fill(destination, size, repeated);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &fill_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->fill.destination = destination;
+    command->fill.size = size;
+    command->fill.pattern_size = pattern_size;
+    memcpy(command->fill.pattern, repeated, sizeof repeated);
+    command->estimate = estimate(size);
+    if (size >= LARGE)
+        command->total = (size + BLOCK - 1) / BLOCK;
+    if (buffer && !cld_command_hold_mem(command, buffer)) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+/* pattern: 16 bytes. */
+static void fill_rows(const struct cld_copy_region *to, const uint8_t *pattern, uint64_t first,
+                      uint64_t last) {
+    uint8_t repeated[128];
+    for (size_t at = 0; at < sizeof repeated; at += 16)
+        memcpy(repeated + at, pattern, 16);
+    for (uint64_t row = first; row < last; row++) {
+        size_t y = row % to->height, z = row / to->height;
+        fill(to->destination + z * to->destination_slice + y * to->destination_row, to->width, repeated);
+    }
+}
+
+static cl_int run_fill_rows(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self;
+    fill_rows(&command->fill_rows.to, command->fill_rows.pattern, first, last);
+    return CL_SUCCESS;
+}
+
+static const struct cld_operation fill_rows_operation = {.run = run_fill_rows};
+
+cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
+                             const struct cld_copy_region *region, const void *pattern, size_t pattern_size,
+                             struct cld_wait wait) {
+    if (is_linear(region))
+        return cld_enqueue_fill(queue, type, mem, region->destination, region->width, pattern, pattern_size,
+                                wait);
+    uint8_t repeated[16];
+    for (size_t at = 0; at < sizeof repeated; at += pattern_size)
+        memcpy(repeated + at, pattern, pattern_size);
+    size_t rows = region->height * region->depth, bytes = region->width * rows;
+    struct cld_event *command;
+    if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        fill_rows(region, repeated, 0, rows);
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, &fill_rows_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->fill_rows.to = *region;
+    memcpy(command->fill_rows.pattern, repeated, sizeof repeated);
+    command->estimate = estimate(bytes);
+    command->total = rows;
+    command->grain = row_grain(region);
+    if (!cld_command_hold_mem(command, mem)) {
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
+                           cl_uint mem_count, bool blocking, struct cld_wait wait) {
+    struct cld_event *command;
+    if (cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+        cld_immediate_end(queue, command, wait.event);
+        return CL_SUCCESS;
+    }
+    command = cld_command_new(queue, type, NULL, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->estimate = 0;
+    for (cl_uint i = 0; i < mem_count; i++)
+        if (!cld_command_hold_mem(command, mems[i])) {
+            cld_command_discard(command);
+            return CL_OUT_OF_HOST_MEMORY;
+        }
+    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+}

@@ -1,0 +1,122 @@
+/* Rectangles of buffers (API specification, 5.2.2 and 5.2.3). */
+#include "base/log.h"
+#include "enqueue/enqueue.h"
+#include "memory/mem.h"
+#include "runtime/enqueue_check.h"
+
+/* "CL_INVALID_VALUE if any region array element is 0." "CL_INVALID_VALUE if buffer_origin, host_origin, or
+ * region is NULL." */
+static cl_int check_arrays(const size_t *a_origin, const size_t *b_origin, const size_t *region) {
+    CLD_REQUIRE(a_origin && b_origin && region, CL_INVALID_VALUE, "an origin or the region is NULL");
+    CLD_REQUIRE(region[0] && region[1] && region[2], CL_INVALID_VALUE, "the region is empty");
+    return CL_SUCCESS;
+}
+
+struct cld_copy_region cld_rectangle(uint8_t *destination, const struct cld_rect *destination_rect,
+                                     const uint8_t *source, const struct cld_rect *source_rect,
+                                     const size_t *region) {
+    struct cld_copy_region copy = {
+        .destination = destination + destination_rect->offset,
+        .source = source + source_rect->offset,
+        .width = region[0],
+        .height = region[1],
+        .depth = region[2],
+        .destination_row = destination_rect->row,
+        .destination_slice = destination_rect->slice,
+        .source_row = source_rect->row,
+        .source_slice = source_rect->slice,
+    };
+    /* Rows, and then slices, that follow each other without a gap on both sides are one. */
+    if (copy.destination_row == copy.width && copy.source_row == copy.width) {
+        copy.width *= copy.height;
+        copy.height = copy.depth;
+        copy.depth = 1;
+        copy.destination_row = copy.destination_slice;
+        copy.source_row = copy.source_slice;
+        if (copy.destination_row == copy.width && copy.source_row == copy.width) {
+            copy.width *= copy.height;
+            copy.height = 1;
+        }
+    }
+    return copy;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem handle,
+                                                        cl_bool blocking_read, const size_t *buffer_origin,
+                                                        const size_t *host_origin, const size_t *region,
+                                                        size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                                        size_t host_row_pitch, size_t host_slice_pitch,
+                                                        void *ptr, cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    struct cld_rect inside, host;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(check_arrays(buffer_origin, host_origin, region));
+    CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
+    CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
+    CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(cld_check_host_reads(buffer));
+    struct cld_copy_region copy = cld_rectangle(ptr, &host, buffer->data, &inside, region);
+    return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER_RECT, buffer, NULL, &copy, blocking_read, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem handle,
+                                                         cl_bool blocking_write, const size_t *buffer_origin,
+                                                         const size_t *host_origin, const size_t *region,
+                                                         size_t buffer_row_pitch, size_t buffer_slice_pitch,
+                                                         size_t host_row_pitch, size_t host_slice_pitch,
+                                                         const void *ptr, cl_uint num_events_in_wait_list,
+                                                         const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    struct cld_rect inside, host;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(check_arrays(buffer_origin, host_origin, region));
+    CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
+    CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
+    CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(cld_check_host_writes(buffer));
+    struct cld_copy_region copy = cld_rectangle(buffer->data, &inside, ptr, &host, region);
+    return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, NULL, &copy, blocking_write, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem source_handle,
+                                                        cl_mem destination_handle, const size_t *src_origin,
+                                                        const size_t *dst_origin, const size_t *region,
+                                                        size_t src_row_pitch, size_t src_slice_pitch,
+                                                        size_t dst_row_pitch, size_t dst_slice_pitch,
+                                                        cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    struct cld_mem *source, *destination;
+    struct cld_rect from, to;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, source_handle, &source));
+    CLD_TRY(cld_check_buffer(queue, destination_handle, &destination));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(check_arrays(src_origin, dst_origin, region));
+    CLD_TRY(cld_check_rect(src_origin, region, src_row_pitch, src_slice_pitch, &from));
+    CLD_TRY(cld_check_rect(dst_origin, region, dst_row_pitch, dst_slice_pitch, &to));
+    CLD_TRY(cld_check_range(source, from.offset, from.span));
+    CLD_TRY(cld_check_range(destination, to.offset, to.span));
+    /* "If src_buffer and dst_buffer are the same buffer object, src_row_pitch must equal dst_row_pitch and
+     * src_slice_pitch must equal dst_slice_pitch." */
+    CLD_REQUIRE(source != destination || (from.row == to.row && from.slice == to.slice), CL_INVALID_VALUE,
+                "one buffer with different pitches");
+    CLD_REQUIRE(!cld_same_memory(source, destination) ||
+                    !cld_rects_overlap(source->data + from.offset, &from, region,
+                                       destination->data + to.offset, &to, region),
+                CL_MEM_COPY_OVERLAP, "source and destination overlap");
+    struct cld_copy_region copy = cld_rectangle(destination->data, &to, source->data, &from, region);
+    return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_RECT, source, destination, &copy, false, wait);
+}

@@ -1,0 +1,131 @@
+/* Commands on shared virtual memory (API specification, 5.6.1). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "enqueue/enqueue.h"
+#include "memory/svm.h"
+#include "runtime/callback.h"
+#include "runtime/enqueue_check.h"
+
+static cl_int run_free(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self, (void)first, (void)last;
+    cl_command_queue queue = (cl_command_queue)command->queue;
+    if (command->svm_free.function) {
+        command->svm_free.function(queue, command->svm_free.count, command->svm_free.pointers,
+                                   command->svm_free.user_data);
+        return CL_SUCCESS;
+    }
+    for (cl_uint i = 0; i < command->svm_free.count; i++)
+        clSVMFree((cl_context)command->context, command->svm_free.pointers[i]);
+    return CL_SUCCESS;
+}
+
+static void end_free(struct cld_event *command, cl_int status) {
+    (void)status;
+    free(command->svm_free.pointers);
+}
+
+static const struct cld_operation free_operation = {.run = run_free, .end = end_free};
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
+    cl_command_queue command_queue, cl_uint num_svm_pointers, void *svm_pointers[],
+    void(CL_CALLBACK *pfn_free_func)(cl_command_queue, cl_uint, void *[], void *), void *user_data,
+    cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(!num_svm_pointers == !svm_pointers, CL_INVALID_VALUE,
+                "svm_pointers and num_svm_pointers contradict each other");
+    struct cld_event *command = cld_command_new(queue, CL_COMMAND_SVM_FREE, &free_operation, event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->svm_free.function = pfn_free_func;
+    command->svm_free.user_data = user_data;
+    command->svm_free.count = num_svm_pointers;
+    command->svm_free.pointers = malloc((num_svm_pointers ? num_svm_pointers : 1) * sizeof(void *));
+    if (!command->svm_free.pointers)
+        cld_command_discard(command);
+    CLD_REQUIRE(command->svm_free.pointers, CL_OUT_OF_HOST_MEMORY, "no memory");
+    if (num_svm_pointers)
+        memcpy(command->svm_free.pointers, svm_pointers, num_svm_pointers * sizeof(void *));
+    return cld_command_enqueue(command, wait.count, wait.list, 0, event);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
+                                                   void *dst_ptr, const void *src_ptr, size_t size,
+                                                   cl_uint num_events_in_wait_list,
+                                                   const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "a pointer is NULL");
+    uintptr_t to = (uintptr_t)dst_ptr, from = (uintptr_t)src_ptr;
+    CLD_REQUIRE(to >= from ? to - from >= size : from - to >= size, CL_MEM_COPY_OVERLAP,
+                "source and destination overlap");
+    struct cld_copy_region region = cld_linear(dst_ptr, src_ptr, size);
+    return cld_enqueue_copy(queue, CL_COMMAND_SVM_MEMCPY, NULL, NULL, &region, blocking_copy, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void *svm_ptr,
+                                                    const void *pattern, size_t pattern_size, size_t size,
+                                                    cl_uint num_events_in_wait_list,
+                                                    const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(svm_ptr, CL_INVALID_VALUE, "svm_ptr is NULL");
+    CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
+                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
+    CLD_REQUIRE((uintptr_t)svm_ptr % pattern_size == 0, CL_INVALID_VALUE,
+                "svm_ptr is not aligned to pattern_size");
+    CLD_REQUIRE(size % pattern_size == 0, CL_INVALID_VALUE, "size is no multiple of pattern_size");
+    return cld_enqueue_fill(queue, CL_COMMAND_SVM_MEMFILL, NULL, svm_ptr, size, pattern, pattern_size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map,
+                                                cl_map_flags flags, void *svm_ptr, size_t size,
+                                                cl_uint num_events_in_wait_list,
+                                                const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(svm_ptr && size, CL_INVALID_VALUE, "svm_ptr is NULL or size is 0");
+    CLD_TRY(cld_check_map_flags(flags));
+    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MAP, NULL, 0, blocking_map, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
+                                                  cl_uint num_events_in_wait_list,
+                                                  const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(svm_ptr, CL_INVALID_VALUE, "svm_ptr is NULL");
+    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_UNMAP, NULL, 0, false, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue,
+                                                       cl_uint num_svm_pointers, const void **svm_pointers,
+                                                       const size_t *sizes, cl_mem_migration_flags flags,
+                                                       cl_uint num_events_in_wait_list,
+                                                       const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE, "no pointers");
+    CLD_TRY(cld_check_migration_flags(flags));
+    /* "CL_INVALID_VALUE if sizes[i] is non-zero range [svm_pointers[i], svm_pointers[i]+sizes[i]) is not
+     * contained within an existing clSVMAlloc allocation." */
+    for (cl_uint i = 0; i < num_svm_pointers; i++) {
+        size_t room = cld_svm_room(queue->context, svm_pointers[i]);
+        CLD_REQUIRE(room && (!sizes || sizes[i] <= room), CL_INVALID_VALUE,
+                    "a range is not inside an allocation of clSVMAlloc");
+    }
+    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MIGRATE_MEM, NULL, 0, false, wait);
+}

@@ -1,0 +1,18 @@
+/* The code of built programs, and what is known of their kernels. */
+#ifndef CLD_EXECUTABLE_H
+#define CLD_EXECUTABLE_H
+
+#include "launch/kernel.h"
+
+/* Loads the code of a built program, once: program->variants are there afterwards, and stay until the next
+ * build. CL_INVALID_PROGRAM_EXECUTABLE if it is not built. */
+cl_int cld_program_load(struct cld_program *program);
+
+/* Forgets what was loaded; kernels that exist keep their own hold on it. */
+void cld_program_unload(struct cld_program *program);
+
+/* Drops a hold. NULL is ignored. */
+void cld_kernel_info_drop(struct cld_kernel_info *info);
+void cld_executable_drop(struct cld_executable *executable);
+
+#endif

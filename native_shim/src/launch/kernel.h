@@ -1,0 +1,160 @@
+/* Programs and kernels as the data plane keeps them. */
+#ifndef CLD_KERNEL_H
+#define CLD_KERNEL_H
+
+#include "abi/kernel_abi.h"
+#include "launch/prefetch_trial.h"
+#include "object/objects.h"
+
+struct cld_code; /* loader/load.h: a mapped object file */
+struct cld_mem;  /* memory/mem.h */
+struct cld_tier; /* launch/tiers.h */
+
+/* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
+struct cld_executable {
+    _Atomic int32_t holds;
+    uint32_t code_count;
+    struct cld_code **code;
+    uint8_t *globals;        /* program-scope variables, initialised */
+    uint8_t *globals_memory; /* what they lie in: malloced */
+    size_t globals_size;
+    uint32_t number;    /* among those of its program */
+    void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
+    size_t options_size, il_size;
+};
+
+/* What a build of a program is to the data plane. Devices that were built in one call share theirs. */
+struct cld_variant {
+    struct cld_executable *executable; /* held */
+    uint32_t info_count;               /* its kernels, in the order of CL_PROGRAM_KERNEL_NAMES */
+    struct cld_kernel_info **infos;    /* each held */
+};
+
+struct cld_program {
+    struct cld_object obj;       /* key: the Python peer: source, IL, build state, logs, binaries */
+    struct cld_context *context; /* held */
+    uint32_t variant_count;      /* loaded by the first clCreateKernel after a build; 0 before */
+    struct cld_variant *variants;
+    int32_t *variant_of;           /* of each of devices: an index, or -1 if it has no executable */
+    uint64_t generation;           /* of builds: what was loaded before the last one began is stale */
+    _Atomic uint32_t kernel_count; /* attached kernel objects: they forbid a rebuild */
+    uint32_t device_count;
+    struct cld_device **devices; /* CL_PROGRAM_DEVICES, each held */
+};
+
+enum cld_arg_kind {
+    CLD_ARG_VALUE,  /* size bytes by value */
+    CLD_ARG_GLOBAL, /* cl_mem or NULL or SVM pointer; constant too */
+    CLD_ARG_LOCAL,  /* the block holds the byte offset into local memory (uint64) */
+    CLD_ARG_SAMPLER,
+    CLD_ARG_IMAGE,
+    CLD_ARG_PIPE,
+    CLD_ARG_QUEUE,
+};
+
+struct cld_arg_info {
+    uint8_t kind;     /* enum cld_arg_kind */
+    uint8_t constant; /* address space qualifier is __constant */
+    uint8_t access;   /* of images: enum cld_access */
+    uint8_t depth;    /* of images: declared as one of depth */
+    uint32_t size;    /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
+    uint32_t align;   /* of the value; of the pointee for local arguments */
+    uint32_t offset;  /* in the argument block */
+    cl_mem_object_type image_type;
+};
+
+enum cld_access { CLD_READ_ONLY = 1, CLD_WRITE_ONLY, CLD_READ_WRITE };
+
+/* Arguments of a kernel that code may be made for the values of. */
+enum { CLD_MOST_VALUES = 8 };
+
+enum cld_kernel_flags {
+    /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
+    CLD_KERNEL_UNIFORM_GROUPS = 1,
+    /* `entry` takes `width` work-items of dimension 0 at a time. */
+    CLD_KERNEL_WIDE = 2,
+    /* It can tell sub-groups apart, which are consecutive in the linear local id. `entry` is for rows that
+     * consist of whole sub-groups. */
+    CLD_KERNEL_SUB_GROUPS = 4,
+    /* No work-item can tell how they are divided into groups. */
+    CLD_KERNEL_FREE_GROUPS = 8,
+    /* There is code of these kinds (launch/tiers.h): without NARROW and REST `entry` is for all launches,
+     * with NARROW for those with global ids and sizes below 2^30 at most. REST stands for ANY where
+     * work-items can tell their groups. */
+    CLD_KERNEL_NARROW = 16,
+    CLD_KERNEL_REST = 32,
+    CLD_KERNEL_TILED = 64,
+    /* The tiled code is so much faster that the first launch waits for it. */
+    CLD_KERNEL_TILES_FIRST = 128,
+    /* Code of the kind MORE is faster than `entry`, for all launches that this suits but those with large
+       ids. */
+    CLD_KERNEL_HAS_MORE = 256,
+    /* It fetches what it is about to read, if the launch says that it should (cld_launch.ahead_kib). */
+    CLD_KERNEL_READS_AHEAD = 512,
+};
+
+/* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
+ * kernel function. */
+struct cld_kernel_info {
+    _Atomic int32_t holds;
+    struct cld_executable *executable; /* held */
+    char *name;
+    cld_kernel_fn entry; /* NULL: each launch runs code of launch/tiers.h */
+    uint32_t arg_count;
+    struct cld_arg_info *args;
+    uint32_t block_size;    /* of the argument block */
+    uint64_t local_static;  /* bytes of kernel-scope local variables */
+    uint64_t scratch_fixed; /* bytes, see struct cld_thread */
+    uint64_t scratch_per_item;
+    uint64_t reqd_local_size[3];  /* zeros when the kernel has no reqd_work_group_size */
+    uint64_t max_group_size;      /* CL_KERNEL_WORK_GROUP_SIZE */
+    uint64_t sub_group_size;      /* work-items per sub-group */
+    uint64_t reqd_sub_group_size; /* as the source requires, or 0 */
+    uint64_t reqd_sub_groups;     /* per work-group, likewise */
+    uint32_t width;               /* work-items per vector, the preferred multiple */
+    uint32_t tile_width;  /* work-items of a row that the tiled code, or else entry, takes at a time */
+    uint32_t tile_height; /* rows, likewise */
+    uint32_t uses_printf;
+    uint32_t
+        counted; /* 1 + the argument of which threads may have copies (launch/privatised_histogram.h), or 0 */
+    uint32_t counted_size;     /* bytes of its elements */
+    uint64_t flags;            /* enum cld_kernel_flags */
+    uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
+    _Atomic(struct cld_tier *) codes;
+    uint32_t value_count;                 /* of arguments that there may be code for the values of */
+    uint32_t value_args[CLD_MOST_VALUES]; /* their numbers: images, samplers, small integers */
+    struct cld_specialisation_history
+        *history;                    /* launch/argument_specialisation.h; NULL without such arguments */
+    _Atomic uint64_t busy_time;      /* ns that launches of such kernels were estimated to take, in all */
+    _Atomic uint64_t item_time;      /* running estimate of ns per work-item, times 1024; 0 is unknown */
+    struct cld_prefetch_trial ahead; /* whether it pays to do so, for READS_AHEAD */
+    _Atomic uint32_t launches;       /* counts the short ones, of which only some are timed */
+};
+
+struct cld_kernel {
+    struct cld_object obj;          /* key: the Python peer: argument names and types, work-group info */
+    struct cld_program *program;    /* held */
+    struct cld_kernel_info *info;   /* held; of the first device that has it */
+    struct cld_kernel_info **infos; /* for each of the program's devices, held, or NULL; no list at all where
+                                     * info is for every device of the context */
+    uint8_t *block;                 /* argument values; local arguments hold their SIZE here until launch */
+    struct cld_mem *
+        *mems; /* per argument, NOT held (the specification: the caller's duty) but checked at enqueue */
+    uint8_t *is_set;      /* per argument */
+    bool svm_fine_system; /* CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM */
+};
+
+/* The kernel's code for a device; NULL if the program has no executable for it. "If a program binary has not
+ * been built for a sub-device, the program binary associated with the parent device will be used." */
+static inline struct cld_kernel_info *cld_kernel_info_for(const struct cld_kernel *kernel,
+                                                          const struct cld_device *device) {
+    if (!kernel->infos)
+        return kernel->info;
+    for (; device; device = device->parent)
+        for (uint32_t i = 0; i < kernel->program->device_count; i++)
+            if (kernel->program->devices[i] == device && kernel->infos[i])
+                return kernel->infos[i];
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,167 @@
+/* Kernel arguments (API specification, 5.9.2). "clSetKernelArg is not safe to be called concurrently on the
+ * same cl_kernel object": no lock. */
+#include <string.h>
+
+#include "base/log.h"
+#include "launch/kernel.h"
+#include "memory/image.h"
+#include "memory/mem.h"
+#include "object/objects.h"
+
+static cl_int set_value(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
+                        const void *arg_value) {
+    CLD_REQUIRE(arg_size == arg->size, CL_INVALID_ARG_SIZE, "arg_size is not the type's");
+    CLD_REQUIRE(arg_value, CL_INVALID_ARG_VALUE, "arg_value is NULL");
+    memcpy(kernel->block + arg->offset, arg_value, arg_size);
+    return CL_SUCCESS;
+}
+
+static void set_pointer(struct cld_kernel *kernel, cl_uint index, struct cld_mem *mem, const void *pointer) {
+    memcpy(kernel->block + kernel->info->args[index].offset, &pointer, sizeof pointer);
+    kernel->mems[index] = mem;
+}
+
+/* "If the argument is a buffer object, the arg_value pointer can be NULL or point to a NULL value." */
+static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    cl_mem handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    if (!handle) {
+        set_pointer(kernel, index, NULL, NULL);
+        return CL_SUCCESS;
+    }
+    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
+                "not a memory object of the kernel's context");
+    CLD_REQUIRE(mem->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
+    set_pointer(kernel, index, mem, mem->data);
+    return CL_SUCCESS;
+}
+
+/* "If the argument is declared with the local qualifier, the arg_value entry must be NULL." */
+static cl_int set_local(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
+                        const void *arg_value) {
+    CLD_REQUIRE(!arg_value, CL_INVALID_ARG_VALUE, "a local argument has no value");
+    CLD_REQUIRE(arg_size, CL_INVALID_ARG_SIZE, "a local argument of size 0");
+    uint64_t size = arg_size;
+    memcpy(kernel->block + arg->offset, &size, sizeof size);
+    return CL_SUCCESS;
+}
+
+/* The block holds what the sampler is, so that nothing needs it any more. */
+static cl_int set_sampler(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
+                          const void *arg_value) {
+    cl_sampler handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_sampler)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    const struct cld_sampler *sampler = cld_object_check(handle, CLD_SAMPLER);
+    CLD_REQUIRE(sampler && sampler->context == kernel->program->context, CL_INVALID_SAMPLER,
+                "not a sampler of the kernel's context");
+    memcpy(kernel->block + arg->offset, &sampler->word, sizeof sampler->word);
+    return CL_SUCCESS;
+}
+
+/* "The memory object specified as argument value must be a 2D image object if the argument is declared to be
+ * of type image2d_t", and so on. The block holds the address of the image's descriptor. */
+static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    const struct cld_arg_info *arg = &kernel->info->args[index];
+    cl_mem handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
+                "not a memory object of the kernel's context");
+    CLD_REQUIRE(mem->image && mem->type == arg->image_type, CL_INVALID_MEM_OBJECT,
+                "not an image of the argument's type");
+    /* "must be a 2D image object with image channel order = CL_DEPTH if the argument is declared to be of
+     * type image2d_depth_t." */
+    CLD_REQUIRE(!arg->depth || mem->image->format.image_channel_order == CL_DEPTH, CL_INVALID_MEM_OBJECT,
+                "not a depth image");
+    /* "CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and arg_value
+     * refers to an image object created with cl_mem_flags of CL_MEM_WRITE_ONLY or if the image argument is
+     * declared with the write_only qualifier and arg_value refers to an image object created with
+     * cl_mem_flags of CL_MEM_READ_ONLY." A read_write image is both. */
+    CLD_REQUIRE((arg->access == CLD_WRITE_ONLY || !(mem->flags & CL_MEM_WRITE_ONLY)) &&
+                    (arg->access == CLD_READ_ONLY || !(mem->flags & CL_MEM_READ_ONLY)),
+                CL_INVALID_ARG_VALUE, "kernels may not access the image as the argument's qualifier says");
+    set_pointer(kernel, index, mem, &mem->image->desc);
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_index, size_t arg_size,
+                                               const void *arg_value) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
+    const struct cld_arg_info *arg = &kernel->info->args[arg_index];
+    cl_int status;
+    switch (arg->kind) {
+    case CLD_ARG_VALUE:
+        status = set_value(kernel, arg, arg_size, arg_value);
+        break;
+    case CLD_ARG_GLOBAL:
+        status = set_buffer(kernel, arg_index, arg_size, arg_value);
+        break;
+    case CLD_ARG_LOCAL:
+        status = set_local(kernel, arg, arg_size, arg_value);
+        break;
+    case CLD_ARG_SAMPLER:
+        status = set_sampler(kernel, arg, arg_size, arg_value);
+        break;
+    case CLD_ARG_QUEUE:
+        CLD_REQUIRE(arg_size == sizeof(cl_command_queue), CL_INVALID_ARG_SIZE,
+                    "arg_size is not sizeof(cl_command_queue)");
+        CLD_REQUIRE(false, CL_INVALID_DEVICE_QUEUE, "the device has no on-device queues");
+    case CLD_ARG_IMAGE:
+        status = set_image(kernel, arg_index, arg_size, arg_value);
+        break;
+    default: /* pipes, of which none can have been made */
+        CLD_REQUIRE(arg_size == sizeof(cl_mem), CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+        CLD_REQUIRE(false, CL_INVALID_MEM_OBJECT, "not a pipe");
+    }
+    if (!status)
+        kernel->is_set[arg_index] = 1;
+    return status;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgSVMPointer(cl_kernel handle, cl_uint arg_index,
+                                                         const void *arg_value) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
+    /* "The SVM pointer can only be used for arguments that are declared to be a pointer to global or constant
+     * memory." Any value may be one, because system pointers are. */
+    CLD_REQUIRE(kernel->info->args[arg_index].kind == CLD_ARG_GLOBAL, CL_INVALID_ARG_VALUE,
+                "the argument is not a pointer to global or constant memory");
+    set_pointer(kernel, arg_index, NULL, arg_value);
+    kernel->is_set[arg_index] = 1;
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_info param_name,
+                                                    size_t param_value_size, const void *param_value) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    /* No pointers at all take back those of an earlier call. */
+    bool none = param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && !param_value_size;
+    CLD_REQUIRE(param_value || none, CL_INVALID_VALUE, "param_value is NULL");
+    switch (param_name) {
+    case CL_KERNEL_EXEC_INFO_SVM_PTRS: /* every kernel may use every pointer: nothing to be kept */
+        CLD_REQUIRE(param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
+                    "param_value_size is no multiple of a pointer's size");
+        return CL_SUCCESS;
+    case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM: {
+        cl_bool value;
+        CLD_REQUIRE(param_value_size == sizeof value, CL_INVALID_VALUE,
+                    "param_value_size is not a cl_bool's");
+        memcpy(&value, param_value, sizeof value);
+        kernel->svm_fine_system = value;
+        return CL_SUCCESS;
+    }
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not one of clSetKernelExecInfo");
+    }
+}

@@ -1,0 +1,366 @@
+/* Kernel launches (API specification, 5.10). */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "launch/argument_specialisation.h"
+#include "launch/executable.h"
+#include "launch/fault.h"
+#include "launch/kernel.h"
+#include "launch/ndrange.h"
+#include "launch/privatised_histogram.h"
+#include "launch/tiers.h"
+#include "loader/printf.h"
+#include "memory/image.h"
+#include "memory/mem.h"
+#include "runtime/enqueue_check.h"
+#include "runtime/worker.h"
+
+/* Every how many launches of a short kernel the time is taken. */
+enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
+
+/* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
+ * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
+static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_ab_run *trial = command->kernel.trial;
+    if (trial) {
+        atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
+        atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
+    }
+    const uint64_t *size = command->kernel.launch.local_size;
+    double old = (double)atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    double now = (double)time * 1024 / ((double)units * (double)(size[0] * size[1] * size[2]));
+    double mean = !old        ? now
+                  : now < old ? (old + now) / 2
+                              : old + ((now < 4 * old ? now : 4 * old) - old) / 4;
+    atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
+}
+
+/* How long one thread would take, or CLD_TIME_UNKNOWN. */
+static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    const uint64_t *size = launch->global_size;
+    double time = (double)size[0] * (double)size[1] * (double)size[2] * (double)item_time / 1024;
+    return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+}
+
+/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
+static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
+    uint64_t needed;
+    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
+        return false;
+    if (*size < needed)
+        *size = needed;
+    return true;
+}
+
+static bool runs_entry(const struct cld_tier *code) {
+    return !code || code->kind == CLD_TIER_REST;
+}
+
+/* What a launch runs from now on instead of the entry, or after it. */
+static const struct cld_tier *code_of(const struct cld_event *command) {
+    return cld_tier_is_there(command->kernel.code) ? command->kernel.code : NULL;
+}
+
+/* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
+static bool find_scratch_size(const struct cld_event *command, const struct cld_tier *code, uint64_t *size) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const uint64_t *local = command->kernel.launch.local_size;
+    uint64_t items = local[0] * local[1] * local[2];
+    *size = 0;
+    return (!runs_entry(code) || raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
+           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
+}
+
+static void run_groups(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_tier *code, struct cld_self *self, uint64_t first, uint64_t last) {
+    if (runs_entry(code))
+        command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
+    if (code)
+        code->entry(launch, command->kernel.args, &self->kernel, first, last);
+}
+
+/* Work-groups in another order: a panel of so many columns after the other, each row by row. */
+static void run_panels(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_tier *code, struct cld_self *self, uint64_t first, uint64_t last) {
+    const uint64_t *count = launch->num_groups, panel = command->panel;
+    uint64_t plane = count[0] * count[1], taken;
+    for (; first < last; first += taken) {
+        uint64_t start = first % plane / (panel * count[1]) * panel;
+        uint64_t width = count[0] - start < panel ? count[0] - start : panel;
+        uint64_t inside = first % plane - start * count[1], column = inside % width;
+        uint64_t group = first / plane * plane + inside / width * count[0] + start + column;
+        taken = last - first < width - column ? last - first : width - column;
+        run_groups(command, launch, code, self, group, group + taken);
+    }
+}
+
+static void run_range(struct cld_event *command, const struct cld_launch *launch, const struct cld_tier *code,
+                      struct cld_self *self, uint64_t first, uint64_t last) {
+    (command->panel ? run_panels : run_groups)(command, launch, code, self, first, last);
+}
+
+/* Pieces that fetch ahead and pieces that do not, in turn, each timed. */
+static void run_pieces(struct cld_event *command, const struct cld_tier *code, struct cld_self *self,
+                       uint64_t first, uint64_t last) {
+    struct cld_prefetch_trial *ahead = &command->kernel.info->ahead;
+    struct cld_launch launches[2] = {command->kernel.launch, command->kernel.launch};
+    uint64_t piece = command->kernel.ahead_piece, taken;
+    launches[0].ahead_kib = 0;
+    for (; first < last; first += taken) {
+        bool is_ahead = first / piece & 1;
+        uint64_t start = cld_now();
+        taken = piece - first % piece < last - first ? piece - first % piece : last - first;
+        run_range(command, &launches[is_ahead], code, self, first, first + taken);
+        if (taken == piece)
+            cld_prefetch_sample(ahead, is_ahead, cld_now() - start);
+    }
+}
+
+static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    const struct cld_tier *code = code_of(command);
+    uint64_t scratch_size;
+    if (!find_scratch_size(command, code, &scratch_size) ||
+        !cld_self_arenas(self, command->kernel.local_size, scratch_size))
+        return CL_OUT_OF_RESOURCES;
+    self->kernel.local_memory_size = command->kernel.local_size;
+    cld_histogram_enter(command, self);
+    struct cld_running *running = cld_fault_enter(self, command);
+    uint64_t saved = cld_float_enter();
+    if (command->kernel.ahead_piece)
+        run_pieces(command, code, self, first, last);
+    else
+        run_range(command, &command->kernel.launch, code, self, first, last);
+    cld_float_leave(saved);
+    cld_fault_leave(running);
+    return CL_SUCCESS;
+}
+
+/* So many ns by one thread are enough to tell whether to fetch ahead. */
+enum { AHEAD_TIME = 1000000 };
+
+/* Only now, not when the command is enqueued: launches that wait behind others know what these have found. */
+static void begin_kernel(struct cld_event *command) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch *launch = &command->kernel.launch;
+    if (!(info->flags & CLD_KERNEL_READS_AHEAD))
+        return;
+    int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
+    uint64_t time = time_of(info, launch);
+    if (state == CLD_PREFETCH_OFF)
+        launch->ahead_kib = 0;
+    else if (state == CLD_PREFETCH_TRIAL && !command->kernel.trial && time != CLD_TIME_UNKNOWN &&
+             time >= AHEAD_TIME)
+        command->kernel.ahead_piece = cld_prefetch_piece(
+            &info->ahead, launch->global_size[0] * launch->global_size[1] * launch->global_size[2],
+            command->total);
+}
+
+static void end_kernel(struct cld_event *command, cl_int status) {
+    if (command->kernel.ahead_piece)
+        cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
+    if (command->kernel.trial)
+        cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
+                       status == CL_COMPLETE ? command->total : 0);
+    cld_printf_end(command->kernel.launch.printf_buffer);
+    if (command->kernel.args != command->inline_args)
+        free(command->kernel.args);
+    if (command->kernel.info)
+        cld_kernel_info_drop(command->kernel.info);
+}
+
+static const struct cld_operation kernel_operation = {.begin = begin_kernel,
+                                                      .run = run_kernel,
+                                                      .leave = cld_histogram_leave,
+                                                      .end = end_kernel,
+                                                      .learn = learn};
+
+/* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
+ * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel
+ * alive until here. */
+static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    uint8_t *args = command->inline_args;
+    if (info->block_size > CLD_INLINE_ARGS) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, 128, info->block_size))
+            return CL_OUT_OF_HOST_MEMORY;
+        args = memory;
+    }
+    command->kernel.args = args;
+    memcpy(args, kernel->block, info->block_size);
+    uint32_t base_align = command->queue->device->base_align;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+        if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
+            CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
+                        CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                        "a sub-buffer's offset is not aligned for the device");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            memcpy(args + arg->offset, &mem->data, sizeof mem->data);
+        } else if (arg->kind == CLD_ARG_IMAGE) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_KERNEL_ARGS,
+                        "an argument was released after it was set");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            const struct cld_image_desc *desc = &mem->image->desc;
+            memcpy(args + arg->offset, &desc, sizeof desc);
+        }
+    }
+    return CL_SUCCESS;
+}
+
+/* Local arguments are so many bytes apart: known_lanes.py takes vectors of that size. */
+enum { LOCAL_ROOM = 128 };
+
+/* Makes local arguments offsets behind the local variables of all code that the launch runs. */
+static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const struct cld_tier *code = code_of(command);
+    bool runs_it = runs_entry(code) || code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
+                   code->kind == CLD_TIER_MORE;
+    uint64_t used = runs_it ? info->local_static : 0;
+    if (code && used < code->local_static)
+        used = code->local_static;
+    uint64_t local = used; /* with room between arguments */
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        if (arg->kind != CLD_ARG_LOCAL)
+            continue;
+        uint64_t size, align = arg->align ? arg->align : 1;
+        memcpy(&size, kernel->block + arg->offset, sizeof size);
+        used = (used + align - 1) & ~(align - 1);
+        align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
+        local = (local + align - 1) & ~(align - 1);
+        memcpy(command->kernel.args + arg->offset, &local, sizeof local);
+        CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
+                    "more local memory than there is");
+        used += size;
+    }
+    uint64_t most = command->queue->device->local_memory_size;
+    CLD_REQUIRE((!most || used <= most) && local <= UINT32_MAX, CL_OUT_OF_RESOURCES,
+                "more local memory than the device has");
+    command->kernel.local_size = (uint32_t)local;
+    return CL_SUCCESS;
+}
+
+/* Groups with local memory that run for long read much that others do, too: those above and below the same
+ * columns, those beside them the same rows. In panels of this many work-items, caches hold both. Measured
+ * (product of matrices in tiles of 16 x 16, two threads): 5.3 ms of 7.8 for 768 x 768. */
+enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
+
+static void choose_panel(struct cld_event *command, uint64_t item_time) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    const uint64_t *local = launch->local_size;
+    uint64_t panel = PANEL_ITEMS / local[0];
+    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
+    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
+                 launch->num_groups[0] > panel;
+    command->panel = is_long && suits ? (uint8_t)panel : 0;
+}
+
+/* What decides how the command is executed: the number of work-groups, and how long it took last time. */
+static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    choose_panel(command, item_time);
+    command->estimate = time_of(info, &command->kernel.launch);
+    if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
+        item_time)
+        atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
+    command->timed = command->estimate >= SHORT_TIME || command->kernel.trial ||
+                     atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
+}
+
+static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl_command_type type,
+                            cl_uint work_dim, const size_t *global_work_offset,
+                            const size_t *global_work_size, const size_t *local_work_size,
+                            struct cld_wait wait) {
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
+                "the queue and the kernel are of different contexts");
+    struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
+    CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
+    CLD_TRY(cld_check_wait(queue, wait));
+    struct cld_event *command = cld_command_new(queue, type, &kernel_operation, wait.event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
+    command->kernel.info = info;
+    command->kernel.args = command->inline_args;
+    command->kernel.launch.printf_buffer = NULL;
+    command->kernel.code = NULL;
+    command->kernel.trial = NULL;
+    command->kernel.ahead_piece = 0;
+    command->panel = 0;
+    bool empty = false;
+    cl_int status = snapshot(command, kernel);
+    if (!status)
+        status = cld_ndrange_check(queue, info, work_dim, global_work_offset, global_work_size,
+                                   local_work_size, &command->kernel.launch, &empty);
+    struct cld_launch *launch = &command->kernel.launch;
+    if (!status && !empty) {
+        if (info->flags & CLD_KERNEL_FREE_GROUPS)
+            cld_ndrange_regroup(queue, info, launch);
+        status = cld_tier_choose(kernel, info, launch, &command->kernel.code);
+        /* Nothing is worth waiting for code for any format. */
+        if (!status && info->history &&
+            (info->history->of_images || code_of(command) == command->kernel.code))
+            cld_specialisation_choose(command, kernel);
+        if (!status && !info->entry && !command->kernel.code)
+            status = cld_tier_need_any(kernel, info, &command->kernel.code);
+        uint64_t scratch_size;
+        if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
+            status = CL_OUT_OF_RESOURCES;
+        cld_histogram_choose(command, kernel);
+        launch->globals = info->executable ? info->executable->globals : NULL;
+        if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+            status = CL_OUT_OF_HOST_MEMORY;
+    }
+    if (!status)
+        status = place_local(command, kernel);
+    if (status) {
+        cld_command_discard(command);
+        return status;
+    }
+    /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
+     * trivially succeed after its event dependencies are satisfied." */
+    command->total = empty ? 0 : launch->num_groups[0] * launch->num_groups[1] * launch->num_groups[2];
+    if (empty)
+        command->estimate = 0;
+    else
+        estimate(command, info);
+    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
+                                                       cl_uint work_dim, const size_t *global_work_offset,
+                                                       const size_t *global_work_size,
+                                                       const size_t *local_work_size,
+                                                       cl_uint num_events_in_wait_list,
+                                                       const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, work_dim, global_work_offset,
+                         global_work_size, local_work_size, wait);
+}
+
+/* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
+ * global_work_size[0] set to 1, and local_work_size[0] set to 1." */
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
+                                              cl_uint num_events_in_wait_list,
+                                              const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    static const size_t one = 1;
+    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, 1, NULL, &one, &one, wait);
+}

@@ -1,0 +1,16 @@
+/* The shape of a launch: its sizes, checked, and the local size that the driver chooses. */
+#ifndef CLD_LAUNCH_H
+#define CLD_LAUNCH_H
+
+#include "launch/kernel.h"
+
+/* Fills all members of launch but the pointers. empty: no work-items; then launch is not filled. */
+cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
+                         const size_t *global_offset, const size_t *global_size, const size_t *local_size,
+                         struct cld_launch *launch, bool *empty);
+
+/* Divides the work-items into other groups, such that suit the entry; for CLD_KERNEL_FREE_GROUPS. */
+void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                         struct cld_launch *launch);
+
+#endif

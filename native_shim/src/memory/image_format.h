@@ -1,0 +1,49 @@
+/* The formats of images: one table, from which lists, checks, sizes and the packing of colours follow. */
+#ifndef CLD_IMAGE_FORMAT_H
+#define CLD_IMAGE_FORMAT_H
+
+#include "object/object.h"
+
+enum { CLD_LARGEST_PIXEL = 16 };
+
+enum cld_data_kind { CLD_UNORM, CLD_SNORM, CLD_SIGNED, CLD_UNSIGNED, CLD_HALF, CLD_FLOAT };
+
+struct cld_data_type {
+    cl_channel_type type;
+    uint8_t size;    /* bytes: of a channel; of the pixel where channels are packed */
+    uint8_t kind;    /* enum cld_data_kind */
+    uint8_t bits[4]; /* of packed channels, the first one most significant; zeros otherwise */
+};
+
+struct cld_channel_order {
+    cl_channel_order order;
+    uint8_t channels;
+    uint8_t component[4]; /* of RGBA, that each channel in memory holds */
+    bool srgb;
+    uint32_t data_types; /* that are supported with it */
+};
+
+/* The rows of the table, NULL for what no supported format has. */
+const struct cld_data_type *cld_data_type(cl_channel_type type);
+const struct cld_channel_order *cld_channel_order(cl_channel_order order);
+
+/* What the specification's tables allow: CL_INVALID_IMAGE_FORMAT_DESCRIPTOR otherwise. */
+bool cld_image_format_is_valid(const cl_image_format *format);
+
+/* Whether images of that type may have the format: CL_IMAGE_FORMAT_NOT_SUPPORTED otherwise. */
+bool cld_image_format_is_supported(const cl_image_format *format, cl_mem_object_type type);
+
+/* Bytes of a pixel of a supported format; a power of two. */
+uint32_t cld_image_element_size(const cl_image_format *format);
+
+/* The formats of images of that type: fills up to room of them, returns how many there are. */
+cl_uint cld_image_formats(cl_mem_object_type type, cl_image_format *formats, cl_uint room);
+
+/* Whether a 2D image may be a view of another with that channel order (Compatible Image Channel Orders). */
+bool cld_channel_orders_are_compatible(cl_channel_order order, cl_channel_order of_parent);
+
+/* A colour as clEnqueueFillImage takes it, RGBA of cl_float, cl_int or cl_uint (one cl_float for CL_DEPTH),
+ * as a pixel of cld_image_element_size bytes. */
+void cld_pixel_pack(const cl_image_format *format, const void *color, uint8_t pixel[CLD_LARGEST_PIXEL]);
+
+#endif

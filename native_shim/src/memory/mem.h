@@ -1,0 +1,42 @@
+/* Memory objects and samplers as the data plane keeps them. */
+#ifndef CLD_MEM_H
+#define CLD_MEM_H
+
+#include "object/objects.h"
+
+struct cld_image; /* memory/image.h */
+struct cld_map;   /* enqueue/map.c */
+
+struct cld_mem {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    cl_mem_object_type type;
+    cl_mem_flags flags; /* effective ones: inherited and defaulted */
+    size_t size;
+    uint8_t *data;  /* where the bytes are; inside the parent's for sub-buffers */
+    void *host_ptr; /* as given with CL_MEM_USE_HOST_PTR */
+    bool owns_data;
+    bool svm;               /* host_ptr lies in an SVM allocation */
+    struct cld_mem *parent; /* held, sub-buffers */
+    size_t offset;
+    _Atomic uint32_t map_count;
+    size_t property_count;
+    cl_mem_properties *properties;
+    struct cld_callback *destructors; /* runtime/callback.h */
+    struct cld_map *maps;             /* what clEnqueueMap* gave out, enqueue/map.c */
+    struct cld_image *image;          /* memory/image.h; NULL for buffers */
+};
+
+struct cld_sampler {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    cl_bool normalized;
+    cl_addressing_mode addressing;
+    cl_filter_mode filter, mip_filter;
+    cl_float lod_min, lod_max;
+    uint64_t word; /* what kernels get, abi/image_abi.h */
+    size_t property_count;
+    cl_sampler_properties *properties;
+};
+
+#endif

@@ -1,0 +1,270 @@
+/* Slots, reference counts, recycling. */
+#define _GNU_SOURCE
+#include "object/object.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/thread.h"
+
+enum { BATCH = 64, COMMIT = 2 << 20 };
+
+_Static_assert(CLD_SLOT_SIZE % 128 == 0, "slots keep their alignment");
+
+_Atomic(uint8_t *) cld_slots;
+_Atomic size_t cld_slots_used;
+
+static size_t reserved, committed;
+static const void *dispatch_table;
+static void *dispatch_data;
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER; /* the three above, and the batches */
+static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
+
+static void (*destroy_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
+static void (*release_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
+
+/* A dead slot's body: chains of dead slots, and chains of whole batches. */
+struct dead {
+    struct cld_object obj;
+    struct dead *next;
+    struct dead *next_batch;
+};
+
+static struct dead *batches; /* each a chain of BATCH dead slots */
+
+static void (*around_fork[3])(void);
+
+void cld_object_around_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    around_fork[0] = prepare;
+    around_fork[1] = parent;
+    around_fork[2] = child;
+}
+
+/* Address space is all that the reservation costs; less of it where RLIMIT_AS says that the host counts it.
+ */
+static void reserve(void) {
+    struct rlimit limit;
+    size_t size = (size_t)4 << 30;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+        while (size > limit.rlim_cur / 16)
+            size /= 2;
+    for (; size >= COMMIT; size /= 2) {
+        void *range = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range != MAP_FAILED) {
+            cld_slots = range;
+            reserved = size;
+            break;
+        }
+    }
+    pthread_atfork(around_fork[0], around_fork[1], around_fork[2]);
+}
+
+void cld_slots_fork_prepare(void) {
+    pthread_mutex_lock(&slots_lock);
+}
+
+void cld_slots_fork_done(void) {
+    pthread_mutex_unlock(&slots_lock);
+}
+
+/* A chain of dead slots, or NULL when there is no memory. */
+static struct dead *take_batch(void) {
+    pthread_once(&slots_once, reserve);
+    pthread_mutex_lock(&slots_lock);
+    struct dead *chain = batches;
+    if (chain) {
+        batches = chain->next_batch;
+    } else {
+        size_t used = atomic_load_explicit(&cld_slots_used, memory_order_relaxed);
+        size_t end = used + (size_t)BATCH * CLD_SLOT_SIZE;
+        if (end > committed && committed < reserved &&
+            !mprotect(cld_slots + committed, COMMIT, PROT_READ | PROT_WRITE))
+            committed += COMMIT;
+        if (end <= committed) {
+            for (size_t at = end; at > used;) {
+                at -= CLD_SLOT_SIZE;
+                struct dead *dead = (struct dead *)(cld_slots + at);
+                dead->obj.dispatch = dispatch_table;
+                dead->obj.dispatch_data = dispatch_data;
+                dead->next = chain;
+                chain = dead;
+            }
+            atomic_store_explicit(&cld_slots_used, end, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&slots_lock);
+    return chain;
+}
+
+static void put_batch(struct dead *chain) {
+    pthread_mutex_lock(&slots_lock);
+    chain->next_batch = batches;
+    batches = chain;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+/* What a thread keeps: up to two batches, so that one that alternates between making and dropping an object
+ * at a batch's edge does not go to the lock each time. A thread's end gives back what it has, as a batch that
+ * may be short. */
+static struct dead *slot_new(void) {
+    struct cld_self *self = cld_self();
+    struct dead *dead = self->dead;
+    if (!dead) {
+        dead = self->dead_spare;
+        self->dead_spare = NULL;
+        if (!dead && !(dead = take_batch()))
+            return NULL;
+        self->dead_count = 0;
+        for (struct dead *at = dead; at; at = at->next)
+            self->dead_count++;
+    }
+    self->dead = dead->next;
+    self->dead_count--;
+    return dead;
+}
+
+static void slot_free(struct dead *dead) {
+    struct cld_self *self = cld_self();
+    if (self->dead_count >= BATCH) {
+        if (self->dead_spare)
+            put_batch(self->dead_spare);
+        self->dead_spare = self->dead;
+        self->dead = NULL;
+        self->dead_count = 0;
+    }
+    dead->next = self->dead;
+    self->dead = dead;
+    self->dead_count++;
+}
+
+static void end_thread(struct cld_self *self) {
+    if (self->dead)
+        put_batch(self->dead);
+    if (self->dead_spare)
+        put_batch(self->dead_spare);
+    self->dead = self->dead_spare = NULL;
+    self->dead_count = 0;
+}
+
+__attribute__((constructor)) static void register_slots(void) {
+    cld_on_thread_end(end_thread);
+}
+
+void *cld_object_new_raw(int32_t refs) {
+    struct dead *dead = slot_new();
+    if (!dead)
+        return NULL;
+    struct cld_object *object = &dead->obj;
+    object->key = 0;
+    atomic_store_explicit(&object->refs, refs, memory_order_relaxed);
+    atomic_store_explicit(&object->holds, 1 + (refs > 0), memory_order_relaxed);
+    return object;
+}
+
+void cld_object_publish(void *object, enum cld_kind kind) {
+    atomic_store_explicit(&((struct cld_object *)object)->tag, kind, memory_order_release);
+}
+
+void *cld_object_new(enum cld_kind kind) {
+    struct cld_object *object = cld_object_new_raw(1);
+    if (!object)
+        return NULL;
+    memset(object + 1, 0, CLD_SLOT_SIZE - sizeof *object);
+    atomic_store_explicit(&object->holds, 1, memory_order_relaxed);
+    cld_object_publish(object, kind);
+    return object;
+}
+
+void cld_object_drop(void *pointer) {
+    struct cld_object *object = pointer;
+    if (atomic_fetch_sub_explicit(&object->holds, 1, memory_order_acq_rel) != 1)
+        return;
+    uint32_t kind = atomic_load_explicit(&object->tag, memory_order_relaxed);
+    atomic_store_explicit(&object->tag, CLD_DEAD, memory_order_relaxed);
+    if (kind >= CLD_PLATFORM && kind < CLD_KIND_END && destroy_functions[kind - CLD_PLATFORM])
+        destroy_functions[kind - CLD_PLATFORM](object);
+    slot_free(pointer);
+}
+
+bool cld_object_try_hold(void *pointer) {
+    struct cld_object *object = pointer;
+    int32_t holds = atomic_load_explicit(&object->holds, memory_order_relaxed);
+    while (holds > 0)
+        if (atomic_compare_exchange_weak_explicit(&object->holds, &holds, holds + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+cl_int cld_object_retain(void *handle, enum cld_kind kind, cl_int invalid) {
+    struct cld_object *object = cld_object_check(handle, kind);
+    if (!object)
+        return invalid;
+    int32_t refs = atomic_load_explicit(&object->refs, memory_order_relaxed);
+    for (;;) {
+        if (refs > 0) {
+            if (atomic_compare_exchange_weak_explicit(&object->refs, &refs, refs + 1, memory_order_relaxed,
+                                                      memory_order_relaxed))
+                return CL_SUCCESS;
+            continue;
+        }
+        /* Only its children keep it: the references get a hold of their own again. */
+        if (!cld_object_try_hold(object))
+            return invalid;
+        if (atomic_compare_exchange_strong_explicit(&object->refs, &refs, 1, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            return CL_SUCCESS;
+        cld_object_drop(object);
+    }
+}
+
+cl_int cld_object_release(void *handle, enum cld_kind kind, cl_int invalid) {
+    struct cld_object *object = cld_object_check(handle, kind);
+    if (!object)
+        return invalid;
+    int32_t refs = atomic_load_explicit(&object->refs, memory_order_relaxed);
+    do {
+        if (refs <= 0)
+            return invalid;
+    } while (!atomic_compare_exchange_weak_explicit(&object->refs, &refs, refs - 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    if (refs == 1) {
+        if (release_functions[kind - CLD_PLATFORM])
+            release_functions[kind - CLD_PLATFORM](object);
+        cld_object_drop(object);
+    }
+    return CL_SUCCESS;
+}
+
+void cld_object_on_destroy(enum cld_kind kind, void (*destroy)(void *object)) {
+    destroy_functions[kind - CLD_PLATFORM] = destroy;
+}
+
+void cld_object_on_release(enum cld_kind kind, void (*release)(void *object)) {
+    release_functions[kind - CLD_PLATFORM] = release;
+}
+
+void cld_object_set_dispatch(const void *table) {
+    dispatch_table = table;
+}
+
+void cld_object_set_dispatch_data(void *data) {
+    pthread_once(&slots_once, reserve);
+    pthread_mutex_lock(&slots_lock);
+    dispatch_data = data;
+    size_t used = atomic_load_explicit(&cld_slots_used, memory_order_relaxed);
+    for (size_t at = 0; at < used; at += CLD_SLOT_SIZE)
+        ((struct cld_object *)(cld_slots + at))->dispatch_data = data;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+void cld_object_each(enum cld_kind kind, void (*visit)(void *object)) {
+    size_t used = atomic_load_explicit(&cld_slots_used, memory_order_acquire);
+    for (size_t at = 0; at < used; at += CLD_SLOT_SIZE) {
+        struct cld_object *object = (struct cld_object *)(cld_slots + at);
+        if (atomic_load_explicit(&object->tag, memory_order_acquire) == (uint32_t)kind)
+            visit(object);
+    }
+}

@@ -1,0 +1,63 @@
+/* Devices, contexts and command-queues as the data plane keeps them; memory/mem.h and launch/kernel.h have
+ * the other objects of the OpenCL API. */
+#ifndef CLD_OBJECTS_H
+#define CLD_OBJECTS_H
+
+#include <pthread.h>
+
+#include "object/object.h"
+
+struct cld_event; /* runtime/command.h */
+struct cld_pool;  /* runtime/worker.h */
+
+struct cld_device {
+    struct cld_object obj;     /* key: the Python peer that answers the queries */
+    struct cld_device *parent; /* NULL for the root device, which is never freed */
+    uint32_t compute_units;    /* threads that may execute a command of this device at once */
+    uint32_t *cpus;            /* their CPU numbers, compute_units of them */
+    uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
+    uint64_t max_item_sizes[3];
+    uint64_t local_memory_size;      /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t max_alloc_size;         /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint32_t base_align;             /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
+    _Atomic bool complete;           /* the five limits above are there (cld_device_complete, api/common.h) */
+    _Atomic(struct cld_pool *) pool; /* runtime/worker.c's, made at first need */
+};
+
+struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
+    void (*function)(void *handle, void *user_data);
+    void *user_data;
+    struct cld_callback *next;
+};
+
+struct cld_context {
+    struct cld_object obj;
+    uint32_t device_count;
+    struct cld_device **devices; /* held */
+    size_t property_count;       /* words in properties with the final 0; 0 when created with NULL */
+    cl_context_properties *properties;
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
+    void *notify_data;
+    struct cld_callback *destructors; /* runtime/callback.h */
+    struct cld_svm *svm;              /* allocations of clSVMAlloc, memory/svm.c */
+};
+
+struct cld_queue {
+    struct cld_object obj;
+    struct cld_context *context; /* held */
+    struct cld_device *device;   /* held */
+    cl_command_queue_properties properties;
+    size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
+    cl_queue_properties *property_list;
+    pthread_mutex_t lock;                    /* all that follows, but for last */
+    _Atomic(struct cld_event *) last;        /* in-order: the newest command, held, until it is complete */
+    struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
+    uint32_t pending_count;
+    uint64_t pending_time;        /* estimated duration of those in ns */
+    struct cld_event *unfinished; /* out-of-order: every command that is not complete, newest first */
+    struct cld_event *barrier;    /* out-of-order: the newest barrier that is not complete */
+    _Atomic uint32_t waiters;     /* threads of the host that wait for one of its commands */
+    _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (runtime/worker.c) */
+};
+
+#endif

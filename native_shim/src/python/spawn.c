@@ -1,0 +1,253 @@
+/* Children that are invisible to the host.
+ *
+ * exec makes SIGCHLD a process's exit signal again, whatever clone gave it, so the helper cannot be the
+ * host's own child. An intermediate process with exit signal 0 starts it and ends: the helper becomes init's
+ * child. wait(-1) overlooks the intermediate, being a "clone child" (only __WCLONE and __WALL see those).
+ * Where orphans come back to the host (it is PID 1 or a child subreaper), the intermediate stays, as the
+ * helper's parent, until the helper ends.
+ *
+ * All of them share the host's memory until exec: no copy of page tables, no pthread_atfork handlers. The
+ * code that runs in them makes system calls directly, because errno belongs to a thread of the host. */
+#define _GNU_SOURCE
+#include "python/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "python/guest.h"
+
+#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer's clone takes every clone for a fork, and changes its state in the memory that is shared.
+ */
+int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+#define clone __clone
+#endif
+
+#define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
+
+enum { STACK_SIZE = 64 << 10, FIRST_FREE = 4 };
+
+struct request {
+    char *const *argv;
+    char *const *envp;
+    int socket, null, error_output; /* descriptors, all above the range that the child fills; -1: none */
+    bool stay;
+    uint8_t *stack; /* of the intermediate and, above it, of the child */
+    _Atomic int error;
+    _Atomic bool done; /* the child runs its program, or failed: for an intermediate that stays */
+};
+
+BARE static long call(long number, long a, long b, long c, long d) {
+#if defined(__x86_64__)
+    long result;
+    register long r10 __asm__("r10") = d;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    return x0;
+#else
+#error "no system calls for this processor"
+#endif
+}
+
+/* Closes every descriptor from `first` on. */
+BARE static void close_from(int first) {
+    if (call(SYS_close_range, first, ~0U, 0, 0) >= 0)
+        return;
+    struct { /* of prlimit64 */
+        uint64_t soft, hard;
+    } limit = {0, 0};
+    call(SYS_prlimit64, 0, 7 /* RLIMIT_NOFILE */, 0, (long)&limit);
+    long end = limit.soft < 1 << 20 ? (long)limit.soft : 1 << 20;
+    for (long descriptor = first; descriptor < end; descriptor++)
+        call(SYS_close, descriptor, 0, 0, 0);
+}
+
+/* In the helper itself: arranges its descriptors and signals, and becomes its program. */
+BARE static int child(void *argument) {
+    struct request *request = argument;
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } standard = {NULL, 0, NULL, 0}; /* the kernel's sigaction; SIG_DFL */
+    for (int number = 1; number <= 64; number++)
+        call(SYS_rt_sigaction, number, (long)&standard, 0, 8);
+    uint64_t none = 0;
+    call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
+    call(SYS_setsid, 0, 0, 0, 0);
+    call(SYS_dup3, request->null, 0, 0, 0);
+    call(SYS_dup3, request->null, 1, 0, 0);
+    call(SYS_dup3, request->error_output >= 0 ? request->error_output : request->null, 2, 0, 0);
+    call(SYS_dup3, request->socket, 3, 0, 0);
+    close_from(FIRST_FREE);
+    long error = call(SYS_execve, (long)request->argv[0], (long)request->argv, (long)request->envp, 0);
+    request->error = (int)-error;
+    call(SYS_exit, 127, 0, 0, 0);
+    return 127;
+}
+
+BARE static int intermediate(void *argument) {
+    struct request *request = argument;
+    if (request->stay)
+        call(SYS_setsid, 0, 0, 0, 0);
+    int pid = clone(child, request->stack + 2 * STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, request);
+    if (pid < 0)
+        request->error = EAGAIN;
+    request->done = true; /* `request` may be gone from here on */
+    if (pid > 0 && request->stay) {
+        close_from(0);
+        long ended;
+        do
+            ended = call(SYS_wait4, pid, 0, __WALL, 0);
+        while (ended == -EINTR);
+    }
+    call(SYS_exit, 0, 0, 0, 0);
+    return 0;
+}
+
+static bool orphans_come_back(void) {
+    int subreaper = 0;
+    return getpid() == 1 || (!prctl(PR_GET_CHILD_SUBREAPER, &subreaper, 0, 0, 0) && subreaper);
+}
+
+/* Intermediates that stay: reaped by later calls, once they have ended. */
+static struct staying {
+    pid_t pid;
+    struct request *request;
+} stayed[64];
+static pthread_mutex_t stayed_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { MAPPING = 3 * STACK_SIZE };
+
+static void reap_stayed(pid_t pid, struct request *request) {
+    pthread_mutex_lock(&stayed_lock);
+    for (size_t i = 0; i < sizeof stayed / sizeof *stayed; i++) {
+        if (stayed[i].pid && waitpid(stayed[i].pid, NULL, __WCLONE | WNOHANG) != 0) {
+            munmap(stayed[i].request, MAPPING);
+            stayed[i].pid = 0;
+        }
+        if (pid && !stayed[i].pid) {
+            stayed[i] = (struct staying){pid, request};
+            pid = 0;
+        }
+    }
+    pthread_mutex_unlock(&stayed_lock); /* more than 64 at once: some stay unreaped, and mapped */
+}
+
+/* The descriptor with a number above those that the child fills: hosts may lack standard descriptors. -1
+ * stays. */
+static int out_of_the_way(int descriptor) {
+    if (descriptor < 0 || descriptor >= FIRST_FREE)
+        return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE);
+    close(descriptor);
+    return moved;
+}
+
+/* Starts the processes of a request, which lies at the start of the mapping that holds their stacks. */
+static int start(struct request *request) {
+    int flags = CLONE_VM | (request->stay ? 0 : CLONE_VFORK); /* exit signal 0 */
+    pid_t pid = clone(intermediate, request->stack + STACK_SIZE, flags, request);
+    if (pid < 0)
+        return -errno;
+    if (!request->stay)
+        while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+            ;
+    else
+        while (!request->done)
+            usleep(100);
+    int error = request->error;
+    if (request->stay)
+        reap_stayed(pid, request);
+    else
+        munmap(request, MAPPING);
+    return -error;
+}
+
+/* What reads nothing and keeps nothing; where the host has no /dev, a file in memory that nobody reads. */
+static int open_null(void) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return null >= 0 || errno == EMFILE || errno == ENFILE ? null : memfd_create("null", MFD_CLOEXEC);
+}
+
+/* As cld_spawn, with the child's end of the socket. Returns 0 or -errno. */
+static int launch(char *const *argv, char *const *environment, int socket) {
+    struct request *request =
+        mmap(NULL, MAPPING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (request == MAP_FAILED)
+        return -ENOMEM;
+    int null = out_of_the_way(open_null());
+    int error_output = cld_log_level ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FIRST_FREE) : -1;
+    int result = -errno;
+    *request = (struct request){
+        .argv = argv,
+        .envp = environment,
+        .socket = socket,
+        .null = null,
+        .error_output = error_output,
+        .stay = orphans_come_back(),
+        .stack = (uint8_t *)request + STACK_SIZE,
+    };
+    if (null >= 0) {
+        sigset_t all, before;
+        sigfillset(&all);
+        reap_stayed(0, NULL);
+        /* The host's signal handlers must not run in a process that shares its memory. */
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        result = start(request);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        close(null);
+    } else {
+        munmap(request, MAPPING);
+    }
+    if (error_output >= 0)
+        close(error_output);
+    return result;
+}
+
+int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
+    int sockets[2], cancel, result;
+    if (socketpair(AF_UNIX, socket_type | SOCK_CLOEXEC, 0, sockets))
+        return -errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int ours = out_of_the_way(sockets[0]), theirs = out_of_the_way(sockets[1]);
+    char **environment = cld_helper_environment(envp);
+    if (ours < 0 || theirs < 0)
+        result = -EMFILE;
+    else
+        result = environment ? launch(argv, environment, theirs) : -ENOMEM;
+    free(environment);
+    if (theirs >= 0)
+        close(theirs);
+    if (result && ours >= 0)
+        close(ours);
+    pthread_setcancelstate(cancel, NULL);
+    if (result)
+        cld_log(1, "cannot start %s: error %d", argv[0], -result);
+    return result ? result : ours;
+}

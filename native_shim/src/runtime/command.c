@@ -1,0 +1,468 @@
+/* The life of commands, from the enqueue to their completion. */
+#define _GNU_SOURCE
+#include "runtime/command.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error_names.h"
+#include "base/log.h"
+#include "memory/mem.h"
+#include "runtime/callback.h"
+#include "runtime/context_notify.h"
+#include "runtime/work_stealing.h"
+#include "runtime/worker.h"
+
+/* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as
+ * much as a few small commands, so a lone one waits for clFlush or for a thread that waits and executes it.
+ */
+enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
+
+/* Below: executed by one thread. Above: it pays to wake another. */
+enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, CHUNKS_BEFORE_CALL = 4 };
+
+struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
+                                  const struct cld_operation *operation, bool with_event) {
+    struct cld_event *command = cld_object_new_raw(with_event ? 1 : 0);
+    if (!command)
+        return NULL;
+    cld_object_hold(queue);
+    command->context = queue->context;
+    command->queue = queue;
+    atomic_store_explicit(&command->status, CL_QUEUED, memory_order_relaxed);
+    atomic_store_explicit(&command->sleepers, 0, memory_order_relaxed);
+    command->type = type;
+    atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
+    atomic_store_explicit(&command->error, 0, memory_order_relaxed);
+    command->barrier = false;
+    command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
+    command->timed = false;
+    atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
+    atomic_store_explicit(&command->callbacks, NULL, memory_order_relaxed);
+    command->more_edges = NULL;
+    command->operation = operation;
+    command->total = command->grain = 1;
+    command->estimate = CLD_TIME_UNKNOWN;
+    command->share = NULL;
+    command->participants = 0;
+    command->open = false;
+    command->more_mems = NULL;
+    command->mem_count = 0;
+    command->counted_bytes = 0;
+    return command;
+}
+
+static struct cld_mem **mems_of(struct cld_event *command) {
+    return command->more_mems ? command->more_mems : command->mems;
+}
+
+bool cld_command_hold_mem(struct cld_event *command, struct cld_mem *mem) {
+    uint32_t count = command->mem_count;
+    if (count >= CLD_INLINE_MEMS && !(count & (count - 1))) { /* a power of two: full, doubles */
+        struct cld_mem **more = realloc(command->more_mems, 2 * count * sizeof(struct cld_mem *));
+        if (!more)
+            return false;
+        if (count == CLD_INLINE_MEMS)
+            memcpy(more, command->mems, sizeof command->mems);
+        command->more_mems = more;
+    }
+    cld_object_hold(mem);
+    mems_of(command)[count] = mem;
+    command->mem_count = count + 1;
+    return true;
+}
+
+/* What a command holds goes before its status is set: an application that waited for it finds destructor
+ * callbacks of what it released called. */
+static void let_go(struct cld_event *command, int32_t status) {
+    if (command->operation && command->operation->end)
+        command->operation->end(command, status);
+    struct cld_mem **mems = mems_of(command);
+    for (uint32_t i = 0; i < command->mem_count; i++)
+        cld_object_drop(mems[i]);
+    free(command->more_mems);
+    free(command->more_edges);
+    command->more_mems = NULL;
+    command->more_edges = NULL;
+    command->mem_count = 0;
+}
+
+void cld_command_discard(struct cld_event *command) {
+    let_go(command, CL_OUT_OF_HOST_MEMORY);
+    atomic_store_explicit(&command->obj.refs, 0, memory_order_relaxed);
+    atomic_store_explicit(&command->obj.holds, 1, memory_order_relaxed);
+    cld_object_publish(command, CLD_EVENT);
+    cld_object_drop(command);
+}
+
+/* Only the first error counts. */
+static void fail(struct cld_event *command, int32_t error) {
+    int32_t none = 0;
+    atomic_compare_exchange_strong(&command->error, &none, error);
+}
+
+/* Makes the command wait for the event. The wait list passes errors on; the order of a queue does not. */
+static void depend(struct cld_event *command, struct cld_event *event, struct cld_edge *edge, bool errors) {
+    atomic_fetch_add_explicit(&command->blockers, 1, memory_order_relaxed);
+    edge->dependent = (uintptr_t)command | errors;
+    struct cld_edge *head = atomic_load_explicit(&event->dependents, memory_order_acquire);
+    while (head != CLD_EDGES_CLOSED) {
+        edge->next = head;
+        if (atomic_compare_exchange_weak_explicit(&event->dependents, &head, edge, memory_order_release,
+                                                  memory_order_acquire))
+            return;
+    }
+    atomic_fetch_sub_explicit(&command->blockers, 1, memory_order_relaxed);
+    if (errors && cld_event_status(event) < 0)
+        fail(command, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+}
+
+static bool out_of_order(const struct cld_queue *queue) {
+    return queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+}
+
+/* Orders the command after what it has to wait for. With the queue's lock held. */
+static bool link_command(struct cld_event *command, cl_uint wait_count, const cl_event *wait_list,
+                         unsigned flags) {
+    struct cld_queue *queue = command->queue;
+    size_t count = (size_t)wait_count + 1;
+    bool after_all = out_of_order(queue) && (flags & CLD_AFTER_ALL);
+    /* What an unfinished marker waits for need not be waited for again. */
+    struct cld_event *end = NULL;
+    if (after_all)
+        for (struct cld_event *at = queue->unfinished; at != end; at = at->older) {
+            count++;
+            if (at->covers)
+                end = at->older;
+        }
+    struct cld_edge *edge = command->edges;
+    if (count > CLD_INLINE_EDGES && !(edge = command->more_edges = malloc(count * sizeof *edge)))
+        return false;
+    for (cl_uint i = 0; i < wait_count; i++)
+        depend(command, (struct cld_event *)wait_list[i], edge++, true);
+    if (!out_of_order(queue)) {
+        cld_object_hold(command);
+        struct cld_event *last = atomic_exchange_explicit(&queue->last, command, memory_order_acq_rel);
+        if (last) {
+            depend(command, last, edge, false);
+            cld_object_drop(last);
+        }
+        return true;
+    }
+    command->covers = after_all;
+    if (after_all)
+        for (struct cld_event *at = queue->unfinished; at != end; at = at->older)
+            depend(command, at, edge++, false);
+    else if (queue->barrier)
+        depend(command, queue->barrier, edge, false);
+    command->newer = NULL;
+    command->older = queue->unfinished;
+    if (command->older)
+        command->older->newer = command;
+    queue->unfinished = command;
+    if (command->barrier)
+        queue->barrier = command;
+    return true;
+}
+
+static void unlink_command(struct cld_event *command) {
+    struct cld_queue *queue = command->queue;
+    pthread_mutex_lock(&queue->lock);
+    if (command->newer)
+        command->newer->older = command->older;
+    else
+        queue->unfinished = command->older;
+    if (command->older)
+        command->older->newer = command->newer;
+    if (queue->barrier == command)
+        queue->barrier = NULL;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* An event that nobody has flushed yet, in another queue: nobody may ever do so. */
+static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event *list) {
+    for (cl_uint i = 0; i < count; i++) {
+        struct cld_event *event = (struct cld_event *)list[i];
+        if (event->queue && event->queue != queue && cld_event_status(event) == CL_QUEUED)
+            cld_queue_flush(event->queue, NULL);
+    }
+}
+
+cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const cl_event *wait_list,
+                           unsigned flags, cl_event *event) {
+    struct cld_queue *queue = command->queue;
+    if (wait_count)
+        flush_others(queue, wait_count, wait_list);
+    if (command->profiled)
+        command->times[CLD_TIME_QUEUED] = cld_now();
+    if (flags & CLD_BLOCKING)
+        cld_object_hold(command);
+    cld_object_publish(command, CLD_EVENT);
+
+    pthread_mutex_lock(&queue->lock);
+    if (!link_command(command, wait_count, wait_list, flags)) {
+        pthread_mutex_unlock(&queue->lock);
+        if (flags & CLD_BLOCKING)
+            cld_object_drop(command);
+        cld_command_discard(command);
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    command->next = NULL;
+    if (queue->pending)
+        queue->pending_end->next = command;
+    else
+        queue->pending = command;
+    queue->pending_end = command;
+    queue->pending_count++;
+    queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
+    bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
+    /* The handle must be in place before a callback or another thread can see the command end. */
+    if (event)
+        *event = (cl_event)command;
+    pthread_mutex_unlock(&queue->lock);
+
+    if (flags & CLD_BLOCKING) {
+        int32_t status = cld_event_wait(command);
+        cld_object_drop(command);
+        return status < 0 ? status : CL_SUCCESS;
+    }
+    if (enough)
+        cld_queue_flush(queue, NULL);
+    return CL_SUCCESS;
+}
+
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, cl_uint wait_count,
+                         const cl_event *wait_list, bool with_event, struct cld_event **command) {
+    *command = NULL;
+    for (cl_uint i = 0; i < wait_count; i++)
+        if (cld_event_status((struct cld_event *)wait_list[i]) != CL_COMPLETE)
+            return false;
+    if (with_event && !(*command = cld_command_new(queue, type, NULL, true)))
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    if (cld_queue_idle(queue)) {
+        if (*command && (*command)->profiled) {
+            uint64_t *times = (*command)->times;
+            times[CLD_TIME_QUEUED] = times[CLD_TIME_SUBMIT] = times[CLD_TIME_START] = cld_now();
+        }
+        return true;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (*command)
+        cld_command_discard(*command);
+    *command = NULL;
+    return false;
+}
+
+void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_event *event) {
+    pthread_mutex_unlock(&queue->lock);
+    if (!command)
+        return;
+    if (command->profiled)
+        command->times[CLD_TIME_END] = cld_now();
+    atomic_store_explicit(&command->dependents, CLD_EDGES_CLOSED, memory_order_relaxed);
+    atomic_store_explicit(&command->status, CL_COMPLETE, memory_order_release);
+    cld_object_publish(command, CLD_EVENT);
+    *event = (cl_event)command;
+    cld_object_drop(command);
+}
+
+static void submit(struct cld_event *command, struct cld_ready *ready) {
+    if (command->profiled)
+        command->times[CLD_TIME_SUBMIT] = cld_now();
+    atomic_store(&command->status, CL_SUBMITTED);
+    cld_event_fire(command);
+    if (atomic_fetch_sub_explicit(&command->blockers, 1, memory_order_acq_rel) == 1)
+        cld_ready_add(ready, command);
+}
+
+void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
+    struct cld_ready own = {NULL, NULL};
+    pthread_mutex_lock(&queue->lock);
+    struct cld_event *command = queue->pending;
+    queue->pending = queue->pending_end = NULL;
+    queue->pending_count = 0;
+    queue->pending_time = 0;
+    pthread_mutex_unlock(&queue->lock);
+    while (command) {
+        struct cld_event *next = command->next;
+        submit(command, ready ? ready : &own);
+        command = next;
+    }
+    if (own.first)
+        cld_pool_push(&own);
+}
+
+/* Decrements what the dependents wait for. */
+static void release_dependents(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    struct cld_edge *edge =
+        atomic_exchange_explicit(&event->dependents, CLD_EDGES_CLOSED, memory_order_acq_rel);
+    struct cld_ready elsewhere = {NULL, NULL};
+    while (edge) {
+        /* The edge is the dependent's, which may be gone once its last blocker is. */
+        struct cld_edge *next = edge->next;
+        struct cld_event *dependent = (struct cld_event *)(edge->dependent & ~(uintptr_t)1);
+        if (status < 0 && (edge->dependent & 1))
+            fail(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        if (atomic_fetch_sub_explicit(&dependent->blockers, 1, memory_order_acq_rel) == 1) {
+            bool same = ready && event->queue && event->queue->device == dependent->queue->device;
+            cld_ready_add(same ? ready : &elsewhere, dependent);
+        }
+        edge = next;
+    }
+    if (elsewhere.first)
+        cld_pool_push(&elsewhere);
+}
+
+void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    struct cld_queue *queue = event->queue;
+    if (queue) {
+        let_go(event, status);
+        if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+            cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
+                               cld_error_name(status));
+        if (event->profiled)
+            event->times[CLD_TIME_END] = cld_now();
+    }
+    atomic_store(&event->status, status);
+    if (atomic_load(&event->sleepers))
+        cld_futex_wake((_Atomic uint32_t *)&event->status, INT_MAX);
+    cld_event_fire(event);
+    /* Only now: clFinish takes a queue with nothing unfinished as proof that every status is final. */
+    if (queue && out_of_order(queue))
+        unlink_command(event);
+    release_dependents(event, status, ready);
+    if (!queue)
+        return;
+    struct cld_event *self = event;
+    if (!out_of_order(queue) && atomic_compare_exchange_strong(&queue->last, &self, NULL))
+        cld_object_drop(event);
+    cld_object_drop(event);
+}
+
+static uint64_t elapsed_since(uint64_t start) {
+    uint64_t now = cld_now();
+    return now > start ? now - start : 1;
+}
+
+static void leave(struct cld_event *command, struct cld_self *self) {
+    if (command->operation->leave)
+        command->operation->leave(command, self);
+}
+
+static void finish_execution(struct cld_event *command, struct cld_ready *ready) {
+    cld_event_complete(command, atomic_load(&command->error), ready);
+}
+
+/* Runs units of the command and takes the time, for the operation to learn from. */
+static uint64_t run_timed(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    uint64_t start = cld_now();
+    self->executing++;
+    cl_int error = command->operation->run(command, self, first, last);
+    self->executing--;
+    uint64_t time = elapsed_since(start);
+    if (error)
+        fail(command, error);
+    else if (command->operation->learn)
+        command->operation->learn(command, time, last - first);
+    return time;
+}
+
+/* Executes a first piece where the duration is unknown or the command may be worth sharing, and extrapolates.
+ * True if what remains should be shared; done is where it starts. */
+static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *done) {
+    uint64_t piece = command->estimate == CLD_TIME_UNKNOWN ? 1 : command->total / 4 + 1;
+    uint64_t time = run_timed(command, self, 0, piece);
+    *done = atomic_load_explicit(&command->error, memory_order_relaxed) ? command->total : piece;
+    uint64_t left = command->total - *done;
+    double unit = (double)time / (double)piece;
+    if (unit * (double)left < TINY_TIME)
+        return false;
+    command->estimate = (uint64_t)(unit * (double)command->total);
+    return true;
+}
+
+void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+                             struct cld_ready *ready) {
+    struct cld_work *share = command->share;
+    unsigned slot = self->slot;
+    uint64_t first, last, units = 0, start = cld_now();
+    self->executing++;
+    while (cld_work_take(share, slot, call_later ? CHUNKS_BEFORE_CALL : UINT64_MAX, &first, &last)) {
+        cl_int error = command->operation->run(command, self, first, last);
+        if (call_later)
+            cld_pool_call(command);
+        call_later = false;
+        if (error) {
+            fail(command, error);
+            cld_work_stop(share);
+        }
+        units += last - first;
+    }
+    if (units && command->operation->learn)
+        command->operation->learn(command, elapsed_since(start), units);
+    self->executing--;
+    leave(command, self);
+    if (cld_pool_leave(command)) {
+        free(share);
+        finish_execution(command, ready);
+    }
+}
+
+/* False if there is no memory to do so. */
+static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
+    double unit = (double)command->estimate / (double)command->total;
+    if ((double)command->grain * unit < CHUNK_TIME)
+        command->grain = (uint64_t)(CHUNK_TIME / (unit + 0.001));
+    double useful = unit * (double)(command->total - done) / SHARE_TIME;
+    unsigned others = cld_pool_threads(command->queue) - 1;
+    if (useful < others)
+        others = (unsigned)useful;
+    command->share =
+        cld_work_new(done, command->total, command->grain, others + 1, cld_pool_nodes(command->queue));
+    if (!command->share)
+        return false;
+    bool call_later = cld_pool_open(command, self, others);
+    cld_command_participate(command, self, call_later, ready);
+    return true;
+}
+
+/* Executes the units from done on, in this thread alone. */
+static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t done) {
+    if (command->timed && !done) {
+        run_timed(command, self, 0, command->total);
+        return;
+    }
+    self->executing++;
+    cl_int error = command->operation->run(command, self, done, command->total);
+    self->executing--;
+    if (error)
+        fail(command, error);
+}
+
+void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    if (atomic_load_explicit(&command->error, memory_order_relaxed)) {
+        finish_execution(command, ready);
+        return;
+    }
+    if (command->profiled)
+        command->times[CLD_TIME_START] = cld_now();
+    atomic_store(&command->status, CL_RUNNING);
+    cld_event_fire(command);
+    if (!command->operation || !command->operation->run) {
+        finish_execution(command, ready);
+        return;
+    }
+    if (command->operation->begin)
+        command->operation->begin(command);
+    uint64_t done = 0;
+    bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
+    bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;
+    if (sharable && (is_long || probe(command, self, &done)) && share(command, self, done, ready))
+        return;
+    if (done < command->total)
+        run_alone(command, self, done);
+    leave(command, self);
+    finish_execution(command, ready);
+}

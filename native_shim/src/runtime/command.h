@@ -1,0 +1,246 @@
+/* Commands. Every command is an event, whether the application asked for its event or not; every event that
+ * is not a user event is a command.
+ *
+ * Life of a command: made by cld_command_new, filled by its enqueue function, handed to cld_command_enqueue.
+ * There it gets edges to what it waits for, and stays in its queue's pending list until somebody submits it.
+ * `blockers` counts the dependencies that are not complete, plus one until it is submitted. Whoever takes it
+ * to zero has made the command ready, and either executes it itself or gives it to the device's pool
+ * (worker.h). Whoever ends the last part of it completes it: what it holds is dropped, its status is set,
+ * waiters wake, callbacks are handed over, its dependents' blockers are decremented. */
+#ifndef CLD_COMMAND_H
+#define CLD_COMMAND_H
+
+#include "abi/kernel_abi.h"
+#include "base/thread.h"
+#include "object/objects.h"
+
+struct cld_event_callback;
+struct cld_event;
+struct cld_work; /* work_stealing.h */
+
+/* What commands hold of folders above. */
+struct cld_mem;         /* memory/mem.h */
+struct cld_kernel_info; /* launch/kernel.h */
+struct cld_tier;        /* launch/tiers.h */
+struct cld_ab_run;      /* launch/ab_trial.h */
+
+/* A dependency, in the dependency's list; the storage is the dependent's. */
+struct cld_edge {
+    struct cld_edge *next;
+    uintptr_t dependent; /* the command; bit 0: errors are passed on (it was in the wait list) */
+};
+
+struct cld_operation {
+    /* Called once before anything runs, when all that the command waits for is done. May be NULL. */
+    void (*begin)(struct cld_event *command);
+    /* Executes the units [first, last) of the command's total; several threads do so at once. A result that
+     * is not CL_SUCCESS ends the command with that error. */
+    cl_int (*run)(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last);
+    /* Called by each thread that ran some, when it will run no more. May be NULL. */
+    void (*leave)(struct cld_event *command, struct cld_self *self);
+    /* Called once when nothing runs any more or anything ever will, before the status is set: drops what the
+     * command holds. May be NULL. */
+    void (*end)(struct cld_event *command, cl_int status);
+    /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
+    void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
+};
+
+enum cld_time {
+    CLD_TIME_QUEUED,
+    CLD_TIME_SUBMIT,
+    CLD_TIME_START,
+    CLD_TIME_END,
+    CLD_TIME_COUNT,
+};
+
+enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
+
+/* Estimates of durations, in ns. */
+#define CLD_TIME_UNKNOWN UINT64_MAX
+
+struct cld_copy_region { /* linear: height and depth 1 */
+    uint8_t *destination;
+    const uint8_t *source;
+    size_t width, height, depth;                                         /* bytes, rows, slices */
+    size_t destination_row, destination_slice, source_row, source_slice; /* pitches in bytes */
+};
+
+struct cld_event {
+    struct cld_object obj;
+    struct cld_context *context; /* held by user events; the queue holds it for commands */
+    struct cld_queue *queue;     /* held; NULL for user events */
+    _Atomic int32_t status;      /* execution status: CL_QUEUED down to CL_COMPLETE, or an error */
+    _Atomic uint32_t sleepers;   /* threads that may sleep on status */
+    cl_command_type type;
+    _Atomic int32_t blockers;
+    _Atomic int32_t error; /* the status that the command is bound to end with; 0 while all is well */
+    bool barrier;          /* later commands of an out-of-order queue wait for it */
+    bool covers;           /* of an out-of-order queue: waits for all that was enqueued before */
+    bool profiled;
+    bool timed;                            /* the operation is to learn from it even if it is short */
+    _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
+    _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
+    struct cld_event *next;          /* in a queue's pending list, in a list of ready commands */
+    struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
+    struct cld_edge edges[CLD_INLINE_EDGES];
+    struct cld_edge *more_edges; /* malloced, instead of edges */
+    uint64_t times[CLD_TIME_COUNT];
+
+    const struct cld_operation *operation; /* NULL for markers and barriers: nothing to do */
+    uint64_t total;                        /* units; 1 for what one thread does at once */
+    uint64_t grain;                        /* units that a thread takes at least */
+    uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
+    struct cld_work *share;                /* while several threads execute it */
+    uint32_t participants;                 /* with the pool's lock held, as the next four */
+    uint16_t calls;                        /* threads that are still wanted */
+    bool open;                             /* more threads may join */
+    uint8_t
+        panel; /* work-groups of a row that those of the next row follow (launch/kernel_launch.c); 0: all */
+    struct cld_event *open_next, *open_previous;
+
+    struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */
+    struct cld_mem **more_mems;            /* malloced, instead of mems */
+    uint32_t mem_count;
+    uint32_t counted_bytes; /* of what threads have copies of (launch/privatised_histogram.h), or 0 */
+
+    union {
+        struct {
+            struct cld_launch launch;
+            struct cld_kernel_info *info; /* held */
+            uint8_t *args;                /* `inline_args` or malloced */
+            uint32_t local_size;          /* bytes of local memory, with room between arguments */
+            uint32_t ahead_piece; /* work-groups that go the same way (launch/prefetch_trial.h); 0: all do */
+            const struct cld_tier *code; /* the info's, or NULL */
+            struct cld_ab_run *trial;    /* malloced, or NULL */
+        } kernel;
+        struct cld_copy_region copy;
+        struct {
+            uint8_t *destination;
+            size_t size;
+            size_t pattern_size;
+            uint8_t pattern[128];
+        } fill;
+        struct {
+            struct cld_copy_region to; /* its source is not used */
+            uint8_t pattern[16];
+        } fill_rows;
+        struct {
+            void(CL_CALLBACK *function)(void *);
+            void *args; /* malloced copy, or what the application gave when there is nothing to copy */
+            bool owned;
+        } native;
+        struct {
+            void(CL_CALLBACK *function)(cl_command_queue, cl_uint, void *[], void *);
+            void *user_data;
+            void **pointers; /* malloced */
+            cl_uint count;
+        } svm_free;
+    };
+
+    _Alignas(128) uint8_t inline_args[CLD_INLINE_ARGS];
+};
+
+_Static_assert(sizeof(struct cld_event) <= CLD_SLOT_SIZE, "an event fits its slot");
+
+#define CLD_EDGES_CLOSED ((struct cld_edge *)(uintptr_t)1)
+
+/* A list of ready commands of one pool. */
+struct cld_ready {
+    struct cld_event *first, *last;
+};
+
+static inline void cld_ready_add(struct cld_ready *ready, struct cld_event *command) {
+    command->next = NULL;
+    if (ready->last)
+        ready->last->next = command;
+    else
+        ready->first = command;
+    ready->last = command;
+}
+
+static inline struct cld_event *cld_ready_take(struct cld_ready *ready) {
+    struct cld_event *command = ready->first;
+    if (command && !(ready->first = command->next))
+        ready->last = NULL;
+    return command;
+}
+
+/* Whether the command may be in a list of ready ones: it is submitted, waits for nothing, and does not run.
+ */
+static inline bool cld_event_may_be_ready(const struct cld_event *event) {
+    return atomic_load_explicit(&event->status, memory_order_acquire) == CL_SUBMITTED &&
+           !atomic_load_explicit(&event->blockers, memory_order_relaxed);
+}
+
+/* Takes that command out if it is in the list, else the first of that queue; any where both are NULL. */
+struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
+                                   const struct cld_queue *queue);
+
+static inline int32_t cld_event_status(struct cld_event *event) {
+    return atomic_load_explicit(&event->status, memory_order_acquire);
+}
+
+static inline struct cld_queue *cld_queue_check(cl_command_queue queue) {
+    return cld_object_check(queue, CLD_QUEUE);
+}
+
+/* A command of that queue, or NULL when out of memory. All that does not depend on the kind of command is
+ * set; estimate is CLD_TIME_UNKNOWN, total and grain are 1. with_event: the application gets the handle. */
+struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
+                                  const struct cld_operation *operation, bool with_event);
+
+/* The command ends holding mem, which makes it live until the command is complete. False: out of memory. */
+bool cld_command_hold_mem(struct cld_event *command, struct cld_mem *mem);
+
+enum cld_enqueue_flags {
+    CLD_BLOCKING = 1,  /* return when it is complete, with its error if it failed */
+    CLD_AFTER_ALL = 2, /* waits for every command enqueued before (only of meaning out of order) */
+};
+
+/* The one funnel. Takes the command over, also when it fails; event gets the handle unless it is NULL, also
+ * when a blocking command fails in execution. */
+cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const cl_event *wait_list,
+                           unsigned flags, cl_event *event);
+
+/* Frees a command that was never enqueued. */
+void cld_command_discard(struct cld_event *command);
+
+/* Submits all pending commands of the queue. Those that become ready are added to ready, or given to the pool
+ * when it is NULL. */
+void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
+
+/* Executes a ready command, alone or with the help of the pool. The commands that its completion makes ready
+ * are added to ready if they are of that pool, else given to theirs. */
+void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
+
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot.
+ * call_later: calls for another thread after the first one. */
+void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+                             struct cld_ready *ready);
+
+/* Ends a command or user event. */
+void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);
+
+/* Blocks until the event is complete, helping to execute; returns its final status. */
+int32_t cld_event_wait(struct cld_event *event);
+
+/* Blocks until every command that was enqueued before is complete. */
+cl_int cld_queue_finish(struct cld_queue *queue);
+
+/* True if a command enqueued now, with nothing in its wait list, could start at once, and no other would have
+ * to be ordered against it while the lock is held. With the queue's lock held. The newest command may be gone
+ * and its slot another event's: then it was complete, and to take the queue for busy does no harm. */
+static inline bool cld_queue_idle(struct cld_queue *queue) {
+    if (queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        return !queue->barrier;
+    struct cld_event *last = atomic_load_explicit(&queue->last, memory_order_acquire);
+    return !last || cld_event_status(last) <= 0;
+}
+
+/* For commands that take no longer than it takes to enqueue them: true if the caller may execute it now, with
+ * the queue's lock held, and then calls cld_immediate_end. with_event as in cld_command_new. */
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, cl_uint wait_count,
+                         const cl_event *wait_list, bool with_event, struct cld_event **command);
+void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_event *event);
+
+#endif

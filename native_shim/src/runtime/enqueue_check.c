@@ -1,0 +1,27 @@
+/* The checks that all enqueue functions share. Above each stands the specification's sentence. */
+#include "runtime/enqueue_check.h"
+
+#include "base/log.h"
+
+/* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
+cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue) {
+    *queue = cld_queue_check(handle);
+    CLD_REQUIRE(*queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    return CL_SUCCESS;
+}
+
+/* "CL_INVALID_EVENT_WAIT_LIST if event_wait_list is NULL and num_events_in_wait_list > 0, or event_wait_list
+ * is not NULL and num_events_in_wait_list is 0, or if event objects in event_wait_list are not valid events."
+ * "CL_INVALID_CONTEXT if the context associated with command_queue and events in event_wait_list are not the
+ * same." */
+cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
+    CLD_REQUIRE(!wait.count == !wait.list, CL_INVALID_EVENT_WAIT_LIST,
+                "the wait list and its length contradict each other");
+    for (cl_uint i = 0; i < wait.count; i++) {
+        struct cld_event *event = cld_object_check(wait.list[i], CLD_EVENT);
+        CLD_REQUIRE(event, CL_INVALID_EVENT_WAIT_LIST, "an entry of the wait list is not an event");
+        CLD_REQUIRE(event->context == queue->context, CL_INVALID_CONTEXT,
+                    "the queue and an event of the wait list are of different contexts");
+    }
+    return CL_SUCCESS;
+}

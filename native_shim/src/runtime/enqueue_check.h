@@ -1,0 +1,18 @@
+/* The checks that all enqueue functions share. */
+#ifndef CLD_ENQUEUE_CHECK_H
+#define CLD_ENQUEUE_CHECK_H
+
+#include "runtime/command.h"
+
+/* The last three parameters of every enqueue. */
+struct cld_wait {
+    cl_uint count;
+    const cl_event *list;
+    cl_event *event;
+};
+
+/* The queue, and what the wait list says of itself. */
+cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue);
+cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait);
+
+#endif

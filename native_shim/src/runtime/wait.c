@@ -1,0 +1,103 @@
+/* Waiting for events and queues, with the waiting thread's help. */
+#define _GNU_SOURCE
+#include "base/thread.h"
+#include "runtime/callback.h"
+#include "runtime/command.h"
+#include "runtime/worker.h"
+
+/* Executes what has become ready, as far as that is what the event waits for; the rest goes to the pool. */
+static void execute_until(struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
+    while (ready->first && cld_event_status(event) > 0) {
+        /* What is waited for goes first: others may take long, and this thread is not to return late. */
+        struct cld_event *command =
+            cld_ready_choose(ready, cld_event_may_be_ready(event) ? event : NULL, NULL);
+        /* What takes long must not keep the others waiting behind this thread. */
+        if (ready->first && (command->estimate > 5000 || command->queue != event->queue))
+            cld_pool_push(ready);
+        cld_command_execute(command, self, ready);
+    }
+    if (ready->first)
+        cld_pool_push(ready);
+}
+
+static void sleep_on(struct cld_event *event) {
+    atomic_fetch_add(&event->sleepers, 1);
+    int32_t status;
+    while ((status = atomic_load(&event->status)) > 0)
+        cld_futex_wait((_Atomic uint32_t *)&event->status, (uint32_t)status);
+    atomic_fetch_sub(&event->sleepers, 1);
+}
+
+int32_t cld_event_wait(struct cld_event *event) {
+    struct cld_self *self = cld_self();
+    struct cld_queue *queue = event->queue;
+    int32_t status = cld_event_status(event);
+    if (status <= 0)
+        return status;
+    bool help = queue && cld_pool_may_help(queue, self);
+    struct cld_ready ready = {NULL, NULL};
+    if (queue)
+        cld_queue_flush(queue, help ? &ready : NULL);
+    execute_until(event, self, &ready);
+    if ((status = cld_event_status(event)) <= 0)
+        return status;
+    if (queue)
+        atomic_fetch_add(&queue->waiters, 1);
+    while (help && cld_event_status(event) > 0 && cld_pool_help(event, self, &ready))
+        execute_until(event, self, &ready);
+    if (cld_event_status(event) > 0) {
+        uint64_t start = cld_now();
+        for (unsigned turn = 0; !help && cld_event_status(event) > 0 && cld_linger(turn, start); turn++)
+            ;
+        if (self->role == CLD_CALLBACK_THREAD)
+            cld_callback_thread_blocks();
+        sleep_on(event);
+    }
+    if (queue)
+        atomic_fetch_sub(&queue->waiters, 1);
+    return cld_event_status(event);
+}
+
+/* In-order: the newest command, with a hold, unless all are complete. The pointer may be gone between the
+ * load and the hold, and its slot be something else; the second look tells. */
+static struct cld_event *newest(struct cld_queue *queue) {
+    for (;;) {
+        struct cld_event *last = atomic_load(&queue->last);
+        if (!last)
+            return NULL;
+        if (!cld_object_try_hold(last))
+            continue;
+        if (atomic_load(&queue->last) == last)
+            return last;
+        cld_object_drop(last);
+    }
+}
+
+cl_int cld_queue_finish(struct cld_queue *queue) {
+    struct cld_event *last;
+    if (queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) {
+        pthread_mutex_lock(&queue->lock);
+        last = queue->unfinished;
+        bool single = last && !last->older;
+        if (single)
+            cld_object_hold(last);
+        pthread_mutex_unlock(&queue->lock);
+        if (!last)
+            return CL_SUCCESS;
+        if (single) {
+            cld_event_wait(last);
+            cld_object_drop(last);
+            return CL_SUCCESS;
+        }
+        last = cld_command_new(queue, CL_COMMAND_MARKER, NULL, false);
+        if (!last)
+            return CL_OUT_OF_HOST_MEMORY;
+        last->estimate = 0;
+        return cld_command_enqueue(last, 0, NULL, CLD_AFTER_ALL | CLD_BLOCKING, NULL);
+    }
+    if (!(last = newest(queue)))
+        return CL_SUCCESS;
+    cld_event_wait(last);
+    cld_object_drop(last);
+    return CL_SUCCESS;
+}

@@ -1,0 +1,148 @@
+/* Division of a command's units between threads: ranges, chunks, stealing. */
+#include "runtime/work_stealing.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { LINE = 64, CHUNKS = 4 /* of what is left of a range */ };
+
+/* In one word, so that owner and thieves cannot both get a quantum: the next one in the low half, the end in
+ * the high half. A range of the same two numbers never comes back: what was taken stays taken. */
+struct range {
+    _Alignas(LINE) _Atomic uint64_t quanta;
+    bool taken;
+    uint16_t node;
+};
+
+struct cld_work {
+    uint64_t first, total, quantum; /* units */
+    unsigned slots;
+    _Atomic bool stopped, drained;
+    struct range ranges[];
+};
+
+static uint64_t pack(uint64_t next, uint64_t end) {
+    return next | end << 32;
+}
+
+static uint64_t next_of(uint64_t quanta) {
+    return (uint32_t)quanta;
+}
+
+static uint64_t end_of(uint64_t quanta) {
+    return quanta >> 32;
+}
+
+struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots,
+                              const uint16_t *nodes) {
+    struct cld_work *share =
+        aligned_alloc(LINE, offsetof(struct cld_work, ranges) + slots * sizeof(struct range));
+    if (!share)
+        return NULL;
+    uint64_t units = total - first, least = units / UINT32_MAX + 1;
+    share->first = first;
+    share->total = total;
+    share->quantum = grain > least ? grain : least;
+    share->slots = slots;
+    atomic_init(&share->stopped, false);
+    atomic_init(&share->drained, false);
+    uint64_t count = units / share->quantum + (units % share->quantum != 0);
+    uint64_t each = count / slots, more = count % slots, at = 0;
+    for (unsigned i = 0; i < slots; i++) {
+        uint64_t end = at + each + (i < more);
+        atomic_init(&share->ranges[i].quanta, pack(at, end));
+        share->ranges[i].taken = false;
+        share->ranges[i].node = nodes ? nodes[i] : 0;
+        at = end;
+    }
+    return share;
+}
+
+unsigned cld_work_join(struct cld_work *share, unsigned preferred) {
+    unsigned slot = preferred < share->slots ? preferred : 0;
+    while (share->ranges[slot].taken)
+        slot = slot + 1 < share->slots ? slot + 1 : 0;
+    share->ranges[slot].taken = true;
+    return slot;
+}
+
+/* Takes a part of a range; false if it changed meanwhile. */
+static bool replace(struct range *range, uint64_t *seen, uint64_t next, uint64_t end) {
+    return atomic_compare_exchange_weak_explicit(&range->quanta, seen, pack(next, end), memory_order_acq_rel,
+                                                 memory_order_acquire);
+}
+
+static uint64_t chunk_of(uint64_t next, uint64_t end, uint64_t most) {
+    uint64_t chunk = (end - next + CHUNKS - 1) / CHUNKS;
+    return chunk < most ? chunk : most;
+}
+
+static bool take_own(struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
+    uint64_t seen = atomic_load_explicit(&own->quanta, memory_order_acquire);
+    do {
+        *next = next_of(seen);
+        if (*next >= end_of(seen))
+            return false;
+        *end = *next + chunk_of(*next, end_of(seen), most);
+    } while (!replace(own, &seen, *end, end_of(seen)));
+    return true;
+}
+
+static struct range *longest(struct cld_work *share, uint16_t node, uint64_t *seen) {
+    struct range *found = NULL;
+    uint64_t most = 0;
+    bool is_near = false;
+    for (unsigned i = 0; i < share->slots; i++) {
+        uint64_t quanta = atomic_load_explicit(&share->ranges[i].quanta, memory_order_acquire);
+        uint64_t length = end_of(quanta) > next_of(quanta) ? end_of(quanta) - next_of(quanta) : 0;
+        bool nearer = share->ranges[i].node == node;
+        if (length && (nearer > is_near || (nearer == is_near && length > most))) {
+            is_near = nearer;
+            most = length;
+            found = &share->ranges[i];
+            *seen = quanta;
+        }
+    }
+    return found;
+}
+
+/* Takes the second half of another's range: a chunk of it at once, the rest becomes the thread's own range,
+ * which is empty, so that nobody else writes to it. */
+static bool steal(struct cld_work *share, struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
+    uint64_t seen;
+    for (struct range *from; (from = longest(share, own->node, &seen));) {
+        uint64_t middle = next_of(seen) + (end_of(seen) - next_of(seen)) / 2, last = end_of(seen);
+        if (!replace(from, &seen, next_of(seen), middle))
+            continue;
+        *next = middle;
+        *end = middle + chunk_of(middle, last, most);
+        atomic_store_explicit(&own->quanta, pack(*end, last), memory_order_release);
+        return true;
+    }
+    return false;
+}
+
+bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t most, uint64_t *first, uint64_t *last) {
+    struct range *own = &share->ranges[slot];
+    uint64_t next, end;
+    if (atomic_load_explicit(&share->stopped, memory_order_relaxed))
+        return false;
+    if (!take_own(own, most, &next, &end) && !steal(share, own, most, &next, &end)) {
+        atomic_store_explicit(&share->drained, true, memory_order_relaxed);
+        return false;
+    }
+    *first = share->first + next * share->quantum;
+    *last = (share->total - share->first) / share->quantum >= end ? share->first + end * share->quantum
+                                                                  : share->total;
+    return true;
+}
+
+void cld_work_stop(struct cld_work *share) {
+    atomic_store_explicit(&share->stopped, true, memory_order_relaxed);
+}
+
+bool cld_work_is_open(const struct cld_work *share, unsigned participants) {
+    return participants < share->slots && !atomic_load_explicit(&share->drained, memory_order_relaxed) &&
+           !atomic_load_explicit(&share->stopped, memory_order_relaxed);
+}

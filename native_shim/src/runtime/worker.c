@@ -1,0 +1,519 @@
+/* The threads of a device, and how work finds them. */
+#define _GNU_SOURCE
+#include "runtime/worker.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own_thread.h"
+#include "base/thread.h"
+#include "object/lock.h"
+#include "runtime/numa.h"
+#include "runtime/work_stealing.h"
+
+enum { STACK_SIZE = 4 << 20 };
+
+struct cld_pool {
+    pthread_mutex_t lock; /* the next three, and the members of open commands that command.h names */
+    struct cld_ready ready;
+    struct cld_event *open; /* commands that more threads may join */
+    bool stop;
+    unsigned threads; /* that the device has */
+    struct cld_device *device;
+    uint32_t *cpus;  /* of the device, in the order of memory nodes; NULL where those are one */
+    uint16_t *nodes; /* theirs */
+    _Atomic unsigned started, places;
+    _Atomic unsigned idle;     /* of them, looking for work or asleep */
+    _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
+    _Atomic uint32_t sleepers; /* and those that are about to sleep, or were woken and do not run yet */
+    _Atomic uint32_t settled;  /* of them: base/own_thread.h */
+    _Atomic int32_t users;     /* the device, and each thread */
+    struct cld_pool *next;     /* with pools_lock held */
+};
+
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools, and their list */
+static struct cld_pool *pools;
+
+static void find_nodes(struct cld_pool *pool) {
+    size_t size = pool->threads * sizeof *pool->cpus;
+    if (!pool->device->cpus || !(pool->cpus = malloc(size)))
+        return;
+    memcpy(pool->cpus, pool->device->cpus, size);
+    pool->nodes = cld_numa_nodes(CLD_NUMA_FOLDER, pool->cpus, pool->threads);
+}
+
+static struct cld_pool *pool_of(struct cld_device *device) {
+    struct cld_pool *pool = atomic_load_explicit(&device->pool, memory_order_acquire);
+    if (pool)
+        return pool;
+    pthread_mutex_lock(&pools_lock);
+    pool = atomic_load_explicit(&device->pool, memory_order_relaxed);
+    if (!pool && (pool = calloc(1, sizeof *pool))) {
+        pthread_mutex_init(&pool->lock, NULL);
+        pool->threads = device->compute_units ? device->compute_units : 1;
+        pool->device = device;
+        find_nodes(pool);
+        atomic_init(&pool->users, 1);
+        pool->next = pools;
+        pools = pool;
+        atomic_store_explicit(&device->pool, pool, memory_order_release);
+    }
+    pthread_mutex_unlock(&pools_lock);
+    return pool;
+}
+
+unsigned cld_pool_threads(const struct cld_queue *queue) {
+    return queue->device->compute_units;
+}
+
+const uint16_t *cld_pool_nodes(const struct cld_queue *queue) {
+    const struct cld_pool *pool = pool_of(queue->device);
+    return pool ? pool->nodes : NULL;
+}
+
+bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self) {
+    return !queue->device->parent && !self->executing;
+}
+
+struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
+                                   const struct cld_queue *queue) {
+    struct cld_event *previous = NULL, *before = NULL, *found = NULL;
+    for (struct cld_event *at = ready->first; at; previous = at, at = at->next) {
+        if (at != command && (found || (queue && at->queue != queue)))
+            continue;
+        found = at;
+        before = previous;
+        if (at == command || !command)
+            break;
+    }
+    if (!found)
+        return NULL;
+    if (before)
+        before->next = found->next;
+    else
+        ready->first = found->next;
+    if (ready->last == found)
+        ready->last = before;
+    return found;
+}
+
+/* With the lock held, or before anybody else knows of it. */
+static void join(const struct cld_pool *pool, struct cld_event *command, struct cld_self *self) {
+    bool stays = pool && pool->nodes && self->role == CLD_WORKER_THREAD;
+    self->slot = cld_work_join(command->share, stays ? self->home : self->slot);
+}
+
+/* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
+static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted,
+                                   struct cld_self *self, bool *joined) {
+    const struct cld_queue *queue = wanted ? wanted->queue : NULL;
+    bool may_be_ready = wanted && cld_event_may_be_ready(wanted);
+    struct cld_event *ready =
+        wanted ? cld_ready_choose(&pool->ready, may_be_ready ? wanted : NULL, queue) : NULL;
+    *joined = false;
+    if (ready && ready == wanted)
+        return ready;
+    for (struct cld_event *command = pool->open; command; command = command->open_next)
+        if ((!queue || command->queue == queue) && cld_work_is_open(command->share, command->participants)) {
+            if (ready) { /* back to where it was, or nearly so */
+                ready->next = pool->ready.first;
+                pool->ready.first = ready;
+                if (!pool->ready.last)
+                    pool->ready.last = ready;
+            }
+            command->participants++;
+            join(pool, command, self);
+            command->calls -= command->calls > 0;
+            *joined = true;
+            return command;
+        }
+    return wanted ? ready : cld_ready_take(&pool->ready);
+}
+
+static void unuse(struct cld_pool *pool) {
+    if (atomic_fetch_sub(&pool->users, 1) != 1)
+        return;
+    pthread_mutex_lock(&pools_lock);
+    struct cld_pool **at = &pools;
+    while (*at && *at != pool)
+        at = &(*at)->next;
+    if (*at)
+        *at = pool->next;
+    pthread_mutex_unlock(&pools_lock);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->cpus);
+    free(pool->nodes);
+    free(pool);
+}
+
+static void *work(void *argument);
+
+/* Threads of the pool that are awake and will look for work, or are being woken. */
+static unsigned looking(struct cld_pool *pool) {
+    unsigned idle = atomic_load(&pool->idle), asleep = atomic_load(&pool->sleepers);
+    return idle > asleep ? idle - asleep : 0;
+}
+
+/* Calls for that many threads, of which some may be awake: others are woken, and more are made up to the
+ * device's number. The CPUs are no more than the threads of the pool, and a thread of the host that waits
+ * does the work of one: to wake one too many costs more than it does. */
+static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *queue) {
+    atomic_fetch_add(&pool->epoch, 1);
+    /* Only now: a thread that stops looking later sees that it was called. */
+    unsigned awake = looking(pool) + (queue ? atomic_load(&queue->helpers) : 0);
+    if (count <= awake)
+        return;
+    count -= awake;
+    /* Or about to sleep, which they will not, or just woken: who is counted here looks for work after this.
+     */
+    unsigned asleep = atomic_load(&pool->sleepers);
+    if (asleep)
+        cld_futex_wake(&pool->epoch, (int)count);
+    count -= asleep < count ? asleep : count;
+    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
+    while (count && started < pool->threads) {
+        if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
+            continue;
+        atomic_fetch_add(&pool->users, 1);
+        if (!cld_thread_start(pool->device, CLD_WORKER_THREAD, work, pool)) {
+            atomic_fetch_sub(&pool->started, 1);
+            unuse(pool);
+            cld_log(1, "a worker thread cannot be made");
+            break;
+        }
+        started++;
+        count--;
+    }
+}
+
+/* Whether every CPU has a worker that executes something. */
+static bool is_busy(struct cld_pool *pool) {
+    return !atomic_load_explicit(&pool->idle, memory_order_relaxed) &&
+           atomic_load_explicit(&pool->started, memory_order_relaxed) == pool->threads;
+}
+
+/* To wake a thread costs about a microsecond: nobody wakes more than two, but each of those that find work
+ * goes on with it, until enough have come. With the lock held. */
+static unsigned wanted(const struct cld_pool *pool) {
+    unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
+    for (const struct cld_event *command = pool->open; command && count < 2; command = command->open_next)
+        if (cld_work_is_open(command->share, command->participants))
+            count += command->calls;
+    return count < 2 ? count : 2;
+}
+
+static bool work_once(struct cld_pool *pool, const struct cld_event *event, struct cld_self *self,
+                      struct cld_ready *ready) {
+    bool joined;
+    pthread_mutex_lock(&pool->lock);
+    struct cld_event *command = find_work(pool, event, self, &joined);
+    unsigned others = command ? wanted(pool) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!command)
+        return false;
+    if (others)
+        call(pool, others, NULL);
+    if (joined)
+        cld_command_participate(command, self, false, ready);
+    else
+        cld_command_execute(command, self, ready);
+    return true;
+}
+
+/* For something to do, until there may be, or the event is complete, or it is time to sleep: at once where
+ * each CPU has a worker that is busy. True if somebody has called. */
+static bool look(struct cld_pool *pool, const struct cld_event *event, uint32_t epoch) {
+    uint64_t start = cld_now();
+    atomic_fetch_add(&event->queue->helpers, 1);
+    for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
+        if (atomic_load_explicit(&event->status, memory_order_relaxed) <= 0 || is_busy(pool) ||
+            !cld_linger(turn, start))
+            break;
+    atomic_fetch_sub(&event->queue->helpers, 1);
+    /* Only now: who has counted on this thread has called before. */
+    return atomic_load(&pool->epoch) != epoch;
+}
+
+static void pass_on(struct cld_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    unsigned count = wanted(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (count)
+        call(pool, count, NULL);
+}
+
+bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
+    struct cld_pool *pool = pool_of(event->queue->device);
+    if (!pool)
+        return false;
+    for (;;) {
+        uint32_t epoch = atomic_load(&pool->epoch);
+        if (work_once(pool, event, self, ready))
+            return true;
+        if (!look(pool, event, epoch))
+            return false;
+        if (atomic_load(&event->status) <= 0) { /* the call may have been meant for this thread */
+            pass_on(pool);
+            return false;
+        }
+    }
+}
+
+/* The CPUs, or those of one node. NULL when out of memory. */
+static cpu_set_t *new_set(const uint32_t *cpus, const uint16_t *nodes, uint16_t node, uint32_t count,
+                          size_t *size) {
+    size_t bits = 64;
+    for (uint32_t i = 0; i < count; i++)
+        if (cpus[i] >= bits)
+            bits = cpus[i] + 1;
+    cpu_set_t *set = CPU_ALLOC(bits);
+    *size = CPU_ALLOC_SIZE(bits);
+    if (set)
+        CPU_ZERO_S(*size, set);
+    for (uint32_t i = 0; set && i < count; i++)
+        if (!nodes || nodes[i] == node)
+            CPU_SET_S(cpus[i], *size, set);
+    return set;
+}
+
+/* A worker keeps its slot, and with it its part of the data, as far as it can. It stays on the memory node
+ * where that will be, if there are several, and else goes where the system likes: a bound thread waits for
+ * its CPU while others are idle. */
+static void take_place(struct cld_pool *pool, struct cld_self *self) {
+    self->slot = self->home =
+        (atomic_fetch_add(&pool->places, 1) + 1) % pool->threads; /* the host begins with 0 */
+    if (!pool->nodes)
+        return;
+    size_t size;
+    cpu_set_t *set = new_set(pool->cpus, pool->nodes, pool->nodes[self->slot], pool->threads, &size);
+    if (!set)
+        return;
+    sched_setaffinity(0, size, set); /* where that is not allowed, it may go everywhere */
+    CPU_FREE(set);
+}
+
+/* False if somebody has called, and may have counted on this thread: it has to look for work once more. */
+static bool ends_unless_called(struct cld_pool *pool, uint32_t epoch) {
+    unsigned started = atomic_fetch_sub(&pool->started, 1) - 1;
+    if (atomic_load(&pool->epoch) == epoch)
+        return true;
+    while (started < pool->threads)
+        if (atomic_compare_exchange_weak(&pool->started, &started, started + 1))
+            return false;
+    return true; /* others have been made in its place */
+}
+
+static void *work(void *argument) {
+    struct cld_pool *pool = argument;
+    struct cld_self *self = cld_self();
+    struct cld_ready ready = {NULL, NULL};
+    take_place(pool, self);
+    for (;;) {
+        uint32_t epoch = atomic_load(&pool->epoch);
+        if (work_once(pool, NULL, self, &ready)) {
+            while (ready.first) {
+                struct cld_event *command = cld_ready_take(&ready);
+                if (ready.first && command->estimate > 5000)
+                    cld_pool_push(&ready);
+                cld_command_execute(command, self, &ready);
+            }
+            continue;
+        }
+        pthread_mutex_lock(&pool->lock);
+        bool stop = pool->stop;
+        pthread_mutex_unlock(&pool->lock);
+        if (stop)
+            break;
+        bool ends = false;
+        atomic_fetch_add(&pool->idle, 1);
+        uint64_t start = cld_now();
+        for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
+            if (!cld_linger(turn, start)) {
+                atomic_fetch_add(&pool->sleepers, 1);
+                ends = cld_rest(&pool->epoch, epoch, &pool->settled);
+                atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
+                break;
+            }
+        atomic_fetch_sub(&pool->idle, 1);
+        if (ends && ends_unless_called(pool, epoch))
+            break;
+    }
+    unuse(pool);
+    return NULL;
+}
+
+/* The threads of a sub-device are bound to its CPUs. The root's go where the thread may go that makes them,
+ * unless it has bound itself to fewer CPUs than the device has: what a host chose for one of its threads is
+ * not meant for ours. */
+static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
+    cpu_set_t mine;
+    if (!device->parent && !sched_getaffinity(0, sizeof mine, &mine) &&
+        (uint32_t)CPU_COUNT(&mine) >= device->compute_units)
+        return;
+    size_t size;
+    cpu_set_t *set = new_set(device->cpus, NULL, 0, device->compute_units, &size);
+    if (!set)
+        return;
+    pthread_attr_setaffinity_np(attributes, size, set);
+    CPU_FREE(set);
+}
+
+bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
+                      void *argument) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return false;
+    if (device && device->cpus)
+        bind(&attributes, device);
+    bool made = !cld_own_thread(NULL, &attributes, STACK_SIZE, role, function, argument);
+    pthread_attr_destroy(&attributes);
+    return made;
+}
+
+static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->ready.last)
+        pool->ready.last->next = ready->first;
+    else
+        pool->ready.first = ready->first;
+    pool->ready.last = ready->last;
+    pthread_mutex_unlock(&pool->lock);
+    call(pool, count, NULL);
+}
+
+/* No thread can be made, so that the caller has to do it. */
+static void execute_here(struct cld_pool *pool) {
+    struct cld_self *self = cld_self();
+    struct cld_ready ready = {NULL, NULL};
+    if (self->executing)
+        return;
+    while (work_once(pool, NULL, self, &ready))
+        while (ready.first)
+            cld_command_execute(cld_ready_take(&ready), self, &ready);
+}
+
+void cld_pool_push(struct cld_ready *ready) {
+    while (ready->first) {
+        struct cld_device *device = ready->first->queue->device;
+        struct cld_ready same = {NULL, NULL}, others = {NULL, NULL};
+        unsigned count = 0;
+        for (struct cld_event *command; (command = cld_ready_take(ready));) {
+            bool is_same = command->queue->device == device;
+            cld_ready_add(is_same ? &same : &others, command);
+            count += is_same;
+        }
+        *ready = others;
+        struct cld_pool *pool = pool_of(device);
+        if (!pool) { /* no memory for it: the commands fail, nobody hangs */
+            for (struct cld_event *command; (command = cld_ready_take(&same));)
+                cld_event_complete(command, CL_OUT_OF_RESOURCES, ready);
+            continue;
+        }
+        atomic_fetch_add(&pool->users, 1);
+        push(pool, &same, count);
+        if (!atomic_load_explicit(&pool->started, memory_order_relaxed))
+            execute_here(pool);
+        unuse(pool);
+    }
+}
+
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
+    struct cld_queue *queue = command->queue;
+    struct cld_pool *pool = pool_of(queue->device);
+    command->participants = 1;
+    join(pool, command, self);
+    if (!pool)
+        return false;
+    /* Who has just enqueued a command is likely to wait for it soon, and to take part. */
+    bool later = count && self->role == CLD_WORKER_THREAD && !queue->device->parent &&
+                 !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
+    pthread_mutex_lock(&pool->lock);
+    command->open = true;
+    command->open_previous = NULL;
+    command->open_next = pool->open;
+    if (pool->open)
+        pool->open->open_previous = command;
+    pool->open = command;
+    command->calls = (uint16_t)(count - later);
+    count = wanted(pool);
+    pthread_mutex_unlock(&pool->lock);
+    /* Also where nobody is to be woken: those that are awake will see it. */
+    call(pool, count, queue);
+    return later;
+}
+
+void cld_pool_call(struct cld_event *command) {
+    struct cld_pool *pool = pool_of(command->queue->device);
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    bool wanted = command->open && cld_work_is_open(command->share, command->participants);
+    command->calls += wanted;
+    pthread_mutex_unlock(&pool->lock);
+    if (wanted)
+        call(pool, 1, NULL);
+}
+
+bool cld_pool_leave(struct cld_event *command) {
+    struct cld_pool *pool = atomic_load_explicit(&command->queue->device->pool, memory_order_acquire);
+    if (!pool)
+        return true;
+    pthread_mutex_lock(&pool->lock);
+    if (command->open) {
+        command->open = false;
+        if (command->open_previous)
+            command->open_previous->open_next = command->open_next;
+        else
+            pool->open = command->open_next;
+        if (command->open_next)
+            command->open_next->open_previous = command->open_previous;
+    }
+    bool last = --command->participants == 0;
+    pthread_mutex_unlock(&pool->lock);
+    return last;
+}
+
+void cld_pool_free(struct cld_device *device) {
+    struct cld_pool *pool = atomic_exchange(&device->pool, NULL);
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    pthread_mutex_unlock(&pool->lock);
+    atomic_fetch_add(&pool->epoch, 1);
+    cld_futex_wake(&pool->epoch, INT32_MAX);
+    unuse(pool);
+}
+
+/* Wakes the threads of pools that sleep for long. Whether any are at work. */
+static bool stir(void) {
+    bool busy = false;
+    pthread_mutex_lock(&pools_lock);
+    for (struct cld_pool *pool = pools; pool; pool = pool->next) {
+        busy |= atomic_load(&pool->started) > atomic_load(&pool->idle);
+        if (atomic_load(&pool->settled)) {
+            atomic_fetch_add(&pool->epoch, 1);
+            cld_futex_wake(&pool->epoch, INT32_MAX);
+        }
+    }
+    pthread_mutex_unlock(&pools_lock);
+    return busy;
+}
+
+__attribute__((constructor)) static void register_pools(void) {
+    cld_on_hosts_end(stir);
+}
+
+/* The child of a fork has none of the threads, and nothing of what they were about to do. */
+static void renew(void *object) {
+    struct cld_device *device = object;
+    atomic_store(&device->pool, NULL);
+}
+
+void cld_pools_fork_child(void) {
+    pthread_mutex_init(&pools_lock, NULL);
+    pools = NULL;
+    cld_object_each(CLD_DEVICE, renew);
+}

@@ -1,0 +1,46 @@
+/* The threads of a device: one pool per device or sub-device, made at first need, never at load. */
+#ifndef CLD_WORKER_H
+#define CLD_WORKER_H
+
+#include "runtime/command.h"
+
+/* Gives ready commands to their pools, whose workers are woken. Where no thread can be made the caller
+ * executes them. */
+void cld_pool_push(struct cld_ready *ready);
+
+/* Lets other threads of the pool join the command, and calls for count of them. The caller participates. True
+ * if it is to call for one more later, with cld_pool_call. */
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
+
+/* Calls for one more thread for an open command, unless enough have joined it. */
+void cld_pool_call(struct cld_event *command);
+
+/* The caller is done with its part. True if it was the last participant and has to complete the command. */
+bool cld_pool_leave(struct cld_event *command);
+
+/* For a waiting thread of the host: executes the event that it waits for, or something of its queue, or looks
+ * for it for a short time. False if there was nothing, or the event is complete. */
+bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready);
+
+/* Whether the calling thread may execute commands of that queue: threads of the host are no part of a
+ * sub-device, and a thread in the middle of a kernel is not to start another. */
+bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self);
+
+/* Threads that may work on one command of that queue. */
+unsigned cld_pool_threads(const struct cld_queue *queue);
+
+/* The memory nodes of those threads, by the slot of a share that they prefer; NULL where there is one. */
+const uint16_t *cld_pool_nodes(const struct cld_queue *queue);
+
+/* Starts a detached thread of the driver's own, on the device's CPUs if there is one. False if it cannot be.
+ */
+bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
+                      void *argument);
+
+/* The destructor of a sub-device calls it: its threads end. */
+void cld_pool_free(struct cld_device *device);
+
+/* The child of a fork has no pools. */
+void cld_pools_fork_child(void);
+
+#endif

@@ -1,0 +1,123 @@
+"""The folders of native_shim/src: includes and symbols lead downwards only, in the order of build.FOLDERS."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "native_shim"))
+import build as shim  # noqa: E402
+
+SOURCES = ROOT / "native_shim" / "src"
+MOST_FILES = 20
+GENERATED = {"platform_table.h", "settings_table.h"}  # native_shim/gen, of no folder
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def leads_up(user: str, used: str) -> bool:
+    """Whether a use by one folder of another is against the order."""
+    return shim.FOLDERS.index(used) > shim.FOLDERS.index(user)
+
+
+def wrong_includes(folder: Path) -> list[str]:
+    """Includes of the files below a folder that lead upwards, to no folder, or to no file."""
+    wrong = []
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".c", ".h", ".def")):
+        user = path.parent.name
+        for name in INCLUDE.findall(path.read_text()):
+            used, _, _ = name.partition("/")
+            if name in GENERATED:
+                continue
+            if used not in shim.FOLDERS or not (folder / name).is_file() or leads_up(user, used):
+                wrong.append(f"{user}/{path.name} includes {name}")
+    return wrong
+
+
+def wrong_symbols(objects: Iterable[tuple[str, Path]]) -> list[str]:
+    """Uses of functions and variables of folders further up, by objects that are each of a folder."""
+    owners: dict[str, str] = {}
+    uses: dict[tuple[str, str], None] = {}
+    names: dict[str, str] = {}
+    for folder, path in objects:
+        command = ["nm", "--extern-only", "--format=posix", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            symbol, kind = line.split()[:2]
+            if kind in "Uw":
+                uses[f"{folder}/{path.stem}", symbol] = None
+                names[f"{folder}/{path.stem}"] = folder
+            else:
+                owners[symbol] = folder
+    return [
+        f"{user} uses {symbol} of {owners[symbol]}"
+        for user, symbol in uses
+        if symbol in owners and leads_up(names[user], owners[symbol])
+    ]
+
+
+def test_every_file_is_in_a_folder_of_the_order():
+    shim.sources()
+    for path in SOURCES.rglob("*"):
+        if path.is_file():
+            assert path.parent.parent == SOURCES, path
+            assert path.parent.name in shim.FOLDERS, path
+
+
+@pytest.mark.parametrize("folder", shim.FOLDERS)
+def test_no_folder_is_large(folder):
+    files = list((SOURCES / folder).iterdir())
+    assert files
+    assert len(files) <= MOST_FILES
+
+
+def test_includes_lead_downwards():
+    assert wrong_includes(SOURCES) == []
+
+
+def test_symbols_lead_downwards():
+    """Of the objects as they are linked: a prototype in the wrong place helps nobody."""
+    if not shutil.which(os.environ.get("CC", "cc")):
+        pytest.skip("no C compiler")
+    shim.build(ROOT / "build" / "lib")
+    builder = shim.Builder(ROOT / "build" / "lib", ROOT / "build")
+    objects = [(path.parent.name, builder.object_of(path)) for path in shim.sources()]
+    objects.append(("base", builder.objects / "error_names.o"))
+    objects.append(("icd", builder.objects / "dispatch.o"))
+    assert wrong_symbols(objects) == []
+
+
+def test_the_readme_has_the_order():
+    text = (ROOT / "native_shim" / "README.md").read_text()
+    assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)) == shim.FOLDERS
+
+
+def test_what_leads_upwards_is_found(tmp_path):
+    low, high = tmp_path / shim.FOLDERS[1], tmp_path / shim.FOLDERS[2]
+    low.mkdir()
+    high.mkdir()
+    (low / "low.h").write_text("int low(void);\n")
+    (low / "low.c").write_text(f'#include "{high.name}/high.h"\nint low(void) {{ return high(); }}\n')
+    (high / "high.h").write_text(f'#include "{low.name}/low.h"\nint high(void);\n')
+    (high / "high.c").write_text('#include "elsewhere.h"\nint high(void) { return low(); }\n')
+    assert wrong_includes(tmp_path) == [
+        f"{low.name}/low.c includes {high.name}/high.h",
+        f"{high.name}/high.c includes elsewhere.h",
+    ]
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    (high / "high.c").write_text("int low(void);\nint high(void) { return low(); }\n")
+    objects = []
+    for path in (low / "low.c", high / "high.c"):
+        target = path.with_suffix(".o")
+        subprocess.run(["cc", f"-I{tmp_path}", "-c", str(path), "-o", str(target)], check=True)
+        objects.append((path.parent.name, target))
+    assert wrong_symbols(objects) == [f"{low.name}/low uses high of {high.name}"]
