@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from ..device import limits, topology
 from .entrypoint import adopt, entrypoint, set_root_device
-from .errors import CLError, UnknownQuery, require
+from .errors import CLError, require
 from .generated import enums as cl
-from .info import answer
 
 DOMAINS = {
     cl.CL_DEVICE_AFFINITY_DOMAIN_NUMA: "numa",
@@ -55,17 +54,6 @@ def device_limits(device: Device, cpus: list):
         device.limits.global_memory,
         limits.MEM_BASE_ADDR_ALIGN,
     )
-
-
-@entrypoint("clGetDeviceInfo", Device)
-def get_device_info(device: Device, cpus: list, param_name: int):
-    from .device_info import DEVICE_INFO  # contexts are made without it
-
-    device.cpus = tuple(cpus)
-    if param_name not in DEVICE_INFO:
-        # "CL_INVALID_VALUE if param_name is not one of the supported values"
-        raise UnknownQuery(cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
-    return (answer(DEVICE_INFO, param_name, device),)
 
 
 @entrypoint("clCreateSubDevices", Device)

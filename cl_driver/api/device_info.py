@@ -10,8 +10,10 @@ from ..device.platform import VERSION as PLATFORM_VERSION
 from ..version import VERSION as DRIVER_VERSION
 from .device import DOMAINS, Device
 from .device_info_extensions import EXTENSION_INFO
+from .entrypoint import entrypoint
+from .errors import UnknownQuery
 from .generated import enums as cl
-from .info import make_version, raw, size, sizes, string, uint, ulong, versions
+from .info import answer, make_version, raw, size, sizes, string, uint, ulong, versions
 
 TRUE, FALSE = 1, 0
 
@@ -45,7 +47,7 @@ def _capable(name: str):
 
 def _most_sub_groups() -> int:
     """Of the largest work-group."""
-    from ..jit.target import target_of
+    from ..device.target import target_of
 
     target = target_of(settings)
     return -(-limits.MAX_WORK_GROUP_SIZE // target.sub_group_size)
@@ -140,9 +142,9 @@ def _uuid(kind: bytes) -> bytes:
 def _driver_version(device: Device) -> str:
     """Version and identity of the compiler and of what it makes code for: programs that keep binaries
     (PyOpenCL does) take this string into the key, and must not meet binaries that would be refused."""
+    from ..device.target import target_of
     from ..jit import identity
     from ..jit.cache import digest
-    from ..jit.target import target_of
 
     made = digest(identity.compiler().encode(), target_of(settings).key.encode())
     return f"{DRIVER_VERSION}-{made[:8]}"
@@ -324,3 +326,12 @@ DEVICE_INFO = {
 
 # Queries that native_shim/src/api/device.c answers itself, because they are about handles.
 ANSWERED_IN_C = (cl.CL_DEVICE_PLATFORM, cl.CL_DEVICE_PARENT_DEVICE, cl.CL_DEVICE_REFERENCE_COUNT)
+
+
+@entrypoint("clGetDeviceInfo", Device)
+def get_device_info(device: Device, cpus: list, param_name: int):
+    device.cpus = tuple(cpus)
+    if param_name not in DEVICE_INFO:
+        # "CL_INVALID_VALUE if param_name is not one of the supported values"
+        raise UnknownQuery(cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
+    return (answer(DEVICE_INFO, param_name, device),)

@@ -18,7 +18,8 @@ from .errors import CLError
 
 # Chapters are imported by the first call of one of their operations: a context costs no compiler options.
 CHAPTERS = {
-    "device": ("clGetDeviceInfo", "clCreateSubDevices", "device_limits"),
+    "device": ("clCreateSubDevices", "device_limits"),
+    "device_info": ("clGetDeviceInfo",),
     "context": ("clCreateContext",),
     "program": (
         "clCreateProgramWithSource",

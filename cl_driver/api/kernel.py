@@ -80,7 +80,7 @@ def kernel_variant_of(options: bytes, il: bytes, name: bytes, kind: int, size: l
 
 
 def _variant(options: str, il: bytes, name: bytes, kind: int, size: list, values: list):
-    from ..jit import client
+    from ..service import client
 
     pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
     return client.kernel_variant(options, il, name.decode(), kind, size, pairs)

@@ -31,7 +31,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _target() -> str:
-    from ..jit import client
+    from ..service import client
 
     return client.service().target.key
 

@@ -76,7 +76,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
     source, il, specialisation = program.source, program.il, dict(program.specialisation)
 
     def job():
-        from ..jit import client
+        from ..service import client
 
         if il is None:
             executable, log = client.build_source(source, text)
@@ -110,7 +110,7 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
     source, il = program.source, program.il
 
     def job():
-        from ..jit import client
+        from ..service import client
 
         if il is None:
             result = client.compile_source(source, text, sources)
@@ -174,7 +174,7 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
 
 def _link(builds, modules: list[bytes], code_options: frozenset[str], create_library: bool, arg_info) -> int:
     """Links modules to a library or an executable for some devices. The status."""
-    from ..jit import client
+    from ..service import client
 
     if create_library:
         spirv, log = client.link(modules, "")

@@ -35,7 +35,7 @@ def find_clang() -> str:
 
 def sources() -> list[pathlib.Path]:
     """Every file that the module depends on."""
-    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".cl", ".h", ".inc"))
+    return sorted(path for path in SOURCES.rglob("*") if path.suffix in (".cl", ".h", ".inc"))
 
 
 def build(output: pathlib.Path, clang: str | None = None) -> pathlib.Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..codegen.library_names import (
+from ..codegen.library.names import (
     GEOMETRIC_INSTRUCTIONS,
     INSTRUCTIONS,
     LIBRARY_INSTRUCTIONS,
@@ -12,8 +12,8 @@ from ..codegen.library_names import (
     geometric_name,
     library_name,
 )
+from ..device.target import Target
 from ..jit.errors import CompileError
-from ..jit.target import Target
 from ..spirv.enums import Op
 from ..spirv.module import Function
 from . import load, reader

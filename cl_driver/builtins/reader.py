@@ -3,11 +3,11 @@ first program waits. What our own clang wrote is not checked."""
 
 from __future__ import annotations
 
-from ..spirv.body import Body
-from ..spirv.declarations import HANDLERS
 from ..spirv.enums import Decoration, LinkageType, Op
 from ..spirv.module import Function, Module
-from ..spirv.reader import HEADER_WORDS, Reader
+from ..spirv.reading.body import Body
+from ..spirv.reading.declarations import HANDLERS
+from ..spirv.reading.reader import HEADER_WORDS, Reader
 from ..spirv.types import TypeTable
 
 _CONSTANT, _DECORATE, _FUNCTION, _NAME = map(int, (Op.Constant, Op.Decorate, Op.Function, Op.Name))

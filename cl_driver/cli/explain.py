@@ -28,14 +28,14 @@ def arguments(parser) -> None:
 
 def run(args) -> int:
     from .. import settings
+    from ..compiler.source import Context
+    from ..device import target
     from ..device.cpu import host_cpu
     from ..explain.html import report_html
     from ..explain.program import explain_il, explain_source
     from ..explain.text import report_text
-    from ..jit import target
     from ..jit.bundle import BundleError
     from ..jit.errors import CompileError
-    from ..jit.source import Context
 
     cpu = args.cpu or settings.text("CL_DRIVER_CPU")
     problems = target.complaints(host_cpu(), cpu, args.width, args.parts)

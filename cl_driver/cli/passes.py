@@ -25,11 +25,11 @@ def arguments(parser) -> None:
 
 def run(args) -> int:
     from .. import settings
-    from ..jit.target import PARTS
-    from ..passes.dump import plan_text
+    from ..device.target import PARTS
+    from ..passes.ir.dump import plan_text
+    from ..passes.ir.plan import PlanError, PlanOptions
+    from ..passes.ir.verify import VerifyError
     from ..passes.pipeline import plan, timings
-    from ..passes.plan import PlanError, PlanOptions
-    from ..passes.verify import VerifyError
     from ..spirv.errors import SpirvError
 
     if args.width < 1 or args.width & (args.width - 1):
@@ -75,12 +75,13 @@ def run(args) -> int:
 
 def _read(data: bytes, with_library: bool):
     """The linked module, and the builtin library if it is to be expanded."""
-    from ..spirv import link, reader
+    from ..spirv import link
+    from ..spirv.reading import reader
     from ..spirv.types import TypeTable
 
     library, table = None, None
     if with_library:
-        from ..pipeline import library as builtin_library
+        from ..compiler.pipeline import library as builtin_library
 
         library = builtin_library()
         table = TypeTable(library.types)
@@ -89,13 +90,13 @@ def _read(data: bytes, with_library: bool):
 
 def _compile(source: bytes, text: str) -> bytes | None:
     from .. import settings
-    from ..frontend import clang, options
+    from ..frontend import opencl_c, options
 
     try:
         parsed = options.parse(text)
     except options.OptionError as error:
         print(error, file=sys.stderr)
         return None
-    result = clang.compile(source, parsed, clang=settings.text("CL_DRIVER_CLANG"))
+    result = opencl_c.compile(source, parsed, clang=settings.text("CL_DRIVER_CLANG"))
     sys.stderr.write(result.log)
     return result.spirv

@@ -15,10 +15,10 @@ from pathlib import Path
 
 # The passes on whole functions, by name: where they are. inline, which makes the function, has always run.
 PASSES = {
-    "simplify": ("simplify", "simplify"),
-    "promote": ("promote", "promote"),
-    "reducible": ("reducible", "make_reducible"),
-    "lcssa": ("lcssa", "close_loops"),
+    "simplify": ("scalar.simplify", "simplify"),
+    "promote": ("scalar.sroa", "promote"),
+    "reducible": ("scalar.reducible", "make_reducible"),
+    "lcssa": ("ir.lcssa", "close_loops"),
 }
 
 
@@ -40,7 +40,7 @@ def run(args) -> int:
     data = Path(args.file).read_bytes()
     if args.action == "compile":
         return _compile(data, args)
-    from ..passes.plan import PlanError
+    from ..passes.ir.plan import PlanError
     from ..spirv.errors import SpirvError
 
     actions = {"dis": _dis, "val": _val, "run-pass": _run_pass, "stats": _stats}
@@ -74,7 +74,9 @@ def _dis(data: bytes, args) -> int:
 def _val(data: bytes, args) -> int:
     from ..device import capabilities
     from ..device.cpu import host_cpu
-    from ..spirv import link, reader, validate
+    from ..spirv import link
+    from ..spirv.reading import reader
+    from ..spirv.validation import validate
 
     allowed = (None, None)
     if not args.any_device:
@@ -90,10 +92,12 @@ def _val(data: bytes, args) -> int:
 def _run_pass(data: bytes, args) -> int:
     from importlib import import_module
 
-    from ..passes.dump import function_text
-    from ..passes.inline import inline
-    from ..passes.verify import verify
-    from ..spirv import link, reader, validate
+    from ..passes.ir.dump import function_text
+    from ..passes.ir.verify import verify
+    from ..passes.lower.inline import inline
+    from ..spirv import link
+    from ..spirv.reading import reader
+    from ..spirv.validation import validate
 
     unknown = [name for name in args.passes if name not in PASSES]
     if unknown:
@@ -116,7 +120,8 @@ def _run_pass(data: bytes, args) -> int:
 
 
 def _stats(data: bytes, args) -> int:
-    from ..spirv import reader, validate
+    from ..spirv.reading import reader
+    from ..spirv.validation import validate
 
     start = time.perf_counter()
     module = reader.read(data)
@@ -140,14 +145,14 @@ def _stats(data: bytes, args) -> int:
 
 def _compile(source: bytes, args) -> int:
     from .. import settings
-    from ..frontend import clang, options
+    from ..frontend import opencl_c, options
 
     try:
         parsed = options.parse(args.options)
     except options.OptionError as error:
         print(error, file=sys.stderr)
         return 1
-    result = clang.compile(source, parsed, clang=settings.text("CL_DRIVER_CLANG"))
+    result = opencl_c.compile(source, parsed, clang=settings.text("CL_DRIVER_CLANG"))
     sys.stderr.write(result.log)
     if result.spirv is None:
         return 1

@@ -1,1 +1,1 @@
-"""From a kernel plan (passes/plan.py) to LLVM IR text. Entry: kernel.emit."""
+"""From a kernel plan (passes/ir/plan.py) to LLVM IR text. Entry: kernel/emit.py."""

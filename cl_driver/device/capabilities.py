@@ -228,7 +228,8 @@ CAPABILITIES = (
         spirv_extensions=("SPV_INTEL_bfloat16_conversion",),
     ),
     # Subnormal numbers are kept and results rounded to nearest even whatever the host's modes are (thread.c).
-    # Rounding toward zero is computed (passes/toward_zero.py), of arithmetic and conversions, not of atomics.
+    # Rounding toward zero is computed (passes/lower/toward_zero.py), of arithmetic and conversions, not of
+    # atomics.
     Capability(
         "float_controls",
         spirv=(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-# What kernel_emitter.py and wide_kernel.py call the loop over work-items, or LLVM's vectoriser its own.
+# What codegen/kernel/kernel_emitter.py and codegen/kernel/wide_kernel.py call the loop over work-items, or
+# LLVM's vectoriser its own.
 _ITEM_LOOP = re.compile(r"r\d+\.x\b")
 _VECTORISED = re.compile(r"(vec\.epilog\.)?vector\.body")
 _AROUND = re.compile(r"group$|r\d+\.[yz]$")  # loops over groups, planes and rows
@@ -78,7 +79,8 @@ class Loop:
 
     @property
     def usual_codes(self) -> list[Code]:
-        """Without what is executed only where addresses turn out not to be regular (codegen/regular.py)."""
+        """Without what is executed only where addresses turn out not to be regular
+        (codegen/access/runtime_contiguity.py)."""
         return [c for block in self.blocks if not block.name.startswith("irregular") for c in block.codes]
 
 

@@ -6,9 +6,9 @@ import os
 import re
 from collections import Counter
 
-from .. import pipeline
+from ..compiler import pipeline
+from ..compiler.source import Context, compile_source, opener
 from ..jit.errors import CompileError
-from ..jit.source import Context, compile_source, opener
 from ..spirv import reflect
 from .html import report_html
 from .report import Report, kernel_report

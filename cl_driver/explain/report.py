@@ -1,17 +1,17 @@
 """A report on one program: plain data that text.py and html.py show.
 
-What is said of lines comes from what the code generator noted (passes/remarks.py) and from the machine code
-(assembly.py); nothing is analysed a second time.
+What is said of lines comes from what the code generator noted (passes/ir/remarks.py) and from the machine
+code (assembly.py); nothing is analysed a second time.
 """
 
 from __future__ import annotations
 
 from collections import Counter, namedtuple
 
-from .. import pipeline, variants
+from ..compiler import pipeline, variants
 from ..jit import emit
 from ..jit.errors import CompileError
-from ..passes import remarks as r
+from ..passes.ir import remarks as r
 from . import cost
 from .assembly import Assembly
 

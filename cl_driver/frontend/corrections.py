@@ -19,7 +19,7 @@ atomic_load_explicit: its order and scope become the instruction's scope and sem
 asks for the strongest, as that back end does for every atomic_store_explicit.
 
 Images: it forgets levels of detail and gradients of read_image, and takes the level of write_image for the
-colour. The bodies call functions of other names, which passes/images.py knows. To what
+colour. The bodies call functions of other names, which passes/lower/images.py knows. To what
 get_image_channel_data_type returns CLK_SNORM_INT8 is added: the back end gives SPIR-V's number, which counts
 from 0.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..passes.collectives import identity  # the specification's table of neutral elements
-from ..passes.subgroups import WORK_GROUP_OP
+from ..passes.lower.collectives import identity  # the specification's table of neutral elements
+from ..passes.lower.subgroups import WORK_GROUP_OP
 from ..spirv.enums import Op
 from ..spirv.module import Instruction, Kind
 from . import numbers as n

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ..passes.layout import size_of, step_into
+from ..passes.ir.layout import size_of, step_into
 from ..spirv.enums import Decoration, Op, StorageClass
 from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n

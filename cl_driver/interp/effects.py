@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..passes.layout import size_of
-from ..passes.ops import PassOp
+from ..passes.ir.layout import size_of
+from ..passes.ir.ops import PassOp
 from ..spirv.enums import Op
 from ..spirv.module import Kind
 from . import numbers as n

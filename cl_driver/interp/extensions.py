@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from ..passes.ops import PassOp
+from ..passes.ir.ops import PassOp
 from ..spirv.enums import Op
 from ..spirv.module import Kind
 from . import numbers as n

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from ..passes.inline import is_by_value
-from ..passes.ir import ACROSS_LANES
-from ..passes.layout import size_of
-from ..passes.ops import PassOp
-from ..passes.subgroups import is_subgroup_operation
+from ..passes.ir.instructions import ACROSS_LANES, is_by_value
+from ..passes.ir.layout import size_of
+from ..passes.ir.ops import PassOp
+from ..passes.ir.subgroup_operations import is_subgroup_operation
 from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import (
     Argument,

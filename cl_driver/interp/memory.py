@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 
-from ..passes.layout import member_offset, size_of
+from ..passes.ir.layout import member_offset, size_of
 from ..spirv.enums import StorageClass
 from ..spirv.module import Kind, Type
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..passes.layout import size_of
+from ..passes.ir.layout import size_of
 from ..spirv.enums import OpenCLStd
 from ..spirv.module import Kind
 from . import numbers as n

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-from ..passes.inline import is_by_value
-from ..passes.ir import ACROSS_LANES
-from ..passes.layout import size_of
-from ..passes.ops import REGION_END, PassOp
-from ..passes.plan import KernelPlan
-from ..passes.subgroups import uses_subgroups
+from ..passes.ir.instructions import ACROSS_LANES, is_by_value
+from ..passes.ir.layout import size_of
+from ..passes.ir.ops import REGION_END, PassOp
+from ..passes.ir.plan import KernelPlan
+from ..passes.ir.subgroup_operations import uses_subgroups
 from ..spirv.enums import BuiltIn, Op, StorageClass
 from ..spirv.module import Argument, Kind, Module, Type, Undef
 from ..spirv.reflect import called

@@ -1,13 +1,13 @@
 """Sub-groups in the interpreter: where each work-item is, which of them are active together, and what their
-operations give; and the operations on lanes that the passes make of these (passes/ops.py)."""
+operations give; and the operations on lanes that the passes make of these (passes/ir/ops.py)."""
 
 from __future__ import annotations
 
-from ..passes.dominance import LoopNest, dominators
-from ..passes.ir import predecessors
-from ..passes.layout import size_of
-from ..passes.ops import PassOp
-from ..passes.subgroups import is_subgroup_operation
+from ..passes.ir.dominance import LoopNest, dominators
+from ..passes.ir.instructions import predecessors
+from ..passes.ir.layout import size_of
+from ..passes.ir.ops import PassOp
+from ..passes.ir.subgroup_operations import is_subgroup_operation
 from ..spirv.enums import BuiltIn, GroupOperation, Op, Scope
 from ..spirv.module import Kind
 from .collectives import combine_collective

@@ -2,7 +2,7 @@
 
 By the LLVM that clang is linked with, if there is one, else by llvmlite's. Either ends the process on some
 of what it dislikes, so the text is parsed and verified first, and the process is one whose end is a build
-failure and nothing worse (jit/client.py).
+failure and nothing worse (service/client.py).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 
 from .. import settings
+from ..device.target import Target
 from . import identity
 from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
-from .target import Target
 
 # For text that is vector code already (SIMD.md measured this order). Builtin functions arrive as internal
 # ones; those marked alwaysinline are inlined, and what is then called by nobody is dropped.

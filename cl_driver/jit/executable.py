@@ -157,9 +157,10 @@ class KernelInfo(_Record):
     is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
     or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
     groups, so the data plane may divide anew; most_group_items: of groups for which there may be code of
-    their own, by their size (passes/lockstep.py); counted: 1 + the number of the argument of which
-    threads may have copies to add to, or 0 (codegen/own_counts.py); counted_size: bytes of its elements;
-    value_args: numbers of the arguments for whose values there may be code (passes/known_values.py);
+    their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
+    threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size: bytes of
+    its elements;
+    value_args: numbers of the arguments for whose values there may be code (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
     """
 

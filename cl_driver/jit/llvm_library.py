@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
+from ..device.target import Target
 from .errors import CompileError
-from .target import Target
 
 _STRING = POINTER(c_char_p)
 _HANDLE = POINTER(c_void_p)

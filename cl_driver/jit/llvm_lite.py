@@ -13,8 +13,8 @@ except ModuleNotFoundError:
     site.main()
     import llvmlite.binding as llvm
 
+from ..device.target import Target
 from .errors import CompileError
-from .target import Target
 
 # The steps of the short list as methods of llvmlite's pass manager.
 _METHODS = {

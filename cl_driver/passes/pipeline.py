@@ -11,38 +11,38 @@ from dataclasses import replace
 
 from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
-from .array_loops import has_array_loops, unroll_array_loops
-from .barriers import has_boundary, split_at_barriers
-from .components import split_components
-from .decided_loops import has_decided_loops, unroll_decided_loops
-from .describe import describe
-from .dump import function_text
-from .expand import expand_builtins
-from .flush import flush_denormals
-from .half import promote_halves
-from .images import image_args, lower_images
-from .inline import inline
-from .inner_tiles import split_inner_tiles
-from .known_values import find_value_args, put_values
-from .linearise import linearise
-from .locks import waits_for_locks
-from .lockstep import hold_group
-from .narrow import narrow
-from .ops import REGION_END, PassOp
-from .order import orders_memory
-from .parts import copy_parts
-from .plan import KernelPlan, PlanError, PlanOptions, Region
-from .promote import promote
-from .reducible import make_reducible
-from .repeated import drop_repeated
-from .row_ends import mark_row_ends
-from .shape import ShapeInfo, analyse_parts
-from .simplify import remove_dead_code, simplify
-from .subgroups import lower_subgroups
-from .toward_zero import round_toward_zero
-from .unroll import unroll
-from .vector_memory import load_vectors
-from .verify import verify
+from .analysis.memory_order import orders_memory
+from .analysis.shape import ShapeInfo, analyse_parts
+from .analysis.spin_locks import waits_for_locks
+from .groups.barriers import has_boundary, split_at_barriers
+from .groups.lockstep import hold_group
+from .groups.row_early_exit import mark_row_ends
+from .ir.dump import function_text
+from .ir.ops import REGION_END, PassOp
+from .ir.plan import KernelPlan, PlanError, PlanOptions, Region
+from .ir.plan_summary import describe
+from .ir.verify import verify
+from .loops.narrow_integers import narrow
+from .loops.unroll import unroll
+from .loops.unroll_arrays import has_array_loops, unroll_array_loops
+from .loops.unroll_branches import has_decided_loops, unroll_decided_loops
+from .lower.argument_values import find_value_args, put_values
+from .lower.expand_builtins import expand_builtins
+from .lower.flush_denormals import flush_denormals
+from .lower.half import promote_halves
+from .lower.images import image_args, lower_images
+from .lower.inline import inline
+from .lower.subgroups import lower_subgroups
+from .lower.toward_zero import round_toward_zero
+from .lower.vloadn import load_vectors
+from .scalar.cse import drop_repeated
+from .scalar.reducible import make_reducible
+from .scalar.scalarise import split_components
+from .scalar.simplify import remove_dead_code, simplify
+from .scalar.sroa import promote
+from .vectorize.coarsening import copy_parts
+from .vectorize.guard_versioning import split_inner_tiles
+from .vectorize.linearise import linearise
 
 __all__ = ["PlanError", "PlanOptions", "plan", "split_inner", "with_parts"]
 
@@ -59,8 +59,8 @@ timings: dict[str, float] = {}  # seconds per pass since the program began, for 
 def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT, library=None) -> KernelPlan:
     """Compiles one entry point of a module to a plan. The module is not changed.
 
-    library: see expand.py; without one, library functions stay calls and instructions at every width.
-    Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
+    library: see lower/expand_builtins.py; without one, library functions stay calls and instructions at every
+    width. Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
     """
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
@@ -216,7 +216,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
 
 
 def drop_lifetimes(function: Function) -> None:
-    """Lifetime marks have served barriers.py; addresses computed for them alone go, too."""
+    """Lifetime marks have served groups/barriers.py; addresses computed for them alone go, too."""
     found = False
     for block in function.blocks:
         kept = [i for i in block.instructions if i.op is not Op.LifetimeStart and i.op is not Op.LifetimeStop]

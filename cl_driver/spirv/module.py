@@ -143,7 +143,8 @@ class Undef(Value):
 
 
 class ConstantExpr(Value):
-    """OpSpecConstantOp that specialise.py could not fold: address arithmetic on global variables."""
+    """OpSpecConstantOp that reading/spec_constant_ops.py could not fold: address arithmetic on global
+    variables."""
 
     __slots__ = ("op", "operands")
 
@@ -187,7 +188,8 @@ class Instruction(Value):
     "OpenCL.std"), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into
     `memory`.
     decorations: {Decoration: tuple of literals or True}, FuncParamAttr: set.
-    mask: after passes/linearise.py, a bool Value: lanes that execute it (memory, calls, traps); None: all.
+    mask: after passes/vectorize/linearise.py, a bool Value: lanes that execute it (memory, calls, traps);
+    None: all.
     """
 
     __slots__ = ("block", "decorations", "line", "mask", "memory", "offset", "op", "operands")

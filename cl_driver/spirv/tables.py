@@ -168,3 +168,13 @@ def parameters(kind: str, value: int) -> tuple[Operand, ...]:
             out += enumerant(kind, bit).parameters
         bit <<= 1
     return out
+
+
+# What continues an instruction of more than 65,535 words (SPV_INTEL_long_composites), and the first of those.
+# Nothing stands between them.
+CONTINUED = {
+    Op.TypeStructContinuedINTEL: Op.TypeStruct,
+    Op.ConstantCompositeContinuedINTEL: Op.ConstantComposite,
+    Op.SpecConstantCompositeContinuedINTEL: Op.SpecConstantComposite,
+    Op.CompositeConstructContinuedINTEL: Op.CompositeConstruct,
+}

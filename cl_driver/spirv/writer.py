@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 
-from .constants import CONTINUED
 from .enums import Decoration, ExecutionMode, MemoryAccess, Op
 from .module import (
     Argument,
@@ -23,7 +22,7 @@ from .module import (
     Undef,
     Variable,
 )
-from .tables import MANY
+from .tables import CONTINUED, MANY
 
 GENERATOR = 0  # not registered with Khronos
 

@@ -40,7 +40,7 @@ enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_
 /* Bytes of stack that clang wants; where the limit is lower, a thread has them. */
 enum { STACK_SIZE = 8 << 20 };
 
-/* Bytes of a file that clang reads; cl_driver/jit/client.py has the same. */
+/* Bytes of a file that clang reads; cl_driver/service/client.py has the same. */
 enum { MOST_FILE = 64 << 20 };
 
 typedef int main_function(int, char **, char **);

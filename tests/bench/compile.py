@@ -28,7 +28,7 @@ BUILD = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 start = time.perf_counter()
-from cl_driver.jit import client
+from cl_driver.service import client
 executable, log = client.build_source(open(sys.argv[2], "rb").read(), "")
 end = time.perf_counter()
 assert executable, log
@@ -56,8 +56,8 @@ def timed(function, *arguments):
 
 def stages(source: bytes) -> None:
     """Prints what each stage takes when everything is loaded."""
-    from cl_driver import pipeline
-    from cl_driver.jit.target import host_target
+    from cl_driver.compiler import pipeline
+    from cl_driver.device.target import host_target
 
     context = pipeline.Context(host_target(), "", {})
     for _ in range(2):  # the first round loads
@@ -79,7 +79,7 @@ def main() -> None:
         in_a_new_process(path, cache)
         cached = least(lambda: in_a_new_process(path, cache), 10)
         os.environ["CL_DRIVER_CACHE_DIR"] = cache
-        from cl_driver.jit import client
+        from cl_driver.service import client
 
         def again(text: bytes) -> float:
             return timed(client.build_source, text, "")[1]

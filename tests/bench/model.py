@@ -13,6 +13,11 @@ import numpy as np
 KERNELS = Path(__file__).resolve().parent / "kernels"
 
 
+def kernel_file(name: str) -> Path:
+    """The source of a kernel: in the folder that is named as its cases' module."""
+    return next(KERNELS.glob(f"*/{name}.cl"))
+
+
 @dataclass(frozen=True)
 class Local:
     """A kernel argument: this many bytes of local memory."""
@@ -72,7 +77,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A kernel, whose source is kernels/KERNEL.cl, and the function that makes its cases.
+    """A kernel, whose source is kernels/TOPIC/KERNEL.cl, and the function that makes its cases.
 
     kernel: its name, where that is not the benchmark's.
     """
@@ -90,7 +95,7 @@ class Benchmark:
 
     @property
     def source(self) -> bytes:
-        return (KERNELS / f"{self.entry_point}.cl").read_bytes()
+        return kernel_file(self.entry_point).read_bytes()
 
     @property
     def summary(self) -> str:

@@ -14,14 +14,16 @@ import math
 import struct
 import time
 
-from cl_driver.codegen.kernel import emit
-from cl_driver.codegen.options import CodegenOptions
-from cl_driver.codegen.program_globals import layout_globals
+from cl_driver.codegen.kernel.emit import emit
+from cl_driver.codegen.layout.program_globals import layout_globals
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.compiler.pipeline import library
 from cl_driver.passes import pipeline
-from cl_driver.pipeline import library
-from cl_driver.spirv import link, reader, reflect, validate
+from cl_driver.spirv import link, reflect
 from cl_driver.spirv.enums import BuiltIn, Decoration, Op
+from cl_driver.spirv.reading import reader
 from cl_driver.spirv.types import TypeTable
+from cl_driver.spirv.validation import validate
 
 VOID, BOOL, I32, POINTER, PRIVATE, KERNEL_TYPE, FUNCTION_TYPE, KERNEL = range(1, 9)
 ARGUMENT, ENTRY, I64, INPUT, ITEM, CONSTANTS = range(9, 15)
@@ -321,7 +323,7 @@ def module(shape: str, size: int, divergent: bool = False) -> tuple[bytes, int]:
 
 
 def measure(data: bytes, width: int = 1) -> dict[str, float]:
-    """Seconds of processor time for each stage, without garbage collection, as in jit/worker.py."""
+    """Seconds of processor time for each stage, without garbage collection, as in service/worker.py."""
     gc.collect()
     gc.disable()
     pipeline.timings.clear()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.pure.spirv_assembler import assemble
+from tests.pure.spirv.assembler import assemble
 
 DTYPES = {
     "i8": np.uint8,

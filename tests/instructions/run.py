@@ -12,19 +12,15 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
-
-from kernel_harness import Program, builtin_library
 
 from cl_driver.interp.run import run as interpret
-from cl_driver.spirv.reader import read
+from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
-from cl_driver.spirv.validate import validate
+from cl_driver.spirv.validation.validate import validate
 from tests.instructions import spec_constants, special_more, table
 from tests.instructions.compare import report
 from tests.instructions.module import Kernel
+from tests.runtime.kernel_harness import Program, builtin_library
 
 
 def interpreted(kernel: Kernel, data: bytes):

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "native_shim"))
 from gen import headers
 
 from cl_driver.api.generated import enums as cl
-from cl_driver.jit.target import host_target
+from cl_driver.device.target import host_target
 
 # Work-items per sub-group where a test sets no width.
 SUB_GROUP_SIZE = int(os.environ.get("CL_DRIVER_TEST_WIDTH") or 0) or host_target().sub_group_size

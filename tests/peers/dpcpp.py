@@ -20,9 +20,9 @@ from peers import ROOT, WORK
 
 sys.path.insert(0, str(ROOT))
 
-from cl_driver import pipeline
-from cl_driver.jit.source import Context
-from cl_driver.jit.target import host_target
+from cl_driver.compiler import pipeline
+from cl_driver.compiler.source import Context
+from cl_driver.device.target import host_target
 from cl_driver.spirv.enums import Op
 from cl_driver.spirv.tables import ROWS
 

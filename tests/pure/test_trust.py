@@ -15,7 +15,7 @@ EVERYTHING = """
 import os
 from cl_driver import log, settings, spawn, trust
 from cl_driver.frontend import clang
-from cl_driver.jit import client, identity, pool
+from cl_driver.service import client, pool; from cl_driver.jit import identity
 service, seen = client.Service(), []
 spawn.use(lambda argv, environment: seen.append((argv, environment)) or os.open("/dev/null", 0))
 try:
@@ -89,7 +89,7 @@ def test_nothing_is_dumped_through_links_or_to_whom_one_must_wait_for(tmp_path):
     os.mkfifo(tmp_path / "source.spv")
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from cl_driver.jit.source import Context\n"
+        "from cl_driver.compiler.source import Context\n"
         f"context = Context(None, '', {{'CL_DRIVER_DUMP': {str(tmp_path)!r}}})\n"
         "for name in ('source.cl', 'source.spv', 'k.ll'): context.dump(name, 'text')"
     )

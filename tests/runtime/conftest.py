@@ -1,6 +1,6 @@
 import pytest
 
-from cl_driver.jit import client
+from cl_driver.service import client
 
 
 @pytest.fixture

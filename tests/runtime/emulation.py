@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from code_loader import compile_c
 
-from cl_driver.codegen.options import CodegenOptions
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.target import Target
 from cl_driver.jit import emit
-from cl_driver.jit.target import Target
+from tests.runtime.code_loader import compile_c
 
 IS_EMULATED = os.environ.get("CL_DRIVER_TEST_CPU") == "aarch64"
 PAGE = 4096

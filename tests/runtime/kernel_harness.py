@@ -13,26 +13,26 @@ import struct
 import subprocess
 from pathlib import Path
 
-import emulation
 import llvmlite.binding as llvm
 import numpy as np
-from emulation import IS_EMULATED, Places
 
 from cl_driver.builtins import build
 from cl_driver.builtins.library import Library, suitable
-from cl_driver.codegen import abi
-from cl_driver.codegen.arguments import LOCAL, STRUCT, VALUE
-from cl_driver.codegen.kernel import emit
-from cl_driver.codegen.options import CodegenOptions
-from cl_driver.codegen.program_globals import layout_globals
-from cl_driver.frontend import clang
+from cl_driver.codegen.kernel.emit import emit
+from cl_driver.codegen.layout import abi
+from cl_driver.codegen.layout.arguments import LOCAL, STRUCT, VALUE
+from cl_driver.codegen.layout.program_globals import layout_globals
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
+from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan, split_inner
-from cl_driver.passes.plan import PlanOptions
 from cl_driver.spirv.link import link
-from cl_driver.spirv.reader import read
+from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
+from tests.runtime import emulation
+from tests.runtime.emulation import IS_EMULATED, Places
 
 _counter = itertools.count()
 ENTRY = ctypes.CFUNCTYPE(
@@ -43,7 +43,7 @@ PRINTF = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_
 
 def compile_c(source: str, options: str = "-cl-std=CL3.0") -> bytes:
     """OpenCL C to SPIR-V as the driver does it."""
-    result = clang.compile(source.encode(), parse(options))
+    result = opencl_c.compile(source.encode(), parse(options))
     if result.spirv is None:
         raise RuntimeError(result.log)
     return result.spirv
@@ -155,7 +155,7 @@ class Program:
     ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars.
 
-        counts: what the thread has in place of the counted argument (codegen/own_counts.py).
+        counts: what the thread has in place of the counted argument (codegen/atomic/privatised_histogram.py).
         """
         code, entry = self.kernel(name)
         places = Places()

@@ -1,5 +1,6 @@
 """Compares very many random kernels with the interpreter, at several widths: mostly small ones, of which
-clang compiles several at a time (tests/pure/random_small.py), and one in a hundred like random_typed.py's.
+clang compiles several at a time (tests/pure/random/small.py), and one in a hundred like
+pure/random/typed.py's.
 
     python tests/runtime/random_many.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
 
@@ -38,8 +39,8 @@ CPUS = ("native", "native", "native", "x86-64-v3")
 
 def make(seed: int):
     """The random kernel of a seed."""
-    from tests.pure.random_small import SmallKernel
-    from tests.pure.random_typed import TypedKernel
+    from tests.pure.random.small import SmallKernel
+    from tests.pure.random.typed import TypedKernel
 
     return (TypedKernel if seed % LARGE == LARGE - 1 else SmallKernel)(seed)
 
@@ -69,7 +70,7 @@ class Batch:
     """Kernels of several seeds, compiled by clang together."""
 
     def __init__(self, seeds: list[int]):
-        from kernel_harness import Program, compile_c
+        from tests.runtime.kernel_harness import Program, compile_c
 
         self.kernels = {seed: make(seed) for seed in seeds}
         self.program = Program(compile_c(join(self.kernels)))
@@ -77,10 +78,10 @@ class Batch:
     def check(self, seed: int, widths=WIDTHS) -> None:
         """AssertionError where the code of a kernel differs from the interpreter."""
         import numpy as np
-        from kernel_harness import builtin_library
 
         from cl_driver.interp.run import run as interpret
-        from tests.pure.random_typed import COUNTERS, OWN
+        from tests.pure.random.typed import COUNTERS, OWN
+        from tests.runtime.kernel_harness import builtin_library
 
         kernel = self.kernels[seed]
         items = int(np.prod(kernel.global_size))
@@ -129,8 +130,8 @@ class _Maker:
     """A way to make code of the kernels of a Program, by the LLVM that the driver uses."""
 
     def __init__(self, program, width: int, parts: int, axis: int, cpu: str, vectors: str, llvm):
-        from cl_driver import pipeline
-        from cl_driver.jit.target import host_target
+        from cl_driver.compiler import pipeline
+        from cl_driver.device.target import host_target
 
         self.program, self.vectors, self.llvm = program, vectors, llvm
         self.context = pipeline.Context(host_target(cpu), "", {})
@@ -146,7 +147,7 @@ class _Maker:
 
     def hold_groups(self, global_size, local_size) -> None:
         """Code for groups of that size, if they can be held whole in vectors and none is cut off."""
-        from cl_driver.jit.width import MOST_GROUP_PARTS
+        from cl_driver.passes.cost.width import MOST_GROUP_PARTS
 
         width, items = self.plan_options.width, math.prod(local_size)
         whole = not any(of % size for of, size in zip(global_size, local_size, strict=True))
@@ -165,14 +166,13 @@ class _Maker:
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:
         """Whether that leaves a rest."""
-        from code_loader import Code
-        from kernel_harness import builtin_library
-
         from cl_driver.builtins.library import suitable
-        from cl_driver.codegen.kernel import emit
+        from cl_driver.codegen.kernel.emit import emit
         from cl_driver.jit import emit as jit
+        from cl_driver.passes.ir.plan import PlanError
         from cl_driver.passes.pipeline import plan
-        from cl_driver.passes.plan import PlanError
+        from tests.runtime.code_loader import Code
+        from tests.runtime.kernel_harness import builtin_library
 
         program, library = self.program, builtin_library()
         entry = next(point for point in program.module.entry_points if point.name == name)

@@ -26,10 +26,10 @@ WIDTHS = (1, 8, 16)
 def check(seed: int, widths=WIDTHS, split: int = 1) -> None:
     """One random kernel; raises AssertionError where the code differs from the interpreter."""
     import numpy as np
-    from kernel_harness import Program, builtin_library, compile_c
 
     from cl_driver.interp.run import run as interpret
-    from tests.pure.random_typed import COUNTERS, OWN, TypedKernel
+    from tests.pure.random.typed import COUNTERS, OWN, TypedKernel
+    from tests.runtime.kernel_harness import Program, builtin_library, compile_c
 
     kernel = TypedKernel(seed)
     data = compile_c(kernel.source)

@@ -2,10 +2,9 @@
 
 import ctypes
 
-from code_loader import Code
-
-from cl_driver.codegen import abi
+from cl_driver.codegen.layout import abi
 from cl_driver.jit.executable import Executable
+from tests.runtime.code_loader import Code
 
 SOURCE = b"kernel void scale(global float *a, float f) { a[get_global_id(0)] *= f; }\n"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from kernel_harness import Program
 
 from cl_driver.interp.run import run as interpret
-from tests.pure.spirv_assembler import CAPABILITIES, SCALARS, assemble
+from tests.pure.spirv.assembler import CAPABILITIES, SCALARS, assemble
+from tests.runtime.kernel_harness import Program
 
 WIDTHS = (1, 4, 8, 16)
 ITEMS, GROUP = 26, 13

@@ -8,16 +8,16 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cl_driver import pipeline
 from cl_driver.cli import main
+from cl_driver.compiler import pipeline
+from cl_driver.compiler.source import Context, compile_source
+from cl_driver.device.target import host_target
 from cl_driver.explain.assembly import Assembly, Code
 from cl_driver.explain.cost import chain, registers, slots_of, throughput
 from cl_driver.explain.html import report_html
 from cl_driver.explain.program import explain_source
 from cl_driver.jit import emit
 from cl_driver.jit.errors import CompileError
-from cl_driver.jit.source import Context, compile_source
-from cl_driver.jit.target import host_target
 
 WIDE = host_target("", 8, "1x")
 OLD = host_target("x86-64-v2", 8, "1x")

@@ -24,7 +24,7 @@
 #define SLOW_PATH __attribute__((noinline))
 
 /* Host targets have neither address spaces nor the instructions that the code generator knows by name,
- * ../../codegen/library_instructions.py; the tests do without. */
+ * ../../codegen/library/intrinsics.py; the tests do without. */
 #ifdef __SPIR__
 #define CLD_DEVICE
 #endif

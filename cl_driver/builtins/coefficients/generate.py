@@ -18,7 +18,7 @@ def generate(script: pathlib.Path) -> None:
     """Run one Sollya script and store what it prints as cl/poly_<name>.h."""
     command = [os.environ.get("SOLLYA", "sollya"), script.name]
     text = subprocess.run(command, cwd=HERE, check=True, stdout=subprocess.PIPE, text=True).stdout
-    header = HERE.parent / "cl" / f"poly_{script.stem}.h"
+    header = HERE.parent / "cl" / script.stem / "poly.h"
     header.write_text(BANNER.format(script.name) + text.rstrip() + "\n")
 
 

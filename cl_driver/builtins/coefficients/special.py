@@ -1,4 +1,4 @@
-"""Writes ../cl/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation.
+"""Writes ../cl/math/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation.
 
 1 / gamma(1 + t) is entire, so low degrees suffice, where gamma itself has a pole close by.
 What is left of log2(1 + f) is that after its first two terms, in pairs of doubles.
@@ -58,4 +58,4 @@ if __name__ == "__main__":
         emit("log2_cubic_f64", log2_cubic, "-0.0316", "0.0316", 10),
         emit("log2_cubic_f32", log2_cubic, "-0.0159", "0.0159", 3, "float"),
     ]
-    (pathlib.Path(__file__).parent.parent / "cl" / "poly_special.h").write_text("\n".join(parts))
+    (pathlib.Path(__file__).parent.parent / "cl" / "math" / "poly_special.h").write_text("\n".join(parts))

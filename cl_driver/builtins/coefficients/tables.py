@@ -1,4 +1,4 @@
-"""Writes ../cl/tables_f64.h, for the lookups of scaled_f64.cl: 16 doubles or 32 floats.
+"""Writes ../cl/f64/tables.h, for the lookups of cl/f64/scaled.cl: 16 doubles or 32 floats.
 
 Logarithms of n/32 in two parts: entry n mod 16 is of n = 17 to 31; the first is 0, of 1. High parts are
 multiples of 2^-42. The same of n/64 in floats, of 2^-15. Pieces of erf and of erfc(x) exp(x^2): polynomials.
@@ -78,4 +78,4 @@ if __name__ == "__main__":
     parts += emit("FLOAT_LOGARITHMS", 2, 32, mpmath.mpf(2) ** -15, "f")
     parts += emit_pieces("poly_erf_pieces", erf_pieces())
     parts += emit_pieces("poly_erfcx_pieces", erfcx_pieces())
-    (pathlib.Path(__file__).parent.parent / "cl" / "tables_f64.h").write_text("\n".join(parts))
+    (pathlib.Path(__file__).parent.parent / "cl" / "f64" / "tables.h").write_text("\n".join(parts))

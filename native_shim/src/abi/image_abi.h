@@ -1,4 +1,5 @@
-/* What compiled kernels see of an image. cl_driver/builtins/cl/image.h has the same layout in OpenCL C. */
+/* What compiled kernels see of an image. cl_driver/builtins/cl/image/image.h has the same layout in OpenCL
+ * C. */
 #ifndef CLD_IMAGE_ABI_H
 #define CLD_IMAGE_ABI_H
 

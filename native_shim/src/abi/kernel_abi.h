@@ -1,4 +1,5 @@
-/* What compiled kernels see. cl_driver/codegen/abi.py holds the same layouts; a test compares the two. */
+/* What compiled kernels see. cl_driver/codegen/layout/abi.py holds the same layouts; a test compares the
+ * two. */
 #ifndef CLD_KERNEL_ABI_H
 #define CLD_KERNEL_ABI_H
 

@@ -75,7 +75,7 @@ static bool grow(uint8_t **memory, size_t *capacity, size_t size) {
     return true;
 }
 
-/* Bytes behind the end of local memory, for whole vectors (cl_driver/codegen/known_lanes.py). */
+/* Bytes behind the end of local memory, for whole vectors (cl_driver/codegen/lockstep/lane_constants.py). */
 enum { LOCAL_SLACK = 512 };
 
 bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size) {

@@ -1,7 +1,8 @@
 /* Code for arguments that keep their values: integers by which addresses are computed, loops counted, divided
- * and so on (cl_driver/passes/known_values.py). Asked for once a kernel has run for a while with the same
- * values, tried against the code for all values when it is there, and kept where it is faster. Of images and
- * samplers the formats and bits are such values, too: a launch waits for code for these (passes/images.py).
+ * and so on (cl_driver/passes/lower/argument_values.py). Asked for once a kernel has run for a while with the
+ * same values, tried against the code for all values when it is there, and kept where it is faster. Of images
+ * and samplers the formats and bits are such values, too: a launch waits for code for these
+ * (passes/lower/images.py).
  */
 #ifndef CLD_VALUE_CODE_H
 #define CLD_VALUE_CODE_H

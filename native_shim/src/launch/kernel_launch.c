@@ -220,7 +220,8 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
     return CL_SUCCESS;
 }
 
-/* Local arguments are so many bytes apart: known_lanes.py takes vectors of that size. */
+/* Local arguments are so many bytes apart: cl_driver/codegen/lockstep/lane_constants.py takes vectors of that
+ * size. */
 enum { LOCAL_ROOM = 128 };
 
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */

@@ -137,7 +137,8 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
     return entry;
 }
 
-/* A list of the number of an argument, its bytes, the next one's... Of an image: passes/images.py, FORMAT. */
+/* A list of the number of an argument, its bytes, the next one's... Of an image: passes/lower/images.py,
+ * FORMAT. */
 static void put_values(struct cld_msg *question, const struct cld_kernel_info *info,
                        const struct cld_tier *code) {
     cld_put_list(question, 2 * (uint32_t)__builtin_popcount(code->values));

@@ -1,4 +1,5 @@
-/* The source line of an instruction, from DWARF's line table (versions 2 to 4: codegen/debug.py asks for 4).
+/* The source line of an instruction, from DWARF's line table (versions 2 to 4: codegen/llvm/debug.py asks for
+ * 4).
  *
  * A table is kept as the object has it, with addresses filled in, and interpreted where a line is asked for:
  * nothing is paid for it before. That may be in a handler of a fault, so nothing here allocates or locks. The

@@ -135,7 +135,7 @@ def collatz(rng, n=1 << 19):
 
 
 def _machine_step(a, b, s):
-    """One step of kernels/switch_machine.cl for all work-items."""
+    """One step of kernels/bits/switch_machine.cl for all work-items."""
     op = (a ^ u4(s)) & u4(7)
     odd = (b & u4(1)).astype(bool)
     wide = ((a.astype(u8) * b) >> u8(32)).astype(u4)

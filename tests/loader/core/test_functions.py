@@ -1,6 +1,6 @@
 """Built-in functions through the whole driver, for scalars and vectors, against numpy (OpenCL C 6.15).
 
-The accuracy of every function is measured elsewhere (tests/pure/test_builtins_accuracy.py); here it is what
+The accuracy of every function is measured elsewhere (tests/pure/builtins/test_accuracy.py); here it is what
 each function of the common, geometric, relational and integer chapters gives, also at the edges.
 """
 

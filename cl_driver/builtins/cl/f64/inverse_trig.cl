@@ -1,0 +1,103 @@
+/* asin, acos, atan, atan2 and their forms in multiples of pi, double precision: as in
+ * cl/f32/inverse_trig.cl. */
+
+#define ONE_OVER_PI_F64 0x1.45f306dc9c883p-2 /* its low part is in poly_asinpi, poly_atanpi */
+
+/* sqrt(z) for 0 and what is not near 0 */
+HELPER double root_f64(double z) {
+    return z == 0.0 ? z : ROOT(z);
+}
+
+HELPER double asin_core_f64(double ax, __private double *tail) {
+    double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
+    double t = ax > 0.5 ? root_f64(z) : ax;
+    *tail = t * z * poly_asin_f64(z);
+    return t;
+}
+
+HELPER double asinpi_core_f64(double ax, __private double *tail) {
+    double z = ax > 0.5 ? FMA(ax, -0.5, 0.5) : ax * ax;
+    double t = ax > 0.5 ? root_f64(z) : ax;
+    *tail = t * poly_asinpi_f64(z);
+    return t;
+}
+
+double __cld_asin_f64(double x) {
+    double tail, ax = ABS(x), t = asin_core_f64(ax, &tail);
+    double low, high = fast_sum(PI_2_1_F64, -2.0 * t, &low);
+    double outer = high + (low - FMA(tail, 2.0, -PI_2_2_F64));
+    return COPYSIGN(ax > 0.5 ? outer : t + tail, x);
+}
+
+double __cld_acos_f64(double x) {
+    double tail, ax = ABS(x), t = asin_core_f64(ax, &tail);
+    double middle = PI_2_1_F64 - (COPYSIGN(t, x) + (COPYSIGN(tail, x) - PI_2_2_F64));
+    double left = 2.0 * PI_2_1_F64 - 2.0 * (t + (tail - PI_2_2_F64));
+    double outer = x < 0.0 ? left : 2.0 * (t + tail);
+    return ax > 0.5 ? outer : middle;
+}
+
+double __cld_asinpi_f64(double x) {
+    double tail, ax = ABS(x), t = asinpi_core_f64(ax, &tail);
+    double rest, product = exact_product(t, 2.0 * ONE_OVER_PI_F64, &rest);
+    double low, high = fast_sum(0.5, -product, &low);
+    double outer = high + FMA(tail, -2.0, low - rest);
+    return COPYSIGN(ax > 0.5 ? outer : FMA(t, ONE_OVER_PI_F64, tail), x);
+}
+
+double __cld_acospi_f64(double x) {
+    double tail, ax = ABS(x), t = asinpi_core_f64(ax, &tail);
+    double core = FMA(t, ONE_OVER_PI_F64, tail);
+    double outer = x < 0.0 ? FMA(core, -2.0, 1.0) : 2.0 * core;
+    return ax > 0.5 ? outer : 0.5 - COPYSIGN(core, x);
+}
+
+/* 1 / ax for ax above 1, about 0 for very large ones. */
+HELPER double inverse_f64(double ax) {
+    return DIVIDE(1.0, ax > 0x1p600 ? 0x1p600 : ax);
+}
+
+HELPER double atan_core_f64(double t) {
+    double z = t * t;
+    return FMA(t * z, poly_atan_f64(z), t);
+}
+
+HELPER double atanpi_core_f64(double t) {
+    return FMA(t, ONE_OVER_PI_F64, t * poly_atanpi_f64(t * t));
+}
+
+double __cld_atan_f64(double x) {
+    double ax = ABS(x);
+    double core = atan_core_f64(ax > 1.0 ? inverse_f64(ax) : ax);
+    return COPYSIGN(ax > 1.0 ? PI_2_1_F64 - (core - PI_2_2_F64) : core, x);
+}
+
+double __cld_atanpi_f64(double x) {
+    double ax = ABS(x);
+    double core = atanpi_core_f64(ax > 1.0 ? inverse_f64(ax) : ax);
+    return COPYSIGN(ax > 1.0 ? 0.5 - core : core, x);
+}
+
+HELPER double ratio_f64(double ay, double ax, __private bool *swap) {
+    *swap = ay > ax;
+    double above = *swap ? ax : ay;
+    double below = *swap ? ay : ax;
+    double t = above / below;
+    return above == below ? (below == 0.0 ? 0.0 : 1.0) : t;
+}
+
+double __cld_atan2_f64(double y, double x) {
+    bool swap;
+    double core = atan_core_f64(ratio_f64(ABS(y), ABS(x), &swap));
+    core = swap ? PI_2_1_F64 - (core - PI_2_2_F64) : core;
+    core = as_long(x) < 0 ? 2.0 * PI_2_1_F64 - (core - 2.0 * PI_2_2_F64) : core;
+    return COPYSIGN(core, y);
+}
+
+double __cld_atan2pi_f64(double y, double x) {
+    bool swap;
+    double core = atanpi_core_f64(ratio_f64(ABS(y), ABS(x), &swap));
+    core = swap ? 0.5 - core : core;
+    core = as_long(x) < 0 ? 1.0 - core : core;
+    return COPYSIGN(core, y);
+}

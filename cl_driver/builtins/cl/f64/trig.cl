@@ -1,0 +1,166 @@
+/* sin, cos, tan, sincos and their forms in multiples of pi, double precision: as in cl/f32/trig.cl. */
+
+#define REDUCTION_LIMIT_F64 0x1p28
+#define PI_2_1_F64 0x1.921fb54442d18p0
+#define PI_2_2_F64 0x1.1a62633145c07p-54
+#define PI_2_3_F64 -0x1.f1976b7ed8fbcp-110
+
+/* Bits of 2/pi after the binary point. */
+__constant ulong two_over_pi_f64[19] = {
+    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+    0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
+    0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+    0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+
+/* 64 bits of 2/pi from bit `start` on, which may be negative (zeros). */
+HELPER ulong two_over_pi_bits(int start) {
+    int i = start >> 6;
+    uint shift = (uint)start & 63u;
+    ulong a = i < 0 ? 0 : two_over_pi_f64[i < 0 ? 0 : i], b = two_over_pi_f64[i + 1];
+    return shift ? (a << shift) | (b >> (64u - shift)) : a;
+}
+
+/* 2^28 <= x: the mantissa times the 192 bits of 2/pi that weigh from 2^1 down, of which the upper 128 bits of
+ * the product are kept: two of quadrant, 126 of fraction, where 62 and then 53 bits are needed. Returns the
+ * high and the low part; the last two bits of the latter are the quadrant. */
+SLOW_PATH double2 __cld_slow_reduce_f64(double x) {
+    ulong bits = as_ulong(x);
+    ulong mantissa = (bits & 0xfffffffffffffUL) | 0x10000000000000UL;
+    int e = (int)(bits >> 52) - 1075; /* x = mantissa 2^e */
+    e = e > 971 ? 971 : e;            /* infinity */
+    /* bit j of 2/pi (from 0) weighs 2^(e - 1 - j) times the mantissa; j = e - 2 weighs 2^1 */
+    int start = e - 2;
+    ulong w0 = two_over_pi_bits(start), w1 = two_over_pi_bits(start + 64), w2 = two_over_pi_bits(start + 128);
+    ulong middle = mantissa * w1, carry = mul_hi(mantissa, w2);
+    ulong fraction = middle + carry;
+    ulong top = mantissa * w0 + mul_hi(mantissa, w1) + (fraction < middle ? 1 : 0);
+    ulong k = (top + 0x2000000000000000UL) >> 62;
+    top -= k << 62;
+    bool negative = (long)top < 0;
+    /* negate all 128 bits */
+    ulong high = negative ? ~top + (fraction == 0 ? 1 : 0) : top;
+    ulong rest = negative ? 0 - fraction : fraction;
+    int zeros = high ? (int)clz(high) : 63;
+    ulong first = zeros ? (high << zeros) | (rest >> (64 - zeros)) : high;
+    ulong second = rest << zeros;
+    /* 53 bits, then 53 of the 75 that follow */
+    double a = (double)(first >> 11), b = (double)(((first & 0x7ff) << 42) | (second >> 22));
+    double unit = pow2_f64(-51 - zeros); /* first >> 11 counts units of 2^(11 - zeros - 62) */
+    a *= unit;
+    b *= unit * 0x1p-53;
+    double r_low, r = pair_product(a, b, PI_2_1_F64, PI_2_2_F64, &r_low);
+    r = bits >= 0x7ff0000000000000UL ? NAN_F64 : r;
+    r_low = negative ? -r_low : r_low;
+    return (double2)(negative ? -r : r, as_double((as_ulong(r_low) & ~3UL) | k));
+}
+
+HELPER double reduce_f64(double ax, __private double *low, __private int *quadrant) {
+    double t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
+    double k = t - ROUND_F64;
+    double r1 = FMA(k, -PI_2_1_F64, ax);
+    double rest, high = exact_product(k, PI_2_2_F64, &rest);
+    double r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
+    *low = FMA(k, -PI_2_3_F64, ((r1 - r) - high) - rest);
+    *quadrant = (int)as_long(t);
+    if (RARELY(ax >= REDUCTION_LIMIT_F64)) {
+        double2 both = __cld_slow_reduce_f64(ax);
+        r = both.x;
+        *low = both.y;
+        *quadrant = (int)(as_ulong(both.y) & 3UL);
+    }
+    return r;
+}
+
+/* sin(r + low) = r + the result */
+HELPER double sin_tail_f64(double r, double low) {
+    double z = r * r;
+    return FMA(z * r, poly_sin_f64(z), FMA(-0.5 * z, low, low));
+}
+
+/* cos(r + low) = *head + the result */
+HELPER double cos_tail_f64(double r, double low, __private double *head) {
+    double z = r * r, half_z = 0.5 * z;
+    double u = 1.0 - half_z;
+    *head = u;
+    return ((1.0 - u) - half_z) + FMA(z * z, poly_cos_f64(z), -r * low);
+}
+
+HELPER double sin_part_f64(double r, double low) {
+    return r + sin_tail_f64(r, low);
+}
+
+HELPER double cos_part_f64(double r, double low) {
+    double head, tail = cos_tail_f64(r, low, &head);
+    return head + tail;
+}
+
+double __cld_sin_f64(double x) {
+    double low;
+    int k;
+    double r = reduce_f64(ABS(x), &low, &k);
+    double result = k & 1 ? cos_part_f64(r, low) : sin_part_f64(r, low);
+    return flip_f64(result, ((ulong)k << 62) ^ as_ulong(x));
+}
+
+double __cld_cos_f64(double x) {
+    double low;
+    int k;
+    double r = reduce_f64(ABS(x), &low, &k);
+    double result = k & 1 ? sin_part_f64(r, low) : cos_part_f64(r, low);
+    return flip_f64(result, (ulong)(k + 1) << 62);
+}
+
+double __cld_sincos_f64(double x, __private double *cosval) {
+    double low;
+    int k;
+    double r = reduce_f64(ABS(x), &low, &k);
+    double s = sin_part_f64(r, low), c = cos_part_f64(r, low);
+    *cosval = flip_f64(k & 1 ? s : c, (ulong)(k + 1) << 62);
+    return flip_f64(k & 1 ? c : s, ((ulong)k << 62) ^ as_ulong(x));
+}
+
+/* tan(r + low), or -1 / tan(r + low) for odd quadrants: the quotient and one correction. */
+HELPER double tan_part_f64(double r, double low, bool odd) {
+    double z = r * r;
+    double t_low, t = fast_sum(r, FMA(z * r, poly_tan_f64(z), FMA(1.5 * z, low, low)), &t_low);
+    double inverse = DIVIDE(-1.0, t);
+    double residual = FMA(inverse, t_low, FMA(inverse, t, 1.0));
+    return odd ? FMA(residual, inverse, inverse) : t;
+}
+
+double __cld_tan_f64(double x) {
+    double low;
+    int k;
+    double r = reduce_f64(ABS(x), &low, &k);
+    return flip_f64(tan_part_f64(r, low, k & 1), as_ulong(x));
+}
+
+/* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
+HELPER double reduce_pi_f64(double ax, __private int *quadrant) {
+    double c = FMA(FLOOR(0.5 * ax), -2.0, ax);
+    double t = FMA(c, 2.0, ROUND_F64);
+    *quadrant = (int)as_long(t);
+    return FMA(t - ROUND_F64, -0.5, c);
+}
+
+/* As of floats. */
+double __cld_sinpi_f64(double x) {
+    double ax = ABS(x), r = ax - RINT(ax);
+    double result = FMA(r, 2.5, r * poly_sinpi_f64(r * r));
+    return flip_f64(flip_f64(result, as_ulong(ax + 0x1p52) << 63) + 0.0, as_ulong(x));
+}
+
+double __cld_cospi_f64(double x) {
+    double n = RINT(x), r = x - n, h = 0.5 * n, c = r + r, z = c * c, u = FMA(-c, c, 1.0);
+    double result = FMA(u * z, poly_cospi_f64(z), u);
+    return flip_f64(result, as_ulong(h - RINT(h)) << 2) + 0.0;
+}
+
+double __cld_tanpi_f64(double x) {
+    int k;
+    double r = reduce_pi_f64(ABS(x), &k);
+    double rest, high = exact_product(r, 2.0 * PI_2_1_F64, &rest);
+    double exact = flip_f64(k & 1 ? INF_F64 : 0.0, (ulong)k << 62);
+    double result = tan_part_f64(high, FMA(r, 2.0 * PI_2_2_F64, rest), k & 1);
+    return flip_f64(r == 0.0 ? exact : result, as_ulong(x));
+}

@@ -1,0 +1,317 @@
+"""What each lane loads or stores at an address of its own."""
+
+from __future__ import annotations
+
+from ...passes.ir.remarks import GATHER, LANES, ROWS, SCATTER
+from ...spirv.enums import Op
+from ...spirv.module import Instruction, Kind
+from ..llvm.forms import MANGLED, form
+from ..llvm.types import ir_type, leaf_types, member_offset, size_of
+
+_POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+_JOINED = {"i8": 8, "i16": 16}  # bits of what lanes load that are joined before they become a vector
+_EXTENSIONS = {Op.SConvert: "sext", Op.UConvert: "zext"}
+
+
+def leaf_offsets(type_) -> list[int]:
+    """Where in memory the leaves of a type are."""
+    kind = type_.kind
+    if kind is Kind.VECTOR:
+        size = size_of(type_.element)
+        return [k * size for k in range(type_.count)]
+    if kind is Kind.ARRAY:
+        size = size_of(type_.element)
+        return [k * size + o for k in range(type_.count) for o in leaf_offsets(type_.element)]
+    if kind is Kind.STRUCT:
+        return [member_offset(type_, k) + o for k, m in enumerate(type_.members) for o in leaf_offsets(m)]
+    return [0]
+
+
+def memory_type(type_) -> str:
+    """The LLVM type of a scalar in memory: bool is a byte."""
+    return "i8" if type_.kind is Kind.BOOL else ir_type(type_)
+
+
+def from_memory(e, type_, leaf: str) -> str:
+    return e.emit(f"trunc {e.form('i8')} {leaf} to {e.form('i1')}") if type_.kind is Kind.BOOL else leaf
+
+
+def to_memory(e, type_, leaf: str) -> str:
+    return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
+
+
+def gather(
+    e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "", affine=None
+) -> list[str]:
+    """The leaves of W values at any addresses, 0 in lanes outside of the mask.
+
+    affine: (lane 0's address, bytes to that of the next lane), if that is known. OpenCL vectors of 2, 4 or 8
+    bytes are loaded as one integer, larger ones as one vector per lane.
+    """
+    types = leaf_types(type_)
+    size, count = sum(size_of(t) for t in types), len(types)
+    access = e, addresses, mask, metadata, affine
+    if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
+        if size > 8:
+            return _rows(*access, types, alignment)
+        chunks = _lanes_of(*access, f"i{8 * size}", 0, alignment)
+        return split(e, chunks, 8 * size, types)
+    leaves = []
+    for t, offset in zip(types, leaf_offsets(type_), strict=True):
+        own = min(alignment, size_of(t)) if offset or count > 1 else alignment
+        leaves.append(from_memory(e, t, _lanes_of(*access, memory_type(t), offset, own)))
+    return leaves
+
+
+def _has_gathers(e, t: str) -> bool:
+    """Whether the CPU has an instruction that is worth its while: none has one for less than 32 bits."""
+    return "avx512f" in e.options.features and t not in ("i8", "i16", "half")
+
+
+def _note(e, how: str, t: str, mask: str | None, stride: int | None) -> None:
+    """Tells how lanes get at memory, and why so."""
+    if e.remarks is not None:
+        why = [] if stride is None else [f"{stride} bytes from lane to lane"]
+        why += [f"no fast gather or scatter of {t}"] if how == LANES else []
+        e.note(how, ", ".join(why), mask is not None)
+
+
+def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignment: int) -> str:
+    """`<W x t>` from addresses plus an offset."""
+    f, has_gathers = e.form, _has_gathers(e, t)
+    _note(e, GATHER if has_gathers else LANES, t, mask, affine and affine[1])
+    if not has_gathers:
+        places = _places(e, addresses, mask, affine, "spare", offset)
+        values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in places]
+        if t in _JOINED and e.width * _JOINED[t] >= 64:
+            return _joined(e, t, values)
+        return _inserted(e, t, values)
+    where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
+    return e.emit(
+        f"call {f(t)} @llvm.masked.gather.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
+        f"({f('ptr')} align {alignment} {where}, {f('i1')} {mask or 'splat (i1 true)'}, "
+        f"{f(t)} zeroinitializer){metadata}"
+    )
+
+
+def _inserted(e, t: str, values: list[str]) -> str:
+    f, result = form(len(values)), "zeroinitializer"
+    for k, value in enumerate(values):
+        result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {k}")
+    return result
+
+
+def _joined(e, t: str, values: list[str]) -> str:
+    """Small integers as a vector, by way of integers of 64 bits: x86 has one port to insert elements, which
+    with vectors of 512 bits is one of two for all that is done to these, and more of them for scalars."""
+    bits, words = _JOINED[t], []
+    for first in range(0, len(values), 64 // bits):
+        parts = [e.emit(f"zext {t} {value} to i64") for value in values[first : first + 64 // bits]]
+        parts = [e.emit(f"shl i64 {part}, {k * bits}") if k else part for k, part in enumerate(parts)]
+        while len(parts) > 1:
+            parts = [e.emit(f"or i64 {a}, {b}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        words += parts
+    whole = _inserted(e, "i64", words)
+    return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
+
+
+def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: int = 0) -> list[str]:
+    """Each lane's address; in lanes outside of the mask that of 128 bytes that nobody minds."""
+    if affine is not None and mask is None:
+        first, stride = affine
+        steps = [lane * stride + offset for lane in range(e.width)]
+        return [e.emit(f"getelementptr i8, ptr {first}, i64 {step}") if step else first for step in steps]
+    f = e.form
+    if offset:
+        addresses = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}")
+    if mask is not None:
+        other = e.splat(e.harmless_memory(instead), "ptr", f)
+        addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
+    return [e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width)]
+
+
+def _rows(e, addresses, mask, metadata, affine, types, alignment: int) -> list[str]:
+    """The leaves of OpenCL vectors, each loaded as one."""
+    count, t = len(types), memory_type(types[0])
+    _note(e, ROWS, t, mask, affine and affine[1])
+    rows = [
+        e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}")
+        for at in _places(e, addresses, mask, affine, "spare")
+    ]
+    length = count
+    while len(rows) > 1:
+        both = ", ".join(f"i32 {k}" for k in range(2 * length))
+        rows = [
+            e.emit(f"shufflevector <{length} x {t}> {a}, <{length} x {t}> {b}, <{2 * length} x i32> <{both}>")
+            for a, b in zip(rows[::2], rows[1::2], strict=True)
+        ]
+        length *= 2
+    return [from_memory(e, types[0], every(e, t, rows[0], length, count, k)) for k in range(count)]
+
+
+def every(e, t: str, data: str, length: int, stride: int, first: int) -> str:
+    """Elements first, first + stride, ... of a vector, as many as there are lanes."""
+    lanes = ", ".join(f"i32 {lane * stride + first}" for lane in range(e.width))
+    whole = f"<{length} x {t}>"
+    return e.emit(f"shufflevector {whole} {data}, {whole} poison, <{e.width} x i32> <{lanes}>")
+
+
+def split(e, chunks: str, bits: int, types) -> list[str]:
+    """The leaves that integers of so many bits consist of."""
+    t, count, f, whole = memory_type(types[0]), len(types), e.form, f"i{bits}"
+    if bits // count >= 32:
+        data = e.emit(f"bitcast {f(whole)} {chunks} to <{e.width * count} x {t}>")
+        return [every(e, t, data, e.width * count, count, k) for k in range(count)]
+    part, leaves = f"i{bits // count}", []
+    for k, type_ in enumerate(types):
+        bits_of = (
+            e.emit(f"lshr {f(whole)} {chunks}, {f.splat(whole, str(k * bits // count))}") if k else chunks
+        )
+        leaf = e.emit(f"trunc {f(whole)} {bits_of} to {f(part)}")
+        leaf = leaf if t == part else e.emit(f"bitcast {f(part)} {leaf} to {f(t)}")
+        leaves.append(from_memory(e, type_, leaf))
+    return leaves
+
+
+def scatter(
+    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = "",
+    stride: int | None = None,
+) -> None:  # fmt: skip
+    """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay.
+
+    stride: bytes from one lane's to the next, if known.
+    """
+    types = leaf_types(type_)
+    size, count = sum(size_of(t) for t in types), len(types)
+    if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
+        t = memory_type(types[0])
+        data, length = interleave(e, t, leaves, count), e.width * count
+        if size <= 8:
+            whole = f"i{8 * size}"
+            data = e.emit(f"bitcast <{length} x {t}> {data} to {e.form(whole)}")
+            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment, stride)
+            return
+        _note(e, ROWS, t, mask, stride)
+        for lane, at in enumerate(_places(e, addresses, mask, None, "dump")):
+            own = ", ".join(f"i32 {lane * count + k}" for k in range(count))
+            row = f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
+            e.emit_void(f"store <{count} x {t}> {e.emit(row)}, ptr {at}, align {alignment}{metadata}")
+        return
+    for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
+        own = min(alignment, size_of(t)) if offset or count > 1 else alignment
+        _store_lanes(e, addresses, mask, metadata, memory_type(t), value, offset, own, stride)
+
+
+def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, alignment, stride) -> None:
+    """Stores `<W x t>` to addresses plus an offset."""
+    f, has_scatters = e.form, _has_gathers(e, t)
+    _note(e, SCATTER if has_scatters else LANES, t, mask, stride)
+    if not has_scatters:
+        for lane, at in enumerate(_places(e, addresses, mask, None, "dump", offset)):
+            one = e.emit(f"extractelement {f(t)} {value}, i32 {lane}")
+            e.emit_void(f"store {t} {one}, ptr {at}, align {alignment}{metadata}")
+        return
+    where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
+    e.emit_void(
+        f"call void @llvm.masked.scatter.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
+        f"({f(t)} {value}, {f('ptr')} align {alignment} {where}, "
+        f"{f('i1')} {mask or 'splat (i1 true)'}){metadata}"
+    )
+
+
+def interleave(e, t: str, leaves: list[str], stride: int) -> str:
+    """One vector with element k of lane l at l * stride + k."""
+    if stride == 1:
+        return leaves[0]
+    if goes_in_steps(e, t, stride) and len(leaves) == stride:
+        rows, length = _zipped(e, t, leaves), e.width
+        while len(rows) > 1:
+            rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+            length *= 2
+        return rows[0]
+    parts = list(leaves)
+    size = 1
+    while size < len(leaves):
+        size *= 2
+    parts += ["poison"] * (size - len(parts))
+    length = e.width
+    while len(parts) > 1:
+        parts = [_behind(e, t, length, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        length *= 2
+    f = form(length)
+    lanes = ", ".join(
+        f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
+        for lane in range(e.width)
+        for k in range(stride)
+    )
+    return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
+
+
+def _behind(e, t: str, length: int, a: str, b: str) -> str:
+    """Two vectors of `length` elements, one behind the other."""
+    return _picked(e, t, length, a, b, range(2 * length))
+
+
+def _picked(e, t: str, length: int, a: str, b: str, elements) -> str:
+    f, lanes = form(length), ", ".join(f"i32 {k}" for k in elements)
+    return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{len(elements)} x i32> <{lanes}>")
+
+
+_BITS = {"i32": 32, "float": 32, "i64": 64, "double": 64}
+
+
+def goes_in_steps(e, t: str, stride: int) -> bool:
+    """Whether LLVM would take an element at a time from more registers than it knows a way for: n columns are
+    n·log2(n) shuffles of two registers, each one by itself would take n - 1."""
+    return stride in (8, 16) and e.width > 1 and e.width * _BITS.get(t, 0) >= 128
+
+
+def _zipped(e, t: str, columns: list[str]) -> list[str]:
+    """The elements of columns by turns, as vectors that follow one another."""
+    if len(columns) == 1:
+        return columns
+    width, rows = e.width, []
+    for a, b in zip(_zipped(e, t, columns[::2]), _zipped(e, t, columns[1::2]), strict=True):
+        for start in (0, width // 2):
+            lanes = [k + side * width for k in range(start, start + width // 2) for side in (0, 1)]
+            rows.append(_picked(e, t, width, a, b, lanes))
+    return rows
+
+
+def unzipped(e, t: str, rows: list[str]) -> list[str]:
+    """The columns that _zipped makes of them."""
+    if len(rows) == 1:
+        return rows
+    halves = [
+        [
+            _picked(e, t, e.width, a, b, range(side, 2 * e.width, 2))
+            for a, b in zip(rows[::2], rows[1::2], strict=True)
+        ]
+        for side in (0, 1)
+    ]
+    return [
+        column for pair in zip(*(unzipped(e, t, half) for half in halves), strict=True) for column in pair
+    ]
+
+
+def addresses_here(e, pointer, addresses: str, index) -> str:
+    """Addresses computed again where they are used: LLVM then finds what is common, for one instruction.
+
+    The freeze is what keeps it from computing them where they were computed before.
+    """
+    while isinstance(pointer, Instruction) and pointer.op in (Op.Bitcast, Op.CopyObject):
+        pointer = pointer.operands[0]
+    if index is not None or not isinstance(pointer, Instruction) or pointer.op not in _POINTER_STEPS:
+        return addresses
+    base, *indices = pointer.operands
+    if len(indices) > 1 or e.is_varying(base) or e.stride_is_mixed(base) or not e.is_varying(indices[0]):
+        return addresses
+    (last,) = indices
+    inner, extension = last, _EXTENSIONS.get(last.op)
+    if extension is not None and last.type.width == 64:
+        inner = last.operands[0]
+    t, f = ir_type(inner.type), e.form
+    lanes = e.emit(f"freeze {f(t)} {e.leaf(inner)}")
+    if inner is not last:
+        lanes, t = e.emit(f"{extension} {f(t)} {lanes} to {f('i64')}"), "i64"
+    return e.emit(f"getelementptr [{size_of(base.type.element)} x i8], ptr {e.operand(base)}, {f(t)} {lanes}")

@@ -1,0 +1,299 @@
+"""Fields of structures that lie one after another, one for each lane: whole vectors and shuffles.
+
+A field is a stride away from that of the next lane. Loads of fields from one array, with nothing between them
+that might write, are made together where the first of them stands, and stores where the last one stands: as
+vectors of all that lies between, of which shuffles pick or mix the fields. Bytes between fields are read too,
+as far as they lie between what the lanes own: no page is touched that no lane would touch.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from ...passes.ir.fold import signed
+from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE
+from ...passes.ir.layout import walk
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Constant, Instruction, Kind
+from ..llvm.forms import MANGLED, form
+from ..llvm.types import ir_type, size_of
+from ..ops.memory import access_alignment
+from . import nontemporal
+from .gather_scatter import interleave
+
+_LARGEST = 8  # elements from one lane to the next
+
+
+class Record:
+    """Loads, or stores, of fields of one array: (instruction, offset in bytes, size in bytes) in order.
+
+    stride: bytes from one lane to the next.
+    """
+
+    def __init__(self, op, stride: int):
+        self.op = op
+        self.stride = stride
+        self.members: list = []
+
+    @property
+    def low(self) -> int:
+        return min(offset for _, offset, _ in self.members)
+
+    @property
+    def end(self) -> int:
+        return max(offset + size for _, offset, size in self.members)
+
+    @property
+    def unit(self) -> int:
+        """Bytes of which all sizes and distances are multiples."""
+        return gcd(self.stride, *(n for _, offset, size in self.members for n in (offset - self.low, size)))
+
+
+def find_records(e, instructions) -> dict:
+    """Instruction: the Record that it belongs to, for one block."""
+    found: dict = {}
+    loads: dict = {}
+    stores: dict = {}
+    for i in instructions:
+        member = _member(e, i) if i.op is Op.Load or i.op is Op.Store else None
+        part = e.shapes.part_of.get(i, 0)
+        if i.op is Op.Store and member is not None:
+            loads.clear()
+            # Work-items of other parts store elsewhere.
+            stores = {k: r for k, r in stores.items() if k == member[0] or k[-1] != part}
+        elif (i.op is Op.Store or i.op is Op.Load) and _is_local(i.operands[0]):
+            loads, stores = _apart_from_local(loads), _apart_from_local(stores)
+        elif i.op is Op.Store:
+            loads.clear()
+            stores.clear()
+        elif i.op is Op.Load:
+            stores.clear()
+        elif i.op not in PURE and not (i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT):
+            loads.clear()
+            stores.clear()
+        if member is None:
+            continue
+        key, offset, stride, size = member
+        kept = loads if i.op is Op.Load else stores
+        record = kept.get(key)
+        if record is None or (i.op is Op.Store and _overlaps(record, offset, size)):
+            record = kept[key] = Record(i.op, stride)
+        record.members.append((i, offset, size))
+        found[i] = record
+    return {i: r for i, r in found.items() if _is_worth_it(r)}
+
+
+def _is_local(pointer) -> bool:
+    return pointer.type.storage is StorageClass.Workgroup
+
+
+def _apart_from_local(records: dict) -> dict:
+    """Those that local memory has nothing to do with."""
+    return {
+        key: record
+        for key, record in records.items()
+        if record.members[0][0].operands[0].type.storage is StorageClass.CrossWorkgroup
+    }
+
+
+def _overlaps(record: Record, offset: int, size: int) -> bool:
+    return any(offset < o + n and o < offset + size for _, o, n in record.members)
+
+
+def _member(e, i):
+    """(Key of the array, offset, stride, size) of an access of one field, or None."""
+    pointer = i.operands[0]
+    type_ = i.type if i.op is Op.Load else i.operands[1].type
+    volatile = i.memory is not None and (i.memory.volatile or i.memory.nontemporal)
+    if volatile or not isinstance(pointer, Instruction) or e.is_varying(pointer) or e.spacing(pointer) > 1:
+        return None
+    if e.known is not None and _is_local(pointer):
+        return None  # see lockstep/lane_constants.py
+    stride = e.stride(pointer) if type_.kind in (Kind.INT, Kind.FLOAT) else 0
+    size = size_of(type_)
+    if size not in (4, 8) or stride <= size or stride % 4:
+        return None
+    if access_alignment(i.memory, type_) < 4 or pointer in e.shapes.private:
+        return None
+    base, offset, steps = pointer, 0, []
+    while isinstance(base, Instruction):
+        if base.op in ADDRESS:
+            offset += walk(base, steps)
+        elif base.op is not Op.CopyObject and (
+            base.op is not Op.Bitcast or base.operands[0].type.kind is not Kind.POINTER
+        ):
+            break
+        base = base.operands[0]
+    places = []
+    for index, each in steps:
+        rest, more = _without_low_bits(index)
+        places.append((rest, each))
+        offset += more * each
+    return (base, tuple(places), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
+
+
+def _without_low_bits(index):
+    """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its
+    bits, and of sums as wide as addresses."""
+    conversion, number = None, 0
+    while isinstance(index, Instruction) and index.op is Op.IAdd and index.type.width == 64:
+        if not isinstance(index.operands[1], Constant):
+            break
+        number += signed(index.operands[1].value or 0, 64)
+        index = index.operands[0]
+    if isinstance(index, Instruction) and index.op in (Op.SConvert, Op.UConvert):
+        if index.type.width > index.operands[0].type.width:
+            conversion, index = index.op, index.operands[0]
+    if (
+        isinstance(index, Instruction)
+        and index.op is Op.BitwiseOr
+        and isinstance(index.operands[1], Constant)
+    ):
+        rest, low = index.operands[0], index.operands[1].value or 0
+        if low < 1 << _zeros(rest):
+            index, number = rest, number + low
+    return (conversion, index), number
+
+
+def _zeros(value, depth: int = 0) -> int:
+    """Low bits of an integer that are 0, as far as that is easily seen."""
+    if isinstance(value, Constant):
+        number = value.value or 0
+        return (number & -number).bit_length() - 1 if number else value.type.width
+    if not isinstance(value, Instruction) or depth > 6:
+        return 0
+    a, *rest = value.operands
+    if value.op is Op.ShiftLeftLogical and isinstance(rest[0], Constant):
+        return min(_zeros(a, depth + 1) + (rest[0].value or 0), value.type.width)
+    if value.op in (Op.IAdd, Op.ISub, Op.BitwiseOr):
+        return min(_zeros(a, depth + 1), _zeros(rest[0], depth + 1))
+    if value.op is Op.IMul:
+        return min(_zeros(a, depth + 1) + _zeros(rest[0], depth + 1), value.type.width)
+    return _zeros(a, depth + 1) if value.op in (Op.SConvert, Op.UConvert) else 0
+
+
+def _is_worth_it(record: Record) -> bool:
+    """Loads if they fit in a stride, stores only if they fill it."""
+    unit = record.unit
+    if unit < 4 or record.stride // unit > _LARGEST or record.end - record.low > record.stride:
+        return False
+    return record.op is Op.Load or sum(size for *_, size in record.members) == record.stride
+
+
+def load_record(e, record: Record) -> None:
+    """Defines all loads of a record, for vectors without a mask."""
+    first, own, _ = record.members[0]
+    low, unit, width, f = record.low, record.unit, e.width, e.form
+    count, t, used = record.stride // unit, f"i{8 * unit}", (record.end - low) // unit
+    address = e.operand(first.operands[0])
+    metadata = e.alias_metadata(first.operands[0], is_load=True)
+    vectors = []
+    for k in range(count):
+        at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * width * unit}")
+        there = min(width, (width - 1) * count + used - k * width)
+        if there == width:
+            vectors.append(e.emit(f"load {f(t)}, ptr {at}, align 4{metadata}"))
+        elif there > 0:
+            lanes = ", ".join(f"i1 {'true' if lane < there else 'false'}" for lane in range(width))
+            vectors.append(
+                e.emit(
+                    f"call {f(t)} @llvm.masked.load.{f.suffix(MANGLED[t])}.p0(ptr align 4 {at}, "
+                    f"{f('i1')} <{lanes}>, {f(t)} zeroinitializer){metadata}"
+                )
+            )
+        else:
+            vectors.append("zeroinitializer")
+    fields = _take_apart(e, t, vectors)
+    for i, offset, size in record.members:
+        start = (offset - low) // unit
+        leaf, wanted, whole = fields[start], ir_type(i.type), f"i{8 * size}"
+        if size > unit:
+            leaf = _put_together(e, t, fields[start : start + 2])
+            both = _shuffle(e, t, *leaf, ", ".join(f"i32 {k}" for k in range(2 * width)))
+            leaf = e.emit(f"bitcast <{2 * width} x {t}> {both} to {f(whole)}")
+        e.define_leaves(i, [leaf if wanted == whole else e.emit(f"bitcast {f(whole)} {leaf} to {f(wanted)}")])
+
+
+def _take_apart(e, t: str, vectors: list[str]) -> list[str]:
+    """Fields of as many elements as there are vectors, from vectors of them mixed."""
+    count, width = len(vectors), e.width
+    if count == 1:
+        return vectors
+    if count % 2:
+        whole, length = _joined(e, t, vectors)
+        every = [", ".join(f"i32 {lane * count + k}" for lane in range(width)) for k in range(count)]
+        return [
+            e.emit(f"shufflevector {whole} {length}, {whole} poison, <{width} x i32> <{lanes}>")
+            for lanes in every
+        ]
+    halves = []
+    for k in range(2):
+        lanes = ", ".join(f"i32 {2 * lane + k}" for lane in range(width))
+        half = [_shuffle(e, t, a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+        halves.append(_take_apart(e, t, half))
+    return [field for pair in zip(*halves, strict=True) for field in pair]
+
+
+def _put_together(e, t: str, fields: list[str]) -> list[str]:
+    """The inverse."""
+    count, width = len(fields), e.width
+    if count == 1:
+        return fields
+    if count % 2:
+        whole, length = interleave(e, t, fields, count), form(width * count)
+        return [
+            e.emit(
+                f"shufflevector {length(t)} {whole}, {length(t)} poison, <{width} x i32> "
+                f"<{', '.join(f'i32 {k * width + lane}' for lane in range(width))}>"
+            )
+            for k in range(count)
+        ]
+    halves = [_put_together(e, t, fields[k::2]) for k in range(2)]
+    vectors = []
+    for even, odd in zip(*halves, strict=True):
+        for start in (0, width // 2):
+            lanes = ", ".join(f"i32 {start + lane // 2 + lane % 2 * width}" for lane in range(width))
+            vectors.append(_shuffle(e, t, even, odd, lanes))
+    return vectors
+
+
+def _shuffle(e, t: str, a: str, b: str, lanes: str) -> str:
+    f = e.form
+    return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{lanes.count(',') + 1} x i32> <{lanes}>")
+
+
+def _joined(e, t: str, vectors: list[str]) -> tuple[str, str]:
+    """The type, and all vectors as one, with poison up to a power of two of them."""
+    length = e.width
+    vectors = vectors + ["poison"] * ((1 << (len(vectors) - 1).bit_length()) - len(vectors))
+    while len(vectors) > 1:
+        f, both = form(length), ", ".join(f"i32 {k}" for k in range(2 * length))
+        vectors = [
+            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{both}>")
+            for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+        length *= 2
+    return form(length)(t), vectors[0]
+
+
+def store_record(e, record: Record) -> None:
+    """All stores of a record, for vectors without a mask."""
+    (last, own, _), low, unit = record.members[-1], record.low, record.unit
+    t, f, fields = f"i{8 * unit}", e.form, []
+    for i, _, size in sorted(record.members, key=lambda member: member[1]):
+        value, parts = i.operands[1], size // unit
+        leaf, given, wanted = e.leaf(value), ir_type(value.type), f"<{parts * e.width} x {t}>"
+        if parts > 1 or given != t:
+            leaf = e.emit(f"bitcast {f(given)} {leaf} to {wanted}")
+        for k in range(parts) if parts > 1 else ():
+            lanes = ", ".join(f"i32 {lane * parts + k}" for lane in range(e.width))
+            shuffle = f"shufflevector {wanted} {leaf}, {wanted} poison, <{e.width} x i32> <{lanes}>"
+            fields.append(e.emit(shuffle))
+        if parts == 1:
+            fields.append(leaf)
+    address, metadata = e.operand(last.operands[0]), e.alias_metadata(last.operands[0])
+    for k, vector in enumerate(_put_together(e, t, fields)):
+        at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * e.width * unit}")
+        place = last.operands[0], f(t), vector, at, record.stride, 4, metadata, unit
+        if not nontemporal.store(e, *place):
+            e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")

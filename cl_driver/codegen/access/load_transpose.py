@@ -1,0 +1,203 @@
+"""Loops in which each lane walks through memory of its own, one element further each time: rows of a matrix,
+say. The next W elements of all W lanes are loaded at once, as whole vectors, and transposed into a
+tile on the stack, from which the following W iterations load what all lanes need as one vector.
+
+Only what the loop is going to load anyway is loaded early: it has one exit, by a counter, that all lanes take
+together, and nothing in it writes. Iterations for which there is no full tile gather.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.dominance import LoopNest, dominators
+from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE, is_constant_int, predecessors
+from ...spirv.enums import Op
+from ...spirv.module import Instruction, Kind
+from ..llvm.types import ir_type, size_of
+
+_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+_WHILE_LESS = {Op.SLessThan: "s", Op.ULessThan: "u"}
+
+
+class CountedLoop:
+    """A loop that counts up by 1. count: phi; start, limit: Values; signedness: "" if it ends at the limit,
+    else "s" or "u" if it goes on below it."""
+
+    def __init__(self, count, start, limit, signedness: str, inside: set):
+        self.count = count
+        self.inside = inside  # all its instructions
+        self.start = start
+        self.limit = limit
+        self.signedness = signedness
+
+
+class CountedLoops:
+    """The counted loops without effects of a function."""
+
+    def __init__(self, function):
+        before = predecessors(function)
+        tree = dominators(function, before)
+        nest = LoopNest(function, tree, before)
+        self._nest, self._tree = nest, tree
+        self._found: dict = {}
+
+    def around(self, block) -> CountedLoop | None:
+        """The innermost loop around a block, if it is such a loop and always gets there."""
+        loop = self._nest.innermost.get(block)
+        if loop is None or len(loop.latches) != 1 or not self._tree.dominates(block, loop.latches[0]):
+            return None
+        if loop not in self._found:
+            self._found[loop] = _counted(loop)
+        return self._found[loop]
+
+
+def _counted(loop) -> CountedLoop | None:
+    latch, inside = loop.latches[0], {i for block in loop.blocks for i in block.instructions}
+    for block in loop.blocks:
+        if block is not latch and any(s not in loop.blocks for s in block.successors()):
+            return None
+        if any(_has_effect(i) for i in block.instructions[:-1]):
+            return None
+    if latch.terminator.op is not Op.BranchConditional:
+        return None
+    test, yes, no = latch.terminator.operands[:3]
+    if not isinstance(test, Instruction) or (yes is loop.header) == (no is loop.header):
+        return None
+    if test.op in _WHILE_LESS and yes is loop.header:
+        signedness = _WHILE_LESS[test.op]
+    elif test.op is (Op.IEqual if no is loop.header else Op.INotEqual):
+        signedness = ""
+    else:
+        return None
+    following, limit = test.operands
+    if limit in inside or not isinstance(following, Instruction) or following.op is not Op.IAdd:
+        return None
+    count, step = following.operands
+    if not is_constant_int(step) or step.value != 1 or not isinstance(count, Instruction):
+        return None
+    if count.op is not Op.Phi or count not in loop.header.instructions or len(count.operands) != 4:
+        return None
+    if count.type.width < 64 and signedness != "s":  # a smaller index may become negative on its way
+        return None
+    edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
+    if edges.pop(latch, None) is not following:
+        return None
+    (start,) = edges.values()
+    return CountedLoop(count, start, limit, signedness, inside)
+
+
+def _has_effect(i) -> bool:
+    if i.op is Op.ExtInst:
+        return i.operands[1] in EXTINST_WITH_EFFECT
+    volatile = i.memory is not None and i.memory.volatile
+    return volatile or (i.op is not Op.Load and i.op is not Op.Phi and i.op not in PURE)
+
+
+def find_rows(e, i) -> CountedLoop | None:
+    """The loop in which an OpLoad goes on by one element per iteration, for all lanes."""
+    pointer, type_ = i.operands[0], i.type
+    if type_.kind not in (Kind.INT, Kind.FLOAT) or not isinstance(pointer, Instruction):
+        return None
+    if e.counted_loops is None:
+        e.counted_loops = CountedLoops(e.function)
+    loop = e.counted_loops.around(e.current)
+    if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count):
+        return None
+    counts, terms = 0, [(pointer, 1)]
+    while terms:
+        value, scale = terms.pop()
+        if value not in loop.inside:
+            continue
+        if value is loop.count and scale == size_of(type_):
+            counts += 1
+        elif more := _parts(e, value, scale):
+            terms += more
+        else:
+            return None
+    return loop if counts == 1 else None
+
+
+def _parts(e, value, scale: int):
+    """What a value is the sum of, as (value, factor); None if it is none."""
+    op, operands = value.op, value.operands
+    if op in (Op.IAdd, Op.ISub) and value.type.kind is Kind.INT and value.type.width == 64:
+        return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
+    if op in (Op.Bitcast, Op.CopyObject):
+        return [(operands[0], 1)] if operands[0].type.kind is Kind.POINTER else None
+    terms = e.regularity.address_terms(value) if op in ADDRESS else None
+    return terms and [(v, factor) for v, factor in terms if v is not None]
+
+
+def _places(e, pointer, affine) -> list[str]:
+    """Each lane's address. affine: lane 0's and the stride, where there is one."""
+    if affine is not None:
+        first, stride = affine
+        return [e.emit(f"getelementptr i8, ptr {first}, i64 {lane * stride}") for lane in range(e.width)]
+    last = pointer.operands[-1] if pointer.op in _STEPS and len(pointer.operands) == 2 else None
+    if last is None or e.is_varying(last) or not e.is_varying(pointer.operands[0]):
+        return [e.emit(f"extractelement {e.form('ptr')} {e.leaf(pointer)}, i32 {k}") for k in range(e.width)]
+    step = f"{ir_type(last.type)} {e.operand(last)}"
+    places = []
+    for k in range(e.width):
+        base = e.emit(f"extractelement {e.form('ptr')} {e.leaf(pointer.operands[0])}, i32 {k}")
+        places.append(e.emit(f"getelementptr [{size_of(pointer.type.element)} x i8], ptr {base}, {step}"))
+    return places
+
+
+def load_rows(e, i, loop: CountedLoop, alignment: int, affine, slow, metadata: str) -> str:
+    """The leaf of a load in a loop of find_rows. affine: as of gather; slow(): the leaf of the last ones."""
+    type_ = i.type
+    width, t, f, size = e.width, ir_type(type_), e.form, size_of(type_)
+    c = ir_type(loop.count.type)
+    count, start, limit = (e.operand(v) for v in (loop.count, loop.start, loop.limit))
+    done = e.emit(f"sub {c} {count}, {start}")
+    total = e.emit(f"sub {c} {limit}, {start}")
+    if loop.signedness:  # such a loop runs once if the limit is not above the start
+        runs = e.emit(f"icmp {loop.signedness}gt {c} {limit}, {start}")
+        total = e.emit(f"select i1 {runs}, {c} {total}, {c} 0")
+    whole = e.emit(f"and {c} {total}, {-width}")
+    is_whole = e.emit(f"icmp ult {c} {done}, {whole}")
+    tile = e.alloca(f"[{width * width} x {t}]", 64)
+    labels = [e.new_label(name) for name in ("rows", "transpose", "row", "gather", "loaded")]
+    e.emit_void(f"br i1 {is_whole}, label %{labels[0]}, label %{labels[3]}")
+    e.begin_block(labels[0])
+    number = e.emit(f"and {c} {done}, {width - 1}")
+    is_first = e.emit(f"icmp eq {c} {number}, 0")
+    e.emit_void(f"br i1 {is_first}, label %{labels[1]}, label %{labels[2]}")
+    e.begin_block(labels[1])
+    rows = [
+        e.emit(f"load {f(t)}, ptr {at}, align {alignment}{metadata}")
+        for at in _places(e, i.operands[0], affine)
+    ]
+    for k, row in enumerate(_transposed(e, t, rows)):
+        at = e.emit(f"getelementptr i8, ptr {tile}, i64 {k * width * size}")
+        e.emit_void(f"store {f(t)} {row}, ptr {at}, align {min(64, width * size)}")
+    e.emit_void(f"br label %{labels[2]}")
+    e.begin_block(labels[2])
+    at = e.emit(f"getelementptr [{width * size} x i8], ptr {tile}, {c} {number}")
+    fast = e.emit(f"load {f(t)}, ptr {at}, align {min(64, width * size)}")
+    e.emit_void(f"br label %{labels[4]}")
+    e.begin_block(labels[3])
+    other = slow()
+    end = e.label
+    e.emit_void(f"br label %{labels[4]}")
+    e.begin_block(labels[4])
+    return e.emit(f"phi {f(t)} [ {fast}, %{labels[2]} ], [ {other}, %{end} ]")
+
+
+def _transposed(e, t: str, rows: list[str]) -> list[str]:
+    """Vectors of element k of all rows: squares of elements change places, ever larger ones."""
+    width, f, distance = e.width, e.form, 1
+    while distance < width:
+        lanes = [
+            ", ".join(f"i32 {(k & ~distance) + own + (width if k & distance else 0)}" for k in range(width))
+            for own in (0, distance)
+        ]
+        rows = [
+            e.emit(
+                f"shufflevector {f(t)} {rows[k & ~distance]}, {f(t)} {rows[k | distance]}, "
+                f"<{width} x i32> <{lanes[bool(k & distance)]}>"
+            )
+            for k in range(width)
+        ]
+        distance *= 2
+    return rows

@@ -1,0 +1,158 @@
+"""Look-ups in small constant arrays: the array lies in vector registers, of which a permute picks one element
+for each lane. Nothing is read from memory, so lanes outside of a mask need no care.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.instructions import ADDRESS
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Instruction, Kind, Variable
+from ..llvm.forms import form
+from ..llvm.types import ir_type, size_of
+
+_LARGEST = 128  # bytes of an array
+
+# Bits of an element: the feature, and the permutes of one and of two registers of 512 bits.
+_PERMUTES = {
+    8: ("avx512vbmi", "permvar.qi", "vpermi2var.qi"),
+    16: ("avx512bw", "permvar.hi", "vpermi2var.hi"),
+    32: ("avx512f", "permvar.si", "vpermi2var.d"),
+    64: ("avx512f", "permvar.di", "vpermi2var.q"),
+}
+
+
+def look_up(e, i) -> str | None:
+    """The leaf of an OpLoad from a small constant array, or None where that is not what it is."""
+    pointer, type_ = i.operands[0], i.type
+    if type_.kind not in (Kind.INT, Kind.FLOAT) or not e.is_varying(pointer) or pointer.op not in ADDRESS:
+        return None
+    terms = e.regularity.address_terms(pointer)
+    if not terms or len(terms) != 2 or terms[1][0] is None or terms[1][1] != size_of(type_):
+        return None
+    base, index = terms[0][0], terms[1][0]
+    while isinstance(base, Instruction) and base.op in (Op.Bitcast, Op.CopyObject):
+        base = base.operands[0]
+    if not _is_table(e, base, size_of(type_)):
+        return None
+    bits = 8 * size_of(type_)
+    look = _method(e.options, bits, size_of(base.type.element))
+    if look is None:
+        return None
+    f, t, given = e.form, f"i{bits}", ir_type(index.type)
+    places = e.emit(f"freeze {f(given)} {e.leaf(index)}")
+    if index.type.width != bits:
+        opcode = "trunc" if index.type.width > bits else "zext"
+        places = e.emit(f"{opcode} {f(given)} {places} to {f(t)}")
+    leaf = look(e, base, t, places)
+    return leaf if ir_type(type_) == t else e.emit(f"bitcast {f(t)} {leaf} to {f(ir_type(type_))}")
+
+
+def _is_table(e, variable, size: int) -> bool:
+    if not isinstance(variable, Variable) or variable.type.storage != StorageClass.UniformConstant:
+        return False
+    array = variable.type.element
+    if variable.initializer is None or variable in e.module.globals_offsets or array.kind is not Kind.ARRAY:
+        return False
+    element = array.element
+    return element.kind in (Kind.INT, Kind.FLOAT) and size_of(element) == size and size_of(array) <= _LARGEST
+
+
+def _method(options, bits: int, size: int):
+    """The function that looks up elements of so many bits in an array of so many bytes."""
+    feature, one, two = _PERMUTES[bits]
+    if feature in options.features and options.vector_bits == 512:
+        return lambda e, variable, t, places: _permute(e, variable, t, places, one if size <= 64 else two)
+    if bits == 8 and (options.aarch64 or "ssse3" in options.features):
+        return _bytes
+    if bits == 32 and size <= 64 and "avx2" in options.features:
+        return _two_permutes
+    return None
+
+
+def _registers(e, variable, t: str, count: int) -> list[str]:
+    """The array in vectors of so many elements, loaded once per call of the kernel."""
+    key = variable, count
+    if key not in e.tables:
+        length = size_of(variable.type.element) * 8 // int(t[1:])
+        outer, e.lines = e.lines, e.prologue
+        whole = e.emit(f"load <{length} x {t}>, ptr {e.operand(variable)}, align {int(t[1:]) // 8}")
+        e.tables[key] = [
+            _elements(e, t, whole, length, range(start, start + count)) for start in range(0, length, count)
+        ]
+        e.lines = outer
+    return e.tables[key]
+
+
+def _elements(e, t: str, vector: str, length: int, which) -> str:
+    """The elements with these numbers; what is not there is poison."""
+    lanes = ", ".join(f"i32 {k if k < length else 'poison'}" for k in which)
+    return e.emit(
+        f"shufflevector <{length} x {t}> {vector}, <{length} x {t}> poison, <{len(which)} x i32> <{lanes}>"
+    )
+
+
+def _in_pieces(e, t: str, places: str, count: int, look) -> str:
+    """look(vector of `count` places) for all lanes."""
+    found, width = [], e.width
+    for start in range(0, width, count):
+        piece = _elements(e, t, places, width, range(start, start + count)) if count != width else places
+        found.append(look(piece))
+    length = count
+    while len(found) > 1:
+        f, both = form(length)(t), ", ".join(f"i32 {k}" for k in range(2 * length))
+        found = [
+            e.emit(f"shufflevector {f} {a}, {f} {b}, <{2 * length} x i32> <{both}>")
+            for a, b in zip(found[::2], found[1::2], strict=True)
+        ]
+        length *= 2
+    return found[0] if length == width else _elements(e, t, found[0], length, range(width))
+
+
+def _permute(e, variable, t: str, places: str, name: str) -> str:
+    """A permute of one or two registers."""
+    count = 512 // int(t[1:])
+    f, registers = form(count)(t), _registers(e, variable, t, count)
+
+    def look(piece: str) -> str:
+        operands = [registers[0], piece, *registers[1:]]
+        typed = ", ".join(f"{f} {operand}" for operand in operands)
+        return e.emit(f"call {f} @llvm.x86.avx512.{name}.512({typed})")
+
+    return _in_pieces(e, t, places, count, look)
+
+
+def _bytes(e, variable, t: str, places: str) -> str:
+    """Sixteen bytes of the array at a time, of which a shuffle gives 0 where a place is not among them."""
+    registers, f = _registers(e, variable, t, 16), form(16)
+
+    def look(piece: str) -> str:
+        found = None
+        for k, register in enumerate(registers):
+            here = e.emit(f"xor {f(t)} {piece}, {f.splat(t, str(16 * k))}") if k else piece
+            if e.options.aarch64:
+                name = "aarch64.neon.tbl1.v16i8"
+            else:  # the top bit makes it 0: of all but 0 to 15
+                name = "x86.ssse3.pshuf.b.128"
+                here = e.emit(f"call {f(t)} @llvm.uadd.sat.v16i8({f(t)} {here}, {f(t)} {f.splat(t, '112')})")
+            part = e.emit(f"call {f(t)} @llvm.{name}({f(t)} {register}, {f(t)} {here})")
+            found = e.emit(f"or {f(t)} {found}, {part}") if found else part
+        return found
+
+    return _in_pieces(e, t, places, 16, look)
+
+
+def _two_permutes(e, variable, t: str, places: str) -> str:
+    """Up to sixteen elements in two registers of 256 bits."""
+    registers, f = _registers(e, variable, t, 8), form(8)
+
+    def look(piece: str) -> str:
+        first, *second = [
+            e.emit(f"call {f(t)} @llvm.x86.avx2.permd({f(t)} {register}, {f(t)} {piece})")
+            for register in registers
+        ]
+        if not second:
+            return first
+        beyond = e.emit(f"icmp ugt {f(t)} {piece}, {f.splat(t, '7')}")
+        return e.emit(f"select {f('i1')} {beyond}, {f(t)} {second[0]}, {f(t)} {first}")
+
+    return _in_pieces(e, t, places, 8, look)

@@ -1,0 +1,413 @@
+"""Addresses that vary, as far as anybody knows before a kernel runs, and then mostly are those of neighbours.
+
+`i ^ distance`, `clamp(x - 1, 0, width - 1)`, `i % width` and their like have no stride that holds for all
+launches, but lanes that differ by 1 or by nothing in most vectors. Where an address is made of them, the code
+generator asks when the kernel runs and has two versions of the access. The question is about the value whose
+stride is not known (the coordinate), so it is asked once, where that value is computed, for all that is
+computed from it by sums and conversions. Of what is clamped, the first and the last lane are asked about.
+
+The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (lanes differ by 1 or so), ALIKE
+(lanes do not differ) or None. What is loaded from memory has none.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.instructions import ADDRESS
+from ...spirv.enums import Decoration, Op
+from ...spirv.enums import OpenCLStd as Std
+from ...spirv.module import Constant, Instruction, Kind, Undef, Value
+from ..llvm.types import ir_type, member_offset, size_of
+
+NEIGHBOURS, ALIKE = "neighbours", "alike"
+
+_SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric,
+                   Op.GenericCastToPtr, Op.ExpectKHR))  # fmt: skip
+_BITWISE = frozenset((Op.BitwiseXor, Op.BitwiseOr, Op.BitwiseAnd))
+_REMAINDERS = frozenset((Op.UMod, Op.SRem, Op.SMod))
+_QUOTIENTS = frozenset((Op.UDiv, Op.SDiv, Op.ShiftRightLogical, Op.ShiftRightArithmetic))
+_BOUNDS = {  # whether signed numbers are bounded, from below, from above
+    Std.s_clamp: (True, True, True), Std.s_max: (True, True, False), Std.s_min: (True, False, True),
+    Std.u_clamp: (False, True, True), Std.u_max: (False, True, False), Std.u_min: (False, False, True),
+}  # fmt: skip
+_POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+_DEPTH = 40  # a guess need not follow expressions that are longer
+
+
+class Regularity:
+    """The guesses and questions of one emission of a function; see the module."""
+
+    def __init__(self, emitter):
+        self.e = emitter
+        self._natures: dict = {}
+        self._open: set = set()  # values whose nature is being guessed
+        self._answers: dict = {}  # (value, stride): (conditions, lane 0's value)
+        self.counts: dict = {}  # overflow_versioning.py: values, and whether they are made of ids and sizes
+
+    # Natures.
+
+    def nature(self, value, depth: int = 0) -> str | None:
+        """What is worth asking of a value; affine values are NEIGHBOURS and uniform ones ALIKE."""
+        e = self.e
+        if not e.is_varying(value):
+            if value.type.kind not in (Kind.INT, Kind.POINTER):
+                return None
+            return NEIGHBOURS if e.stride_is_mixed(value) else ALIKE
+        if value in self._natures:
+            return self._natures[value]
+        if value in self._open:
+            return None
+        self._open.add(value)
+        found = None
+        if depth < _DEPTH and value.type.kind in (Kind.INT, Kind.POINTER) and value not in e.shapes.private:
+            found = self._guess(value, depth + 1)
+        self._open.discard(value)
+        self._natures[value] = found
+        return found
+
+    def _guess(self, value, depth: int) -> str | None:
+        op, operands = value.op, value.operands
+        if op is Op.Phi:
+            outer, self._open = self._open, set()
+            entering = (v for v in operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
+            for v in entering:  # in a loop the question is whether what comes back is like what came in
+                self._natures[value] = self.nature(v, depth)
+            natures = {self.nature(v, depth) for v in operands[::2] if not isinstance(v, Undef)}
+            self._open = outer
+            return natures.pop() if len(natures) == 1 else None
+        if op in ADDRESS:
+            terms = self.address_terms(value)
+            return self._of_sum([v for v, _ in terms if v is not None], depth) if terms else None
+        if op in _SAME:
+            return self.nature(operands[0], depth)
+        if op is Op.ExtInst:
+            if operands[1] not in _BOUNDS:
+                return None
+            operands = operands[2:]
+        if any(not isinstance(o, Value) for o in operands):
+            return None
+        natures = [self.nature(o, depth) for o in (operands[1:] if op is Op.Select else operands)]
+        if None in natures:
+            return None
+        if op is Op.IAdd:
+            return self._of_sum(operands, depth)
+        if op is Op.ISub:
+            if natures[0] != natures[1]:
+                return NEIGHBOURS if natures[1] == ALIKE else None
+            stride = self.e.stride(operands[0]) if not self.e.is_varying(operands[0]) else 1
+            return NEIGHBOURS if stride > 1 else ALIKE
+        constant = next((o.value or 0 for o in operands if isinstance(o, Constant)), None)
+        if op in (Op.IMul, Op.ShiftLeftLogical):
+            return ALIKE if natures == [ALIKE, ALIKE] else NEIGHBOURS if constant is not None else None
+        if op in _QUOTIENTS:
+            if op is Op.ShiftRightArithmetic:
+                if self._extended_stride(value):
+                    return NEIGHBOURS
+                if (inner := _sign_extended(value)) is not None:
+                    return self.nature(inner, depth)
+            if constant is not None:
+                divisor = constant if op in (Op.UDiv, Op.SDiv) else 1 << min(constant, 64)
+                return ALIKE if natures[0] == ALIKE or divisor >= self.e.width else None
+            return ALIKE if natures[1] == ALIKE else None
+        if op in _REMAINDERS:
+            return natures[0] if natures[1] == ALIKE else None
+        if op in _BITWISE:
+            if op is Op.BitwiseAnd and constant is not None and not constant & self.e.width - 1:
+                return ALIKE
+            return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
+        if op is Op.Select or op is Op.ExtInst:
+            return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
+        return None
+
+    def _of_sum(self, terms, depth: int) -> str | None:
+        natures = [self.nature(t, depth) for t in terms]
+        if None in natures or natures.count(NEIGHBOURS) > 1:
+            return None
+        return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
+
+    # Questions.
+
+    def ask(self, terms, stride: int) -> tuple[str, str] | None:
+        """Whether the sum of terms (pointer, 1), (index, scale) has a stride in bytes between lanes.
+
+        Returns an i1 and the address of lane 0, or None if it is not worth asking. What lanes without a
+        work-item or outside of a mask compute may make the answer false, never true.
+        """
+        natures = [self.nature(value) for value, _ in terms]
+        wanted = NEIGHBOURS if stride else ALIKE
+        if None in natures or (NEIGHBOURS if NEIGHBOURS in natures else ALIKE) != wanted:
+            return None
+        found = self._sum(terms, stride)
+        if not found or not found[0]:
+            return None
+        return self._all_of(found[0]), found[1]
+
+    def _all_of(self, conditions) -> str:
+        result = None
+        for condition in conditions:
+            result = condition if result is None else self.e.emit(f"and i1 {result}, {condition}")
+        return result
+
+    def _probe(self, value, stride: int):
+        """(Conditions, lane 0's value): value has the stride if they hold; None if it does not."""
+        e = self.e
+        if not e.is_varying(value):
+            return ((), e.operand(value)) if e.stride(value) == stride else None
+        key = value, stride
+        if key not in self._answers:
+            late = e._late.get(value)
+            if late is None:
+                return None
+            outer, e.lines = e.lines, late
+            found = self._through(value, stride)
+            if found is None:
+                found = self._compare(value, stride)
+            if found and len(found[0]) > 1:
+                found = (self._all_of(found[0]),), found[1]
+            self._answers[key] = found or None
+            e.lines = outer
+        return self._answers[key]
+
+    def _through(self, value, stride: int):
+        """The question handed on to operands.
+
+        None if it has to be asked of the value itself, False if the answer is known to be no.
+        """
+        e, op, operands = self.e, value.op, value.operands
+        t = ir_type(value.type)
+        if op in ADDRESS:
+            terms = self.address_terms(value)
+            return self._sum(terms, stride) if terms else None
+        if op is Op.Phi:
+            return self._phi(value, stride)
+        if op in (Op.IAdd, Op.ISub):
+            return self._sum([(operands[0], 1), (operands[1], 1 if op is Op.IAdd else -1)], stride)
+        if op in (Op.IMul, Op.ShiftLeftLogical):
+            return self._product(value, stride)
+        if op is Op.ShiftRightArithmetic:
+            if stride and self._extended_stride(value) == stride:
+                first = e.operand(operands[0])
+                no_wrap = self._no_wrap(operands[0], first, e.stride(operands[0]), True)
+                return (no_wrap,), e.emit(f"ashr {t} {first}, {operands[1].value or 0}")
+            if (inner := _sign_extended(value)) is not None:
+                return self._extension(value, inner, stride)
+        if op is Op.ExtInst and stride:
+            return self._clamped(value, stride)
+        if op not in _SAME or not isinstance(operands[0], Instruction):
+            return None
+        inner = operands[0]
+        found = self._probe(inner, stride) if inner.type.kind is value.type.kind else None
+        if found is None or value.type.kind is Kind.POINTER or inner.type.width == value.type.width:
+            return found
+        conditions, first = found
+        opcode = "trunc"
+        if inner.type.width < value.type.width:
+            opcode = "sext" if op is Op.SConvert else "zext"
+            if stride:
+                conditions = (*conditions, self._no_wrap(inner, first, stride, opcode == "sext"))
+        return conditions, e.emit(f"{opcode} {ir_type(inner.type)} {first} to {t}")
+
+    def _phi(self, value, stride: int):
+        """Phis of the answers. Where nothing comes in, no lane is in the masks of those who use the phi: then
+        whole vectors cost least, at a place that is there."""
+        e, t = self.e, ir_type(value.type)
+        conditions, firsts = [], []
+        for v, before in zip(value.operands[::2], value.operands[1::2], strict=True):
+            if before not in e.exits or before.terminator.op is Op.Switch:
+                return None
+            condition, first = "true", "0"
+            if isinstance(v, Undef):
+                first = e.harmless_memory("dump") if t == "ptr" else "0"
+            else:
+                found = self._probe(v, stride)
+                if found is None:
+                    return False
+                condition, first = (*found[0], "true")[0], found[1]
+            conditions.append(f"[ {condition}, %{e.exits[before]} ]")
+            firsts.append(f"[ {first}, %{e.exits[before]} ]")
+        outer, e.lines = e.lines, e._beside_phis[value]
+        found = (
+            (e.emit(f"phi i1 {', '.join(conditions)}"),),
+            e.emit(f"phi {t} {', '.join(firsts)}"),
+        )
+        e.lines = outer
+        return found
+
+    def _clamped(self, value, stride: int):
+        """A minimum, a maximum or both: neighbours stay neighbours where none of them is beyond a bound."""
+        e, number, (inner, *bounds) = self.e, value.operands[1], value.operands[2:]
+        if number not in _BOUNDS or abs(stride) * e.width >> value.type.width - 1:
+            return None
+        signed, lower, upper = _BOUNDS[number]
+        if len(bounds) == 1 and not e.is_varying(inner) and not e.stride(inner):
+            inner, bounds = bounds[0], [inner]
+        if any(e.is_varying(bound) or e.stride(bound) for bound in bounds):
+            return None
+        found = self._probe(inner, stride)
+        if not found:
+            return None
+        conditions, first = found
+        t, sign = ir_type(value.type), "s" if signed else "u"
+        known = e.emit(f"freeze {t} {first}")
+        last = e.emit(f"add {t} {known}, {stride * (e.width - 1)}")
+        least, most = (known, last) if stride > 0 else (last, known)
+        conditions = (*conditions, e.emit(f"icmp {sign}le {t} {least}, {most}"))
+        if lower:
+            conditions = (*conditions, e.emit(f"icmp {sign}ge {t} {least}, {e.operand(bounds[0])}"))
+        if upper:
+            conditions = (*conditions, e.emit(f"icmp {sign}le {t} {most}, {e.operand(bounds[-1])}"))
+        return conditions, first
+
+    def _no_wrap(self, value, first: str, stride: int, signed: bool) -> str:
+        """i1: a value that has a stride does not wrap around on its way from the first lane to the last."""
+        e, t = self.e, ir_type(value.type)
+        last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
+        predicate = ("s" if signed else "u") + ("ge" if stride > 0 else "le")
+        return e.emit(f"icmp {predicate} {t} {last}, {first}")
+
+    def _extended_stride(self, value) -> int:
+        """The stride of an affine value's upper bits, if the lower ones are the same in all lanes; else 0.
+
+        It holds while the value does not wrap around: what `(int)` does to a size_t, a constant added within.
+        """
+        inner, back = value.operands
+        if not isinstance(back, Constant) or self.e.is_varying(inner):
+            return 0
+        step, bits = self.e.stride(inner), back.value or 0
+        is_whole = bits < value.type.width and step % (1 << bits) == 0
+        return step >> bits if is_whole and abs(step) * self.e.width < 1 << value.type.width - 1 else 0
+
+    def _extension(self, value, inner, stride: int):
+        """Of what is shifted to the left and back: it has the stride while it does not leave its range."""
+        e, t = self.e, ir_type(value.type)
+        there, back = value.operands[0].operands[1].value or 0, value.operands[1].value or 0
+        if max(there, back) >= value.type.width:
+            return None
+        step = stride << back
+        if step % (1 << there) or abs(step) * e.width >> value.type.width - 1:
+            return None
+        found = self._probe(inner, step >> there)
+        if not found:
+            return None
+        conditions, first = found
+        first = e.emit(f"shl {t} {first}, {there}")
+        if step:
+            conditions = (*conditions, self._no_wrap(value, first, step, True))
+        return conditions, e.emit(f"ashr {t} {first}, {back}")
+
+    def _product(self, value, stride: int):
+        e, (a, b), t = self.e, value.operands, ir_type(value.type)
+        if isinstance(a, Constant):
+            a, b = b, a
+        factor = e.integer(b)
+        if factor is not None and value.op is Op.ShiftLeftLogical:
+            factor = 1 << factor if factor < value.type.width else 0
+        if stride and factor is not None and (not factor or stride % factor):
+            return False
+        if factor is None and (stride or e.is_varying(b) or value.op is Op.ShiftLeftLogical):
+            return None
+        found = self._probe(a, stride // factor if stride else 0)
+        if found is None:
+            return False
+        by = str(factor) if factor is not None else e.operand(b)
+        return found[0], e.emit(f"mul {t} {found[1]}, {by}")
+
+    def address_terms(self, chain):
+        """What an access chain adds up: (pointer, 1), (index, bytes)...; None if there is more to it.
+
+        Steps by constants are terms, too: (None, bytes).
+        """
+        base, *indices = chain.operands
+        type_ = base.type.element
+        if not isinstance(base.type.element, type(base.type)) or getattr(base, "builtin", None) is not None:
+            return None
+        terms = [(base, 1)]
+        if chain.op in _POINTER_STEPS:
+            terms.append((indices.pop(0), size_of(type_)))
+        for index in indices:
+            if type_.kind is Kind.STRUCT:
+                number = self.e.integer(index)
+                terms.append((number, member_offset(type_, number)))
+                type_ = type_.members[number]
+            else:
+                type_ = type_.element
+                terms.append((index, size_of(type_)))
+        return [(v, s) for v, s in terms if not isinstance(v, int)] + [
+            (None, s) for v, s in terms if isinstance(v, int) and s
+        ]
+
+    def _sum(self, terms, stride: int):
+        """(Conditions, lane 0's sum), None or False as of _through.
+
+        A sum has a stride if one NEIGHBOURS among the varying terms has what the others leave of it.
+        """
+        e = self.e
+        rest, neighbour = stride, None
+        is_address = terms[0][0].type.kind is Kind.POINTER
+        if is_address:
+            terms = [(v, scale) for value, scale in terms for v in self._summands(value) or (value,)]
+        for value, scale in terms:
+            if value is None:
+                continue
+            if not e.is_varying(value):
+                if value in e.shapes.private:
+                    return None
+                rest -= e.stride(value) * scale
+            elif self.nature(value) == NEIGHBOURS:
+                if neighbour is not None:
+                    return None
+                neighbour = value, scale
+        if rest if neighbour is None else rest == 0 or rest % neighbour[1]:
+            return False
+        conditions, total = (), None
+        for value, scale in terms:
+            if value is None:
+                total = e.emit(f"getelementptr i8, ptr {total}, i64 {scale}")
+                continue
+            step = e.stride(value) if not e.is_varying(value) else 0
+            if neighbour is not None and value is neighbour[0]:
+                step = rest // scale
+            part = self._probe(value, step)
+            if part is None:
+                return False
+            conditions += tuple(c for c in part[0] if c not in conditions)
+            t = ir_type(value.type)
+            if total is None:
+                total = part[1]
+            elif is_address:
+                if step and value.type.width < 64:
+                    conditions += (self._no_wrap(value, part[1], step, True),)
+                total = e.emit(f"getelementptr [{scale} x i8], ptr {total}, {t} {part[1]}")
+            else:
+                total = e.emit(f"{'add' if scale > 0 else 'sub'} {t} {total}, {part[1]}")
+        return conditions, total
+
+    def _summands(self, value) -> tuple:
+        """What an index of 64 bits is the sum of, each extended alone, where sums do not wrap around: rows
+        and columns. The addresses of several places in a row then have the row in common."""
+        if not isinstance(value, Instruction) or value.op is not Op.SConvert or not self.e.is_varying(value):
+            return ()
+        inner = value.operands[0]
+        if not isinstance(inner, Instruction) or inner.op is not Op.IAdd or value.type.width != 64:
+            return ()
+        return tuple(inner.operands) if Decoration.NoSignedWrap in inner.decorations else ()
+
+    def _compare(self, value, stride: int):
+        """The question asked of the value itself: lanes are compared with what lane 0 makes them."""
+        e = self.e
+        f, t = e.form, ir_type(value.type)
+        lanes = e.emit(f"freeze {f(t)} {e.leaf(value)}")
+        first = e.emit(f"extractelement {f(t)} {lanes}, i32 0")
+        expected = e._lanes(t, first, stride)
+        equal = e.emit(f"icmp eq {f(t)} {lanes}, {expected}")
+        bits = e.emit(f"bitcast {f('i1')} {equal} to i{e.width}")
+        return (e.emit(f"icmp eq i{e.width} {bits}, -1"),), first
+
+
+def _sign_extended(value):
+    """What is shifted to the left and back again, as `(int)` does to a size_t."""
+    inner, back = value.operands
+    if not isinstance(inner, Instruction) or inner.op is not Op.ShiftLeftLogical:
+        return None
+    there = inner.operands[1]
+    both = isinstance(there, Constant) and isinstance(back, Constant)
+    return inner.operands[0] if both and (there.value or 0) >= (back.value or 0) else None

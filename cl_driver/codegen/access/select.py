@@ -1,0 +1,490 @@
+"""Wide lowerings of memory: contiguous vectors where the address is affine in the lane, one access where
+it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction's mask touch nothing.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
+from ...spirv.enums import Op
+from ...spirv.module import Kind, Undef, Variable
+from ..llvm.forms import MANGLED, form
+from ..llvm.registry import lowers_wide
+from ..llvm.types import ir_type, leaf_types, member_offset, size_of
+from ..llvm.versioning import either
+from ..lockstep.lane_constants import load_places, place_type, store_places
+from ..ops.memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
+from ..ops.memory import access_chain as single_access_chain
+from ..ops.memory import load as single_load
+from ..ops.memory import store as single_store
+from . import nontemporal, packed_vectors
+from .gather_scatter import (
+    addresses_here,
+    from_memory,
+    gather,
+    interleave,
+    leaf_offsets,
+    memory_type,
+    scatter,
+    split,
+    to_memory,
+)
+from .load_transpose import find_rows, load_rows
+from .lut_permute import look_up
+from .packed_vectors import load_whole, repeat_mask, separate
+
+
+class Address:
+    """Where each lane accesses memory: single (lane 0's pointer) with a stride in bytes, or a leaf."""
+
+    __slots__ = ("leaf", "single", "stride")
+
+    def __init__(self, single: str | None, stride: int, leaf: str | None):
+        self.single = single
+        self.stride = stride
+        self.leaf = leaf
+
+    def all_lanes(self, e) -> str:
+        """As `<W x ptr>`."""
+        if self.leaf is None:
+            self.leaf = e._lanes("ptr", self.single, self.stride)
+        return self.leaf
+
+
+def address_of(e, pointer) -> Address:
+    """The address of a pointer Value."""
+    if e.is_varying(pointer):
+        return Address(None, 0, e.leaf(pointer))
+    return Address(e.operand(pointer), e.stride(pointer), None)
+
+
+def all_lanes(e, address: Address) -> str:
+    """The address as `<W x ptr>`."""
+    return address.all_lanes(e)
+
+
+def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> Address:
+    """address + index * scale bytes, index being a Value."""
+    known = e.integer(index)
+    if known is not None:
+        width = index.type.width
+        known -= 1 << width if known >> width - 1 else 0
+        if address.leaf is not None and address.single is None:
+            return Address(
+                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {known * scale}")
+            )
+        return Address(offset_pointer(e, address.single, known * scale, ""), address.stride, None)
+    t = ir_type(index.type)
+    varying = e.is_varying(index)
+    operand = e.leaf(index) if varying or address.single is None else e.operand(index)
+    is_wide = varying or address.single is None
+    if unsigned and index.type.width < 64:
+        f = e.form if is_wide else form(0)
+        operand = e.emit(f"zext {f(t)} {operand} to {f('i64')}")
+        t = "i64"
+    if not is_wide:
+        single = e.emit(f"getelementptr [{scale} x i8], ptr {address.single}, {t} {operand}")
+        return Address(single, address.stride + e.stride(index) * scale, None)
+    base = (
+        f"{e.form('ptr')} {all_lanes(e, address)}"
+        if address.single is None or address.stride
+        else (f"ptr {address.single}")
+    )
+    return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))
+
+
+@lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+def access_chain(e, i):
+    """Access chains with an index or base that varies."""
+    base, indices = i.operands[0], list(i.operands[1:])
+    if isinstance(base, Variable) and base.builtin is not None:
+        e.lane_by_lane(i, single_access_chain)
+        return
+    type_, spacing = base.type.element, e.spacing(base)
+    address = address_of(e, base)
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        address = advance(e, address, indices.pop(0), size_of(type_) * spacing)
+    constant = 0
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = e.integer(index)
+            constant += member_offset(type_, number) * spacing
+            type_ = type_.members[number]
+            continue
+        type_ = type_.element
+        known = e.integer(index)
+        if known is not None:
+            constant += known * size_of(type_) * spacing
+        else:
+            address = advance(e, address, index, size_of(type_) * spacing)
+    leaf = all_lanes(e, address)
+    if constant:
+        leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
+    e.define_leaves(i, [leaf])
+
+
+# Loads.
+
+
+@lowers_wide(Op.Load)
+def load(e, i):
+    """OpLoad."""
+    pointer = i.operands[0]
+    if isinstance(pointer, Variable) and pointer.builtin is not None:
+        single_load(e, i)
+        return
+    component = e.operands.get(pointer)
+    if isinstance(component, BuiltinAddress):
+        if e.is_varying(i):
+            e.define_leaves(i, e.id_leaves(i.type, component.variable, component.index))
+        else:
+            single_load(e, i)
+        return
+    if i.memory is not None and i.memory.volatile:
+        e.lane_by_lane(i, single_load)
+        return
+    found = look_up(e, i)
+    if found is not None:
+        e.note(SHUFFLED, masked=i.mask is not None)
+        e.define_leaves(i, [found])
+        return
+    alignment = access_alignment(i.memory, i.type)
+    if e.spacing(pointer) > 1:
+        e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
+        return
+    if e.known is not None and e.known.here is not None:
+        e.note(SHUFFLED, masked=i.mask is not None)
+        size = size_of(i.type)
+        leaves = [load_places(e, e.known.here, place_type(i.type), size)]
+        if i.type.kind is Kind.VECTOR:
+            leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
+        e.define_leaves(i, leaves)
+        return
+    if i in e.flat:
+        _load_flat(e, i, pointer, alignment)
+        return
+    if i in e.places:
+        _load_asked(e, i, pointer, alignment, e.places[i])
+        return
+    load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
+
+
+def ask_flat(e, i) -> tuple[str, str, int] | None:
+    """What there is to ask of a load for packed_vectors.py."""
+    if e.shapes.part_of:
+        e.select_part(e.shapes.part_of.get(i, 0))
+    return _ask(e, i.operands[0], None, (size_of(i.type),), i.type)
+
+
+def _load_flat(e, i, pointer, alignment: int) -> None:
+    address, mask = address_of(e, pointer), e.mask_of(i)
+    asked = ask_flat(e, i) if address.single is None and i not in e.places else None
+    e.note(CONTIGUOUS if address.single is not None else ASKED, masked=mask is not None)
+    first = address.single or (asked[1] if asked is not None else e.places.get(i))
+    if e.ahead is not None and mask is None and first is not None:
+        e.ahead.note(e, pointer, first, size_of(i.type) * e.width)
+    packed_vectors.load(
+        e, i, address, asked, alignment, mask, e.alias_metadata(pointer, is_load=mask is None)
+    )
+
+
+def _load_asked(e, i, pointer, alignment: int, place: str | None) -> None:
+    """A load in one of the halves of block_versioning.py: from where the neighbours are, or from anywhere."""
+    mask, types, size = e.mask_of(i), leaf_types(i.type), size_of(i.type)
+    metadata = e.alias_metadata(pointer, is_load=mask is None)
+    if place is None:
+        addresses = addresses_here(e, pointer, address_of(e, pointer).all_lanes(e), None)
+        e.define_leaves(i, gather(e, addresses, i.type, alignment, mask, metadata))
+        return
+    e.note(ASKED, masked=mask is not None)
+    if e.ahead is not None and mask is None:
+        e.ahead.note(e, pointer, place, size * e.width)
+    leaves = load_contiguous(e, place, types[0], len(types), size, alignment, mask, metadata)
+    e.define_leaves(i, leaves)
+
+
+def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int, index=None) -> None:
+    """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind.
+
+    pointer, index: the Values that the address was computed from, index in units of `place`.
+    """
+    mask = e.mask_of(i)
+    metadata = e.alias_metadata(pointer, is_load=mask is None)
+    types = leaf_types(type_)
+    masked = mask is not None
+    if address.single is not None and address.stride == 0:
+        e.note(UNIFORM, masked=masked)
+        single = load_single(e, address.single, type_, alignment, mask, metadata)
+        if e.is_varying(i):
+            e.define_leaves(
+                i,
+                [
+                    e.splat(part, ir_type(t), e.form)
+                    for t, part in zip(types, e.explode(type_, single), strict=True)
+                ],
+            )
+        else:
+            e.define(i, single)
+        return
+    element = types[0]
+    if address.single is not None and address.stride == place and _is_regular(type_):
+        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
+        leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
+        e.define_leaves(i, leaves)
+        if e.ahead is not None and not masked:
+            e.ahead.note(e, pointer, address.single, place * e.width)
+        return
+    asked = _ask(e, pointer, index, (place, 0), type_)
+    if asked is None:
+        affine = (address.single, address.stride) if address.single is not None else None
+        addresses = all_lanes(e, address)
+
+        def anywhere():
+            return gather(e, addresses, type_, alignment, mask, metadata, affine)
+
+        rows = find_rows(e, i) if i.op is Op.Load and mask is None else None
+        if rows is None:
+            e.define_leaves(i, anywhere())
+        else:
+            e.note(SHUFFLED, masked=False)
+            leaf = load_rows(e, i, rows, alignment, affine, lambda: anywhere()[0], metadata)
+            e.define_leaves(i, [leaf])
+        return
+    condition, first, stride = asked
+    e.note(ASKED, masked=masked)
+    if e.ahead is not None and stride and not masked:
+        e.ahead.note(e, pointer, first, place * e.width)
+
+    def regular():
+        if stride:
+            return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
+        parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
+        return [e.splat(part, ir_type(t), e.form) for t, part in zip(types, parts, strict=True)]
+
+    addresses = all_lanes(e, address)
+    e.define_leaves(
+        i,
+        either(
+            e, condition, [e.form(ir_type(t)) for t in types], regular,
+            lambda: gather(e, addresses_here(e, pointer, addresses, index), type_, alignment, mask, metadata),
+        ),
+    )  # fmt: skip
+
+
+def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
+    """What there is to ask of a varying address when the kernel runs: an i1, lane 0's address, the stride."""
+    if not _is_regular(type_) or (index is not None and index.type.width < 64):
+        return None
+    terms = [(pointer, 1)] if index is None else [(pointer, 1), (index, strides[0])]
+    for stride in strides:
+        found = e.regularity.ask(terms, stride)
+        if found is not None:
+            return (*found, stride)
+    return None
+
+
+def _is_regular(type_) -> bool:
+    """Scalars and vectors, which lie in memory as one kind of element."""
+    return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
+
+
+def load_single(e, address: str, type_, alignment: int, mask: str | None, metadata: str = "") -> str:
+    """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
+    if mask is not None:
+        size = max(size_of(type_), 1)
+        spare = e.alloca(f"[{size} x i8]", max(alignment, 1))
+        e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {spare}, align 1")
+        address = e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {spare}")
+    return load_value(e, address, type_, alignment, metadata=metadata)
+
+
+def load_contiguous(
+    e, address: str, element, count: int, place: int, alignment: int, mask: str | None, metadata: str = ""
+) -> list[str]:
+    """The leaves of W values that follow one another in memory, each of `count` elements."""
+    stride = place // size_of(element)
+    data = load_whole(e, address, element, stride, alignment, mask, metadata)
+    return [from_memory(e, element, part) for part in separate(e, element, data, stride, count)]
+
+
+# Private memory in pieces (layout/private_layout.py).
+
+
+def _pieces(e, pointer, type_) -> list[tuple]:
+    """The type and Address of each leaf of what lies in pieces."""
+    address, spacing, pieces = address_of(e, pointer), e.spacing(pointer), []
+    for t, offset in zip(leaf_types(type_), leaf_offsets(type_), strict=True):
+        if address.single is not None:
+            at = Address(offset_pointer(e, address.single, offset * spacing, ""), address.stride, None)
+        else:
+            where = f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {offset * spacing}"
+            at = Address(None, 0, e.emit(where) if offset else address.leaf)
+        pieces.append((t, at))
+    return pieces
+
+
+def load_piece(e, i, type_, address: Address) -> str:
+    """One leaf of each lane."""
+    size, mask = size_of(type_), e.mask_of(i)
+    if address.single is not None and address.stride == size:
+        e.note(CONTIGUOUS, masked=mask is not None)
+        return load_contiguous(e, address.single, type_, 1, size, size, mask)[0]
+    return gather(e, all_lanes(e, address), type_, size, mask)[0]
+
+
+def store_piece(e, i, type_, address: Address, leaf: str) -> None:
+    """Stores one leaf of each lane."""
+    size, mask, leaf = size_of(type_), e.mask_of(i), to_memory(e, type_, leaf)
+    if address.single is not None and address.stride == size:
+        e.note(CONTIGUOUS, masked=mask is not None)
+        store_contiguous(e, address.single, type_, [leaf], size, size, mask)
+    else:
+        scatter(e, all_lanes(e, address), type_, [leaf], size, mask)
+
+
+# Stores.
+
+
+@lowers_wide(Op.Store)
+def store(e, i):
+    """OpStore."""
+    pointer, value = i.operands[:2]
+    if isinstance(value, Undef):
+        return
+    if i.memory is not None and i.memory.volatile:
+        e.lane_by_lane(i, single_store)
+        return
+    alignment = access_alignment(i.memory, value.type)
+    if e.spacing(pointer) > 1:
+        pieces = _pieces(e, pointer, value.type)
+        for piece, leaf in zip(pieces, e.leaves(value), strict=True):
+            store_piece(e, i, *piece, leaf)
+        return
+    if e.known is not None and e.known.here is not None:
+        places = e.known.here
+        mask = None if places.is_certain else e.mask_of(i)
+        e.note(SHUFFLED, masked=i.mask is not None)
+        t, leaves = place_type(value.type), e.leaves(value)
+        data = leaves[0]
+        if value.type.kind is Kind.VECTOR:
+            element = ir_type(value.type.element)
+            data = interleave(e, element, leaves, len(leaves))
+            data = e.emit(f"bitcast <{e.width * len(leaves)} x {element}> {data} to {e.form(t)}")
+        store_places(e, places, t, size_of(value.type), data, mask)
+        return
+    store_to(
+        e,
+        pointer,
+        address_of(e, pointer),
+        value.type,
+        lambda: e.leaves_of[value] if value in e.flat else e.leaves(value),
+        size_of(value.type),
+        alignment,
+        e.mask_of(i),
+        None if e.is_varying(value) or e.stride_is_mixed(value) else value,
+        hint_of(i.memory),
+    )
+
+
+def store_to(
+    e, pointer, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None,
+    uniform=None, hint: str = "", index=None,
+) -> None:  # fmt: skip
+    """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors.
+
+    pointer, index: the Values that the address was computed from, index in units of `place`.
+    """
+    types, metadata = leaf_types(type_), e.alias_metadata(pointer)
+    masked = mask is not None
+    if address.single is not None and address.stride == 0:
+        e.note(UNIFORM, masked=masked)
+        store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
+        return
+    leaves = leaves_of()
+    is_flat = len(leaves) < len(types)
+    if not is_flat:
+        leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves, strict=True)]
+    if address.single is not None and address.stride == place and _is_regular(type_):
+        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
+        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer)
+        return
+    asked = _ask(e, pointer, index, (place,), type_)
+    addresses = all_lanes(e, address)
+
+    def single_leaves():
+        return separate(e, types[0], leaves[0], len(types), len(types)) if is_flat else leaves
+
+    if asked is None:
+        stride = address.stride if address.single is not None else None
+        scatter(e, addresses, type_, single_leaves(), alignment, mask, metadata, stride)
+        return
+    condition, first, _ = asked
+    e.note(ASKED, masked=masked)
+    either(
+        e, condition, [],
+        lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
+        lambda: scatter(
+            e, addresses_here(e, pointer, addresses, index), type_, single_leaves(), alignment, mask, metadata
+        ),
+    )  # fmt: skip
+
+
+def store_single(
+    e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform, metadata: str = ""
+) -> None:
+    """All lanes store to one place: what the first of them stores stays, if there is any."""
+    after = None
+    if mask is not None:
+        body, after = e.new_label("store"), e.new_label("stored")
+        leaves = None if uniform is not None else leaves_of()
+        e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
+        e.begin_block(body)
+    else:
+        leaves = None if uniform is not None else leaves_of()
+    if uniform is not None:
+        single = e.operand(uniform)
+    else:
+        single = e.assemble(
+            type_,
+            iter(
+                [
+                    e._first_active(ir_type(t), leaf, mask)
+                    for t, leaf in zip(leaf_types(type_), leaves, strict=True)
+                ]
+            ),
+        )
+    store_operand(e, address, type_, single, alignment, metadata=metadata)
+    if after is not None:
+        e.emit_void(f"br label %{after}")
+        e.begin_block(after)
+
+
+def store_contiguous(
+    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = "",
+    metadata: str = "", pointer=None,
+) -> None:  # fmt: skip
+    """Stores W values that follow one another in memory, each of len(leaves) elements; or one leaf with
+    all of them (packed_vectors.py).
+
+    pointer: the Value that the address was computed from, if they may be stored past the caches.
+    """
+    t, count = memory_type(element), len(leaves)
+    stride = place // size_of(element)
+    whole = form(e.width * stride)
+    if count == 1:
+        data, count = leaves[0], stride
+    else:
+        data = interleave(e, t, leaves, stride)
+    if mask is None and count == stride:
+        if (
+            pointer is not None
+            and not hint
+            and nontemporal.store(e, pointer, whole(t), data, address, place, alignment, metadata)
+        ):
+            return
+        e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
+        return
+    wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
+    e.emit_void(
+        f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
+        f"ptr align {alignment} {address}, {whole('i1')} {wide_mask}){metadata}"
+    )

@@ -1,0 +1,1 @@
+"""Atomics of several lanes or work-items as one."""

@@ -1,0 +1,92 @@
+"""Atomic additions to a buffer that a kernel does nothing else with: each thread has a copy of it to itself.
+
+Histograms and the like: which element a work-item adds to is not known before, so threads fight over cache
+lines, and an atomic operation costs some 20 cycles where nobody fights. Where the data plane gives a thread a
+copy (cld_thread.counts, all zeros at first), the additions are plain ones to the copy, and the thread adds it
+to the buffer once it has done its share of the launch; so says native_shim/src/launch/privatised_histogram.c,
+which also knows whether that pays and whether another argument lies in the same memory.
+
+Nobody can tell when a relaxed atomic without a result comes to memory but by another access to the same
+memory, or by an operation that puts it in order before something else; of these the kernel must have none.
+Sums of integers only: floating-point numbers round differently in another order.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.instructions import ADDRESS
+from ...spirv.enums import Op, Scope, StorageClass
+from ...spirv.module import Constant, Kind, Value
+from ..layout import abi
+
+_ADDS = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement)
+_SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
+
+
+class OwnCounts:
+    """The argument of a kernel that threads have copies of, or None; size: bytes of its elements."""
+
+    def __init__(self, plan):
+        self.argument, self.size = None, 0
+        self._atomics: set = set()
+        blocks = [block for region in plan.regions for block in region.function.blocks]
+        if plan.orders_memory or not any(i.op in _ADDS for block in blocks for i in block.instructions):
+            return
+        candidates = [
+            a
+            for a in plan.arguments
+            if a.type.kind is Kind.POINTER and a.type.storage == StorageClass.CrossWorkgroup
+        ]
+        used_by: dict = {}
+        for block in blocks:
+            for i in block.instructions:
+                for value in dict.fromkeys(o for o in (*i.operands, i.mask) if isinstance(o, Value)):
+                    used_by.setdefault(value, []).append(i)
+        for argument in candidates:
+            atomics = _additions(argument, used_by)
+            sizes = {i.type.width // 8 for i in atomics}
+            if len(sizes) == 1 and sizes <= {4, 8} and any(_goes_anywhere(plan, i) for i in atomics):
+                self.argument, self._atomics = argument, set(atomics)
+                (self.size,) = sizes
+                return
+
+    def has(self, i) -> bool:
+        """Whether an atomic adds to the argument."""
+        return i in self._atomics
+
+    def pointer(self, e, given: str) -> str:
+        """What the argument is: the thread's copy, if it has one."""
+        own = e.thread_field(abi.THREAD_COUNTS, "ptr")
+        return e.emit_prologue(f"select i1 {self.is_there(e)}, ptr {own}, ptr {given}")
+
+    def is_there(self, e) -> str:
+        """i1, once per call: whether the thread has a copy."""
+        if "own counts" not in e.tables:
+            counted = e.thread_field(abi.THREAD_COUNTED, "i64")
+            number = e.plan.arguments.index(self.argument) + 1
+            e.tables["own counts"] = e.emit_prologue(f"icmp eq i64 {counted}, {number}")
+        return e.tables["own counts"]
+
+
+def _additions(argument, used_by: dict) -> list:
+    """The atomic additions that are all that is done with a pointer; none if there is anything else."""
+    found, pointers = [], [argument]
+    for pointer in pointers:
+        for user in used_by.get(pointer, ()):
+            is_address = user.op in ADDRESS or (user.op in _SAME_ADDRESS and user.type.kind is Kind.POINTER)
+            if is_address and user.operands[0] is pointer and pointer not in user.operands[1:]:
+                pointers.append(user)
+                continue
+            if user.op not in _ADDS or user in used_by or user.type.kind is not Kind.INT:
+                return []
+            scope = user.operands[1]
+            if not isinstance(scope, Constant) or (scope.value or 0) == Scope.CrossDevice:
+                return []  # the host and other devices may look at it meanwhile
+            found.append(user)
+    return found
+
+
+def _goes_anywhere(plan, i) -> bool:
+    """Whether lanes add to places of their own; what all add to is gathered in registers
+    (atomic_reduction.py)."""
+    region = next(r for r in plan.regions if i.block in r.function.blocks)
+    return not region.once and region.shapes.strides.get(i.operands[0], 0) != 0

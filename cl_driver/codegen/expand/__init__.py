@@ -1,0 +1,1 @@
+"""Arithmetic that no CPU has for vectors, expanded into what it has."""

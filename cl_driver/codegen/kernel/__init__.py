@@ -1,0 +1,1 @@
+"""Whole kernels: the loops over groups and work-items, ids, the entry emit.emit."""

@@ -1,0 +1,141 @@
+"""The entry of the code generator: a kernel plan to LLVM IR, and what the data plane must know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...passes.ir.dump import type_text
+from ...passes.ir.plan import KernelPlan, PlanOptions
+from ...passes.ir.remarks import Remarks
+from ..layout.arguments import BlockEntry
+from ..layout.program_globals import GlobalsLayout, layout_globals
+from ..library.functions import ModuleEmitter
+from ..llvm.errors import CodegenError
+from ..llvm.options import CodegenOptions
+from ..ops import lowerings  # noqa: F401
+from .kernel_emitter import KernelEmitter
+from .wide_kernel import WideKernelEmitter
+
+
+@dataclass(slots=True)
+class KernelCode:
+    """LLVM IR of one kernel, and what the data plane must know to run it.
+
+    scratch: the thread's scratch memory needs scratch_fixed + scratch_per_item * items bytes, items being the
+    product of the enqueued local size.
+    """
+
+    text: str
+    symbol: str
+    name: str
+    block: list[BlockEntry]
+    block_size: int
+    local_static: int
+    scratch_fixed: int
+    scratch_per_item: int
+    private_size: int
+    width: int
+    uses_printf: bool
+    assumes_small_ids: bool  # holds only where every global id and size fits 31 bits
+    tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
+    has_free_groups: bool  # see KernelPlan
+    # 1 + the number of the argument that threads may have copies of (privatised_histogram.py), or 0
+    counted: int = 0
+    counted_size: int = 0  # bytes of its elements
+    remark: str = ""
+    reads_ahead: bool = False  # has prefetches, for launches that want them (access/prefetch.py)
+    has_rest: bool = False  # takes whole tiles only: see emit()
+    has_narrow: bool = False  # does not suit all launches
+    tiles: PlanOptions | None = None  # for groups that consist of tiles, if it pays (passes/cost/width.py)
+    tiles_first: bool = False  # the first launch of such groups waits for that code
+    has_more: bool = False  # see KernelPlan
+    may_hold_groups: bool = False  # there may be code for groups of one size (passes/groups/lockstep.py)
+    value_args: list[int] = field(default_factory=list)  # see KernelPlan; none where it is not worth it
+    is_for_any_image: bool = False  # launches run code for the formats of their images, if there may be some
+    is_unoptimised: bool = False  # LLVM is to leave it as it is, too
+    debug_size: int = 0  # bytes of the text that are debug information
+    remarks: Remarks | None = None  # what was decided, where somebody wants to know
+
+    @property
+    def tile_of_tiles(self) -> tuple[int, int]:
+        """Work-items of a row, and rows, of the tiles of `tiles`."""
+        options = self.tiles
+        along = options.width * (1 if options.part_axis else options.parts)
+        return along, options.parts if options.part_axis else 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the text that become code: decisions are the same with and without -g."""
+        return len(self.text) - self.debug_size
+
+
+def emit(
+    plan: KernelPlan,
+    options: CodegenOptions,
+    library=None,
+    globals_layout: GlobalsLayout | None = None,
+    vectors: str = "full and rest",
+) -> KernelCode:
+    """Lowers a planned kernel. CodegenError names what cannot be lowered.
+
+    library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
+    the plan's module if absent. vectors: "full" for groups that consist of whole tiles of
+    work-items only, or, if no work-item can tell its group, for the whole tiles of all groups; "rest" for
+    what that leaves of their rows and columns. Both where it pays, else the code is for all.
+    """
+    if globals_layout is None:
+        globals_layout = layout_globals(plan.module)
+    module = ModuleEmitter(options, library, globals_layout.offsets)
+    width = plan.options.width
+    if width == 1:
+        emitter, vectors = KernelEmitter(module, plan), "full and rest"
+    else:
+        emitter = WideKernelEmitter(module, plan, width, vectors)
+        vectors = emitter.vectors
+    try:
+        text = emitter.kernel_text()
+        module.emit_pending()
+    except CodegenError as error:
+        raise CodegenError(f"kernel {plan.name}: {error}") from error
+    scratch, counts = emitter.scratch, emitter.counts
+    counted = counts is not None and counts.argument is not None
+    return KernelCode(
+        text=module.text(text),
+        symbol=emitter.symbol,
+        name=plan.name,
+        block=emitter.block,
+        block_size=emitter.block_size,
+        local_static=plan.local_size,
+        scratch_fixed=scratch.fixed,
+        scratch_per_item=scratch.per_item,
+        private_size=plan.private_size,
+        width=width,
+        uses_printf=plan.uses_printf,
+        assumes_small_ids=plan.assumes_small_ids,
+        tile=emitter.tile,
+        has_free_groups=plan.has_free_groups,
+        reads_ahead=emitter.ahead is not None and emitter.ahead.is_used,
+        has_rest=vectors == "full",
+        counted=plan.arguments.index(counts.argument) + 1 if counted else 0,
+        counted_size=counts.size if counted else 0,
+        debug_size=emitter.debug.size if emitter.debug is not None else 0,
+        remarks=_plan_remarks(plan, scratch),
+    )
+
+
+def _plan_remarks(plan: KernelPlan, scratch) -> Remarks | None:
+    """What was decided, with what is to be said of regions and what they hand to one another."""
+    remarks = plan.options.remarks
+    if remarks is None:
+        return None
+    for region in plan.regions:
+        remarks.fact("region", region.index, region.once, region.successors)
+    for slot in plan.slots:
+        kind = "group" if slot.uniform else "lanes" if slot.stride is None else "affine"
+        remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)
+    for variable in plan.private_variables:
+        remarks.fact("kept memory", variable.name, variable.size)
+    for variable in plan.local_variables:
+        remarks.fact("local", variable.variable.name, variable.size)
+    remarks.fact("scratch", plan.private_size, scratch.fixed, scratch.per_item)
+    return remarks

@@ -1,0 +1,463 @@
+"""Kernels: the loop over work-groups, the loops over the work-items of each region, and what they share.
+
+The LLVM function is what kernel_abi.h describes:
+
+    entry    arguments, launch fields, addresses: once per call
+    group    once per work-group: its ids, its sizes (smaller at the upper edges), then region 0
+    rN       loops over z, y and x around the region's body; its exits store which region is next
+    rN.done  on to that region, or to the next group
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.ops import REGION_END, PassOp
+from ...passes.ir.plan import KernelPlan
+from ...spirv.enums import BuiltIn, Op, StorageClass
+from ...spirv.module import Argument, Variable
+from ..access.prefetch import Ahead
+from ..layout import abi
+from ..layout.arguments import LOCAL, STRUCT, argument_block
+from ..layout.program_globals import variable_alignment
+from ..layout.scratch import STACK_LIMIT, Scratch
+from ..library.functions import ModuleEmitter
+from ..llvm import debug
+from ..llvm.alias import AliasScopes
+from ..llvm.emitter import Components
+from ..llvm.errors import CodegenError
+from ..llvm.fast_math import FastMath
+from ..llvm.types import alignment_of, ir_type, size_of
+from ..ops.address_spaces import asks_address_space, in_range
+from ..ops.memory import BuiltinAddress, load_value, store_operand
+from . import builtin_variables
+from .abi_fields import KernelFields
+
+
+class KernelEmitter(KernelFields):
+    """Emits the LLVM function of one kernel.
+
+    Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group) and
+    group_origins (global ids of its first work-item). In a region's loops: local_ids. builtin_cache:
+    components of built-in variables, per region.
+    """
+
+    def __init__(self, module: ModuleEmitter, plan: KernelPlan):
+        super().__init__(module, FastMath.of_kernel(module.options, plan.entry_point, plan.module))
+        self.plan = plan
+        self.remarks = plan.options.remarks
+        self.symbol = f"cld_kernel_{plan.name}"
+        self.block, self.block_size = argument_block(plan.arguments)
+        self.local_variables = {v.variable: v for v in plan.local_variables}
+        self.group_ids = ["%gx", "%gy", "%gz"]
+        self.group_sizes = ["%lx", "%ly", "%lz"]
+        self.group_origins = ["%ox", "%oy", "%oz"]
+        self.local_ids: list[str] = []
+        self.builtin_cache: dict = {}
+        self._alive: list[str] = []  # allocas of the region's OpVariables
+        self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
+        self._row = ""
+        self._before_items: list = []  # lines of the region's first block, before the loops over work-items
+        self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
+        self.counts = None  # atomic/privatised_histogram.py
+        self.ahead = None if plan.options.group else Ahead()
+        self.tables: dict = {}  # access/lut_permute.py, access/nontemporal.py: what is in the prologue
+        self.function = None  # that of the region
+        self.parts = plan.options.parts
+        self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
+        self._exit_label = ""
+        self._metadata: list[str] = []
+        self._exits: set = set()
+        asks_class = any(
+            asks_address_space(i)
+            for region in plan.regions
+            for block in region.function.blocks
+            for i in block.instructions
+        )
+        on_stack = plan.private_size <= STACK_LIMIT and not asks_class
+        self.scratch = Scratch(plan, on_stack, self.width)
+
+    # Operands.
+
+    def variable_address(self, variable: Variable) -> str:
+        """Module-scope variables that a kernel can name."""
+        storage = variable.type.storage
+        if variable in self.local_variables:
+            offset = self.local_variables[variable].offset
+            return self.emit_prologue(f"getelementptr inbounds i8, ptr {self.local_memory()}, i64 {offset}")
+        offset = self.module.globals_offsets.get(variable)
+        if offset is not None:
+            base = self.launch_field(abi.LAUNCH_GLOBALS, "ptr")
+            return self.emit_prologue(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
+        if storage == StorageClass.Input:
+            return self._builtin_memory(variable)
+        return super().variable_address(variable)
+
+    def materialise(self, value):
+        """Arguments are loaded when they are first used."""
+        if isinstance(value, Argument) and value in self.plan.arguments:
+            operand = self._argument(value)
+            self.operands[value] = operand
+            return operand
+        return super().materialise(value)
+
+    def _argument(self, argument: Argument) -> str:
+        entry = self.block[self.plan.arguments.index(argument)]
+        address = self.emit_prologue(f"getelementptr inbounds i8, ptr %args, i64 {entry.offset}")
+        if entry.kind == STRUCT:
+            return address
+        if entry.kind == LOCAL:
+            offset = self.emit_prologue(f"load i64, ptr {address}, align 8, !invariant.load !1")
+            return self.emit_prologue(f"getelementptr inbounds i8, ptr {self.local_memory()}, i64 {offset}")
+        outer, self.lines = self.lines, self.prologue
+        try:
+            return load_value(self, address, argument.type, 8 if entry.size == 8 else entry.alignment)
+        finally:
+            self.lines = outer
+
+    # Built-in variables.
+
+    def define_builtin(self, instruction, variable: Variable) -> None:
+        """OpLoad of an Input variable."""
+        parts, _ = builtin_variables.components(self, variable)
+        self.operands[instruction] = Components(parts) if len(parts) > 1 else parts[0]
+
+    def define_builtin_component(self, instruction, variable: Variable, indices) -> None:
+        """An access chain into an Input variable."""
+        if instruction.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            indices = indices[1:]
+        if not indices:
+            self.operands[instruction] = BuiltinAddress(variable, None)
+            return
+        index = self.integer(indices[0])
+        if index is not None:
+            self.operands[instruction] = BuiltinAddress(variable, index)
+            return
+        address = self.operand(variable)
+        element = ir_type(variable.type.element.element)
+        self.define(
+            instruction,
+            self.emit(f"getelementptr inbounds {element}, ptr {address}, {self.typed(indices[0])}"),
+        )
+
+    def builtin_element(self, address: BuiltinAddress, type_):
+        """What a load from a component's address gives."""
+        parts, _ = builtin_variables.components(self, address.variable)
+        if address.index is not None:
+            return parts[address.index]
+        return Components(parts) if len(parts) > 1 else parts[0]
+
+    def _builtin_memory(self, variable: Variable) -> str:
+        """A built-in variable in memory, for those who want its address. Filled at the region's head."""
+        parts, t = builtin_variables.components(self, variable)
+        block = self.alloca(f"[{len(parts)} x {t}]", 16)
+        for k, part in enumerate(parts):
+            self.head.append(f"  {block}.{k} = getelementptr inbounds {t}, ptr {block}, i64 {k}")
+            self.head.append(f"  store {t} {part}, ptr {block}.{k}")
+        self._builtin_blocks.append(variable)
+        return block
+
+    def item_index(self) -> str:
+        """The linear local id of this work-item."""
+        return self.emit(f"add i64 {self._row}, {self.local_ids[0]}")
+
+    def _item(self) -> str:
+        return builtin_variables.component(self, BuiltIn.LocalInvocationIndex, 0)
+
+    def group_items(self) -> str:
+        """Work-items of this group, an i64."""
+        items = self.emit(f"mul i64 {self.group_sizes[0]}, {self.group_sizes[1]}")
+        return self.emit(f"mul i64 {items}, {self.group_sizes[2]}")
+
+    # Private and context memory.
+
+    def private_memory(self, instruction) -> str:
+        """Memory of an OpVariable: on the stack, or in scratch if there is much of it."""
+        if instruction in self.scratch.lane_private:
+            return self.scratch_address(self.scratch.lane_private[instruction])
+        if instruction in self.scratch.private:
+            return self.private_address(instruction)
+        memory = self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
+        self.emit_void(f"call void @llvm.lifetime.start.p0(ptr {memory})")
+        self._alive.append(memory)
+        return memory
+
+    def private_address(self, variable) -> str:
+        """The address of an OpVariable or PrivateVariable in this work-item's (lane 0's) private memory."""
+        offset = self.scratch.private[variable]
+        if not self.scratch.private_per_item:
+            return self.scratch_address(offset)
+        array, item = self.context_array("private"), self._item()
+        block = self.emit(
+            f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
+        )
+        return self.emit(f"getelementptr inbounds i8, ptr {block}, i64 {offset}")
+
+    def in_private_memory(self, pointer: str) -> str:
+        """i1: whether an address is private memory, all of which then lies in scratch."""
+        start = self.scratch_address(0)
+        items = self.rounded_items()
+        size = self.emit(f"mul i64 {items}, {self.scratch.per_item}")
+        size = self.emit(f"add i64 {size}, {self.scratch.items_start}")
+        return in_range(self, pointer, start, size)
+
+    def context_memory(self, variable) -> str:
+        """This work-item's memory of a PrivateVariable."""
+        return self.private_address(variable)
+
+    def _slot_address(self, slot, item) -> str:
+        if slot.uniform:
+            return self.scratch_address(self.scratch.uniform[slot])
+        index = self._item() if item is None else self.to_width(self.typed(item), "i64")
+        return self.emit(
+            f"getelementptr inbounds [{size_of(slot.type)} x i8], ptr {self.context_array(slot)}, i64 {index}"
+        )
+
+    def context_load(self, slot, item) -> str:
+        """The value of a slot; item: a Value, or None for this work-item."""
+        if slot.uniform and item is None:
+            return self._uniform_load(slot)
+        metadata = "" if slot.uniform else self.access_group
+        address = self._slot_address(slot, item)
+        return load_value(self, address, slot.type, alignment_of(slot.type), metadata=metadata)
+
+    def _uniform_load(self, slot) -> str:
+        """The value that a uniform slot had before any work-item came to the region."""
+        found = self._uniform_loads.get(slot)
+        if found is None:
+            outer, self.lines = self.lines, self._before_items
+            address = self._slot_address(slot, None)
+            found = load_value(self, address, slot.type, alignment_of(slot.type))
+            self._uniform_loads[slot] = found
+            self.lines = outer
+        return found
+
+    def context_store(self, slot, item, value) -> None:
+        """Sets a slot."""
+        store_operand(
+            self,
+            self._slot_address(slot, item),
+            slot.type,
+            self.operand(value),
+            alignment_of(slot.type),
+            metadata="" if slot.uniform else self.access_group,
+        )
+
+    # Control.
+
+    def emit_return(self, value) -> None:
+        """Kernels end in RegionExit."""
+        raise CodegenError("OpReturn in a region")
+
+    def emit_region_exit(self, next_region: int, left=None) -> None:
+        """The end of a work-item's way through the region. left: see PassOp.RegionExit."""
+        if self.ahead is not None:
+            self.ahead.finish(self)
+        for memory in self._alive:
+            self.emit_void(f"call void @llvm.lifetime.end.p0(ptr {memory})")
+        if len(self._exits) > 1 and next_region != REGION_END:  # who has returned has no say
+            self.emit_void(f"store i32 {next_region}, ptr %next_region, align 4")
+        self.emit_void(f"br label %{self._exit_label}")
+
+    def counted_loop(self, count: str, body) -> None:
+        """Emits body(index operand) for each i64 index below count."""
+        before, loop, after = self.label, self.new_label("loop"), self.new_label("after")
+        start = self.new_label("start")
+        nothing = self.emit(f"icmp eq i64 {count}, 0")
+        self.emit_void(f"br i1 {nothing}, label %{after}, label %{start}")
+        self.begin_block(start)
+        self.emit_void(f"br label %{loop}")
+        self.begin_block(loop)
+        index, following = self.name("i"), self.name("i")
+        self.emit_void(f"{index} = phi i64 [ 0, %{start} ], [ {following}, %{loop} ]")
+        body(index)
+        self.emit_void(f"{following} = add i64 {index}, 1")
+        more = self.emit(f"icmp ult i64 {following}, {count}")
+        self.emit_void(f"br i1 {more}, label %{loop}, label %{after}")
+        self.begin_block(after)
+        assert before
+
+    def to_width(self, typed: str, type_: str) -> str:
+        """An unsigned integer in another width; typed: type and operand."""
+        source, operand = typed.split(" ", 1)
+        if source == type_:
+            return operand
+        opcode = "zext" if int(source[1:]) < int(type_[1:]) else "trunc"
+        return self.emit(f"{opcode} {source} {operand} to {type_}")
+
+    # The whole function.
+
+    def kernel_text(self) -> str:
+        """The LLVM function."""
+        plan = self.plan
+        if any(len(self._exit_targets(region)) > 1 for region in plan.regions):
+            self.allocas.append("  %next_region = alloca i32, align 4")
+        if debug.locations(plan):
+            self.debug = debug.DebugEmitter(plan)
+        self._group_loop_head()
+        for region in plan.regions:
+            self._emit_region(region)
+        self._group_loop_end()
+        subprogram = self.debug.of_kernel() if self.debug else ""
+        return "\n".join(
+            [
+                f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
+                f"ptr noalias %thread, i64 %first, i64 %last) #0{subprogram} {{",
+                "entry:",
+                *self.allocas,
+                *self.prologue,
+                "  %empty = icmp uge i64 %first, %last",
+                "  br i1 %empty, label %finished, label %start",
+                *[line if type(line) is str else "\n".join(line) for line in self.lines if line],
+                "}",
+                "!1 = !{}",
+                *self._metadata,
+                *(self.debug.text() if self.debug else ()),
+            ]
+        )
+
+    def _group_loop_head(self) -> None:
+        count = [self.launch_field(abi.LAUNCH_NUM_GROUPS + 8 * k, "i64") for k in range(2)]
+        self.begin_block("start")
+        for line in (
+            f"%first.x = urem i64 %first, {count[0]}",
+            f"%first.rows = udiv i64 %first, {count[0]}",
+            f"%first.y = urem i64 %first.rows, {count[1]}",
+            f"%first.z = udiv i64 %first.rows, {count[1]}",
+            "br label %group",
+        ):
+            self.emit_void(line)
+        self.begin_block("group")
+        self.emit_void("%group.index = phi i64 [ %first, %start ], [ %group.index.next, %group.end ]")
+        for axis in "xyz":
+            self.emit_void(f"%g{axis} = phi i64 [ %first.{axis}, %start ], [ %g{axis}.next, %group.end ]")
+        for k, axis in enumerate("xyz"):
+            local = self.launch_field(abi.LAUNCH_LOCAL_SIZE + 8 * k, "i64")
+            global_ = self.launch_field(abi.LAUNCH_GLOBAL_SIZE + 8 * k, "i64")
+            offset = self.launch_field(abi.LAUNCH_GLOBAL_OFFSET + 8 * k, "i64")
+            self.emit_void(f"%w{axis} = mul i64 %g{axis}, {local}")
+            self.emit_void(f"%o{axis} = add i64 %w{axis}, {offset}")
+            self.emit_void(f"%rest{axis} = sub i64 {global_}, %w{axis}")
+            self.emit_void(f"%l{axis} = call i64 @llvm.umin.i64(i64 {local}, i64 %rest{axis})")
+        self.emit_void("br label %r0")
+        self._group_counts = count
+
+    def _group_loop_end(self) -> None:
+        count = self._group_counts
+        self.begin_block("group.end")
+        for line in (
+            "%gx.up = add i64 %gx, 1",
+            f"%gx.wraps = icmp eq i64 %gx.up, {count[0]}",
+            "%gx.next = select i1 %gx.wraps, i64 0, i64 %gx.up",
+            "%gx.carry = zext i1 %gx.wraps to i64",
+            "%gy.up = add i64 %gy, %gx.carry",
+            f"%gy.wraps = icmp eq i64 %gy.up, {count[1]}",
+            "%gy.next = select i1 %gy.wraps, i64 0, i64 %gy.up",
+            "%gy.carry = zext i1 %gy.wraps to i64",
+            "%gz.next = add i64 %gz, %gy.carry",
+            "%group.index.next = add i64 %group.index, 1",
+            "%group.more = icmp ult i64 %group.index.next, %last",
+            "br i1 %group.more, label %group, label %finished",
+        ):
+            self.emit_void(line)
+        self.begin_block("finished")
+        self.before_return()
+        self.emit_void("ret void")
+
+    def before_return(self) -> None:
+        """What there is to do at the end of a call."""
+
+    def _region_exits(self, region) -> list:
+        return [block for block in region.function.blocks if block.terminator.op == PassOp.RegionExit]
+
+    def _exit_targets(self, region) -> set:
+        return {block.terminator.operands[0] for block in self._region_exits(region)}
+
+    def _emit_region(self, region) -> None:
+        """The loops of one region around its body."""
+        r = f"r{region.index}"
+        self.function = region.function
+        self._exits = self._exit_targets(region)
+        self.builtin_cache, self._alive = {}, []
+        self.aliases = AliasScopes(self.plan, region, self._metadata)
+        while self._builtin_blocks:
+            del self.operands[self._builtin_blocks.pop()]
+        self.begin_block(r)
+        if len(self._exits) > 1:
+            self.emit_void(f"store i32 {REGION_END}, ptr %next_region, align 4")
+        self._before_items, self._uniform_loads = [], {}
+        self.lines.append(self._before_items)
+        if region.once:
+            self.local_ids, self._row, self.access_group = ["0", "0", "0"], "0", ""
+        else:
+            first = 2 + 3 * region.index
+            self.access_group = f", !llvm.access.group !{first}" if self.width == 1 else ""
+            self._metadata += [
+                f"!{first} = distinct !{{}}",
+                f"!{first + 1} = distinct !{{!{first + 1}, !{first + 2}}}",
+                f'!{first + 2} = !{{!"llvm.loop.parallel_accesses", !{first}}}',
+            ]
+        if region.once:
+            self._emit_body(region, f"{r}.b", f"{r}.exit")
+        else:
+            self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
+        self._continue_with(sorted(self._exits))
+
+    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
+        """The region's function, for the work-items at local_ids; goes on at exit_label."""
+        self.head = []
+        self.lines.append(self.head)
+        self._exit_label = exit_label
+        self.emit_blocks(region.function, prefix)
+        self.begin_block(exit_label)
+
+    def _emit_items(self, region, r: str, metadata: str) -> None:
+        """The loops over the work-items of a group."""
+        self._rows_head(r)
+        self.emit_void(f"br label %{r}.x")
+        self.begin_block(f"{r}.x")
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.x.end ]")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"br label %{r}.x.end")
+        self.begin_block(f"{r}.x.end")
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
+        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %lx")
+        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.y.end{metadata}")
+        self._rows_end(r)
+
+    def _rows_head(self, r: str) -> None:
+        """The heads of the loops over z and y."""
+        outer = r
+        for axis in "zy":
+            self.emit_void(f"br label %{r}.{axis}")
+            self.begin_block(f"{r}.{axis}")
+            self.emit_void(f"%{r}.l{axis} = phi i64 [ 0, %{outer} ], [ %{r}.l{axis}.next, %{r}.{axis}.end ]")
+            outer = f"{r}.{axis}"
+        self.emit_void(f"%{r}.plane = mul i64 %{r}.lz, %ly")
+        self.emit_void(f"%{r}.rows = add i64 %{r}.plane, %{r}.ly")
+        self.emit_void(f"%{r}.row = mul i64 %{r}.rows, %lx")
+        self.local_ids = [f"%{r}.l{axis}" for axis in "xyz"]
+        self._row = f"%{r}.row"
+
+    def _rows_end(self, r: str) -> None:
+        """The ends of the loops over y and z."""
+        for axis, outer in (("y", "z.end"), ("z", "done")):
+            self.begin_block(f"{r}.{axis}.end")
+            step = self.tile[1] if axis == "y" else 1
+            self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
+            self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
+            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
+        self.begin_block(f"{r}.done")
+
+    def _continue_with(self, targets: list[int]) -> None:
+        """From the end of a region to what its work-items asked for."""
+
+        def label(target):
+            return "group.end" if target == REGION_END else f"r{target}"
+
+        if not targets:
+            self.emit_void("unreachable")
+        elif len(targets) == 1:
+            self.emit_void(f"br label %{label(targets[0])}")
+        else:
+            which = self.emit("load i32, ptr %next_region, align 4")
+            cases = " ".join(f"i32 {target}, label %{label(target)}" for target in targets[1:])
+            self.emit_void(f"switch i32 {which}, label %{label(targets[0])} [ {cases} ]")

@@ -1,0 +1,319 @@
+"""Kernels at W work-items per vector: loops over rows of work-items or over the group, ids, context slots."""
+
+from __future__ import annotations
+
+from ...passes.ir.dominance import dominators
+from ...spirv.enums import BuiltIn
+from ..access.nontemporal import Streams
+from ..access.packed_vectors import find_flat
+from ..atomic.atomic_reduction import Totals
+from ..atomic.privatised_histogram import OwnCounts
+from ..llvm.emitter import instruction_name
+from ..llvm.errors import CodegenError
+from ..llvm.types import alignment_of, leaf_types, size_of
+from ..lockstep.lane_constants import KnownLanes
+from ..ops.memory import BuiltinAddress, load_value, store_operand
+from ..simd.emitter import WideEmitter
+from .kernel_emitter import KernelEmitter
+from .linear_lanes import FLAT_IDS, id_components, reciprocals
+
+# Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
+TAIL_LIMIT = 1500
+
+
+def _possible(plan, vectors: str) -> str:
+    """What of `vectors` (kernel.emit()) is possible: the rest comes in a call of its own only if no work-item
+    can tell the groups, since full vectors and the rest of all groups are then executed one after the other.
+    """
+    options = plan.options
+    bodies = [region.function.blocks for region in plan.regions if not region.once]
+    is_large = any(sum(len(b.instructions) for b in blocks) > TAIL_LIMIT for blocks in bodies)
+    comes_apart = plan.has_free_groups and len(plan.regions) == len(bodies) == 1
+    may_be_whole = not (options.flat_lanes or options.group or options.sub_groups or is_large)
+    return vectors if may_be_whole and (comes_apart or vectors == "full") else "full and rest"
+
+
+class WideKernelEmitter(WideEmitter, KernelEmitter):
+    """Emits a kernel at a width above 1.
+
+    A body takes `parts` vectors of work-items at a time: the next ones of a row, or those of the next rows.
+    local_ids, _row and builtin_cache are those of the part whose instructions are being lowered.
+    """
+
+    def __init__(self, module, plan, width: int, vectors: str = "full and rest"):
+        super().__init__(width, module, plan)
+        self.private_stride = self.scratch.private_stride
+        self.streams = None if module.options.aarch64 else Streams(plan)
+        self.totals = Totals(plan)
+        self.counts = OwnCounts(plan)
+        self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
+        self.vectors = _possible(plan, vectors)  # see kernel.emit()
+        self._tail = False  # whether there may be fewer work-items than lanes
+        self._flat = plan.options.flat_lanes
+        rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
+        self.tile = width * self.parts // rows, rows
+        self.group = plan.options.group  # the size of groups that are taken whole, or ()
+        if self.group:
+            self.tile = self.group[:2]
+            self.group_sizes = [str(size) for size in self.group]
+        self._part = 0
+        self._row_ends = False  # whether the region's rows may be left early: see row_early_exit.py
+        self._exit_edges: list[tuple[str, str]] = []  # of a body: whether anything may be left, and the label
+        self._ids_of_part: dict = {}
+        self.reciprocals: list[str] = []  # linear_lanes.py
+
+    def select_part(self, part: int) -> None:
+        """What follows is lowered for this part of the work-items."""
+        if part == self._part:
+            return
+        if part not in self._ids_of_part:
+            (x, y, z), row, _ = self._ids_of_part[0]
+            outer, self.lines = self.lines, self.head
+            if self.group:
+                row, x = divmod(part * self.width, self.group[0])
+                z, y = divmod(row, self.group[1])
+                x, y, z, row = str(x), str(y), str(z), str(row * self.group[0])
+            elif self.tile[1] > 1:
+                distance = self.emit(f"mul i64 %lx, {part}")
+                y, row = self.emit(f"add i64 {y}, {part}"), self.emit(f"add i64 {row}, {distance}")
+            else:
+                x = self.emit(f"add i64 {x}, {part * self.width}")
+            self.lines = outer
+            self._ids_of_part[part] = [x, y, z], row, {}
+        self.local_ids, self._row, self.builtin_cache = self._ids_of_part[part]
+        self._part = part
+
+    def spacing(self, pointer) -> int:
+        """Bytes in memory that a byte of the type that a pointer points to stands for
+        (layout/private_layout.py)."""
+        return self.width if pointer in self.scratch.interleaved else 1
+
+    def stride(self, value) -> int:
+        """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
+        piece = self.scratch.interleaved.get(value)
+        if piece is None or self.shapes is None:
+            return super().stride(value)
+        return self.shapes.strides.get(value, 0) * self.width + piece
+
+    def _argument(self, argument) -> str:
+        given = super()._argument(argument)
+        return self.counts.pointer(self, given) if argument is self.counts.argument else given
+
+    def _builtin_memory(self, variable) -> str:
+        if self.parts > 1:
+            raise CodegenError(f"{variable.name} in memory")
+        return super()._builtin_memory(variable)
+
+    def before_return(self) -> None:
+        """Totals of atomics; stores past the caches are seen by all before what comes after the kernel."""
+        self.totals.finish(self)
+        if self.streams is not None and self.streams.is_used:
+            self.emit_void("call void @llvm.x86.sse.sfence()")
+
+    def entry_mask(self) -> str:
+        """`<W x i1>`: the lanes that hold a work-item."""
+        if not self._tail:
+            return self.form.splat("i1", "true")
+        key = "entry mask"
+        found = self.builtin_cache.get(key)
+        if found is None:
+            outer, self.lines = self.lines, self.head
+            count = self.emit(f"sub i64 {self._row_size}, {self.local_ids[0]}")
+            if self.tile[1] > 1 and self._part:
+                exists = self.emit(f"icmp ult i64 {self.local_ids[1]}, %ly")
+                count = self.emit(f"select i1 {exists}, i64 {count}, i64 0")
+            indices = ", ".join(f"i64 {k}" for k in range(self.width))
+            limit = self.splat(count, "i64", self.form)
+            found = self.emit(f"icmp slt {self.form('i64')} <{indices}>, {limit}")
+            self.lines = outer
+            self.builtin_cache[key] = found
+        return found
+
+    def _emit_region(self, region) -> None:
+        self.shapes = None if region.once else region.shapes
+        self._used, self.counted_loops = None, None
+        self.flat = find_flat(self, region.function) if self.shapes is not None else frozenset()
+        self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
+        super()._emit_region(region)
+        self.shapes = None
+
+    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
+        self._ids_of_part = {0: (self.local_ids, self._row, self.builtin_cache)}
+        self._part = 0
+        self._exit_edges = []
+        super()._emit_body(region, prefix, exit_label)
+        self.select_part(0)
+
+    def emit_region_exit(self, next_region: int, left=None) -> None:
+        """The end of a vector's way through the region."""
+        super().emit_region_exit(next_region)
+        self._exit_edges.append(("true" if left is None else self.operand(left), self.label))
+
+    def _emit_items(self, region, r: str, metadata: str) -> None:
+        """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
+
+        A large body is emitted once, always under the mask. Groups that are held whole need no loop.
+        """
+        if self.group:
+            self.local_ids, self._row, self._tail = ["0", "0", "0"], "0", False
+            self.known, self.certain = KnownLanes(self, self.group), {}
+            self.tree = dominators(region.function)
+            self._emit_body(region, f"{r}.b", f"{r}.exit")
+            self.known.finish()
+            return
+        before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")
+        if self._flat:
+            self._group_head(r)
+        else:
+            self._rows_head(r)
+            self._row_size = "%lx"
+        self._tail = sum(len(block.instructions) for block in region.function.blocks) > TAIL_LIMIT
+        if self._tail:
+            self.emit_void(f"br label %{r}.x")
+            full, rest = self._row_size, end
+        else:
+            full, rest = self._full_vectors(r), end if self.vectors == "full" else f"{r}.rest"
+            if self.vectors == "rest":
+                self.emit_void(f"br label %{rest}")
+                self._emit_rest(region, r, full, end)
+                self._rows_end(r)
+                return
+            self.emit_void(f"%{r}.any = icmp ne i64 {full}, 0")
+            self.emit_void(f"br i1 %{r}.any, label %{r}.x, label %{rest}")
+        self.begin_block(f"{r}.x")
+        latch = f"{r}.next" if self._row_ends else f"{r}.exit"
+        self.emit_void(f"%{r}.lx = phi i64 [ 0, %{before} ], [ %{r}.lx.next, %{latch} ]")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        if self._row_ends:
+            edges = ", ".join(f"[ {left}, %{label} ]" for left, label in self._exit_edges)
+            self.emit_void(f"%{r}.work = phi i1 {edges}")
+            self.emit_void(f"br i1 %{r}.work, label %{latch}, label %{end}")
+            self.begin_block(latch)
+        self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.tile[0]}")
+        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, {full}")
+        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")
+        if rest != end:
+            self._emit_rest(region, r, full, end)
+        if self._flat:
+            self.begin_block(end)
+        else:
+            self._rows_end(r)
+
+    def _full_vectors(self, r: str) -> str:
+        """Work-items of the row for which all lanes of all parts have one: a multiple of the step."""
+        step = self.tile[0]
+        if step & (step - 1):
+            self.emit_void(f"%{r}.over = urem i64 {self._row_size}, {step}")
+            self.emit_void(f"%{r}.whole = sub i64 {self._row_size}, %{r}.over")
+        else:
+            self.emit_void(f"%{r}.whole = and i64 {self._row_size}, {-step}")
+        if self.tile[1] == 1:
+            return f"%{r}.whole"
+        self.emit_void(f"%{r}.rows.left = sub i64 %ly, %{r}.ly")
+        self.emit_void(f"%{r}.rows.full = icmp uge i64 %{r}.rows.left, {self.tile[1]}")
+        self.emit_void(f"%{r}.full = select i1 %{r}.rows.full, i64 %{r}.whole, i64 0")
+        return f"%{r}.full"
+
+    def _emit_rest(self, region, r: str, full: str, end: str) -> None:
+        """The last vectors, where some lanes have no work-item."""
+        self.begin_block(f"{r}.rest")
+        self.emit_void(f"%{r}.left = icmp ult i64 {full}, {self._row_size}")
+        self.emit_void(f"br i1 %{r}.left, label %{r}.tail, label %{end}")
+        self.begin_block(f"{r}.tail")
+        x = full
+        if self.tile[1] > 1:  # if rows are missing, there may be several
+            x = f"%{r}.tx"
+            self.emit_void(f"{x} = phi i64 [ {full}, %{r}.rest ], [ {x}.next, %{r}.tail.exit ]")
+        self.local_ids = [x, *self.local_ids[1:]]
+        self.builtin_cache = {}
+        self.forget(region.function)
+        self._tail = True
+        remarks, self.remarks = self.remarks, None  # all has been said of the full vectors
+        self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
+        self.remarks = remarks
+        if self.tile[1] > 1:
+            self.emit_void(f"{x}.next = add nuw nsw i64 {x}, {self.tile[0]}")
+            self.emit_void(f"{x}.more = icmp ult i64 {x}.next, {self._row_size}")
+            self.emit_void(f"br i1 {x}.more, label %{r}.tail, label %{end}")
+        else:
+            self.emit_void(f"br label %{end}")
+
+    def _group_head(self, r: str) -> None:
+        """Before the loop over the linear local id."""
+        self.emit_void(f"br label %{r}.group")
+        self.begin_block(f"{r}.group")
+        self._row_size = self.group_items()
+        self.reciprocals = reciprocals(self)
+        self.local_ids, self._row = [f"%{r}.lx", "0", "0"], "0"
+
+    # Ids where lanes follow the linear local id.
+
+    def define_builtin(self, instruction, variable) -> None:
+        """OpLoad of an Input variable."""
+        if self.is_varying(instruction):
+            self.define_leaves(instruction, self.id_leaves(instruction.type, variable, None))
+        else:
+            super().define_builtin(instruction, variable)
+
+    def define_builtin_component(self, instruction, variable, indices) -> None:
+        """An access chain into an Input variable."""
+        super().define_builtin_component(instruction, variable, indices)
+        address = self.operands[instruction]
+        if self._flat and variable.builtin in FLAT_IDS and not isinstance(address, BuiltinAddress):
+            raise CodegenError(f"{instruction_name(instruction)} of {variable.name} with a dynamic index")
+
+    def id_leaves(self, type_, variable, index: int | None) -> list[str]:
+        """The leaves of an id, or of one component, in the width of its type."""
+        builtin = BuiltIn(variable.builtin)
+        if builtin not in FLAT_IDS:
+            raise CodegenError(f"{builtin.name} varies between lanes")
+        key = ("lanes", builtin)
+        outer, self.lines = self.lines, self.head
+        found = self.builtin_cache.get(key)
+        if found is None:
+            found = self.builtin_cache[key] = id_components(self, builtin)
+        if index is not None:
+            found = found[index : index + 1]
+        width = leaf_types(type_)[0].width
+        if width < 64:
+            found = [
+                self.emit(f"trunc {self.form('i64')} {part} to {self.form(f'i{width}')}") for part in found
+            ]
+        self.lines = outer
+        return found
+
+    # Context slots: one array per leaf.
+
+    def slot_leaf_address(self, slot, leaf: int, item) -> str:
+        """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
+        array, types = self.context_array(slot), leaf_types(slot.type)
+        before = sum(size_of(t) for t in types[:leaf])
+        if before:
+            key = (slot, leaf)
+            found = self._fields.get(key)
+            if found is None:
+                distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
+                found = self.emit_prologue(f"getelementptr inbounds i8, ptr {array}, i64 {distance}")
+                self._fields[key] = found
+            array = found
+        index = self._item() if item is None else self.to_width(self.typed(item), "i64")
+        return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
+
+    def context_load(self, slot, item) -> str:
+        """The value of a slot for lane 0 or for one work-item."""
+        if slot.uniform:
+            return super().context_load(slot, item)
+        parts = [
+            load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
+            for k, t in enumerate(leaf_types(slot.type))
+        ]
+        return self.assemble(slot.type, iter(parts))
+
+    def context_store(self, slot, item, value) -> None:
+        """Sets a slot for one work-item."""
+        if slot.uniform:
+            super().context_store(slot, item, value)
+            return
+        parts = self.explode(slot.type, self.operand(value))
+        for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):
+            store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))

@@ -1,0 +1,100 @@
+"""Private memory laid out for lanes: element k of all lanes next to one another.
+
+At widths above 1 each lane has a block of private memory of its own, so an access to the same place in each
+is a gather. Variables of which nothing but elements of one size is ever accessed, by plain loads and stores
+through addresses computed with access chains alone, are kept in pieces of that size instead, of which each is
+W of them wide: an offset in the variable counts W times, and the next lane is a piece further.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.instructions import ADDRESS
+from ...spirv.enums import Op
+from ...spirv.module import Constant, Instruction, Kind, Variable
+from ..llvm.types import leaf_types, member_offset, size_of
+
+
+def interleaved_pointers(function, remarks=None) -> dict:
+    """Pointer: bytes of a piece, for variables of a function that can be laid out so and their addresses."""
+    variables = [
+        i
+        for block in function.blocks
+        for i in block.instructions
+        if i.op is Op.Variable and not any(isinstance(o, (Constant, Variable)) for o in i.operands)
+    ]
+    if not variables:
+        return {}
+    used_by: dict = {}
+    for block in function.blocks:
+        for i in block.instructions:
+            for operand in (*i.operands, i.mask):
+                if isinstance(operand, Instruction) and operand.type.kind is Kind.POINTER:
+                    used_by.setdefault(operand, []).append(i)
+    found = {}
+    for variable in variables:
+        pointers, piece, why = _web(variable, used_by)
+        if remarks is not None:
+            remarks.fact("private", variable, piece, why)
+        if piece:
+            found |= dict.fromkeys(pointers, piece)
+    return found
+
+
+def _web(variable, used_by) -> tuple[list, int, str]:
+    """All addresses made of a variable's, the size of all that is accessed through them, else 0, and why."""
+    pointers, sizes, steps = [variable], set(), set()
+    for pointer in pointers:
+        for user in used_by.get(pointer, ()):
+            if user.op in ADDRESS and user.operands[0] is pointer:
+                steps |= _steps(user)
+            elif user.op is Op.Load or (user.op is Op.Store and user.operands[1] is not pointer):
+                type_ = user.type if user.op is Op.Load else user.operands[1].type
+                if (user.memory is not None and user.memory.volatile) or type_.kind is Kind.POINTER:
+                    return [], 0, "volatile, or of pointers"
+                sizes |= {size_of(t) for t in leaf_types(type_)}
+                continue
+            elif user.op is not Op.CopyObject and (
+                user.op is not Op.Bitcast or user.type.kind is not Kind.POINTER
+            ):
+                return [], 0, "its address goes elsewhere"
+            pointers.append(user)
+    if len(sizes) != 1:
+        return [], 0, "elements of different sizes"
+    piece = sizes.pop()
+    if any(step % piece for step in steps):
+        return [], 0, "places between its elements"
+    return pointers, piece, ""
+
+
+def _steps(chain) -> set[int]:
+    """Numbers of bytes of which what the indices of an access chain add is a sum of multiples."""
+    type_, indices, steps = chain.operands[0].type.element, list(chain.operands[1:]), set()
+    if chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        steps.add(_factor(indices.pop(0)) * size_of(type_))
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = index.value or 0
+            steps.add(member_offset(type_, number))
+            type_ = type_.members[number]
+        else:
+            type_ = type_.element
+            steps.add(_factor(index) * size_of(type_))
+    return steps
+
+
+def _factor(index) -> int:
+    """A number that an index is a multiple of."""
+    if isinstance(index, Constant):
+        return index.value or 0
+    if not isinstance(index, Instruction) or len(index.operands) != 2:
+        return 1
+    value, by = index.operands
+    if not isinstance(by, Constant):
+        return 1
+    if index.op is Op.ShiftLeftLogical:
+        return 1 << (by.value or 0)
+    if index.op is Op.IMul:
+        return by.value or 0
+    if index.op is Op.ShiftRightArithmetic and isinstance(value, Instruction):
+        return max(_factor(value) >> (by.value or 0), 1)
+    return 1

@@ -1,0 +1,92 @@
+"""The layout of a thread's scratch memory: private memory, and what lives across barriers."""
+
+from __future__ import annotations
+
+from ...passes.ir.plan import KernelPlan
+from ...spirv.enums import Op
+from ..llvm.types import alignment_of, size_of
+from . import abi
+from .private_layout import interleaved_pointers
+from .program_globals import variable_alignment
+
+ITEMS_ROUNDING = 64  # context slots have room for a multiple of so many work-items
+STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
+
+
+class Scratch:
+    """Where everything is in scratch memory; made before anything is emitted.
+
+    [private variables of the lanes][uniform slots] fixed size
+    [slot 0, all items][slot 1, all items]...[private variables of all items] each of items rounded up
+
+    private: OpVariable or PrivateVariable: its offset in a block of private memory. private_stride: from the
+    block of one lane or item to that of the next. Blocks are of items if some private variable lives across
+    barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
+    (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
+    of these (private_layout.py). per_item_offset: Slot or "private": bytes per item before its array.
+    """
+
+    def __init__(self, plan: KernelPlan, on_stack: bool, width: int):
+        self.private: dict = {}
+        self.lane_private: dict = {}  # OpVariable: offset from the start of scratch memory
+        self.uniform: dict = {}  # Slot: offset from the start of scratch memory
+        self.per_item_offset: dict = {}
+        self.private_per_item = bool(plan.private_variables)
+        self.interleaved: dict = {}
+        if width > 1 and not self.private_per_item:
+            for region in plan.regions:
+                if not region.once:
+                    self.interleaved |= interleaved_pointers(region.function, plan.options.remarks)
+        size, largest = 0, 1
+        for variable in plan.private_variables:
+            size = self.private[variable] = align(size, variable.alignment)
+            size += variable.size
+            largest = max(largest, variable.alignment)
+        if width > 1:
+            for i in _variables(plan):
+                if i in self.interleaved:
+                    continue
+                size = self.private[i] = align(size, variable_alignment(i))
+                size += size_of(i.type.element)
+                largest = max(largest, variable_alignment(i))
+        self.private_stride = align(size, largest)
+        offset = 0 if self.private_per_item else width * self.private_stride
+        if width == 1 and not on_stack:
+            for i in _variables(plan):
+                offset = self.lane_private[i] = align(offset, variable_alignment(i))
+                offset += size_of(i.type.element)
+        for i in _variables(plan):
+            if i in self.interleaved:
+                offset = self.lane_private[i] = align(offset, abi.MEMORY_ALIGN)
+                offset += width * size_of(i.type.element)
+        for slot in plan.slots:
+            if slot.uniform:
+                offset = align(offset, alignment_of(slot.type))
+                self.uniform[slot] = offset
+                offset += size_of(slot.type)
+        self.items_start = align(offset, abi.MEMORY_ALIGN)
+        # Largest alignment first: every array then begins at a multiple of its alignment.
+        kept = [
+            (alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform
+        ]
+        if self.private_per_item:
+            kept.append((largest, self.private_stride, "private"))
+        per_item = 0
+        for alignment, bytes_, key in sorted(kept, key=lambda entry: -entry[0]):
+            self.per_item_offset[key] = per_item
+            per_item += align(bytes_, alignment)
+        self.per_item = per_item
+        self.fixed = self.items_start + (per_item * (ITEMS_ROUNDING - 1) if per_item else 0)
+
+
+def _variables(plan: KernelPlan):
+    for region in plan.regions:
+        for block in region.function.blocks:
+            for i in block.instructions:
+                if i.op is Op.Variable:
+                    yield i
+
+
+def align(offset: int, alignment: int) -> int:
+    """offset rounded up."""
+    return -(-offset // alignment) * alignment

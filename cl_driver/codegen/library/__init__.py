@@ -1,0 +1,1 @@
+"""What is called of the builtin library, and what the library calls by name."""

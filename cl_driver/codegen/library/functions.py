@@ -1,0 +1,163 @@
+"""The LLVM module of one kernel: constants and, on demand, functions of the builtin library.
+
+The library is anything with `function(name) -> Function | None`; functions are emitted as internal ones with
+everything they call. Constants are internal too.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import StorageClass
+from ...spirv.module import Function, Kind, Variable
+from ..layout.program_globals import constant_offset, variable_alignment
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.errors import CodegenError
+from ..llvm.types import constant_text, ir_type, size_of
+
+# Library functions of at most so many instructions are inlined wherever they are called.
+INLINE_LIMIT = 64
+
+_UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
+
+
+class ModuleEmitter:
+    """Collects the text of an LLVM module.
+
+    globals_offsets: places of variables in the memory of program-scope variables, launch->globals.
+    """
+
+    def __init__(self, options, library=None, globals_offsets: dict[Variable, int] | None = None):
+        self.options = options
+        self.library = library
+        self.globals_offsets = globals_offsets or {}
+        self.constants: list[str] = []
+        self.functions: list[str] = []
+        self._constant_names: dict[Variable, str] = {}
+        self._symbols: dict[Function, str] = {}
+        self._found: dict[str, Function] = {}
+        self._pending: list[Function] = []
+
+    # Constants.
+
+    def constant_variable(self, variable: Variable) -> str:
+        """The address of a UniformConstant variable: an internal constant with its initialiser."""
+        found = self._constant_names.get(variable)
+        if found is not None:
+            return found
+        if variable.type.storage != StorageClass.UniformConstant or variable.initializer is None:
+            storage = variable.type.storage
+            raise CodegenError(
+                f"variable {variable.name} in storage class "
+                f"{getattr(storage, 'name', storage)} cannot be used here"
+            )
+        name = f"@constant{len(self._constant_names)}"
+        self._constant_names[variable] = name
+        text = constant_text(variable.initializer, self.constant_address)
+        self.constants.append(
+            f"{name} = internal constant {ir_type(variable.type.element)} {text}, "
+            f"align {variable_alignment(variable)}"
+        )
+        return name
+
+    def constant_address(self, value) -> str:
+        """An address inside a constant, as LLVM text."""
+        base, offset = constant_offset(value)
+        if base is None:
+            if value.type.kind is Kind.POINTER:
+                return f"inttoptr (i64 {offset} to ptr)" if offset else "null"
+            return str(offset)
+        if base in self.globals_offsets:
+            raise CodegenError(f"the address of {base.name} is not known when the code is made")
+        name = self.constant_variable(base)
+        address = f"getelementptr (i8, ptr {name}, i64 {offset})" if offset else name
+        return address if value.type.kind is Kind.POINTER else f"ptrtoint (ptr {address} to i64)"
+
+    # Functions.
+
+    def library_function(self, name: str) -> str:
+        """The symbol of a library function, which will be emitted."""
+        function = self._found.get(name)
+        if function is None:
+            function = self.library.function(name) if self.library is not None else None
+            if function is None:
+                raise CodegenError(f"the builtin library has no function {name}")
+            self._found[name] = function
+        return self.function_symbol(function)
+
+    def function_symbol(self, function: Function) -> str:
+        """The symbol of a function; a declaration is looked up in the library under its link name."""
+        found = self._symbols.get(function)
+        if found is not None:
+            return found
+        name = function.linkage[0] if function.linkage else function.name
+        if not function.blocks:
+            defined = self.library.function(name) if self.library is not None else None
+            if defined is None or not defined.blocks:
+                raise CodegenError(f"call of the undefined function {name}")
+            symbol = self.function_symbol(defined)
+        else:
+            symbol = f'@"{name.translate(_UNSAFE_IN_NAMES)}.{len(self._symbols)}"'
+            self._pending.append(function)
+        self._symbols[function] = symbol
+        return symbol
+
+    def emit_pending(self) -> None:
+        """Emits the functions that were asked for, and those that they ask for."""
+        while self._pending:
+            function = self._pending.pop()
+            self.functions.append(emit_function(self, function, self._symbols[function]))
+
+    def text(self, kernel: str) -> str:
+        """The whole module."""
+        options = self.options
+        return "\n".join(
+            [
+                *self.constants,
+                "declare void @cld_printf(ptr, ptr, ptr, i32)",
+                kernel,
+                *self.functions,
+                f'attributes #0 = {{ nounwind "prefer-vector-width"="{options.vector_bits}" '
+                '"no-builtin-strlen" "no-builtin-wcslen" }',
+                f'attributes #1 = {{ nounwind alwaysinline "prefer-vector-width"="{options.vector_bits}" }}',
+                "!0 = !{i32 1}",
+                "",
+            ]
+        )
+
+
+class LibraryEmitter(FunctionEmitter):
+    """Emits one ordinary function: arguments in, a value out."""
+
+    def emit_return(self, value) -> None:
+        """OpReturn, OpReturnValue."""
+        self.emit_void("ret void" if value is None else f"ret {self.typed(value)}")
+
+    def private_memory(self, instruction) -> str:
+        """Memory of an OpVariable."""
+        return self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
+
+
+def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str:
+    """The text of a library function."""
+    e = LibraryEmitter(module)
+    parameters = []
+    for index, argument in enumerate(function.arguments):
+        name = f"%arg{index}"
+        e.define(argument, name)
+        parameters.append(f"{ir_type(argument.type)} {name}")
+    try:
+        e.emit_blocks(function, "b")
+    except CodegenError as error:
+        raise CodegenError(f"in function {function.name}: {error}") from error
+    count = sum(len(block.instructions) for block in function.blocks)
+    attributes = "#1" if count <= INLINE_LIMIT else "#0"
+    result = ir_type(function.type.element)
+    return "\n".join(
+        [
+            f"define internal {result} {symbol}({', '.join(parameters)}) {attributes} {{",
+            "entry:",
+            *e.allocas,
+            *e.prologue,
+            *e.lines,
+            "}",
+        ]
+    )

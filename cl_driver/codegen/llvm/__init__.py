@@ -1,0 +1,1 @@
+"""LLVM IR as text: types, forms of values, functions, flags, metadata, the registry of lowerings."""

@@ -1,0 +1,1 @@
+"""Groups that are held whole in vectors: numbers known for each lane, local memory in registers."""

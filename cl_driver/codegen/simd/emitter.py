@@ -1,0 +1,355 @@
+"""Kernels at W work-items per vector.
+
+Each value has a shape (passes/analysis/shape.py). A uniform value is single; so is an affine one, of which
+the value of lane 0 is held, the others being that plus lane · stride. Both are lowered by the code for width
+1. A varying value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector
+has one per component). Instructions with leaves are lowered, in this order of choice, by
+
+- the wide lowering (access/select.py, values.py, ...), if there is one;
+- the component-wise builder of width 1, applied to the leaves;
+- each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
+
+Lanes outside of a mask compute garbage, which must not be poison where it matters: LLVM's `and` of false and
+poison is poison, a division by it undefined behaviour of all lanes. So masked loads give 0 there, and what
+goes into masks and divisions is frozen.
+"""
+
+from __future__ import annotations
+
+from ...passes.ir.remarks import LANES, SHUFFLED
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Kind, Undef
+from ..access import block_versioning, packed_vectors
+from ..access.interleaved_access import find_records, load_record, store_record
+from ..access.nontemporal import flush
+from ..access.runtime_contiguity import Regularity
+from ..access.store_merging import find_columns, store_column
+from ..llvm.debug import is_located
+from ..llvm.emitter import Components, instruction_name
+from ..llvm.errors import CodegenError
+from ..llvm.forms import form
+from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
+from ..llvm.types import constant_text, ir_type, leaf_types
+from ..lockstep.lane_constants import KnownLanes
+from .operands import WideOperands
+from .ternary_logic import ternary
+
+# Effects that a group of lanes has once, not once per lane.
+_ONCE_FOR_ALL = frozenset((
+    Op.MemoryBarrier, Op.ControlBarrier, Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable,
+    Op.AssumeTrueKHR, Op.Nop, Op.Variable,
+))  # fmt: skip
+
+
+class WideEmitter(WideOperands):
+    """What emitters of code at a width above 1 add to those of width 1.
+
+    shapes: ShapeInfo of the function at hand, None where there are no lanes. leaves_of: leaves of varying
+    values and of others where needed. private_stride: bytes between the private memory of two lanes.
+    """
+
+    private_stride = 0
+
+    def __init__(self, width: int, *arguments):
+        self.width = width
+        self.form = form(width)
+        self.leaves_of: dict = {}
+        self.shapes = None
+        self.flat: frozenset = frozenset()  # values of the region that access/packed_vectors.py holds
+        self.tiled: dict = {}  # access/packed_vectors.py: values that are the same in all lanes
+        self.apart: dict = {}  # (flat value, label): its components
+        # block_versioning.py: loads, and where all lanes' values are if neighbours, or None
+        self.places: dict = {}
+        self.lane: int | None = None  # lane that is lowered by itself
+        self._late: dict = {}  # value: where what is made of it can be put
+        self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
+        self._harmless: dict = {}
+        # nontemporal.py, atomic_reduction.py, privatised_histogram.py
+        self.streams = self.totals = self.counts = None
+        self._divisors: dict = {}  # (uniform value, whether signed): operands for expand/float_division.py
+        self._used: set | None = None  # operands of the region's instructions
+        self.counted_loops = None  # access/load_transpose.py
+        self.regularity = Regularity(self)
+        self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes
+        self._deferred: dict = {}  # instruction: where it is lowered if its result is asked for
+        self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
+        self.tree = None  # dominators of the region, with `known`
+        super().__init__(*arguments)
+
+    # Instructions.
+
+    def componentwise(self, instruction, operands, build) -> None:
+        """The builder on single values, or on each leaf."""
+        if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
+            super().componentwise(instruction, operands, build)
+            return
+        if instruction in self.flat:
+            packed_vectors.componentwise(self, instruction, operands, build)
+            return
+        whole = ternary(self, instruction)
+        if whole is not None:
+            self.leaves_of[instruction] = [whole]
+            return
+        count = len(leaf_types(instruction.type))
+        columns = [self.leaves(o) for o in operands]
+        self.leaves_of[instruction] = [
+            build(self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in columns])
+            for k in range(count)
+        ]
+
+    def emit_instructions(self, instructions) -> None:
+        """Lowers the instructions of a block by their shapes."""
+        if self.shapes is None:
+            super().emit_instructions(instructions)
+            return
+        divided = block_versioning.divide(self, instructions)
+        if divided is None:
+            self.emit_instructions_in_order(instructions)
+            return
+        before, inside, behind, sums = divided
+        self.emit_instructions_in_order(before)
+        block_versioning.emit(self, inside, sums, lambda i: ask_flat(self, i))
+        self.emit_instructions_in_order(behind)
+
+    def emit_instructions_in_order(self, instructions) -> None:
+        """Lowers instructions one by one."""
+        after_phis = None
+        records, done = find_records(self, instructions), set()
+        columns = find_columns(self, instructions, records)
+        if self.known is not None:
+            self.known.begin_block(instructions)
+        for i in instructions:
+            if self.streams is not None and self.streams.pending and not self.shapes.part_of.get(i):
+                flush(self)
+            if i.op is Op.Phi:
+                self.phi(i)
+                continue
+            if after_phis is None:
+                after_phis = []
+                self.lines.append(after_phis)
+                for phi in instructions:
+                    if phi.op is not Op.Phi:
+                        break
+                    self._late[phi] = after_phis
+            start = len(self.lines)
+            if self.remarks is not None:
+                self.remarks.begin(i)
+            record = records.get(i)
+            if self.known is not None:
+                if self.shapes.part_of:
+                    self.select_part(self.shapes.part_of.get(i, 0))
+                if i.mask is not None and self.known.is_never(i.mask):
+                    self._leave_out(i)
+                    continue
+                if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
+                    single = self.known.single(i)
+                    if single is not None:
+                        self.define(i, single)
+                        late = self._late[i] = []
+                        self.lines.append(late)
+                        continue
+                self.known.before(i, record is None)
+                if record is None and self._is_deferred(i):
+                    late = self._late[i] = self._deferred[i] = []
+                    self.lines.append(late)
+                    continue
+            column = columns.get(i)
+            if column is not None:
+                if self.shapes.part_of.get(i) == self.parts - 1:
+                    store_column(self, column)
+            elif record is None or self.mask_of(i) is not None:
+                self.lower(i)
+            else:
+                self.note(SHUFFLED, f"{record.stride} bytes from lane to lane")
+                self.lower_record(i, record, done)
+            if self.remarks is not None:
+                self.remarks.end(self.is_varying(i), self.shapes.stride(i))
+            if self.debug is not None and is_located(i):
+                self.debug.attach(self.lines, start, i.line)
+            if isinstance(self.operands.get(i), str) or i in self.leaves_of:
+                late = self._late[i] = []
+                self.lines.append(late)
+
+    def _leave_out(self, i) -> None:
+        """Defines the result, if there is one, of what happens in no lane."""
+        if i.type is None or i.type.kind is Kind.VOID:
+            return
+        types = leaf_types(i.type)
+        if self.is_varying(i):
+            self.define_leaves(i, ["zeroinitializer"] * len(types))
+        else:
+            self.define(i, constant_text(Undef(i.type)))
+
+    def lower_record(self, i, record, done: set) -> None:
+        """Fields of structures are loaded with the first of them and stored with the last."""
+        if i.op is Op.Load and record not in done:
+            load_record(self, record)
+            done.add(record)
+        elif i.op is Op.Store and i is record.members[-1][0]:
+            store_record(self, record)
+
+    def select_part(self, part: int) -> None:
+        """What follows is lowered for this part of the work-items."""
+
+    def lower(self, i) -> None:
+        """Lowers one instruction."""
+        if self.shapes.part_of:
+            self.select_part(self.shapes.part_of.get(i, 0))
+        op = i.op
+        has_result = i.type is not None and i.type.kind is not Kind.VOID
+        wide = WIDE_EXTENDED.get(i.operands[1]) if op is Op.ExtInst else WIDE.get(op)
+        if wide is not None and (not has_result or self.is_varying(i) or i.mask is not None):
+            wide(self, i)
+            return
+        lowering = EXTENDED.get(i.operands[1]) if op is Op.ExtInst else LOWERINGS.get(op)
+        if lowering is None:
+            if op is Op.ExtInst and i.operands[0].startswith("NonSemantic."):
+                return
+            raise CodegenError(f"{instruction_name(i)} is not supported")
+        varying = has_result and self.is_varying(i)
+        if (
+            lowering in COMPONENTWISE
+            or (not varying and has_result and i.mask is None)
+            or op in _ONCE_FOR_ALL
+        ):
+            lowering(self, i)
+            return
+        if not has_result and op not in LANE_EFFECTS and op is not Op.ExtInst:
+            lowering(self, i)
+            return
+        self.lane_by_lane(i, lowering)
+
+    def lane_by_lane(self, i, lowering) -> None:
+        """Lowers an instruction once per lane, where it has a mask only in lanes of the mask."""
+        has_result = i.type is not None and i.type.kind is not Kind.VOID
+        types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
+        scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
+        mask = self.mask_of(i)
+        self.note(LANES, masked=mask is not None)
+        leaves = ["zeroinitializer"] * len(types)
+        for lane in range(self.width):
+            before = list(leaves)
+            if mask is not None:
+                active = self.emit(f"extractelement {self.form('i1')} {mask}, i32 {lane}")
+                skipped_from, body, after = self.label, self.new_label("lane"), self.new_label("next")
+                self.emit_void(f"br i1 {active}, label %{body}, label %{after}")
+                self.begin_block(body)
+            self.lane = lane
+            lowering(self, i)
+            self.lane = None
+            if has_result:
+                single = self.operands.pop(i)
+                if isinstance(single, Components):
+                    single = self.build_vector(i.type, single)
+                leaves = [
+                    self.emit(f"insertelement {t} {old}, {scalar} {part}, i32 {lane}")
+                    for t, scalar, old, part in zip(
+                        types, scalars, leaves, self.explode(i.type, single), strict=True
+                    )
+                ]
+            else:
+                self.operands.pop(i, None)
+            if mask is not None:
+                done = self.label
+                self.emit_void(f"br label %{after}")
+                self.begin_block(after)
+                leaves = [
+                    self.emit(f"phi {t} [ {new}, %{done} ], [ {old}, %{skipped_from} ]")
+                    for t, new, old in zip(types, leaves, before, strict=True)
+                ]
+        if not has_result:
+            return
+        if self.is_varying(i):
+            self.leaves_of[i] = leaves
+        else:
+            # A result that is the same in all lanes, from those that took part; lane 0's is not enough.
+            self.leaves_of[i] = leaves
+            self.operands[i] = self.assemble(
+                i.type,
+                iter(self._first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)),
+            )
+
+    def _first_active(self, t: str, leaf: str, mask: str | None) -> str:
+        if mask is None:
+            return self.emit(f"extractelement {self.form(t)} {leaf}, i32 0")
+        bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
+        index = self.emit(f"call i{self.width} @llvm.cttz.i{self.width}(i{self.width} {bits}, i1 false)")
+        index = self.emit(f"and i{self.width} {index}, {self.width - 1}")
+        return self.emit(f"extractelement {self.form(t)} {leaf}, i{self.width} {index}")
+
+    # Phis.
+
+    def phi(self, instruction) -> None:
+        """A phi for each leaf, or one of single values."""
+        if self.shapes is None or not self.is_varying(instruction):
+            super().phi(instruction)
+            return
+        is_flat = instruction in self.flat
+        names = [self.name("v") for _ in ((instruction,) if is_flat else leaf_types(instruction.type))]
+        self.leaves_of[instruction] = names
+        self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
+        self.lines += [""] * len(names)
+        beside = self._beside_phis[instruction] = []
+        self.lines.append(beside)
+
+    def finish_phis(self) -> None:
+        """Fills in the phis."""
+        narrow = [entry for entry in self._phis if isinstance(entry[2], str)]
+        wide = [entry for entry in self._phis if not isinstance(entry[2], str)]
+        self._phis = narrow
+        super().finish_phis()
+        for lines, position, names, instruction, block in wide:
+            types = [self.form(ir_type(t)) for t in leaf_types(instruction.type)]
+            late = self._late_leaves
+            if instruction in self.flat:
+                types, late = [packed_vectors.flat_type(self, instruction.type)], self._late_flat
+            edges = [
+                (late(value), self.exits[before]) for value, before in self.phi_edges(instruction, block)
+            ]
+            for n, (name, t) in enumerate(zip(names, types, strict=True)):
+                incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
+                lines[position + n] = f"  {name} = phi {t} {incoming}"
+
+    def _late_flat(self, value) -> list[str]:
+        return [packed_vectors.operand_of(self, value, value.type.count)]
+
+    def _late_leaves(self, value) -> list[str]:
+        outer, self.lines = self.lines, self.prologue
+        leaves = self.leaves(value)
+        self.lines = outer
+        return leaves
+
+    def phi_operand(self, value, block) -> str:
+        """The operand of a single phi; a varying value among them can only be what no lane uses.
+
+        A place that is there for addresses that no lane uses: masked accesses to others, though no lane takes
+        part, cost hundreds of cycles each.
+        """
+        if self.is_varying(value):
+            raise CodegenError("a uniform phi of a varying value")
+        if isinstance(value, Undef) and value.type.kind is Kind.POINTER and self.shapes is not None:
+            return self.harmless_memory("dump")
+        return super().phi_operand(value, block)
+
+    def forget(self, function) -> None:
+        """Makes it possible to emit a function again."""
+        for block in function.blocks:
+            for i in block.instructions:
+                self.operands.pop(i, None)
+                self.leaves_of.pop(i, None)
+            self.exits.pop(block, None)
+        self._late, self._divisors, self.tiled, self.apart = {}, {}, {}, {}
+        self.regularity = Regularity(self)
+
+
+# Instructions without a result that happen in each lane.
+LANE_EFFECTS = frozenset((
+    Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
+))  # fmt: skip
+
+from ..access import select  # noqa: E402, F401  they register their lowerings
+from ..access.select import ask_flat  # noqa: E402
+from ..atomic import lane_combining  # noqa: E402, F401  they register their lowerings
+from . import slots, subgroups, values, vector_data  # noqa: E402, F401  they register their lowerings
+
+__all__ = ["WideEmitter", "leaf_types"]

@@ -1,0 +1,80 @@
+"""Logic of three values by one instruction, whatever it is: AVX-512's vpternlog.
+
+LLVM finds it for two operations, one with the other's result. Here are those that take more, as the majority
+in `bitselect(a, b, c ^ a)` or `(a & b) | (c & (a | b))`.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.enums import OpenCLStd as Std
+from ...spirv.module import Instruction, Kind, Value
+from ..llvm.types import ir_type
+
+# What an operation is in operations of LLVM.
+_OPERATIONS = {Op.BitwiseAnd: 1, Op.BitwiseOr: 1, Op.BitwiseXor: 1, Op.Not: 1, Op.ExtInst: 3}
+_LEAST, _LARGEST = 4, 40  # below which LLVM does as well; above which nobody looks further
+_TRUTH = 0xF0, 0xCC, 0xAA  # of the three operands, in the immediate
+_MOST_VALUES = 3
+
+
+def ternary(e, i) -> str | None:
+    """The instruction's leaf by vpternlog, if it is such logic."""
+    if i.op not in _OPERATIONS or i.type.kind is not Kind.INT or not _is_logic(i):
+        return None
+    bits = e.form.count * i.type.width
+    feature = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}.get(bits)
+    if i.type.width not in (32, 64) or feature not in e.options.features:
+        return None
+    values, operations = _values(i)
+    if operations < _LEAST or len(values) != _MOST_VALUES:
+        return None
+    table = _table(i, dict(zip(values, _TRUTH, strict=True))) & 0xFF
+    t, size = e.form(ir_type(i.type)), "d" if i.type.width == 32 else "q"
+    operands = ", ".join(f"{t} {e.leaf(value)}" for value in values)
+    return e.emit(f"call {t} @llvm.x86.avx512.pternlog.{size}.{bits}({operands}, i32 {table})")
+
+
+def _is_logic(value) -> bool:
+    if type(value) is not Instruction or value.op not in _OPERATIONS:
+        return False
+    return value.op is not Op.ExtInst or value.operands[1] is Std.bitselect
+
+
+def _operands(i: Instruction) -> list[Value]:
+    return i.operands[2:] if i.op is Op.ExtInst else i.operands
+
+
+def _values(i: Instruction) -> tuple[list[Value], int]:
+    """The values that the logic is of, three at most, and how many operations it is."""
+    values, operations = list(dict.fromkeys(_operands(i))), _OPERATIONS[i.op]
+    while True:
+        for value in values:
+            if not _is_logic(value) or operations > _LARGEST:
+                continue
+            others = dict.fromkeys(v for v in values if v is not value)
+            wider = list(others | dict.fromkeys(_operands(value)))
+            if len(wider) <= _MOST_VALUES:
+                values, operations = wider, operations + _OPERATIONS[value.op]
+                break
+        else:
+            return values, operations
+
+
+def _table(value: Value, known: dict[Value, int]) -> int:
+    """The truth table of a value; adds it to what is known."""
+    if value in known:
+        return known[value]
+    a, b, mask = ([_table(o, known) for o in _operands(value)] + [0, 0])[:3]
+    match value.op:
+        case Op.BitwiseAnd:
+            known[value] = a & b
+        case Op.BitwiseOr:
+            known[value] = a | b
+        case Op.BitwiseXor:
+            known[value] = a ^ b
+        case Op.Not:
+            known[value] = ~a
+        case _:
+            known[value] = (a & ~mask) | (b & mask)
+    return known[value]

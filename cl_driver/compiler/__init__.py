@@ -1,0 +1,1 @@
+"""The compiler as one function: source, passes, code generation, objects, code for some launches."""

@@ -1,0 +1,437 @@
+"""The compiler: a pure function from (source or SPIR-V, options, specialisation, target) to an Executable.
+
+    source ─frontend─► SPIR-V ─read, link─► module ─passes─► plan ─codegen─► LLVM IR ─jit─► object
+
+Each stage can be run alone. What is wrong with a program is a CompileError whose message is for the build
+log. Runs in compiler processes (service/jobs.py); nothing of it is imported by the host's process.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from ..builtins.library import library, library_for
+from ..codegen.kernel import emit as codegen
+from ..codegen.layout.arguments import LOCAL
+from ..codegen.layout.program_globals import layout_globals
+from ..codegen.llvm.errors import CodegenError
+from ..codegen.llvm.options import CodegenOptions
+from ..codegen.ops.address_spaces import lowering_of_name
+from ..device import capabilities
+from ..device.cpu import host_cpu
+from ..device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES, host_limits
+from ..device.target import Target
+from ..jit import bundle
+from ..jit.errors import CompileError
+from ..jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
+from ..passes import pipeline as passes
+from ..passes.cost import width
+from ..passes.ir.remarks import Remarks
+from ..passes.ir.subgroup_operations import uses_subgroups
+from ..passes.lower.images import is_general, is_image_function
+from ..spirv import link, local_memory, reflect
+from ..spirv.enums import Capability, FunctionControl, SourceLanguage
+from ..spirv.errors import SpirvError
+from ..spirv.reading import reader
+from ..spirv.types import TypeTable
+from ..spirv.validation import validate
+from .source import Context, compile_source
+
+__all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
+
+# Bytes of LLVM IR up to which LLVM's vectorisers are worth their time, which grows faster than the text, and
+# up to which the rest of its pipeline is.
+_VECTORIZED_TEXT = 32_000
+_LARGE_TEXT = 300_000
+
+# Instructions of SPIR-V, and bytes of LLVM IR, up to which a kernel may be vector code: the time and memory
+# that LLVM takes for much more are out of proportion (4 GB do not do for the 38 MB of a kernel of hashcat).
+_WIDE_INSTRUCTIONS = 40_000
+WIDE_TEXT = 1_500_000
+
+# Rows that code for any image takes at a time (passes/cost/width.py).
+_MOST_ROWS = 8
+
+
+def codegen_options(context: Context) -> CodegenOptions:
+    """What the code generator may depend on."""
+    options, target = context.options, context.target
+    return CodegenOptions(
+        features=frozenset(target.features),
+        vector_bits=target.vector_bits,
+        mad_enable=options.mad_enable,
+        no_signed_zeros=options.no_signed_zeros,
+        unsafe_math=options.unsafe_math_optimizations,
+        finite_math_only=options.finite_math_only,
+        fast_relaxed_math=options.fast_relaxed_math,
+        aarch64=target.architecture == "aarch64",
+        exact_division=options.fp32_correctly_rounded_divide_sqrt,
+        slow_division=target.slow_division,
+        far_ahead=target.far_ahead,
+    )
+
+
+def _is_ours(name: str) -> bool:
+    """True for functions that programs call and this driver has: in the library, or as instructions."""
+    return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
+
+
+@functools.cache
+def _accepted() -> tuple[frozenset, frozenset]:
+    """The SPIR-V capabilities and extensions of modules that this machine's device takes."""
+    cpu = host_cpu()
+    return (
+        validate.accepted_capabilities(capabilities.spirv_capabilities(cpu)),
+        frozenset(capabilities.spirv_extensions(cpu)),
+    )
+
+
+def _read(il: bytes):
+    """The modules of a program, over one table of types."""
+    table = TypeTable(library().types)
+    return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
+
+
+def check_library(il: bytes, context: Context) -> str:
+    """Links modules that may still lack definitions. The log."""
+    try:
+        link.link(_read(il))
+    except (SpirvError, bundle.BundleError) as error:
+        raise CompileError(f"{error}\n") from error
+    return ""
+
+
+class Prepared:
+    """A program that was read, specialised and linked. names: of its kernels, in order; log: for the user."""
+
+    def __init__(self, context: Context, il: bytes):
+        self.context = context
+        self.il = il
+        self.log = ""
+        self._sub_groups: dict[str, bool] = {}  # see uses_sub_groups
+        self.explains = False  # whether decisions are noted: passes/ir/remarks.py
+        try:
+            self.module = link.link(_read(il), _is_ours)
+            validate.validate(self.module, *_accepted())
+            local_memory.check(self.module, host_limits().local_memory)
+            self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
+            self.globals = layout_globals(self.module)
+        except (SpirvError, CodegenError, bundle.BundleError) as error:
+            raise CompileError(f"{error}\n") from error
+        self.entry_points = {entry.name: entry for entry in self.module.entry_points}
+        self.names = list(self.entry_points)
+
+    @property
+    def uniform_groups(self) -> bool:
+        """Whether all work-groups must be full: those of programs in OpenCL C before 2.0 must, and those
+        built with -cl-uniform-work-group-size (clEnqueueNDRangeKernel)."""
+        language, version = (*self.module.source, 0, 0)[:2]
+        old = language == SourceLanguage.OpenCL_C and 0 < version < 200_000
+        return old or self.context.options.uniform_work_group_size
+
+    def lanes(self, name: str) -> passes.PlanOptions:
+        """Work-items per vector that a kernel gets, and vectors that are executed together."""
+        remarks = Remarks() if self.explains else None
+        if self.uses_sub_groups(name):
+            if remarks is not None:
+                remarks.choose("width", "that is the size of its sub-groups")
+            size = self.sub_group_size(name)
+            return passes.PlanOptions(width=size, sub_groups=True, thorough=False, remarks=remarks)
+        if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
+            if remarks is not None:
+                is_large = f"it has more than {_WIDE_INSTRUCTIONS} instructions"
+                remarks.choose("width", "it has optnone" if self.is_unoptimised(name) else is_large)
+            return passes.PlanOptions(width=1, remarks=remarks)
+        functions = reflect.called(self.entry_points[name].function)
+        target, size = self.context.target, self.reflections[name].required_local_size
+        chosen = width.choose(functions, size, target, remarks)
+        if target.parts and remarks is not None:
+            remarks.choose("parts", "a setting asks for it")
+        parts, axis = target.parts or "1x"  # without the setting, lower() looks again
+        axis = "xy".index(axis)
+        return passes.PlanOptions(
+            width=chosen, parts=int(parts), part_axis=axis, thorough=False, remarks=remarks
+        )
+
+    def is_unoptimised(self, name: str) -> bool:
+        """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
+        if Capability.OptNoneEXT not in self.module.capabilities:
+            return False
+        functions = reflect.called(self.entry_points[name].function)
+        return any(function.control & FunctionControl.OptNoneEXT for function in functions)
+
+    def uses_sub_groups(self, name: str) -> bool:
+        """Whether a kernel can tell its sub-groups apart."""
+        found = self._sub_groups.get(name)
+        if found is None:
+            functions = reflect.called(self.entry_points[name].function)
+            found = self._sub_groups[name] = uses_subgroups(functions)
+        return found
+
+    def sub_group_size(self, name: str) -> int:
+        """Work-items per sub-group: what the kernel requires, or the target's."""
+        required = self.reflections[name].sub_group_size
+        if required and required not in SUB_GROUP_SIZES:
+            raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")
+        return required or self.context.target.sub_group_size
+
+    def weight(self, name: str) -> int:
+        """About how long a kernel takes to compile, in instructions."""
+        try:
+            functions = reflect.called(self.entry_points[name].function)
+            return sum(len(block.instructions) for function in functions for block in function.blocks)
+        except SpirvError as error:
+            raise CompileError(f"kernel '{name}': {error}\n") from error
+
+    def executable(self, kernels: list[tuple[KernelInfo, list[bytes]]]) -> Executable:
+        """The executable of these kernels; more can be added to it."""
+        made = Executable(
+            target=self.context.target.key,
+            options=self.context.text,
+            kernels=[],
+            objects=[],
+            globals=Globals(
+                size=self.globals.size,
+                align=self.globals.alignment,
+                image=self.globals.image,
+                fixups=[list(pair) for pair in self.globals.fixups],
+            ),
+            il=self.il,
+        )
+        for info, objects in kernels:
+            made.add(info, objects)
+        return made
+
+
+def prepare(il: bytes, context: Context) -> Prepared:
+    """The part of a build that all kernels of a program share."""
+    for number, (spirv, _) in enumerate(bundle.unpack(il)):
+        context.dump(f"module{number}.spv", spirv)
+    return Prepared(context, il)
+
+
+def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
+    """Compiles one kernel of a program: what is known of it, and its object.
+
+    That is for most launches. Code for others is made when there is one (variants.py). A kernel with images
+    has no object: launches get code for the formats of theirs.
+    """
+    try:
+        code = entry(program, name)
+        objects = [] if code.is_for_any_image else [object_of(program.context, code)]
+        return kernel_info(program, code), objects
+    except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
+        raise about(name, error) from error
+
+
+def about(name: str, error: Exception) -> CompileError:
+    text = str(error)
+    return CompileError(text if name in text else f"kernel '{name}': {text}")
+
+
+def entry(program: Prepared, name: str) -> codegen.KernelCode:
+    """A kernel as LLVM IR, for most launches."""
+    options = program.lanes(name)
+    if options.sub_groups:
+        flat = lower(program, name, narrow(program, name))
+        if flat.width == 1:
+            return flat
+    code = lower(program, name, options)
+    suits_all = code.has_free_groups and not code.assumes_small_ids
+    code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
+    required = program.reflections[name].required_local_size
+    if code.tiles is not None and any(required) and not code.has_free_groups:
+        tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
+        if not any(size % step for size, step in zip(required, tile, strict=False)):
+            tiled = lower(program, name, options, fixed=True)
+            if tiled.tile == tile:
+                tiled.has_narrow, tiled.tiles, code = True, None, tiled
+    return code
+
+
+def narrow(program: Prepared, name: str) -> passes.PlanOptions:
+    """For any launch: one work-item at a time, or, for kernels with sub-groups, lanes that follow the linear
+    local id."""
+    options = program.lanes(name)
+    if options.sub_groups:
+        return replace(options, flat_lanes=True, small_ids=False)
+    return passes.PlanOptions(width=1)
+
+
+def lower(
+    program: Prepared,
+    name: str,
+    options: passes.PlanOptions,
+    vectors: str = "full",
+    fixed: bool = False,
+    alone: bool = False,
+    hot: bool = False,
+) -> codegen.KernelCode:
+    """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
+
+    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts. hot: it has
+    run for a while, so that more code is worth its time.
+    """
+    point, refusal = program.entry_points[name], ""
+    unoptimised = program.is_unoptimised(name)
+    functions = library_for(program.context.target)
+    how = codegen_options(program.context)
+    skip = passes.OPTIONAL if unoptimised else ()
+    options = replace(options, native_half=how.has_native_half, skip=skip)
+    may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
+    later, for_any_image = None, 0
+    while True:
+        if options.remarks is not None:
+            options = replace(options, remarks=options.remarks.again())
+        try:
+            plan = passes.plan(program.module, point, options, functions)
+            if not (fixed or program.context.target.width) and width.prefers_one(plan):
+                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                continue
+            if may_widen and not program.context.target.width and options.width > 1 and is_general(plan):
+                # For launches of which the format gets no code: calls, in each lane by itself.
+                if options.remarks is not None:
+                    options.remarks.choose("width", "it has images, whose formats are not known")
+                for_any_image = options.width
+                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                continue
+            if may_widen and not alone:
+                may_widen = False
+                chosen, may_wait = width.parts(plan, program.context.target)
+                if may_wait and vectors == "full":
+                    later = chosen
+                    if options.remarks is not None:
+                        options.remarks.choose("parts of tiles", options.remarks.choices["parts"])
+                        options.remarks.choose("parts", "to be compiled soon; there is code with more")
+                elif chosen.parts > 1:
+                    options, plan = chosen, passes.with_parts(plan, chosen)
+                    if plan is None:
+                        continue
+            if hot:
+                passes.split_inner(plan)
+            code = codegen.emit(plan, how, library(), program.globals, vectors)
+            is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
+            if options.width > 1 and code.size > WIDE_TEXT and is_optional:
+                raise CodegenError(f"{code.size} bytes of LLVM IR")
+            code.remark = code.remark or refusal
+            if not program.context.target.parts:
+                code.may_hold_groups = plan.may_hold_groups and not unoptimised
+                code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
+                code.tiles = code.tiles or (later if options.width > 1 else None)
+            code.is_unoptimised = unoptimised
+            code.has_more = plan.has_more and not unoptimised and not options.sub_groups
+            if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
+                code.value_args = plan.value_args[:MOST_VALUES]
+            if for_any_image:  # groups are to suit the code for formats, whatever its parts
+                code.tile = for_any_image, _MOST_ROWS
+                code.is_for_any_image = bool(code.value_args)
+            return code
+        except (passes.PlanError, CodegenError) as error:
+            if options.width == 1 or fixed:
+                raise
+            if options.parts > 1:
+                if options.remarks is not None:
+                    options.remarks.choose("parts", f"more are refused: {error}")
+                options = replace(options, parts=1)
+                continue
+            refusal = f"not vectorised: {error}"
+            if options.remarks is not None:
+                options.remarks.choose("width", refusal)
+            options = replace(options, width=1, flat_lanes=False, small_ids=True)
+
+
+def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
+    """LLVM IR to an object."""
+    from ..jit import emit  # loads LLVM: a front-end job need not wait for it
+
+    context.dump(f"{code.name}{variant}.ll", code.text)
+    data = emit.compile_ir(code.text, context.target, *llvm_ways(context, code, variant))
+    context.dump(f"{code.name}{variant}.o", data)
+    return data
+
+
+def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
+    """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
+    level = 0 if code.is_unoptimised else 2
+    is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and variant.endswith(".values"))
+    return llvm_passes(context, code) if is_like_entry else "short", level
+
+
+def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
+    """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
+    if code.is_unoptimised:
+        return "O0"
+    if context.options.opt_disable:
+        return "O1"
+    if code.width > 1 or code.size > _LARGE_TEXT:
+        return "short"
+    return "O2" if code.size <= _VECTORIZED_TEXT else "scalar"
+
+
+def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
+    """What the data plane and the queries know of a kernel."""
+    reflection = program.reflections[code.name]
+    uses_sub_groups = program.uses_sub_groups(code.name)
+    tile = code.tile if code.tiles is None else code.tile_of_tiles
+    return KernelInfo(
+        name=code.name,
+        has_entry=not code.is_for_any_image,
+        symbol=code.symbol,
+        object_index=0,
+        args=[_argument(*pair) for pair in zip(reflection.args, code.block, strict=True)],
+        block_size=code.block_size,
+        local_static=code.local_static,
+        scratch_fixed=code.scratch_fixed,
+        scratch_per_item=code.scratch_per_item,
+        required_local_size=list(reflection.required_local_size),
+        max_group_size=MAX_WORK_GROUP_SIZE,
+        width=code.width,
+        uses_printf=code.uses_printf,
+        uniform_groups=program.uniform_groups,
+        is_wide=code.width > 1,
+        has_narrow=code.has_narrow,
+        has_rest=code.has_rest,
+        has_tiled=code.tiles is not None,
+        has_more=code.has_more,
+        reads_ahead=code.reads_ahead,
+        tiles_first=code.tiles is not None and code.tiles_first,
+        private_size=code.private_size,
+        attributes=reflection.attributes,
+        sub_group_size=reflection.sub_group_size,
+        sub_groups_per_group=reflection.sub_groups_per_group,
+        sub_group_width=code.width if uses_sub_groups else program.sub_group_size(code.name),
+        uses_sub_groups=uses_sub_groups,
+        tile_width=tile[0],
+        tile_height=tile[1],
+        free_groups=code.has_free_groups,
+        most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
+        counted=code.counted,
+        counted_size=code.counted_size,
+        value_args=code.value_args,
+        remark=code.remark,
+    )
+
+
+def _argument(reflection: reflect.ArgReflection, entry) -> ArgInfo:
+    return ArgInfo(
+        kind=reflection.kind,
+        size=reflection.size,
+        align=entry.alignment if entry.kind != LOCAL else reflection.align,
+        offset=entry.offset,
+        constant=reflection.constant,
+        known=reflection.known,
+        name=reflection.name,
+        type_name=reflection.type_name,
+        address_qualifier=reflection.address_qualifier,
+        access_qualifier=reflection.access_qualifier,
+        type_qualifier=reflection.type_qualifier,
+        image_type=reflection.image_type,
+        depth=reflection.depth,
+    )
+
+
+def build(il: bytes, options: str, target: Target) -> Executable:
+    """All stages after the front end, for all kernels, in this process."""
+    program = prepare(il, Context(target, options, {}))
+    return program.executable([kernel(program, name) for name in program.names])

@@ -1,0 +1,116 @@
+"""Code of a kernel that is made for some of its launches only, when there is one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..builtins.library import library, library_for
+from ..codegen.kernel import emit as codegen
+from ..codegen.llvm.errors import CodegenError
+from ..jit.errors import CompileError
+from ..passes import pipeline as passes
+from ..passes.cost import width
+from ..spirv.errors import SpirvError
+from .pipeline import WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
+
+# The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
+_UNROLLED_TEXT = 300_000
+
+# The kinds of such code (enum cld_tier_kind). Several work-items at a time do not suit rows of few,
+# and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only below): "narrow". The entry of a
+# kernel whose groups no work-item can tell is for whole vectors of work-items, and "rest" for what it
+# leaves. "tiled" is for groups that consist of tiles, "group" for groups of one size. "any" is for groups
+# that do not consist of whole vectors, where work-items can tell them. "tiled" is for groups that no
+# work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
+# for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
+# such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
+# a launch waits for: one vector at a time and loops as they are, a quarter of the time to compile, and
+# where groups consist of whole vectors for these alone.
+_KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon"
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = _KINDS
+
+
+def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
+    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; see variant()."""
+    known = tuple((index, data) for index, data in values)
+    code = variant(program, name, VARIANTS[kind], size, known)
+    data = object_of(program.context, code, "." + VARIANTS[kind] + (".values" if known else ""))
+    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+
+
+def variant(
+    program: Prepared, name: str, kind: str, size: list[int], values: tuple = ()
+) -> codegen.KernelCode:
+    """One of VARIANTS as LLVM IR.
+
+    size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
+    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups. values:
+    PlanOptions.values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then that of the code
+    which it stands for: what is best hardly changes, and what is not would be held against the values.
+    """
+    try:
+        if kind == GROUP:
+            return group_code(program, name, size, values)
+        if kind == NARROW:
+            return lower(program, name, narrow(program, name), fixed=True)
+        if kind == ANY:
+            return lower(program, name, replace(program.lanes(name), values=values), "full and rest")
+        if kind == SOON:
+            return _soon_code(program, name, size, values)
+        if kind == MORE:
+            options = replace(program.lanes(name), values=values, thorough=True)
+            code = lower(program, name, options, "full and rest", hot=True)
+            if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
+                code = lower(program, name, options, "full and rest", fixed=True, hot=True)
+            if code.width == 1:
+                raise CompileError(code.remark)
+            return code
+        lanes, columns, rows = size
+        parts = rows if rows > 1 else columns // lanes
+        options = replace(
+            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), values=values
+        )
+        vectors = "rest" if kind == REST else "full and rest"
+        code = lower(program, name, options, vectors, fixed=True, hot=kind == TILED)
+        if [code.width, *code.tile] != [lanes, columns, rows]:
+            raise CompileError(f"no tiles of {columns} by {rows}: {code.remark}")
+        return code
+    except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
+        raise about(name, error) from error
+
+
+def _soon_code(program: Prepared, name: str, size: list[int], values: tuple) -> codegen.KernelCode:
+    """Code that takes little time to compile, for the formats of a launch's images, as LLVM IR.
+
+    For groups that consist of vectors of `size`, if that leaves no row or column of theirs out; else, or for
+    zeros, for any groups.
+    """
+    options = replace(program.lanes(name), values=values, unrolls=False)
+    if any(size):
+        code = lower(program, name, options, "full", alone=True)
+        columns, rows = code.tile
+        if not code.has_rest or not (size[1] % columns or size[2] % rows):
+            return code
+    return lower(program, name, options, "full and rest", alone=True)
+
+
+def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()) -> codegen.KernelCode:
+    """Code that holds groups of one size whole, as LLVM IR."""
+    options = program.lanes(name)
+    parts, rest = divmod(math.prod(size), options.width)
+    if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
+        raise CompileError(f"kernel '{name}': groups of {size} are not held whole\n")
+    how = codegen_options(program.context)
+    options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
+    options = replace(options, thorough=True)
+    try:
+        functions = library_for(program.context.target)
+        options = replace(options, values=values)
+        plan = passes.plan(program.module, program.entry_points[name], options, functions)
+        code = codegen.emit(plan, how, library(), program.globals)
+    except (passes.PlanError, CodegenError) as error:
+        raise CompileError(f"kernel '{name}': {error}\n") from error
+    if code.size > WIDE_TEXT:
+        raise CompileError(f"kernel '{name}': {code.size} bytes of LLVM IR\n")
+    return code

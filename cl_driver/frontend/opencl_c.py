@@ -1,0 +1,167 @@
+"""OpenCL C to SPIR-V: one program through clang, with what clang needs to be asked again."""
+
+from __future__ import annotations
+
+from . import corrections, effort, long_composites, prelude
+from .clang import (
+    SOURCE_NAME,
+    WITHOUT_MEMSET,
+    ClangError,
+    FrontendResult,
+    Language,
+    _has_vector_hint,
+    _Run,
+    base_arguments,
+    device_arguments,
+    device_language,
+    find,
+    link_arguments,
+    marked_source,
+    run,
+)
+from .options import BuildOptions
+
+# Inline, so that it may be in every module of a link; its name is reserved.
+KEEPER = b"\n__attribute__((always_inline)) void __cl_driver_keeps_variables(void) {}\n"
+
+
+def _has_no_function(spirv: bytes) -> bool:
+    """True if no instruction of the module is an OpFunction."""
+    words = memoryview(spirv).cast("I")
+    position, function = 5, 54
+    while position < len(words):
+        length, opcode = words[position] >> 16, words[position] & 0xFFFF
+        if opcode == function:
+            return False
+        if not length:
+            return False  # malformed: the reader says so
+        position += length
+    return True
+
+
+# What is tried next where clang's own optimiser makes integers that SPIR-V does not have: sums of 64-bit
+# loops become products of 65 bits, on which its back end gives up; `(i * n) & 7`, where a counter begins with
+# it that is widened, becomes a counter of 3 bits.
+PLAINER = (("-mllvm", "-replexitval=never", "-mllvm", "-indvars-widen-indvars=false"), ("-O0",))
+
+
+def _has_odd_integers(spirv: bytes) -> bool:
+    """True if a module declares that it has integers of other sizes than 8, 16, 32 and 64 bits."""
+    words = memoryview(spirv).cast("I")
+    position, capability, odd_integers = 5, 2 << 16 | 17, 5844
+    while words[position] == capability:
+        if words[position + 1] == odd_integers:
+            return True
+        position += 2
+    return False
+
+
+def _has_crashed(done: _Run) -> bool:
+    return done.status is not None and (
+        done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
+    )
+
+
+def compile(
+    source: bytes,
+    options: BuildOptions,
+    headers: dict[str, bytes] | None = None,
+    language: Language | None = None,
+    folder: str | None = None,
+    clang: str = "",
+    time_limit: float | None = None,
+    source_copy: str = "",
+) -> FrontendResult:
+    """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
+
+    headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
+    this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
+    time_limit: CPU seconds; None for effort.limit(). source_copy: what debug information calls the source, ""
+    for SOURCE_NAME.
+    """
+    language = language or device_language()
+    headers = headers or {}
+    try:
+        found = find(clang)
+    except ClangError as why:
+        return FrontendResult(None, f"{why}\n", ())
+    arguments = [
+        *base_arguments(found),
+        *device_arguments(language, options),
+        *options.clang_arguments(language.fma),
+    ]
+    allowance = effort.Allowance(time_limit)
+    parts = [corrections.Part.ALWAYS]
+    if options.standard >= (2, 0):
+        parts.append(corrections.Part.ATOMICS)
+
+    def run_once(text: bytes, *more_parts: corrections.Part) -> _Run:
+        library = link_arguments(found, (*parts, *more_parts))
+        for more in ((), WITHOUT_MEMSET, *PLAINER):
+            done = None
+            if options.debug:
+                from . import debug
+
+                done = debug.compile(
+                    lambda more, text: run(found, more, text, headers, folder, allowance),
+                    [*arguments, *more],
+                    text,
+                    [*base_arguments(found, "ir"), options.optimisation],
+                    {SOURCE_NAME: source_copy} if source_copy else {},
+                    library,
+                )
+            if done is None:
+                command = [*arguments, *more, *library, "-c", "-o", "-", "-"]
+                done = run(found, command, text, headers, folder, allowance)
+            if done.status == 0 and (
+                _has_odd_integers(done.output)
+                or (more != WITHOUT_MEMSET and long_composites.are_cut(done.output))
+            ):
+                continue
+            if not _has_crashed(done):
+                break
+        # Before anybody walks through its instructions.
+        return done._replace(output=long_composites.mended(done.output)) if done.status == 0 else done
+
+    text = marked_source(source, options, language)
+    try:
+        done = run_once(text)
+        if done.status and prelude.is_in_the_way(done.errors):
+            text = marked_source(source, options, language, with_functions=False)
+            done = run_once(text)
+        if done.status == 0 and corrections.asks_for_seldom(done.output):
+            done = run_once(text, corrections.Part.SELDOM)
+    except corrections.CorrectionsError as why:
+        return FrontendResult(None, f"error: {why}\n", ())
+    except (OSError, ValueError) as why:
+        return FrontendResult(None, f"clang could not be run: {why}\n", ())
+    if done.status is None:
+        return FrontendResult(None, f"error: {done.errors}\n", done.dependencies)
+    log = ""
+    if done.errors:
+        from .log import clean_log
+
+        log = clean_log(done.errors)
+    if done.status:
+        if _has_crashed(done):
+            from .log import crash_log
+
+            log = crash_log(done.errors, done.status)
+        elif "unknown target triple" in done.errors or "No available targets" in done.errors:
+            log = (
+                f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
+            )
+        return FrontendResult(
+            None, log or f"error: clang ended with status {done.status}\n", done.dependencies
+        )
+    spirv = done.output
+    if _has_no_function(spirv) and not source.endswith(KEEPER):
+        # clang 22 leaves the variables out of a module without functions.
+        more = (headers, language, folder, clang, time_limit, source_copy)
+        return compile(source + KEEPER, options, *more)
+    if options.kernel_arg_info or _has_vector_hint(spirv):
+        from . import arguments as information
+
+        known = information.ask(source, options, headers, language, folder, clang, allowance)
+        spirv = information.embed(spirv, known, options.kernel_arg_info)
+    return FrontendResult(spirv, log, done.dependencies)

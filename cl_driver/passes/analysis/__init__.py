@@ -1,0 +1,1 @@
+"""What is found out of functions without changing them: shapes, strides, locks, memory order."""

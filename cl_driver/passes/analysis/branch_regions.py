@@ -1,0 +1,52 @@
+"""What a walk along the paths from a branch may pass over, so that nested branches take linear time."""
+
+from __future__ import annotations
+
+from ...spirv.module import Block, Function
+from ..ir.dominance import DominatorTree, LoopNest, post_dominators
+
+
+class Detours:
+    """Branches whose paths all lead to one block behind, through blocks that only the branch leads to."""
+
+    def __init__(self, function: Function, tree: DominatorTree, nest: LoopNest):
+        self.post = post_dominators(function)
+        self.behind: dict[Block, Block | None] = {}  # branch: its immediate post-dominator, or EXIT
+        self._between: dict[Block, set[Block]] = {}  # without what is in detours of these
+        self.leaving: dict[Block, list] = {}  # the loops that a block has an edge out of
+        self.targets: dict[Block, dict[Block, None]] = {}  # by header: where a loop's exits lead
+        for loop, blocks in nest.leaving().items():
+            out = self.targets[loop.header] = {}
+            for block in blocks:
+                self.leaving.setdefault(block, []).append(loop)
+                out.update(dict.fromkeys(s for s in block.successors() if s not in loop.blocks))
+        for block in reversed(tree.order):  # inner detours first
+            if len(block.successors()) > 1:
+                self._add(block, tree)
+
+    def _add(self, branch: Block, tree: DominatorTree) -> None:
+        behind, end = self.behind, self.post.immediate(branch)
+        seen = {branch}
+        work = branch.successors()
+        while work:
+            block = work.pop()
+            if block is end or block in seen:
+                continue
+            if not tree.dominates(branch, block):
+                return
+            seen.add(block)
+            if block in behind:
+                work.append(behind[block])
+            else:
+                work += block.successors()
+        seen.discard(branch)
+        behind[branch] = end
+        self._between[branch] = seen
+
+    def add_blocks(self, branches: list[Block], blocks: set[Block]) -> None:
+        """Puts all blocks of the detours of these branches into the set; in all calls one set is meant."""
+        work = list(branches)
+        while work:
+            inner = self._between.pop(work.pop(), ())
+            blocks.update(inner)
+            work += inner

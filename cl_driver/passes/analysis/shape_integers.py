@@ -1,0 +1,261 @@
+"""Integer arithmetic in the shape analysis: strides and ranges of sums, products, shifts, extensions."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Decoration, Op
+from ...spirv.module import Constant, Instruction, Kind, Type
+from ..ir.instructions import is_complement
+from .shape_lattice import UNIFORM, UNKNOWN, VARYING, Range
+
+
+class IntegerRules:
+    """Methods are rules: an instruction to its stride, with its range noted.
+
+    The analysis that inherits them holds `strides`, `ranges` and `private` found so far.
+    """
+
+    def stride_of(self, value):
+        if isinstance(value, Instruction):
+            return self.strides.get(value, UNKNOWN)
+        return UNIFORM
+
+    def range_of(self, value) -> Range:
+        known = self.ranges.get(value)
+        if known is not None:
+            return known
+        width = value.type.width
+        if isinstance(value, Constant):
+            number = value.value or 0
+            if number >> (width - 1):
+                number -= 1 << width
+            zeros = (number & -number).bit_length() - 1 if number else width
+            return Range(number, number, zeros)
+        exact = self.stride_of(value) in (UNIFORM, UNKNOWN)
+        return Range(-(1 << (width - 1)), (1 << (width - 1)) - 1, 0, exact)
+
+    def all_or_nothing(self, operands):
+        """Uniform if all operands are."""
+        result = UNIFORM
+        for operand in operands:
+            if isinstance(operand, Instruction):
+                stride = self.strides.get(operand, UNKNOWN)
+                if stride is UNKNOWN:
+                    result = UNKNOWN if result == UNIFORM else result
+                elif stride != UNIFORM or operand in self.private:
+                    return VARYING
+        return result
+
+    def add(self, instruction):
+        a, b = instruction.operands
+        return self.sum(instruction, a, b, 1)
+
+    def subtract(self, instruction):
+        a, b = instruction.operands
+        return self.sum(instruction, a, b, -1)
+
+    def sum(self, instruction, a, b, sign):
+        if instruction.type.kind is not Kind.INT:
+            return self.component_sum(a, b, sign)
+        s, t = self.stride_of(a), self.stride_of(b)
+        if s is VARYING or t is VARYING:
+            return VARYING
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        x, y = self.range_of(a), self.range_of(b)
+        low, high = (x.low + y.low, x.high + y.high) if sign > 0 else (x.low - y.high, x.high - y.low)
+        stride = self.wrap(s + sign * t, instruction.type)
+        self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride, x, y)
+        return stride
+
+    def component_sum(self, a, b, sign):
+        s, t = self.stride_of(a), self.stride_of(b)
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        if s is VARYING or t is VARYING:
+            return VARYING
+        count, element = a.type.count, a.type.element
+        s = s if type(s) is tuple else (s,) * count
+        t = t if type(t) is tuple else (t,) * count
+        return tuple(
+            VARYING if x is VARYING or y is VARYING else self.wrap(x + sign * y, element)
+            for x, y in zip(s, t, strict=True)
+        )
+
+    def wrap(self, stride: int, type_: Type) -> int:
+        """The stride as a signed number of the type."""
+        stride &= (1 << type_.width) - 1
+        return stride - (1 << type_.width) if stride >> (type_.width - 1) else stride
+
+    def bound(self, instruction, low, high, zeros, exact, stride, *sources: Range) -> None:
+        """Notes the range of a result, computed from others as if numbers were unlimited."""
+        width = instruction.type.width
+        least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
+        if low < least or high > most:
+            if Decoration.NoSignedWrap in instruction.decorations:
+                low, high = max(low, least), min(high, most)
+            else:
+                low, high, exact = least, most, False
+        assumed = any(r.assumed for r in sources)
+        self.ranges[instruction] = Range(low, high, min(zeros, width), exact or stride == 0, assumed)
+
+    def rely_on(self, known: Range) -> None:
+        """Says that a stride holds because of a range."""
+        if known.assumed:
+            self.info.assumes_small_ids = True
+
+    def multiply(self, instruction):
+        a, b = instruction.operands
+        s, t = self.stride_of(a), self.stride_of(b)
+        if instruction.type.kind is not Kind.INT:
+            return self.all_or_nothing(instruction.operands)
+        if s is VARYING or t is VARYING:
+            return VARYING
+        if s is UNKNOWN or t is UNKNOWN:
+            return UNKNOWN
+        if s == 0 and t == 0:
+            stride = 0
+        elif t == 0 and isinstance(b, Constant):
+            stride = self.wrap(s * self.range_of(b).low, instruction.type)
+        elif s == 0 and isinstance(a, Constant):
+            stride = self.wrap(t * self.range_of(a).low, instruction.type)
+        else:
+            return VARYING
+        x, y = self.range_of(a), self.range_of(b)
+        products = [x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high]
+        self.bound(
+            instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride, x, y
+        )
+        return stride
+
+    def complement(self, instruction):
+        """~a is -1 - a: clang's way to write h - 1 - y begins with it."""
+        a = instruction.operands[0]
+        if not is_complement(instruction):
+            return self.all_or_nothing(instruction.operands)
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x, stride = self.range_of(a), self.wrap(-s, instruction.type)
+        self.bound(instruction, -1 - x.high, -1 - x.low, 0, x.exact, stride, x)
+        return stride
+
+    def shift_left(self, instruction):
+        a, b = instruction.operands
+        amount = self.constant_amount(instruction)
+        if amount is None:
+            return self.all_or_nothing(instruction.operands)
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        stride = self.wrap(s << amount, instruction.type)
+        self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride, x)
+        return stride
+
+    def shift_right_arithmetic(self, instruction):
+        amount = self.constant_amount(instruction)
+        if amount is None:
+            return self.all_or_nothing(instruction.operands)
+        a = instruction.operands[0]
+        s = self.stride_of(a)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        exact = x.exact and x.zeros >= amount
+        if s and not exact:
+            return VARYING
+        if s:
+            self.rely_on(x)
+        stride = s >> amount
+        self.bound(instruction, x.low >> amount, x.high >> amount, max(0, x.zeros - amount), True, stride, x)
+        return stride
+
+    def shift_right_logical(self, instruction):
+        amount = self.constant_amount(instruction)
+        if amount is None or self.range_of(instruction.operands[0]).low < 0:
+            return self.all_or_nothing(instruction.operands)
+        return self.shift_right_arithmetic(instruction)
+
+    def constant_amount(self, instruction) -> int | None:
+        if instruction.type.kind is not Kind.INT:
+            return None
+        b = instruction.operands[1]
+        if not isinstance(b, Constant):
+            return None
+        amount = b.value or 0
+        return amount if amount < instruction.type.width else None
+
+    def bitwise_or(self, instruction):
+        """Like a sum where the bits of a constant lie below the other operand's lowest."""
+        a, b = instruction.operands
+        if instruction.type.kind is Kind.INT and isinstance(b, Constant):
+            x, y = self.range_of(a), self.range_of(b)
+            if y.low >= 0 and y.low < (1 << x.zeros):
+                stride = self.stride_of(a)
+                if type(stride) is int:  # nothing is carried
+                    assumed, zeros = x.assumed, min(x.zeros, y.zeros)
+                    low, high = x.low + y.low, x.high + y.low
+                    high = min(high, (1 << (instruction.type.width - 1)) - 1)
+                    self.ranges[instruction] = Range(low, high, zeros, x.exact or stride == 0, assumed)
+                return stride
+        return self.all_or_nothing(instruction.operands)
+
+    def bitwise_and(self, instruction):
+        if instruction.type.kind is Kind.INT:
+            for operand in instruction.operands:
+                if isinstance(operand, Constant) and self.range_of(operand).low >= 0:
+                    x = self.range_of(operand)
+                    if (kept := self.kept_by_mask(instruction, operand, x.high)) is not None:
+                        return kept
+                    self.ranges[instruction] = Range(0, x.high, x.zeros, False)
+        stride = self.all_or_nothing(instruction.operands)
+        if stride == UNIFORM and instruction in self.ranges:
+            known = self.ranges[instruction]
+            self.ranges[instruction] = Range(known.low, known.high, known.zeros, True)
+        return stride
+
+    def kept_by_mask(self, instruction, constant, mask: int):
+        """The stride of what has no bits outside of a mask: `(uint)` of a size_t becomes an `and`."""
+        a, b = instruction.operands
+        other = b if a is constant else a
+        s, x = self.stride_of(other), self.range_of(other)
+        if s is VARYING or s is UNKNOWN or mask & (mask + 1):
+            return None
+        if not (x.exact and 0 <= x.low <= x.high <= mask):
+            return None
+        self.rely_on(x)
+        self.ranges[instruction] = x
+        return s
+
+    def convert(self, instruction):
+        """UConvert, SConvert: truncation keeps strides, extension only if nothing wraps."""
+        a = instruction.operands[0]
+        s = self.stride_of(a)
+        if instruction.type.kind is not Kind.INT or Decoration.SaturatedConversion in instruction.decorations:
+            return self.all_or_nothing(instruction.operands)
+        if s is VARYING or s is UNKNOWN:
+            return s
+        x = self.range_of(a)
+        if instruction.type.width < a.type.width:
+            stride = self.wrap(s, instruction.type)
+            self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride, x)
+            return stride
+        signed = instruction.op is Op.SConvert
+        if s and not (x.exact and (signed or x.low >= 0)):
+            return VARYING
+        if s:
+            self.rely_on(x)
+        low, high = x.low, x.high
+        if not signed and low < 0:
+            low, high = 0, (1 << a.type.width) - 1
+        self.bound(instruction, low, high, x.zeros, True, s, x)
+        return s
+
+    def negate(self, instruction):
+        s = self.stride_of(instruction.operands[0])
+        if s is VARYING or s is UNKNOWN or instruction.type.kind is not Kind.INT:
+            return s if s is UNKNOWN else self.all_or_nothing(instruction.operands)
+        x = self.range_of(instruction.operands[0])
+        stride = self.wrap(-s, instruction.type)
+        self.bound(instruction, -x.high, -x.low, x.zeros, x.exact, stride, x)
+        return stride

@@ -1,0 +1,90 @@
+"""What the shape analysis knows of a value (see shape.py): strides, ranges, and those of built-in inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...spirv.enums import BuiltIn
+
+VARYING = None
+UNIFORM = 0
+UNKNOWN = object()  # top of the lattice: not computed yet
+
+SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
+
+ID_STRIDES = {
+    BuiltIn.GlobalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationId: (1, 0, 0),
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: 1,
+    BuiltIn.SubgroupLocalInvocationId: 1,
+}
+FLAT_STRIDES = {
+    BuiltIn.GlobalInvocationId: VARYING,
+    BuiltIn.LocalInvocationId: VARYING,
+    BuiltIn.LocalInvocationIndex: 1,
+    BuiltIn.GlobalLinearId: VARYING,
+    BuiltIn.SubgroupLocalInvocationId: 1,
+}
+
+
+def part_strides(width: int, axis: int, flat_lanes: bool) -> dict:
+    """What ids differ by from one part to the next: in the next `width` work-items, or in the next row."""
+    if flat_lanes:
+        return FLAT_STRIDES | {BuiltIn.LocalInvocationIndex: width}
+    along = tuple((width if k == 0 else 1) if k == axis else 0 for k in range(3))
+    linear = width if axis == 0 else VARYING
+    return {
+        BuiltIn.GlobalInvocationId: along,
+        BuiltIn.LocalInvocationId: along,
+        BuiltIn.LocalInvocationIndex: linear,
+        BuiltIn.GlobalLinearId: linear,
+    }
+
+
+def group_part_strides(width: int, group: tuple[int, ...]) -> dict:
+    """The same where the parts are all vectors of groups of that size, in the order of linear local ids."""
+    x, y, z = group
+    steps = (width if y == z == 1 else UNIFORM if x == width else VARYING,
+             UNIFORM if y == 1 else 1 if x == width and z == 1 else VARYING,
+             UNIFORM if z == 1 else VARYING)  # fmt: skip
+    return {
+        BuiltIn.GlobalInvocationId: steps,
+        BuiltIn.LocalInvocationId: steps,
+        BuiltIn.LocalInvocationIndex: width,
+        BuiltIn.GlobalLinearId: width if y == z == 1 else VARYING,
+    }
+
+
+# Between all work-items of a group instead of neighbours: what differs, and what is the same.
+GROUP_STRIDES = {
+    BuiltIn.GlobalInvocationId: VARYING,
+    BuiltIn.LocalInvocationId: VARYING,
+    BuiltIn.LocalInvocationIndex: VARYING,
+    BuiltIn.GlobalLinearId: VARYING,
+    BuiltIn.SubgroupLocalInvocationId: VARYING,
+    BuiltIn.SubgroupId: VARYING,
+    BuiltIn.SubgroupSize: VARYING,
+}
+# Inputs whose every component is an id or a size, so small_ids bounds it.
+SMALL_INPUTS = frozenset((
+    BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,
+    BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
+    BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+))  # fmt: skip
+LARGEST_LANE = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
+
+    exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
+    assumed: so if ids and sizes are small.
+    """
+
+    low: int
+    high: int
+    zeros: int = 0
+    exact: bool = True
+    assumed: bool = False

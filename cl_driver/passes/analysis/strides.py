@@ -1,0 +1,89 @@
+"""By how much addresses grow with an id, before there are shapes or for a dimension that these are not of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...spirv.enums import BuiltIn, Op
+from ...spirv.layout import size_of
+from ...spirv.module import Argument, Constant, Instruction, Kind, Type, Value
+from ..ir.instructions import ADDRESS, int_value, is_complement, is_constant_int, is_id
+
+_SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
+_SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightArithmetic))
+_IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
+_DEPTH = 60
+
+
+class Steps:
+    """Steps of integers, as far as their bits hold them, and of addresses in bytes, with a dimension's id.
+
+    varying: tells whether a value may depend on that id, if that is known.
+    """
+
+    def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None):
+        self.dimension = dimension
+        self.varying = varying
+        self._known: dict[Instruction, int | None] = {}
+
+    def of(self, value: Value, depth: int = 0) -> int | None:
+        """The step of a value, None if it is not known."""
+        if isinstance(value, Argument | Constant):
+            return 0
+        if self.varying is not None and not self.varying(value):
+            return 0
+        if not isinstance(value, Instruction) or depth == _DEPTH:
+            return None
+        if value not in self._known:
+            self._known[value] = self._of(value, depth)
+        return self._known[value]
+
+    def _of(self, value: Instruction, depth: int) -> int | None:
+        operands = value.operands
+        if value.op is Op.CompositeExtract and is_id(operands[0]):
+            return int(operands[1] == self.dimension and operands[0].operands[0].builtin in _IDS)
+        if value.op in ADDRESS:
+            return self._of_address(value, depth + 1)
+        if value.op in _SAME:
+            return self.of(operands[0], depth + 1)
+        if is_complement(value):
+            step = self.of(operands[0], depth + 1)
+            return None if step is None else -step
+        if value.op not in _SHIFTS and value.op not in (Op.IAdd, Op.ISub, Op.IMul):
+            return None
+        a, b = (self.of(o, depth + 1) for o in operands)
+        if a is None or b is None:
+            return None
+        if value.op is Op.IAdd:
+            return a + b
+        if value.op is Op.ISub:
+            return a - b
+        if not a and not b:
+            return 0
+        factor = next((int_value(o) for o in operands if is_constant_int(o)), None)
+        if factor is None or (value.op in _SHIFTS and not is_constant_int(operands[1])):
+            return None
+        if value.op is Op.IMul:
+            return (a or b) * factor
+        if factor >= value.type.width:
+            return None
+        if value.op is Op.ShiftLeftLogical:
+            return a << factor
+        return a >> factor if a % (1 << factor) == 0 else None
+
+    def _of_address(self, chain: Instruction, depth: int) -> int | None:
+        """Of pointers and arrays: nothing that streams has structures."""
+        base, *indices = chain.operands
+        type_, total = base.type.element, self.of(base, depth)
+        if not isinstance(type_, Type):
+            return None
+        for number, index in enumerate(indices):
+            if number or chain.op not in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+                if type_.kind is not Kind.ARRAY:
+                    return None
+                type_ = type_.element
+            step = self.of(index, depth)
+            if total is None or step is None:
+                return None
+            total += step * size_of(type_)
+        return total

@@ -1,0 +1,1 @@
+"""What is worth it: how many lanes and vectors a kernel gets, registers, latency."""

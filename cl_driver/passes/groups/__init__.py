@@ -1,0 +1,1 @@
+"""Work-groups: regions between barriers, groups held whole, rows that end early."""

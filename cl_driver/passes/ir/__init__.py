@@ -1,0 +1,1 @@
+"""The IR that the passes change: instructions, plans, dominators, SSA form, folding, dumps, checks."""

@@ -1,0 +1,234 @@
+"""What every pass needs to know of instructions, and the few edits of functions that several passes make."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, Scope
+from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
+from .ops import PassOp
+
+TERMINATORS = frozenset((
+    Op.Branch, Op.BranchConditional, Op.Switch, Op.Return, Op.ReturnValue, Op.Unreachable, Op.Kill,
+    PassOp.RegionExit,
+))  # fmt: skip
+
+# Instructions that compute a value from their operands and do nothing else.
+PURE = frozenset(
+    [op for op in Op if 77 <= op <= 84 or 109 <= op <= 205]
+    + [Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain, Op.PtrEqual]
+    + [Op.PtrNotEqual, Op.PtrDiff, Op.SizeOf, Op.GenericPtrMemSemantics, Op.Phi, Op.Undef]
+    + [Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat]
+    + [Op.ExpectKHR, Op.ConvertFToBF16INTEL, Op.ConvertBF16ToFINTEL]
+    + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane, PassOp.FlushDenormals]
+    + [PassOp.AnyLaneOfPart, PassOp.FirstItem]
+)
+
+# Asynchronous copies, all, any, broadcasts, reductions and scans of work-groups and sub-groups.
+GROUP_OPERATIONS = frozenset(op for op in Op if 259 <= op <= 271 or 6401 <= op <= 6408)
+
+ADDRESS = frozenset((Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
+
+# OpenCL.std instructions that write through a pointer, print, or hint.
+EXTINST_PRINTF = 184
+EXTINST_PREFETCH = 185
+EXTINST_WITH_EFFECT = frozenset((
+    30, 31, 36, 45, 52, 58,  # fract frexp lgamma_r modf remquo sincos
+    172, 175, 176, 177, 178, 180, 181,  # vstore...
+    EXTINST_PRINTF, EXTINST_PREFETCH,
+))  # fmt: skip
+EXTINST_LOADS = frozenset((171, 173, 174, 179))  # vload...
+
+# Operations on the lanes of a sub-group: they must stay where they are, but do nothing else.
+ACROSS_LANES = frozenset((PassOp.Active, PassOp.Ballot, PassOp.ReadLane, PassOp.Permute, PassOp.LaneShuffle))
+
+# Atomics that combine an integer with what is in memory, in any order of the work-items.
+INTEGER_ATOMICS = frozenset((
+    Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement, Op.AtomicAnd, Op.AtomicOr,
+    Op.AtomicXor, Op.AtomicSMin, Op.AtomicSMax, Op.AtomicUMin, Op.AtomicUMax,
+))  # fmt: skip
+
+# Reads that may be left out when nobody uses the result.
+REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.ContextLoad, PassOp.ContextLoadItem}
+
+
+def is_removable(instruction: Instruction) -> bool:
+    """True if an instruction whose result nobody uses may be left out."""
+    op = instruction.op
+    if op is Op.ExtInst:
+        return instruction.operands[1] not in EXTINST_WITH_EFFECT
+    if op in REMOVABLE:
+        return instruction.memory is None or not instruction.memory.volatile
+    return False
+
+
+def is_arithmetic(instruction: Instruction) -> bool:
+    """True for functions of OpenCL.std that compute a value from their operands and do nothing else."""
+    return instruction.op is Op.ExtInst and instruction.operands[1] not in EXTINST_WITH_EFFECT | EXTINST_LOADS
+
+
+def is_extinst(instruction: Instruction, number: int) -> bool:
+    return instruction.op is Op.ExtInst and instruction.operands[1] == number
+
+
+def predecessors(function: Function) -> dict[Block, list[Block]]:
+    """The predecessors of every block, in the order of the blocks, without repeats."""
+    result = {block: [] for block in function.blocks}
+    for block in function.blocks:
+        for successor in block.successors():
+            result[successor].append(block)
+    return result
+
+
+def reverse_postorder(function: Function) -> list[Block]:
+    """The reachable blocks, every one before its successors but along back edges."""
+    order = []
+    entry = function.blocks[0]
+    seen = {entry}
+    stack = [(entry, iter(entry.successors()))]
+    while stack:
+        block, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(successor.successors())))
+                break
+        else:
+            order.append(block)
+            stack.pop()
+    order.reverse()
+    return order
+
+
+def clone_instruction(instruction: Instruction, operands: list, block: Block) -> Instruction:
+    """A copy of an instruction with other operands, not yet put into the block."""
+    copy = Instruction(instruction.op, instruction.type, operands, block, instruction.name)
+    copy.decorations = instruction.decorations
+    copy.memory = instruction.memory
+    copy.line = instruction.line
+    copy.offset = instruction.offset
+    copy.mask = instruction.mask
+    return copy
+
+
+def append(block: Block, op, type_=None, operands=(), memory=None) -> Instruction:
+    """Puts a new instruction at the end of a block."""
+    instruction = Instruction(op, type_, operands, block)
+    instruction.memory = memory
+    block.instructions.append(instruction)
+    return instruction
+
+
+def substitute(function: Function, replacement: dict[Value, Value]) -> None:
+    """Replaces values by others in all operands; chains of replacements are followed."""
+    if not replacement:
+        return
+
+    def final(value):
+        while value in replacement:
+            value = replacement[value]
+        return value
+
+    flat = {value: final(value) for value in replacement}
+    get = flat.get
+    for block in function.blocks:
+        for instruction in block.instructions:
+            instruction.operands = [get(o, o) for o in instruction.operands]
+            if instruction.mask is not None:
+                instruction.mask = get(instruction.mask, instruction.mask)
+
+
+def remove_phi_edge(block: Block, predecessor: Block) -> None:
+    """Takes the operands for one predecessor out of the phis of a block."""
+    for phi in block.phis():
+        operands = phi.operands
+        kept = []
+        for i in range(0, len(operands), 2):
+            if operands[i + 1] is not predecessor:
+                kept += operands[i : i + 2]
+        phi.operands = kept
+
+
+def rename_phi_edge(block: Block, old: Block, new: Block) -> None:
+    """Says in the phis of a block that what came from `old` comes from `new`."""
+    for phi in block.phis():
+        phi.operands = [new if o is old else o for o in phi.operands]
+
+
+def replace_successor(block: Block, old: Block, new: Block) -> None:
+    """Redirects the edges of a block's terminator; the phis are the caller's business."""
+    terminator = block.terminator
+    terminator.operands = [new if o is old else o for o in terminator.operands]
+
+
+def remove_unreachable_blocks(function: Function) -> bool:
+    """Drops blocks that no path reaches, and their edges in phis. The order becomes reverse postorder."""
+    order = reverse_postorder(function)
+    changed = len(order) != len(function.blocks)
+    if changed:
+        alive = set(order)
+        for block in function.blocks:
+            if block not in alive:
+                for successor in block.successors():
+                    if successor in alive:
+                        remove_phi_edge(successor, block)
+    function.blocks = order
+    return changed
+
+
+def users(function: Function) -> dict[Value, list[Instruction]]:
+    """The instructions that use each value (an instruction that uses it twice is listed twice)."""
+    result: dict[Value, list[Instruction]] = {}
+    for block in function.blocks:
+        for instruction in block.instructions:
+            for operand in instruction.operands:
+                if isinstance(operand, Value):
+                    result.setdefault(operand, []).append(instruction)
+    return result
+
+
+def is_constant_int(value) -> bool:
+    """True for integer constants with a value, OpConstantNull included."""
+    return isinstance(value, Constant) and value.type.kind is Kind.INT
+
+
+def int_value(constant: Constant) -> int:
+    """The unsigned value of an integer constant."""
+    return constant.value or 0
+
+
+def is_complement(instruction: Instruction) -> bool:
+    """True for ~x of an integer, in either way to write it."""
+    if instruction.type.kind is not Kind.INT:
+        return False
+    if instruction.op is Op.Not:
+        return True
+    ones = instruction.operands[-1]
+    is_xor = instruction.op is Op.BitwiseXor and is_constant_int(ones)
+    return is_xor and int_value(ones) == (1 << instruction.type.width) - 1
+
+
+def is_undef(value) -> bool:
+    return isinstance(value, Undef)
+
+
+def instruction_count(function: Function) -> int:
+    return sum(len(block.instructions) for block in function.blocks)
+
+
+def is_id(value) -> bool:
+    """Whether a value is one of the built-in variables."""
+    is_load = isinstance(value, Instruction) and value.op is Op.Load
+    source = value.operands[0] if is_load else None
+    return isinstance(source, Variable) and source.builtin is not None
+
+
+def is_boundary(instruction: Instruction) -> bool:
+    """True for barriers that the work-items of a group wait at for one another."""
+    if instruction.op is not Op.ControlBarrier:
+        return False
+    scope = instruction.operands[0]
+    return not (isinstance(scope, Constant) and scope.value in (Scope.Subgroup, Scope.Invocation))
+
+
+def is_by_value(parameter: Argument) -> bool:
+    attributes = parameter.decorations.get(Decoration.FuncParamAttr)
+    return bool(attributes) and FunctionParameterAttribute.ByVal in attributes

@@ -1,0 +1,48 @@
+"""Operations that the passes add to SPIR-V's own.
+
+They are the `op` of ordinary Instructions; their numbers lie above every SPIR-V opcode (16 bits). Operands:
+
+ContextLoad slot                 the value of a Slot for this work-item; of a uniform slot: for the group, as
+                                 it was when the group came to the region, whatever has been stored since
+ContextStore slot, value         sets it; a uniform slot gets equal values from all work-items
+ContextVariable variable         a Function pointer to this work-item's memory of a PrivateVariable
+RegionExit next [, left]         terminator: the index of the region that the group runs next, or REGION_END;
+                                 left, a bool (groups/row_early_exit.py): false if no vector that follows in
+                                 the row has anything to do
+
+Only in regions that run once per group (Region.once):
+ContextLoadItem slot, item       the value of a slot for the work-item with that linear local id; a uniform
+                                 slot ignores the item
+ContextStoreItem slot, item, value
+GroupItems                       how many work-items this group has (an integer of the address width)
+
+Operations on the lanes of a sub-group, at widths above 1 (lower/subgroups.py makes them):
+Active                           bool, varying: the lane takes part, that is its mask is true
+Ballot predicate                 an integer with a bit for each lane that takes part and has a true predicate
+ReadLane value, lane             uniform: the value of one lane; modulo the width
+Permute value, lane              the value of the lane that each lane names; modulo the width
+LaneShuffle a, b, k...           lane l gets lane k[l] of a, or of b for numbers from the width on
+
+FlushDenormals value             the number, or zero of its sign if it is subnormal (lower/flush_denormals.py)
+
+Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
+EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
+AnyLane mask                     bool, uniform: true if any lane's mask is true, in any part
+AnyLaneOfPart mask               bool, uniform: the same for each part (vectorize/coarsening.py)
+
+At widths above 1, where groups are held whole (loops/loop_versioning.py):
+FirstItem value                  uniform, also between parts: the value of the first lane of the first part
+"""
+
+from __future__ import annotations
+
+from ...spirv.enumerant import enumeration
+
+REGION_END = -1
+
+PassOp = enumeration(__name__, "PassOp", """
+ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
+ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
+Permute 65548 LaneShuffle 65549 FlushDenormals 65550
+AnyLaneOfPart 65551 FirstItem 65552
+""")  # fmt: skip

@@ -1,0 +1,169 @@
+"""What the passes hand to the code generator: one kernel as regions of plain SSA.
+
+A kernel without barriers has one region. Otherwise the work-items of a group all run one region to its
+RegionExit before any of them enters the next; the exit names the next region, the same for every work-item of
+the group (OpenCL C 6.15.8: a barrier is met by all work-items or by none). Region 0 comes first.
+
+All regions use the same Argument objects, those of `KernelPlan.arguments`. Values that live from one
+region to another are in slots, private memory that does is in context variables; both are per-group
+storage in scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...spirv.enums import BuiltIn, StorageClass
+from ...spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Variable
+from .remarks import Remarks
+
+# Built-in variables by which a work-item can tell how work-items are divided into groups.
+_OF_GROUPS = frozenset((
+    BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize,
+    BuiltIn.EnqueuedWorkgroupSize, BuiltIn.NumWorkgroups, BuiltIn.SubgroupId, BuiltIn.SubgroupSize,
+    BuiltIn.SubgroupMaxSize, BuiltIn.NumSubgroups, BuiltIn.NumEnqueuedSubgroups,
+    BuiltIn.SubgroupLocalInvocationId,
+))  # fmt: skip
+
+
+class PlanError(Exception):
+    """A kernel that cannot be compiled; the message is for the build log."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the passes may choose by. Hashable, so it can be part of a cache key."""
+
+    width: int = 1  # work-items per vector; above 1 the regions are linearised
+    flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
+    parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (coarsening.py)
+    part_axis: int = 0  # the dimension in which parts follow one another; 0 with flat_lanes
+    group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
+    values: tuple[tuple[int, bytes], ...] = ()  # of arguments, by their index (lower/argument_values.py)
+    unrolls: bool = True  # loops that known values count are unrolled (loops/unroll.py)
+    thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
+    sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
+    small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
+    native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
+    verify: bool = False  # run the IR verifier after every pass
+    skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
+    show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"
+    remarks: Remarks | None = field(default=None, compare=False, repr=False)  # who is told of decisions
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group.
+
+    A uniform slot is read when a group comes to a region, before any of its work-items may set it anew: a
+    region can both read and advance a loop counter. A slot that is not uniform may still hold values that are
+    the same in all lanes, or affine (stride): the first lane's value then stands for all.
+    """
+
+    index: int
+    type: Type
+    uniform: bool = False
+    stride: int | None = None  # known lane stride of the value (analysis/shape.py); None: varying
+    part_stride: int | None = None  # likewise from one part to the next
+    name: str = ""
+    line: object = None  # debug_info.Location of what it holds, if known
+
+
+@dataclass(eq=False, slots=True)
+class PrivateVariable:
+    """Function-storage memory that lives across region boundaries: one block of bytes per work-item."""
+
+    index: int
+    type: Type  # the pointee
+    size: int  # bytes
+    alignment: int
+    initializer: object = None  # a Constant that region 0 stores, or None
+    name: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class LocalVariable:
+    """A Workgroup variable that the kernel uses, at a fixed offset of the group's local memory."""
+
+    variable: Variable
+    offset: int
+    size: int
+    alignment: int
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """One function without barriers: blocks that end in RegionExit (or Unreachable), never in Return.
+
+    once: runs once per group, not per work-item: work-group collectives and asynchronous copies. Uses the
+    ...Item operations, no built-in variable that differs between work-items, and shapes is all uniform.
+    """
+
+    index: int
+    function: Function
+    once: bool = False
+    successors: tuple[int, ...] = ()  # region indices that it may exit to, REGION_END left out
+    shapes: object = None  # shape.ShapeInfo
+
+
+@dataclass(eq=False, slots=True)
+class KernelPlan:
+    """One kernel, ready for code generation."""
+
+    name: str
+    entry_point: EntryPoint
+    module: Module
+    options: PlanOptions
+    arguments: list[Argument]
+    regions: list[Region]
+    slots: list[Slot] = field(default_factory=list)
+    private_variables: list[PrivateVariable] = field(default_factory=list)
+    local_variables: list[LocalVariable] = field(default_factory=list)
+    local_size: int = 0  # bytes of all local_variables
+    private_size: int = 0  # bytes of Function variables that are still memory, per work-item, all regions
+    constants: list[Variable] = field(default_factory=list)  # UniformConstant variables used, transitively
+    globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
+    builtins: set = field(default_factory=set)  # BuiltIn of each Input variable read
+    calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
+    uses_printf: bool = False
+    has_more: bool = False  # there is something that PlanOptions.thorough would do
+    value_args: list[int] = field(default_factory=list)  # arguments whose values matter (argument_values.py)
+    # memory_order.py: work-items see others' memory in order, not at barriers alone
+    orders_memory: bool = False
+    assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits
+
+    @property
+    def has_free_groups(self) -> bool:
+        """True if no work-item can tell how they are divided into work-groups."""
+        local = self.local_variables or any(
+            argument.type.kind is Kind.POINTER and argument.type.storage is StorageClass.Workgroup
+            for argument in self.arguments
+        )
+        options = self.options
+        return not (
+            self.uses_barrier or options.group or options.sub_groups or local or self.builtins & _OF_GROUPS
+        )
+
+    @property
+    def may_hold_groups(self) -> bool:
+        """True if it is worth having code for groups of one size (groups/lockstep.py)."""
+        options = self.options
+        if options.width == 1 or options.sub_groups or self.orders_memory:
+            return False
+        return self.uses_barrier and not any(region.once for region in self.regions)
+
+    @property
+    def uses_barrier(self) -> bool:
+        """True if the group must finish one region before it starts another."""
+        return len(self.regions) > 1
+
+
+def recurs(plan: KernelPlan, region: Region) -> bool:
+    """Whether a group may come to a region again."""
+    seen, rest = set(), list(region.successors)
+    while rest:
+        index = rest.pop()
+        if index not in seen:
+            seen.add(index)
+            rest += plan.regions[index].successors
+    return region.index in seen

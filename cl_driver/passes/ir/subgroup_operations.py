@@ -1,0 +1,52 @@
+"""Which instructions are operations of sub-groups, and which functions can tell sub-groups apart."""
+
+from __future__ import annotations
+
+from ...spirv.enums import BuiltIn, Op, Scope
+from ...spirv.module import Constant, Function, Instruction, Variable
+from .instructions import ADDRESS
+
+SHUFFLES_INTEL = (
+    Op.SubgroupShuffleINTEL, Op.SubgroupShuffleDownINTEL, Op.SubgroupShuffleUpINTEL,
+    Op.SubgroupShuffleXorINTEL,
+)  # fmt: skip
+_BLOCKS_INTEL = (Op.SubgroupBlockReadINTEL, Op.SubgroupBlockWriteINTEL)
+NON_UNIFORM = frozenset(op for op in Op if op.name.startswith("GroupNonUniform"))
+GROUP_OR_SUBGROUP = frozenset(op for op in Op if 261 <= op <= 271 or 6401 <= op <= 6408)
+BUILTINS = frozenset((
+    BuiltIn.SubgroupSize, BuiltIn.SubgroupMaxSize, BuiltIn.NumSubgroups, BuiltIn.NumEnqueuedSubgroups,
+    BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
+    BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
+))  # fmt: skip
+_BARRIER = "_Z17sub_group_barrier"  # how the names begin that clang leaves to the builtin library
+
+
+def uses_subgroups(functions: list[Function]) -> bool:
+    """Whether a kernel (it and what it calls) can tell how its work-items are divided into sub-groups."""
+    return any(_of_subgroup(i) for f in functions for block in f.blocks for i in block.instructions)
+
+
+def is_subgroup_operation(instruction: Instruction) -> bool:
+    """True for instructions that the work-items of one sub-group execute together, barriers left out."""
+    op = instruction.op
+    if op in NON_UNIFORM or op in SHUFFLES_INTEL or op in _BLOCKS_INTEL:
+        return True
+    return op in GROUP_OR_SUBGROUP and scope_of(instruction) == Scope.Subgroup
+
+
+def scope_of(instruction: Instruction):
+    scope = instruction.operands[0]
+    return scope.value if isinstance(scope, Constant) else None
+
+
+def _of_subgroup(instruction: Instruction) -> bool:
+    op = instruction.op
+    if op is Op.ControlBarrier:
+        return scope_of(instruction) == Scope.Subgroup
+    if op is Op.FunctionCall:
+        callee = instruction.operands[0]
+        return callee.linkage is not None and callee.linkage[0].startswith(_BARRIER)
+    if op is Op.Load or op in ADDRESS or op is Op.CopyObject:
+        pointer = instruction.operands[0]
+        return type(pointer) is Variable and pointer.builtin in BUILTINS
+    return is_subgroup_operation(instruction)

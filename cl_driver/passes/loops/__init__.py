@@ -1,0 +1,1 @@
+"""Passes on loops: unrolling, versioning, invariant code, narrower integers."""

@@ -1,0 +1,94 @@
+"""Loads that are the same in each iteration of a loop are made before it."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Block, Function, Instruction
+from ..ir.dominance import Loop, LoopNest, dominators
+from ..ir.instructions import (
+    PURE,
+    TERMINATORS,
+    append,
+    is_arithmetic,
+    predecessors,
+    rename_phi_edge,
+    replace_successor,
+)
+from ..scalar.simplify import STAY
+
+MOST_LOADS = 48  # of one loop: what registers do not hold is kept on the stack
+
+_READ = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant)
+
+
+def hoist_loads(function: Function, types) -> None:
+    """Moves loads from global and constant memory out of loops that write nothing but private variables."""
+    before = predecessors(function)
+    tree = dominators(function, before)
+    for loop in reversed(LoopNest(function, tree, before).loops):
+        if not all(_is_harmless(i) for block in loop.blocks for i in block.instructions):
+            continue
+        ends = [b for b in loop.blocks if not loop.blocks.issuperset(b.successors())]
+        always = {b for b in loop.blocks if all(tree.dominates(b, other) for other in (*ends, *loop.latches))}
+        moved = _movable(loop, [b for b in tree.order if b in always])
+        if moved:
+            _move(function, loop, moved)
+
+
+def _is_harmless(i: Instruction) -> bool:
+    """Whether an instruction changes no memory that work-items share, nor orders what they see of it."""
+    if i.op is Op.Store:
+        return i.operands[0].type.storage is StorageClass.Function
+    return i.op in PURE or i.op is Op.Load or i.op in TERMINATORS or is_arithmetic(i)
+
+
+def _movable(loop: Loop, always: list[Block]) -> list[Instruction]:
+    """Loads and their addresses, in order. always: the blocks that each entry of the loop executes."""
+    inside = {i for block in loop.blocks for i in block.instructions}
+    moved: dict[Instruction, None] = {}
+    count = 0
+    for block in always:
+        for i in block.instructions:
+            is_free = i.memory is None or not i.memory.volatile
+            if count == MOST_LOADS or i.op is not Op.Load or not is_free:
+                continue
+            if i.operands[0].type.storage in _READ and _follow(i.operands[0], inside, needed := {}, moved):
+                moved |= needed
+                moved[i] = None
+                count += 1
+    return list(moved)
+
+
+def _follow(value, inside: set, needed: dict, moved: dict) -> bool:
+    """Adds the instructions of a loop that a value takes, operands first. False if it changes in the loop."""
+    if value not in inside or value in moved or value in needed:
+        return True
+    if value.op not in PURE or value.op in STAY:
+        return False
+    for operand in value.operands:
+        if isinstance(operand, Instruction) and not _follow(operand, inside, needed, moved):
+            return False
+    needed[value] = None
+    return True
+
+
+def _move(function: Function, loop: Loop, moved: list[Instruction]) -> None:
+    """Puts instructions into the block before a loop, which is made where there is none."""
+    header = loop.header
+    entries = [b for b in predecessors(function)[header] if b not in loop.blocks]
+    if len(entries) != 1:
+        return
+    (entry,) = entries
+    if entry.terminator.op is not Op.Branch:
+        block = Block(function, "before")
+        append(block, Op.Branch, None, [header])
+        replace_successor(entry, header, block)
+        rename_phi_edge(header, entry, block)
+        function.blocks.insert(function.blocks.index(header), block)
+        entry = block
+    gone = set(moved)
+    for block in loop.blocks:
+        block.instructions = [i for i in block.instructions if i not in gone]
+    for i in moved:
+        i.block = entry
+    entry.instructions[-1:-1] = moved

@@ -1,0 +1,190 @@
+"""Loops that count through private arrays of known size, unrolled: each element is a value then
+(scalar/sroa.py).
+
+That is done where it takes the whole array out of memory: everything that is done to it is a load or store at
+a place that follows from the counters of loops of which is known how often they run. What the loops load
+besides may be the same in each iteration of the loops around, as no compiler could see before: licm.py.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.module import Constant, Function, Instruction, Kind
+from ..ir.dominance import Loop, LoopNest, dominators
+from ..ir.fold import Folder
+from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, predecessors, users
+from ..ir.layout import size_of
+from ..scalar.simplify import simplify
+from ..scalar.sroa import MAX_PIECES, promote
+from .licm import hoist_loads
+from .unroll import copy_loop, iterations
+
+# Instructions that the loops may have when they are unrolled, before any is folded.
+MOST_INSTRUCTIONS = 1500
+
+_SAME_ADDRESS = (Op.Bitcast, Op.CopyObject)
+_MARKS = (Op.LifetimeStart, Op.LifetimeStop)
+
+
+def unroll_array_loops(function: Function, types) -> None:
+    """Changes a reducible function in place."""
+    has_changed = False
+    while (counted := _next(function, types)) is not None:
+        copy_loop(function, types, *counted)
+        simplify(function, types)
+        has_changed = True
+    if has_changed:
+        promote(function, types)
+        simplify(function, types)
+        hoist_loads(function, types)
+
+
+def has_array_loops(function: Function, types) -> bool:
+    """Whether there is anything to be unrolled."""
+    return _next(function, types) is not None
+
+
+def _next(function: Function, types) -> tuple | None:
+    """What _Search.outermost() finds."""
+    arrays = _arrays(function)
+    if not arrays:
+        return None
+    before = predecessors(function)
+    tree = dominators(function, before)
+    nest = LoopNest(function, tree, before)
+    return _Search(nest, Folder(types), tree, before).outermost(arrays)
+
+
+def _arrays(function: Function) -> list[list]:
+    """Of each array that could become values but for indices that are not constant: these indices."""
+    variables = [i for i in function.blocks[0].instructions if i.op is Op.Variable]
+    if not variables:
+        return []
+    used_by = users(function)
+    found = [_indices(variable, used_by) for variable in variables if _fits(variable)]
+    return [indices for indices in found if indices]
+
+
+def _fits(variable: Instruction) -> bool:
+    scalar, count = variable.type.element, 1
+    while scalar.kind is Kind.ARRAY:
+        scalar, count = scalar.element, count * scalar.count
+    return 1 < count <= MAX_PIECES and scalar.kind in (Kind.INT, Kind.FLOAT, Kind.VECTOR)
+
+
+def _indices(variable: Instruction, used_by) -> list:
+    """The indices into a variable that are not constant; none if it has to stay in memory."""
+    found, work, scalar = [], [variable], variable.type.element
+    while scalar.kind is Kind.ARRAY:
+        scalar = scalar.element
+    for pointer in work:
+        for user in used_by.get(pointer, ()):
+            if user.op in _MARKS:
+                continue
+            if user.op is Op.Load or (user.op is Op.Store and user.operands[1] is not pointer):
+                type_ = user.type if user.op is Op.Load else user.operands[1].type
+                if size_of(type_) != size_of(scalar) or (user.memory is not None and user.memory.volatile):
+                    return []
+                continue
+            if user.op in ADDRESS:
+                found += [index for index in user.operands[1:] if not isinstance(index, Constant)]
+            elif user.op not in _SAME_ADDRESS or user.type.kind is not Kind.POINTER:
+                return []
+            work.append(user)
+    return found
+
+
+class _Search:
+    """The loops of a function that are to be unrolled."""
+
+    def __init__(self, nest: LoopNest, folder: Folder, tree, before):
+        self.nest = nest
+        self.folder = folder
+        self.tree = tree
+        self.before = before
+        self.headers = {loop.header: loop for loop in nest.loops}
+
+    def outermost(self, arrays: list[list]):
+        """(loop, how often its header is executed, the block that leaves it), or None."""
+        for indices in arrays:
+            wanted: set = set()
+            if not all(self._counters(index, wanted, set()) for index in indices):
+                continue
+            tops = [loop for loop in self.nest.loops if loop in wanted and not self._is_inside(loop, wanted)]
+            if any(_has_effect_on_group(loop) for loop in tops):
+                continue
+            room = MOST_INSTRUCTIONS
+            for loop in tops:
+                room -= self._size(loop, wanted, {}, loop.blocks, room)
+                if room < 0:
+                    break
+            else:
+                if tops:
+                    loop = tops[0]
+                    steps, end = iterations(loop, self.folder, self.tree, self.before)
+                    return loop, len(steps), end
+        return None
+
+    def _counters(self, value, wanted: set, seen: set) -> bool:
+        """Adds the loops whose counters a value follows from. False if it depends on anything else."""
+        if isinstance(value, Constant):
+            return True
+        if not isinstance(value, Instruction) or value in seen:
+            return isinstance(value, Instruction)
+        seen.add(value)
+        if value.op is Op.Phi:
+            loop = self.headers.get(value.block)
+            if loop is None:
+                return False
+            wanted.add(loop)
+        elif value.op not in self.folder.by_op:
+            return False
+        operands = value.operands[::2] if value.op is Op.Phi else value.operands
+        return all(self._counters(operand, wanted, seen) for operand in operands)
+
+    @staticmethod
+    def _is_inside(loop: Loop, wanted: set) -> bool:
+        around = loop.parent
+        while around is not None and around not in wanted:
+            around = around.parent
+        return around is not None
+
+    def _size(self, loop: Loop, wanted: set, known: dict, blocks, room: int) -> int:
+        """Instructions of a loop once it and the wanted ones in it are unrolled; more than there is room for
+        if that cannot be done.
+
+        known: what the phis of wanted loops around it are; blocks: of the outermost of these.
+        """
+        counted = iterations(loop, self.folder, self.tree, self.before, known, blocks)
+        if counted is None:
+            return room + 1
+        steps, end = counted
+        if any(b is not end and not loop.blocks.issuperset(b.successors()) for b in loop.blocks):
+            return room + 1  # each copy would leave under masks of its own
+        inner = self._wanted_inside(loop, wanted)
+        own = sum(len(block.instructions) for block in loop.blocks)
+        own -= sum(len(block.instructions) for child in inner for block in child.blocks)
+        total = 0
+        for step in steps:
+            total += own
+            for child in inner:
+                if total > room:
+                    return total
+                total += self._size(child, wanted, {**known, **step}, blocks, room - total)
+        return total
+
+    def _wanted_inside(self, loop: Loop, wanted: set) -> list[Loop]:
+        """The next wanted loops in a loop."""
+        found = []
+        for child in loop.children:
+            found += [child] if child in wanted else self._wanted_inside(child, wanted)
+        return found
+
+
+def _has_effect_on_group(loop: Loop) -> bool:
+    """Whether there are barriers or operations of groups in a loop."""
+    return any(
+        i.op in GROUP_OPERATIONS or i.op is Op.ControlBarrier
+        for block in loop.blocks
+        for i in block.instructions
+    )

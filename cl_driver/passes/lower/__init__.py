@@ -1,0 +1,1 @@
+"""Instructions that become simpler ones: calls, images, collectives, sub-groups, rounding modes."""

@@ -1,0 +1,62 @@
+"""Copies of functions in which some arguments are constants: what these decide is decided in the copy.
+
+For functions of the builtin library that are asked for one case of many (images.py). Calls of functions in
+them get copies of their own, before anything is inlined: of a switch with 20 cases only one is ever copied
+into a kernel.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.module import Argument, Block, Constant, Function
+from ..ir.instructions import clone_instruction, substitute
+from ..scalar.simplify import simplify
+
+
+class Specialiser:
+    """Copies for one kernel, made once each."""
+
+    def __init__(self, types):
+        self.types = types
+        self.made: dict[tuple, Function] = {}
+
+    def specialised(self, function: Function, values: list) -> Function:
+        """The function with those of these arguments that are constants put in; it still takes all."""
+        known = tuple(value if type(value) is Constant else None for value in values)
+        if not any(known) or not function.blocks:
+            return function
+        found = self.made.get((function, known))
+        if found is None:
+            found = self.made[function, known] = copy_function(function)
+            pairs = zip(found.arguments, known, strict=True)
+            substitute(found, {argument: value for argument, value in pairs if value is not None})
+            simplify(found, self.types)
+            for block in found.blocks:
+                for i in block.instructions:
+                    if i.op is Op.FunctionCall:
+                        i.operands[0] = self.specialised(i.operands[0], i.operands[1:])
+        return found
+
+
+def copy_function(function: Function) -> Function:
+    """A copy that shares nothing with the original but what it calls, and module-scope values."""
+    new = Function(function.type, function.name, function.control)
+    new.decorations = function.decorations
+    values: dict = {}
+    for argument in function.arguments:
+        values[argument] = copy = Argument(argument.type, argument.index, argument.name)
+        copy.decorations = argument.decorations
+        new.arguments.append(copy)
+    for block in function.blocks:
+        values[block] = Block(new, block.name)
+        values[block].loop_control = block.loop_control
+    for block in function.blocks:
+        copy = values[block]
+        for i in block.instructions:
+            values[i] = made = clone_instruction(i, i.operands, copy)
+            copy.instructions.append(made)
+        new.blocks.append(copy)
+    for block in new.blocks:
+        for i in block.instructions:
+            i.operands = [values.get(o, o) for o in i.operands]
+    return new

@@ -1,0 +1,41 @@
+"""Expressions that are computed again where they are known already: what unrolled loops consist of to a good
+part, since whoever compiled the loop could only take out of it what is the same in every iteration."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.module import Function, Instruction, Value, Variable
+from ..ir.dominance import dominators
+from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, substitute
+from .simplify import STAY
+
+_REPEATABLE = PURE - STAY
+
+
+def drop_repeated(function: Function) -> None:
+    """Changes a function in place, whose blocks are in reverse postorder. Before masks are there."""
+    tree = dominators(function)
+    known: dict[tuple, Instruction] = {}
+    replaced: dict[Value, Value] = {}
+    for block in function.blocks:
+        kept = []
+        for i in block.instructions:
+            i.operands = [replaced.get(o, o) for o in i.operands]
+            if _is_repeatable(i):
+                key = (i.op, i.type, *i.operands, *sorted(map(repr, i.decorations.items())))
+                first = known.get(key)
+                if first is not None and tree.dominates(first.block, block):
+                    replaced[i] = first
+                    continue
+                known[key] = i
+            kept.append(i)
+        block.instructions = kept
+    substitute(function, replaced)
+
+
+def _is_repeatable(i: Instruction) -> bool:
+    if i.op is Op.ExtInst:
+        return i.operands[1] not in EXTINST_WITH_EFFECT and i.operands[1] not in EXTINST_LOADS
+    if i.op is Op.Load:  # of a built-in variable
+        return isinstance(i.operands[0], Variable) and i.operands[0].builtin is not None
+    return i.op in _REPEATABLE

@@ -1,0 +1,270 @@
+"""Folding, removal of dead code, and clean-up of the control-flow graph, until nothing changes.
+
+One pass because each enables the others: a folded condition makes a block unreachable, which makes a phi
+trivial, which folds a condition.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.module import Block, Constant, Function, Instruction, Value
+from ..ir.fold import Folder
+from ..ir.instructions import (
+    PURE,
+    clone_instruction,
+    is_removable,
+    predecessors,
+    remove_phi_edge,
+    remove_unreachable_blocks,
+    substitute,
+)
+from ..ir.ops import PassOp
+
+# Pure, but not to be moved: values of control flow, and divisions, which trap.
+STAY = frozenset((
+    Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
+    PassOp.AnyLaneOfPart, PassOp.ContextVariable, PassOp.GroupItems,
+))  # fmt: skip
+
+
+def simplify(function: Function, types) -> None:
+    """Simplifies a function in place. Blocks end up in reverse postorder."""
+    folder = Folder(types)
+    changed = True
+    while changed:
+        remove_unreachable_blocks(function)
+        changed = fold_instructions(function, folder)
+        changed |= merge_equal_operands(function)
+        changed |= fold_branches(function)
+        changed |= merge_blocks(function)
+    remove_dead_code(function)
+
+
+def fold_instructions(function: Function, folder: Folder) -> bool:
+    """Replaces what folds. In reverse postorder one sweep suffices but for phis of loops."""
+    replaced: dict[Value, Value] = {}
+    laws = folder.by_op
+    for block in function.blocks:
+        dropped = False
+        for instruction in block.instructions:
+            if replaced:
+                instruction.operands = [replaced.get(o, o) for o in instruction.operands]
+            law = laws.get(instruction.op)
+            if law is None:
+                continue
+            value = law(instruction)
+            if value is not None and value is not instruction:
+                while value in replaced:
+                    value = replaced[value]
+                if value is instruction:
+                    continue
+                replaced[instruction] = value
+                dropped = True
+        if dropped:
+            block.instructions = [i for i in block.instructions if i not in replaced]
+    if replaced:
+        substitute(function, replaced)
+    return bool(replaced)
+
+
+MAX_MERGED = 8  # instructions of an expression that is computed behind a join instead of before it
+
+
+def merge_equal_operands(function: Function) -> bool:
+    """A phi of equal expressions is the expression, computed once behind the join.
+
+    Compilers sink stores of two branches into one behind them, with a phi of two equal addresses; as a phi
+    under a divergent branch the address would be varying, and the store a scatter.
+    """
+    replaced: dict[Value, Value] = {}
+    for block in function.blocks:
+        for phi in list(block.phis()):
+            first = phi.operands[0]
+            if type(first) is not Instruction or first.op not in PURE or first.op in STAY:
+                continue
+            others = phi.operands[2::2]
+            if not others or first in others or not all(_equal(first, o, MAX_MERGED) for o in others):
+                continue
+            at = sum(1 for _ in block.phis())
+            replaced[phi] = _copy_tree(first, others[0], block, at)
+    substitute(function, replaced)
+    if replaced:
+        for block in function.blocks:
+            block.instructions = [i for i in block.instructions if i not in replaced]
+    return bool(replaced)
+
+
+def _equal(a, b, budget: int) -> bool:
+    """True for expressions of the same operations on the same values."""
+    if a is b:
+        return True
+    if type(a) is not Instruction or type(b) is not Instruction:
+        return type(a) is type(b) and not isinstance(a, (Value, Block)) and a == b
+    if a.op is not b.op or a.type is not b.type or a.op not in PURE or a.op in STAY or budget == 0:
+        return False
+    if a.decorations != b.decorations or len(a.operands) != len(b.operands):
+        return False
+    return all(_equal(x, y, budget - 1) for x, y in zip(a.operands, b.operands, strict=True))
+
+
+def _copy_tree(a: Instruction, b: Instruction, block: Block, at: int) -> Instruction:
+    """Computes an expression in a block, from the values that its two forms share."""
+    operands = []
+    for x, y in zip(a.operands, b.operands, strict=True):
+        if x is not y and type(x) is Instruction:
+            x = _copy_tree(x, y, block, at)
+            at = block.instructions.index(x) + 1
+        operands.append(x)
+    copy = clone_instruction(a, operands, block)
+    block.instructions.insert(at, copy)
+    return copy
+
+
+def fold_branches(function: Function) -> bool:
+    """Conditional branches and switches with one possible target become branches."""
+    changed = False
+    for block in function.blocks:
+        terminator = block.terminator
+        op = terminator.op
+        if op is Op.BranchConditional:
+            condition, if_true, if_false = terminator.operands[:3]
+            if if_true is if_false:
+                target = if_true
+            elif type(condition) is Constant:
+                target = if_true if condition.value else if_false
+            else:
+                continue
+        elif op is Op.Switch:
+            selector, target, *cases = terminator.operands
+            if type(selector) is Constant:
+                value, mask = selector.value or 0, (1 << selector.type.width) - 1
+                for i in range(0, len(cases), 2):
+                    if cases[i] & mask == value:
+                        target = cases[i + 1]
+                        break
+            elif any(case is not target for case in cases[1::2]):
+                continue
+        else:
+            continue
+        for successor in block.successors():
+            if successor is not target:
+                remove_phi_edge(successor, block)
+        branch = Instruction(Op.Branch, None, [target], block)
+        branch.line = terminator.line
+        block.instructions[-1] = branch
+        changed = True
+    if changed:
+        remove_unreachable_blocks(function)
+    return changed
+
+
+def merge_blocks(function: Function) -> bool:
+    """Joins a block with its only successor where that has no other predecessor, and skips empty blocks."""
+    before = predecessors(function)
+    gone: set[Block] = set()
+    renamed: dict[Block, Block] = {}
+    replaced: dict[Value, Value] = {}
+    entry = function.blocks[0]
+    for block in function.blocks:
+        if block in gone:
+            continue
+        while True:
+            terminator = block.instructions[-1]
+            if terminator.op is not Op.Branch:
+                break
+            successor = terminator.operands[0]
+            if successor is block or successor is entry or len(before[successor]) != 1:
+                break
+            instructions = block.instructions
+            instructions.pop()
+            for instruction in successor.instructions:
+                if instruction.op is Op.Phi:
+                    replaced[instruction] = instruction.operands[0]
+                    continue
+                instruction.block = block
+                instructions.append(instruction)
+            gone.add(successor)
+            renamed[successor] = block
+    changed = bool(gone)
+    if changed:
+        function.blocks = [b for b in function.blocks if b not in gone]
+
+        def final(block):
+            while block in renamed:
+                block = renamed[block]
+            return block
+
+        for block in function.blocks:
+            for phi in block.phis():
+                phi.operands = [final(o) if o in gone else o for o in phi.operands]
+        substitute(function, replaced)
+    return skip_empty_blocks(function) or changed
+
+
+def skip_empty_blocks(function: Function) -> bool:
+    """Predecessors of a block that only branches on go to its target at once, if the phis there allow it."""
+    changed = False
+    before = predecessors(function)
+    entry = function.blocks[0]
+    for block in function.blocks:
+        terminator = block.instructions[0]
+        if terminator.op is not Op.Branch or block is entry:
+            continue
+        target = terminator.operands[0]
+        if target is block:
+            continue
+        sources = before[block]
+        target_sources = before[target]
+        has_phis = target.instructions[0].op is Op.Phi
+        if has_phis and not set(sources).isdisjoint(target_sources):
+            continue
+        if has_phis and len(sources) > 1 and len(target_sources) > 1:
+            continue  # would give each phi more operands and save no jump
+        if block in target_sources and target in sources:
+            continue  # a loop of two blocks keeps its latch
+        for phi in target.phis():
+            operands = []
+            for i in range(0, len(phi.operands), 2):
+                value, source = phi.operands[i : i + 2]
+                if source is block:
+                    operands += [o for s in sources for o in (value, s)]
+                else:
+                    operands += [value, source]
+            phi.operands = operands
+        for source in sources:
+            last = source.instructions[-1]
+            last.operands = [target if o is block else o for o in last.operands]
+        new_sources = [s for s in target_sources if s is not block]
+        before[target] = new_sources + [s for s in sources if s not in new_sources]
+        before[block] = []
+        changed = True
+    if changed:
+        remove_unreachable_blocks(function)
+    return changed
+
+
+def remove_dead_code(function: Function) -> bool:
+    """Drops instructions whose results do not matter, cycles of phis included."""
+    alive: set[Value] = set()
+    work: list[Instruction] = []
+    for block in function.blocks:
+        for instruction in block.instructions:
+            if not is_removable(instruction):
+                alive.add(instruction)
+                work.append(instruction)
+    while work:
+        instruction = work.pop()
+        operands = instruction.operands
+        if instruction.mask is not None:
+            operands = [*operands, instruction.mask]
+        for operand in operands:
+            if type(operand) is Instruction and operand not in alive:
+                alive.add(operand)
+                work.append(operand)
+    changed = False
+    for block in function.blocks:
+        kept = [i for i in block.instructions if i in alive]
+        if len(kept) != len(block.instructions):
+            block.instructions = kept
+            changed = True
+    return changed

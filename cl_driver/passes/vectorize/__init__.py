@@ -1,0 +1,1 @@
+"""Several work-items per vector: if-conversion of divergent control flow, coarsening, guards."""

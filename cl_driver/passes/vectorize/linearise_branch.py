@@ -1,0 +1,418 @@
+"""One divergent branch and the straight line of code that its blocks become (see linearise.py)."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op
+from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
+from ..ir.dominance import Loop
+from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
+from ..ir.ops import PassOp
+from ..ir.remarks import MASKED, SKIPPED
+from .region_graph import EXIT, Graph
+
+JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
+LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1
+LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
+
+_TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
+_NEVER_MASKED = frozenset((
+    Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable, Op.Variable, PassOp.RegionExit,
+    PassOp.ContextLoad, PassOp.Permute, PassOp.LaneShuffle,
+))  # fmt: skip
+
+
+def needs_mask(instruction: Instruction) -> bool:
+    """True for what must not happen in lanes that do not take part."""
+    op = instruction.op
+    if op is Op.ExtInst:
+        return instruction.operands[1] in EXTINST_WITH_EFFECT or instruction.operands[1] in EXTINST_LOADS
+    if op in PURE:
+        return op in _TRAPS
+    if op is Op.Load and type(instruction.operands[0]) is Variable:
+        return instruction.operands[0].builtin is None
+    return op not in _NEVER_MASKED
+
+
+class Kept:
+    """A uniform branch in a line that stays a branch, with the nodes between it and its join."""
+
+    __slots__ = ("branch", "join", "nodes")
+
+    def __init__(self, branch: Block, nodes: set, join: Block):
+        self.branch = branch
+        self.nodes = nodes
+        self.join = join  # the new block where its paths meet
+
+
+class Line:
+    """One divergent branch and what becomes a straight line behind it."""
+
+    def __init__(self, worker, graph: Graph, branch: Block, line: set, mask: Value, loop, filled, pending):
+        self.worker = worker
+        self.types = worker.types
+        self.graph = graph
+        self.branch = branch
+        self.line = line
+        self.loop = loop
+        self.filled = filled
+        self.pending = pending
+        self.end = graph.post.immediate(branch)
+        self.current: Block = branch  # where the line goes on
+        self.masks: dict = {branch: mask}
+        self.order: dict = {}  # place in the line
+        self.edge_masks: dict[tuple[Block, Block], Value] = {}
+        self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
+        self.known: dict = {}  # and, or, not that were already made
+        self.kept: dict = {}  # branch block: Kept
+
+    def emit(self) -> None:
+        worker = self.worker
+        terminator = self.branch.instructions.pop()
+        self.leave(self.branch, terminator, self.masks[self.branch])
+        self.find_kept()
+        done: set = set()
+        for node in sorted(self.line, key=worker.number_of):
+            if node in done:
+                continue
+            mask = self.masks[node] = self.block_mask(node)
+            self.order[node] = len(self.order)
+            kept = self.kept.get(node)
+            if isinstance(node, Loop):
+                self.place_loop(node, mask)
+            elif kept is not None:
+                done |= kept.nodes
+                self.place_kept(node, kept, mask)
+            else:
+                self.place_block(node, mask)
+        end = self.end.header if isinstance(self.end, Loop) else self.end
+        sources = [
+            (s, t) for s, t, node in self.graph.before[self.end] if node is self.branch or node in self.line
+        ]
+        self.merge_phis(end, sources, keep=True)
+        append(self.current, Op.Branch, None, [end])
+
+    # Masks
+
+    def emit_logic(self, op, *operands: Value) -> Value:
+        true, false = self.worker.true, self.worker.false
+        a, b = operands[0], operands[-1]
+        if op is Op.LogicalNot:
+            if isinstance(a, Constant):
+                return false if a.value else true
+        else:
+            absorbing, neutral = (false, true) if op is Op.LogicalAnd else (true, false)
+            if a is absorbing or b is absorbing:
+                return absorbing
+            if a is neutral:
+                return b
+            if b is neutral or a is b:
+                return a
+        key = op, *operands
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = append(self.current, op, self.worker.bool, operands)
+        return found
+
+    def leave(self, source: Block, terminator: Instruction, mask: Value) -> None:
+        """Notes the masks of the edges out of a block whose terminator has been taken away."""
+        op, operands = terminator.op, terminator.operands
+        if self.worker.remarks is not None and op is not Op.Branch and terminator.line is not None:
+            self.worker.remarks.control(terminator, MASKED)
+        if op is Op.Branch:
+            self.edge_masks[source, operands[0]] = mask
+            return
+        if op is Op.BranchConditional:
+            condition, if_true, if_false = operands[:3]
+            if if_true is if_false:
+                self.edge_masks[source, if_true] = mask
+                return
+            live = self.worker.live.get(source)
+            if live is condition:
+                # Every live lane is in the region: no need to and the two.
+                self.edge_masks[source, if_true] = live
+            else:
+                self.edge_masks[source, if_true] = self.emit_logic(Op.LogicalAnd, mask, condition)
+            opposite = self.emit_logic(Op.LogicalNot, condition)
+            rest = self.edge_masks[source, if_false] = self.emit_logic(Op.LogicalAnd, mask, opposite)
+            # A mask that only a negation makes is better not asked for; that of lanes that have left, least.
+            self.costs[rest] = max(self.costs.get(rest, 0), LEFT_COST if live is condition else 1)
+            return
+        selector, default, *cases = operands
+        conditions: dict[Block, Value] = {}
+        anywhere: Value = self.worker.false
+        for literal, target in zip(cases[::2], cases[1::2], strict=True):
+            number = self.types.integer(selector.type.width, literal)
+            hit = append(self.current, Op.IEqual, self.worker.bool, [selector, number])
+            anywhere = self.emit_logic(Op.LogicalOr, anywhere, hit)
+            conditions[target] = self.emit_logic(Op.LogicalOr, conditions.get(target, self.worker.false), hit)
+        rest = self.emit_logic(Op.LogicalNot, anywhere)
+        conditions[default] = self.emit_logic(Op.LogicalOr, conditions.get(default, self.worker.false), rest)
+        for target, condition in conditions.items():
+            self.edge_masks[source, target] = self.emit_logic(Op.LogicalAnd, mask, condition)
+
+    def block_mask(self, node) -> Value:
+        """The lanes that come to a node of the line."""
+        graph = self.graph
+        dominator = graph.dominators.immediate(node)
+        if dominator is not self.branch and dominator in self.masks and graph.post.dominates(node, dominator):
+            return self.masks[dominator]
+        mask: Value = self.worker.false
+        for source, target, _ in graph.before[node]:
+            mask = self.emit_logic(Op.LogicalOr, mask, self.edge_masks[source, target])
+        return mask
+
+    # Nodes
+
+    def place_block(self, block: Block, mask: Value) -> None:
+        sources = [(s, t) for s, t, _ in self.graph.before[block]]
+        self.merge_phis(block, sources)
+        terminator = block.instructions.pop()
+        self.worker.put_mask(block.instructions, mask)
+        if self.pays_to_jump(block) and not self.worker.has_lane(mask, self.filled):
+            join = self.jump(block, mask)
+            append(block, Op.Branch, None, [join])
+            self.current = join
+        else:
+            for instruction in block.instructions:
+                instruction.block = self.current
+            self.current.instructions += block.instructions
+            self.worker.gone.add(block)
+        self.leave(block, terminator, mask)
+
+    def pays_to_jump(self, block: Block) -> bool:
+        if len(block.instructions) > (LAST_JUMP_COST if self.ends_the_loop(block) else JUMP_COST):
+            return True
+        return any(i.mask is not None and self.acts_once(i) for i in block.instructions)
+
+    def ends_the_loop(self, block: Block) -> bool:
+        """True in a live loop if all lanes that stay in it come through the block."""
+        head = self.loop.header if self.loop is not None else None
+        if head not in self.worker.live:
+            return False
+        graph, worker = self.graph, self.worker
+        nodes = [worker.node_of(b, self.loop) for b in worker.staying[head]]
+        return all(n in graph.edges and graph.dominators.dominates(block, n) for n in nodes)
+
+    def is_light(self, kept: Kept) -> bool:
+        """True for little code that does no harm if no lane takes part, whichever way it goes."""
+        blocks = [n for n in kept.nodes if not isinstance(n, Loop)]
+        if len(blocks) < len(kept.nodes) or sum(len(b.instructions) for b in blocks) > LAST_JUMP_COST:
+            return False
+        return not any(needs_mask(i) and self.acts_once(i) for b in blocks for i in b.instructions)
+
+    def acts_once(self, instruction: Instruction) -> bool:
+        """Memory access at a uniform address, or a call: scalar code that needs a lane to act for."""
+        if instruction.op in INTEGER_ATOMICS:  # the code generator's are for any mask
+            return False
+        if instruction.op is Op.FunctionCall:
+            return True
+        return any(
+            isinstance(o, Value)
+            and o.type is not None
+            and o.type.kind is Kind.POINTER
+            and self.worker.shapes.is_uniform(o)
+            for o in instruction.operands
+        )
+
+    def jump(self, target: Block, mask: Value) -> Block:
+        """Goes to the target if the mask has a lane, else to a new block, which is returned."""
+        join = Block(self.worker.function, "join")
+        self.worker.add_block(join, self.loop)
+        any_lane = append(self.current, PassOp.AnyLane, self.worker.bool, [mask])
+        append(self.current, Op.BranchConditional, None, [any_lane, target, join])
+        if self.worker.remarks is not None:
+            first = next((i for i in target.instructions if i.line is not None), None)
+            if first is not None:
+                self.worker.remarks.control(first, SKIPPED)
+        return join
+
+    def place_loop(self, loop: Loop, mask: Value) -> None:
+        """A loop of the line: entered from one block, if any lane enters, and left to one."""
+        header = loop.header
+        outside = [(s, t) for s, t, _ in self.graph.before[loop]]
+        self.merge_phis(header, outside, keep=True)
+        ((source, target, _),) = self.graph.edges[loop]
+        if self.worker.has_lane(mask, self.filled):
+            join = Block(self.worker.function, "join")
+            self.worker.add_block(join, self.loop)
+            append(self.current, Op.Branch, None, [header])
+        else:
+            join = self.jump(header, mask)
+        terminator = source.terminator
+        terminator.operands = [join if o is target else o for o in terminator.operands]
+        self.current = join
+        self.edge_masks[source, target] = mask
+        self.pending.append((loop, mask, self.filled | {mask}))
+
+    def find_kept(self) -> None:
+        """Uniform branches in the line whose blocks are reached through them alone."""
+        graph, worker = self.graph, self.worker
+        for node in sorted(self.line, key=worker.number_of):
+            if (
+                isinstance(node, Loop)
+                or node in worker.shapes.divergent_branches
+                or len(graph.after[node]) < 2
+            ):
+                continue
+            if any(node in kept.nodes for kept in self.kept.values()):
+                continue
+            between = graph.line(node)
+            end = graph.post.immediate(node)
+            if end is EXIT or not between <= self.line:
+                continue
+            if all(s is node or s in between for n in between for _, _, s in graph.before[n]):
+                self.kept[node] = Kept(node, between | {node}, Block(worker.function, "join"))
+
+    def place_kept(self, branch: Block, kept: Kept, mask: Value) -> None:
+        worker, graph = self.worker, self.graph
+        self.merge_phis(branch, [(s, t) for s, t, _ in graph.before[branch]])
+        end = graph.post.immediate(branch)
+        target = end.header if isinstance(end, Loop) else end
+        join = kept.join
+        worker.add_block(join, self.loop)
+        leaving = [(s, t) for s, t, node in graph.before[end] if node in kept.nodes]
+        sources = {s for s, _ in leaving}
+        for phi in target.phis():
+            merged = Instruction(Op.Phi, phi.type, (), join, phi.name)
+            rest = []
+            for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
+                if source in sources:
+                    merged.operands += [value, source]
+                else:
+                    rest += [value, source]
+            phi.operands = [*rest, merged, join]
+            for shapes in filter(None, (worker.shapes, worker.shapes.across)):
+                shapes.strides[merged] = shapes.stride(phi)
+            join.instructions.append(merged)
+        for source in sources:
+            terminator = source.terminator
+            terminator.operands = [join if o is target else o for o in terminator.operands]
+        number = worker.tree.number
+        number.setdefault(join, len(number))
+        after = join
+        jumps = not self.worker.has_lane(mask, self.filled)
+        jumps = jumps and not (self.ends_the_loop(branch) and self.is_light(kept))
+        if not jumps:
+            append(self.current, Op.Branch, None, [branch])
+        else:
+            after = self.jump(branch, mask)
+            append(join, Op.Branch, None, [after])
+        if after is join:
+            # The line goes on in a block of its own, for the join is part of the inner region.
+            after = Block(worker.function, "join")
+            worker.add_block(after, self.loop)
+            append(join, Op.Branch, None, [after])
+        self.current = after
+        # The edges that left the kept nodes are one edge now, from the join.
+        graph.before[end] = [(s, t, n) for s, t, n in graph.before[end] if n not in kept.nodes] + [
+            (join, target, branch)
+        ]
+        self.edge_masks[join, target] = mask
+        self.order[join] = self.order[branch]
+        kept.nodes.add(join)
+        self.pending.append((kept, mask, self.filled | {mask} if jumps else self.filled))
+
+    # Phis
+
+    def merge_phis(self, block: Block, sources: list[tuple[Block, Block]], keep: bool = False) -> None:
+        """Selects in the line for what the phis of a block take from these edges.
+
+        keep: the block has other predecessors or is a loop's header; the phis stay, with the line as source.
+        """
+        names = {s for s, _ in sources}
+        for phi in list(block.phis()):
+            choices, rest, came_from = [], [], {}
+            for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
+                if source in names:
+                    choices.append((value, self.edge_masks[source, block]))
+                    came_from[value] = source
+                else:
+                    rest += [value, source]
+            # Not `stay`, which is false in lanes that have left.
+            if phi.type.kind is not Kind.BOOL and any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
+                choices = self.with_block_masks(choices, came_from)
+            distinct = {v for v, _ in choices if not isinstance(v, Undef)}
+            shapes = self.worker.shapes
+            if len(distinct) > 1 and shapes.stride(phi) is not None and phi not in self.worker.stays:
+                # All lanes come by one edge, and the value keeps its shape if any lane says which. `stay` is
+                # the mask itself, and false for lanes that never came into the loop.
+                by_part = shapes.across is not None and shapes.across.stride(phi) is None
+                op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
+                choices = [(v, self.any_of(op, m)) for v, m in choices]
+            value = self.select(phi.type, choices)
+            if keep:
+                phi.operands = [*rest, value, self.current]
+            else:
+                self.worker.replaced[phi] = value
+                block.instructions.remove(phi)
+
+    def with_block_masks(self, choices, came_from: dict[Value, Block]) -> list[tuple[Value, Value]]:
+        """Choices at the latch of a live loop under the masks of the blocks where lanes part, in their order.
+
+        Lanes that part later are given their value later, and that of lanes that stay does not matter. So no
+        mask is asked for but those that blocks have anyway.
+        """
+        defined = [(v, m) for v, m in choices if not isinstance(v, Undef)]
+        left = [(v, m) for v, m in defined if self.costs.get(m, 0) >= LEFT_COST]
+        if len({v for v, _ in defined}) == 2 and len(left) == 1 and self.loop.header in self.worker.live:
+            other = next(v for v, _ in defined if v is not left[0][0])
+            return [*left, (other, self.worker.live[self.loop.header])]
+        if len(defined) != len({v for v, _ in defined}) or len(defined) < 2:
+            return choices
+        placed = []
+        for value, mask in defined:
+            source = came_from[value]
+            before = self.graph.before.get(source, ())
+            at = before[0][2] if len(before) == 1 else source
+            if self.costs.get(mask, 0) >= LEFT_COST:
+                placed.append((-1, value, mask))
+            elif at not in self.order:
+                return choices
+            else:
+                placed.append((self.order[at], value, mask if at is source else self.masks[at]))
+        placed.sort(key=lambda choice: choice[0])
+        if placed[0][0] >= 0 or placed[1][0] < 0:
+            return choices
+        result, last = [], None
+        for order, value, mask in placed:
+            # Of two edges out of one block, the second has its own mask.
+            result.append((value, dict(defined)[value] if order == last else mask))
+            last = order
+        return result
+
+    def any_of(self, op, mask: Value) -> Value:
+        key = op, mask
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = append(self.current, op, self.worker.bool, [mask])
+        return found
+
+    def select(self, type_, choices: list[tuple[Value, Value]]) -> Value:
+        """The value of the edge that each lane came by."""
+        masks_of: dict[Value, list[Value]] = {}
+        for value, mask in choices:
+            if not isinstance(value, Undef):
+                masks_of.setdefault(value, []).append(mask)
+        if not masks_of:
+            return self.types.undef(type_)
+        if len(masks_of) == 1:
+            return next(iter(masks_of))
+        if type_.kind is Kind.BOOL:
+            # False in lanes that do not take part, which `stay` of a live loop relies on.
+            result: Value = self.worker.false
+            for value, masks in masks_of.items():
+                for mask in masks:
+                    result = self.emit_logic(
+                        Op.LogicalOr, result, self.emit_logic(Op.LogicalAnd, mask, value)
+                    )
+            return result
+        base = max(masks_of, key=lambda v: sum(2 + self.costs.get(m, 0) for m in masks_of[v]))
+        result = base
+        for value, masks in masks_of.items():
+            if value is base:
+                continue
+            mask = masks[0]
+            for other in masks[1:]:
+                mask = self.emit_logic(Op.LogicalOr, mask, other)
+            result = append(self.current, Op.Select, type_, [mask, value, result])
+        return result

@@ -1,0 +1,1 @@
+"""The compile service: cache first, then compiler processes and what they do."""

@@ -1,0 +1,289 @@
+"""Compiler processes: started when there is work, at most one per core, kept for later builds.
+
+Each answers one request at a time. A process that dies loses its request. Another gets it if the process had
+not begun, and once if it died without a word, as one that is killed; else the build fails with a log. The
+next build starts a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+import time
+from collections import deque
+
+from .. import native, settings, spawn, trust
+from ..jit.errors import CompileError
+from . import protocol
+
+# Seconds of the clock for one of CPU time: machines are busy, but a process may be stuck.
+_PATIENCE = 10
+
+_ATTEMPTS = 3  # to hand a request to a process that begins it
+_LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
+    one that this process contains may be the host program's, or where somebody's PATH led to. It is told
+    whether it is trusted."""
+    try:
+        recorded = native.configuration()
+    except OSError:
+        recorded = {}
+    python = recorded.get("python", [""])[0]
+    if not trust.may_run(python) and trust.is_trusted():
+        python = sys.executable
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    others = recorded.get("path", [])
+    start = (
+        f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
+        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
+        f"from {module} import main; main(sys.argv[1:])"
+    )
+    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's. -S: what
+    # other packages put into .pth files takes as long as everything else; jit/emit.py asks for it if it must.
+    return [python, "-I", "-S", "-c", start, *arguments]
+
+
+class Budget:
+    """The time that a build may take. seconds: of CPU time, for each of the processes that work for it, which
+    is as long as the build takes of a machine that has nothing else to do; 0 for no limit."""
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._used: dict[Process, float] = {}
+        self._deadline = time.monotonic() + _PATIENCE * seconds
+
+    def of(self, process: Process) -> float:
+        """What is left for a process; 0 for no limit."""
+        left = self._seconds - self._used.get(process, 0.0)
+        return max(left, 0.001) if self._seconds else 0
+
+    def take(self, process: Process, seconds: float) -> None:
+        self._used[process] = self._used.get(process, 0.0) + seconds
+
+    def wait(self) -> float | None:
+        """Seconds of the clock after which it is given up; None for no limit."""
+        return max(0.001, self._deadline - time.monotonic()) if self._seconds else None
+
+
+class Process:
+    """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
+    known when it has sent them, which it does first; started: whether it has begun the request."""
+
+    def __init__(self):
+        limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
+        self.pid, self.errors = 0, None
+        try:
+            self.sock = spawn.spawn(command("cl_driver.service.worker", *map(str, limits)))
+        except OSError as error:
+            raise CompileError(f"the compiler process cannot be started: {error}") from error
+        self.started = False
+
+    def send(self, request: list, budget: Budget) -> None:
+        self.started = False
+        self.sock.settimeout(budget.wait())
+        operation, *arguments = request
+        protocol.send(self.sock, [operation, float(budget.of(self)), *arguments])
+
+    def receive(self) -> list | None:
+        """The answer, or None when the process has only said that it began."""
+        if self.errors is None:
+            self.pid, descriptor = protocol.receive_hello(self.sock)
+            self.errors = spawn.Descriptor(descriptor)
+        answer = protocol.receive(self.sock)
+        if answer[0] == protocol.STARTED:
+            self.started = True
+            return None
+        return answer
+
+    def close(self) -> None:
+        """The process ends when it sees this, whatever it is doing."""
+        self.sock.close()
+        if self.errors is not None:
+            self.errors.close()
+            self.errors = None
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr: LLVM says there why it gives up."""
+        if self.errors is None or not self.errors.is_ours():
+            return ""
+        start = max(0, os.fstat(self.errors.number).st_size - _LAST_WORDS)
+        return os.pread(self.errors.number, _LAST_WORDS, start).decode("utf-8", "replace").strip()
+
+
+class Pool:
+    """limit: how many processes there may be at once. Any thread may call run()."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self._changed = threading.Condition()
+        self._idle: list[Process] = []
+        self._count = 0  # idle, busy, and being started
+        self._all: set[Process] = set()
+
+    def _take(self, wait: bool) -> Process | None:
+        """A process for the caller alone; None if there is none at once and it will not wait."""
+        with self._changed:
+            while True:
+                while self._idle:
+                    process = self._idle.pop()
+                    if process.sock.is_ours() and not protocol.is_closed(process.sock):
+                        return process
+                    self._drop(process)  # it was idle for too long, or was killed
+                if self._count < self.limit:
+                    self._count += 1
+                    break
+                if not wait:
+                    return None
+                self._changed.wait()
+        try:
+            process = Process()
+        except BaseException:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify()
+            raise
+        self._all.add(process)
+        return process
+
+    def _give(self, process: Process) -> None:
+        with self._changed:
+            self._idle.append(process)
+            self._changed.notify()
+
+    def _discard(self, process: Process) -> None:
+        with self._changed:
+            self._drop(process)
+            self._changed.notify()
+
+    def _drop(self, process: Process) -> None:
+        """With the lock held."""
+        process.close()
+        self._all.discard(process)
+        self._count -= 1
+
+    def processes(self) -> list[int]:
+        """The numbers of the processes that have greeted: for tests and for `cl-driver status`."""
+        return sorted(process.pid for process in list(self._all) if process.pid)
+
+    def start(self, count: int) -> None:
+        """Starts processes up to `count` in all, so that they are warm when work comes. Never waits."""
+        taken = []
+        try:
+            for _ in range(min(count, self.limit)):
+                process = self._take(wait=False)
+                if process is None:
+                    break
+                taken.append(process)
+        finally:
+            for process in taken:
+                self._give(process)
+
+    def run(self, requests: list[list], budget: Budget) -> list:
+        """The answers' values, in the order of the requests, done by as many processes as there are.
+        CompileError for the first that failed."""
+        return _Run(self, requests, budget).answers()
+
+    def close(self, inherited: bool = False) -> None:
+        """Ends all idle processes; busy ones belong to their builds. inherited: this process is a fork of the
+        one that started them, and must only let go of its copies of their sockets."""
+        if inherited:
+            for process in list(self._all):
+                process.close()
+            return
+        with self._changed:
+            idle, self._idle = self._idle, []
+            for process in idle:
+                self._drop(process)
+            self._changed.notify_all()
+
+
+class _Run:
+    """The requests of one build on the processes that it could get."""
+
+    def __init__(self, pool: Pool, requests: list[list], budget: Budget):
+        self.pool = pool
+        self.requests = requests
+        self.budget = budget
+        self.waiting = deque(range(len(requests)))
+        self.attempts = [0] * len(requests)
+        self.results: list = [None] * len(requests)
+        self.busy: dict[int, tuple[Process, int]] = {}
+        self.poll = select.poll()
+
+    def answers(self) -> list:
+        try:
+            while self.waiting or self.busy:
+                self._hand_out()
+                self._collect()
+        finally:
+            # After a failure: what still compiles for this build is of no use to anybody.
+            for process, _ in self.busy.values():
+                self.pool._discard(process)
+        return self.results
+
+    def _hand_out(self) -> None:
+        while self.waiting:
+            process = self.pool._take(wait=not self.busy)
+            if process is None:
+                return
+            index = self.waiting.popleft()
+            self.attempts[index] += 1
+            try:
+                process.send(self.requests[index], self.budget)
+            except protocol.Disconnected as error:
+                self.pool._discard(process)
+                self._again(index, error)
+                continue
+            self.busy[process.sock.fileno()] = process, index
+            self.poll.register(process.sock.fileno(), select.POLLIN)
+
+    def _collect(self) -> None:
+        """Waits for at least one answer."""
+        left = self.budget.wait()
+        ready = self.poll.poll(None if left is None else left * 1000) if self.busy else []
+        if self.busy and not ready:
+            raise CompileError(
+                f"the compiler took {_PATIENCE} times as long as CL_DRIVER_COMPILE_TIMEOUT says"
+            )
+        for descriptor, _ in ready:
+            process, index = self.busy[descriptor]
+            try:
+                answer = process.receive()
+            except protocol.Disconnected as error:
+                words = process.last_words()
+                obituary = _obituary(words, self.requests[index])
+                self._release(descriptor)
+                self.pool._discard(process)
+                if process.started and (words or self.attempts[index] > 1):
+                    raise CompileError(obituary) from error
+                self._again(index, error)
+                continue
+            if answer is None:
+                continue
+            self._release(descriptor)
+            self.pool._give(process)
+            if answer[0] != protocol.OK:
+                raise CompileError(answer[1])
+            _, self.results[index], seconds = answer
+            self.budget.take(process, seconds)
+
+    def _release(self, descriptor: int) -> None:
+        del self.busy[descriptor]
+        self.poll.unregister(descriptor)
+
+    def _again(self, index: int, error: Exception) -> None:
+        """The process was gone before it began: nothing is lost yet."""
+        if self.attempts[index] >= _ATTEMPTS:
+            raise CompileError(f"the compiler process does not start: {error}") from error
+        self.waiting.appendleft(index)
+
+
+def _obituary(words: str, request: list) -> str:
+    """What the log says of a process that died over a request."""
+    what = f" while it compiled kernel '{request[-1]}'" if request[0] == "kernel" else ""
+    return f"the compiler process ended unexpectedly{what}" + (f":\n{words}" if words else "")

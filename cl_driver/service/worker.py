@@ -1,0 +1,187 @@
+"""A compiler process: `python -m cl_driver.service.worker`, started by cl_driver/spawn.py with a socket.
+
+It does one job after the other (service/jobs.py) until its socket closes or it was idle for long, and ends at
+once, in the middle of a compilation too, when whoever started it is gone. Arguments: seconds to stay idle,
+bytes of address space, each 0 for no limit.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+
+from ..frontend import effort, resident
+from ..jit.errors import CompileError
+from ..spawn import CHILD_DESCRIPTOR
+from . import jobs, protocol
+
+_MANY_OBJECTS = 200_000
+
+# CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
+_MOST_THREADS, _SHORTEST = 4, 0.05
+
+# Limits that are raised as far as may be. The stack's is clang's.
+_WANTED = {
+    resource.RLIMIT_NOFILE: 1024,
+    resource.RLIMIT_STACK: 8 << 20,
+    resource.RLIMIT_DATA: 1 << 62,
+    resource.RLIMIT_FSIZE: 1 << 62,
+}
+
+# What malloc() keeps of freed memory, and up to which size it takes from there (mallopt(3)): LLVM frees what
+# it used for one kernel before the next, and the kernel would have to clear the pages again.
+_KEPT = {-1: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+
+
+def _end() -> None:
+    """Ends this process and its children (clang), without asking what other threads are doing."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _watch(sock) -> None:
+    """Waits for the other side to go; nothing else is reported."""
+    poll = select.poll()
+    poll.register(sock, protocol.POLLRDHUP)
+    while True:
+        if poll.poll():
+            _end()
+
+
+class _Clock:
+    """The CPU time of one job, of this process and clang. limit: seconds after which the process says so in
+    the job's place and ends; 0 for none."""
+
+    def __init__(self, sock, limit: float):
+        self._sock, self._limit, self._start = sock, limit, _cpu_time()
+        self._has_ended, self._answering = threading.Event(), threading.Lock()
+        effort.set_limit(limit or float("inf"))
+        if limit:
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def used(self) -> float:
+        return _cpu_time() - self._start
+
+    def _watch(self) -> None:
+        while not self._has_ended.wait(max(_SHORTEST, (self._limit - self.used()) / _MOST_THREADS)):
+            if self.used() < self._limit or not self._answering.acquire(blocking=False):
+                continue
+            text = f"the compiler took more than {self._limit:g} s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)"
+            with suppress(protocol.Disconnected):
+                protocol.send(self._sock, [protocol.FAILED, text])
+            _end()
+
+    def answer(self, values: list) -> None:
+        """Ends the job, unless it is over."""
+        self._answering.acquire()
+        self._has_ended.set()
+        protocol.send(self._sock, values)
+
+
+def _cpu_time() -> float:
+    return time.process_time() + effort.of_clangs()
+
+
+def _answer(request: list, clock: _Clock) -> list:
+    try:
+        return [protocol.OK, jobs.run(*request), clock.used()]
+    except CompileError as error:
+        return [protocol.FAILED, str(error)]
+    except Exception as error:
+        import traceback
+
+        text = f"internal error of the compiler, please report it: {type(error).__name__}: {error}"
+        return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
+
+
+def _is_readable(sock, seconds: float | None) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
+def serve(sock, idle: float) -> None:
+    """Answers requests until the socket closes or nothing came for `idle` seconds.
+
+    Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
+    until it is compiled, and would take more than proportional time: all is looked at again and again.
+    """
+    sys.setswitchinterval(0.0005)  # LLVM on another thread wants the GIL seldom, but then soon
+    gc.disable()
+    gc.freeze()
+    is_first = True
+    while _is_readable(sock, idle or None):
+        try:
+            operation, seconds, *arguments = protocol.receive(sock)
+            protocol.send(sock, [protocol.STARTED])
+            clock = _Clock(sock, seconds)
+            clock.answer(_answer([operation, *arguments], clock))
+            if is_first:
+                is_first = False
+                _keep_memory()
+        except protocol.Disconnected:
+            return
+        if gc.get_count()[0] > _MANY_OBJECTS or not _is_readable(sock, 0.1):
+            gc.collect()
+
+
+def _keep_memory() -> None:
+    import ctypes
+
+    for parameter, size in _KEPT.items():
+        with suppress(AttributeError):  # not glibc
+            ctypes.CDLL(None).mallopt(parameter, size)
+
+
+def _limit_memory(size: int) -> None:
+    if size:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _raise_limits() -> None:
+    """What a host has taken from itself and may take back is no business of the compiler's."""
+    for kind, wanted in _WANTED.items():
+        soft, hard = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            limit = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+            resource.setrlimit(kind, (limit, hard))
+
+
+def _greet(sock) -> None:
+    """Makes stderr a file in memory that whoever started this process can read when it is dead."""
+    errors = os.memfd_create("stderr")
+    os.dup2(errors, 2)
+    os.close(errors)
+    protocol.send_hello(sock, os.getpid(), 2)
+
+
+def main(arguments: list[str]) -> None:
+    """Runs until nobody needs this process."""
+    idle, memory = float(arguments[0]), int(arguments[1])
+    os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
+    sock = socket.socket(fileno=CHILD_DESCRIPTOR)
+    _raise_limits()
+    _greet(sock)
+    _limit_memory(memory)
+    resident.allow()
+    threading.Thread(target=_watch, args=(sock,), daemon=True).start()
+    if not _is_readable(sock, 0):
+        jobs.warm_up()  # nobody waits for this process yet
+    serve(sock, idle)
+    os._exit(0)  # nothing here needs an orderly end, and the watcher never ends
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""From words to a Module: the reader and its decoders."""

@@ -1,0 +1,151 @@
+"""Decodes constants, undefined values, and the operations on them that happen while reading.
+
+CONSTANT_HANDLERS: see declarations.py.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+
+from ..enums import Decoration, Op
+from ..module import Constant, Kind
+from . import spec_constant_ops
+
+
+def _define(reader, p, value):
+    reader.values[reader.new_id(p, reader.words[p + 2])] = value
+
+
+def _spec_id(reader, p):
+    decoration = reader.decorations.get(reader.words[p + 2], {}).get(Decoration.SpecId)
+    return decoration[0] if decoration else None
+
+
+def _constant(reader, p, n, op):
+    words = reader.words
+    type_ = reader.type(p, words[p + 1])
+    if type_.kind not in (Kind.INT, Kind.FLOAT):
+        raise reader.error(p, f"{type_!r} is not a numeric type")
+    if n != (5 if type_.width == 64 else 4):
+        raise reader.error(p, f"{n - 3} words of literal for {type_!r}")
+    value = (words[p + 3] | words[p + 4] << 32 if n == 5 else words[p + 3]) & ((1 << type_.width) - 1)
+    spec_id = _spec_id(reader, p) if op == Op.SpecConstant else None
+    if spec_id is None:
+        _define(reader, p, reader.table.constant(type_, value))
+    else:
+        _define_spec(reader, p, type_, value, spec_id)
+
+
+def _constant_bool(reader, p, n, op):
+    type_ = reader.type(p, reader.words[p + 1])
+    if type_.kind is not Kind.BOOL:
+        raise reader.error(p, f"{type_!r} is not the boolean type")
+    value = op in (Op.ConstantTrue, Op.SpecConstantTrue)
+    spec_id = _spec_id(reader, p) if op in (Op.SpecConstantTrue, Op.SpecConstantFalse) else None
+    if spec_id is None:
+        _define(reader, p, reader.table.constant(type_, value))
+    else:
+        _define_spec(reader, p, type_, value, spec_id)
+
+
+def _define_spec(reader, p, type_, default, spec_id):
+    given = reader.specialisation.get(spec_id)
+    value = default
+    if given is not None:
+        size = spec_constant_ops.size(type_)
+        if len(given) != size:
+            raise reader.error(p, f"SpecId {spec_id} takes {size} bytes, not {len(given)}")
+        value = int.from_bytes(given, "little")
+        if type_.kind is Kind.BOOL:
+            value = value != 0
+    reader.module.spec_constants.setdefault(spec_id, Constant(type_, default, spec_id))
+    _define(reader, p, Constant(type_, value, spec_id))
+
+
+def _element_types(reader, p, type_):
+    if type_.kind in (Kind.VECTOR, Kind.ARRAY):
+        return None, type_.count
+    if type_.kind is Kind.STRUCT:
+        return type_.members, len(type_.members)
+    raise reader.error(p, f"{type_!r} is not a composite type")
+
+
+def _constant_composite(reader, p, n, op):
+    words = reader.words
+    type_ = reader.type(p, words[p + 1])
+    members, count = _element_types(reader, p, type_)
+    ids, values = reader.operands(p, 3, n), reader.values
+    try:
+        parts = tuple([values[w] for w in ids])
+    except KeyError:
+        parts = tuple(reader.value(p, w) for w in ids)  # says which is none
+    if len(parts) != count:
+        raise reader.error(p, f"{len(parts)} constituents for {type_!r}, which has {count}")
+    wanted = members or repeat(type_.element)
+    for i, (part, its_type) in enumerate(zip(parts, wanted, strict=False)):
+        if part.type is not its_type:
+            raise reader.error(p, f"constituent {i} has type {part.type!r}")
+    _define(reader, p, reader.table.constant(type_, parts))
+
+
+def continuation(reader, p, n, op):
+    """Its operands were read with those of the instruction that it continues: Reader.operands()."""
+
+
+def _constant_null(reader, p, n, op):
+    _define(reader, p, reader.table.null(reader.data_type(p, reader.words[p + 1])))
+
+
+def _undef(reader, p, n, op):
+    _define(reader, p, reader.table.undef(reader.data_type(p, reader.words[p + 1])))
+
+
+def _constant_sampler(reader, p, n, op):
+    words = reader.words
+    type_ = reader.type(p, words[p + 1])
+    if type_.op != Op.TypeSampler:
+        raise reader.error(p, f"{type_!r} is not the sampler type")
+    addressing = reader.enumerant(p, "SamplerAddressingMode", words[p + 3])
+    filter_ = reader.enumerant(p, "SamplerFilterMode", words[p + 5])
+    if words[p + 4] > 1:
+        raise reader.error(p, "normalised coordinates are 0 or 1")
+    _define(reader, p, reader.table.constant(type_, (addressing, words[p + 4], filter_)))
+
+
+def _constant_pipe_storage(reader, p, n, op):
+    words = reader.words
+    _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
+
+
+def _spec_constant_op(reader, p, n, op):
+    words = reader.words
+    type_ = reader.type(p, words[p + 1])
+    if words[p + 3] not in spec_constant_ops.OPS:
+        raise reader.error(p, f"opcode {words[p + 3]} is not allowed in OpSpecConstantOp")
+    inner = Op(words[p + 3])
+    ids, literals = spec_constant_ops.split(inner, words[p + 4 : p + n])
+    operands = [reader.value(p, w) for w in ids] + literals
+    try:
+        value = spec_constant_ops.fold(reader.table, inner, type_, operands)
+    except ValueError as why:
+        raise reader.error(p, f"{inner.name}: {why}") from None
+    _define(reader, p, value)
+
+
+CONSTANT_HANDLERS = {
+    Op.Constant: _constant,
+    Op.SpecConstant: _constant,
+    Op.ConstantTrue: _constant_bool,
+    Op.ConstantFalse: _constant_bool,
+    Op.SpecConstantTrue: _constant_bool,
+    Op.SpecConstantFalse: _constant_bool,
+    Op.ConstantComposite: _constant_composite,
+    Op.SpecConstantComposite: _constant_composite,
+    Op.ConstantCompositeContinuedINTEL: continuation,
+    Op.SpecConstantCompositeContinuedINTEL: continuation,
+    Op.ConstantNull: _constant_null,
+    Op.Undef: _undef,
+    Op.ConstantSampler: _constant_sampler,
+    Op.ConstantPipeStorage: _constant_pipe_storage,
+    Op.SpecConstantOp: _spec_constant_op,
+}

@@ -1,0 +1,1 @@
+"""Refuses modules that break the rules that later stages rely on."""

@@ -1,0 +1,69 @@
+"""Type rules of instructions of extensions. EXTENSION_RULES: as RULES of rules.py."""
+
+from __future__ import annotations
+
+from ..enums import Op
+from ..module import Constant
+from .rules import FLOAT, INT, VECTOR, count, need, pointer, scalar, types
+
+
+def _read_clock(i):
+    type_ = i.type
+    width = 64 if type_.kind is INT else 32
+    need(
+        scalar(type_).kind is INT
+        and scalar(type_).width == width
+        and (type_.kind is INT or (type_.kind is VECTOR and type_.count == 2)),
+        "a clock of type {!r}",
+        type_,
+    )
+    scope = i.operands[0]
+    need(scope.type is not None and scope.type.kind is INT and scope.type.width == 32, "not a scope")
+    # cl_khr_kernel_clock: "Scope must be Device, Workgroup or Subgroup".
+    if isinstance(scope, Constant):
+        need(scope.value in (1, 2, 3), "scope {}", scope.value)
+
+
+def _bfloat16(i):
+    (a,) = types(i)
+    to_float = i.op == Op.ConvertBF16ToFINTEL
+    float_, integer = (i.type, a) if to_float else (a, i.type)
+    need(
+        scalar(float_).kind is FLOAT
+        and scalar(float_).width == 32
+        and scalar(integer).kind is INT
+        and scalar(integer).width == 16
+        and count(float_) == count(integer),
+        "{!r} of {!r}",
+        i.type,
+        a,
+    )
+
+
+def _intel_shuffle(i):
+    """SPV_INTEL_subgroups: one value, or two to move through, and a number."""
+    *values, number = types(i)
+    need(all(value is i.type for value in values), "{!r} of {!r}", i.type, values[0])
+    need(scalar(i.type).kind in (INT, FLOAT), "a shuffle of {!r}", i.type)
+    need(number.kind is INT and number.width == 32, "a lane number or distance of type {!r}", number)
+
+
+def _intel_block(i):
+    """The pointee is the component of what is read or written."""
+    pointee = pointer(i.operands[0]).element
+    data = i.type if i.op is Op.SubgroupBlockReadINTEL else i.operands[1].type
+    element = scalar(data)
+    need(element.kind is INT and pointee in (None, element), "{!r} behind {!r}", data, pointee)
+
+
+EXTENSION_RULES = {
+    Op.SubgroupShuffleINTEL: _intel_shuffle,
+    Op.SubgroupShuffleDownINTEL: _intel_shuffle,
+    Op.SubgroupShuffleUpINTEL: _intel_shuffle,
+    Op.SubgroupShuffleXorINTEL: _intel_shuffle,
+    Op.SubgroupBlockReadINTEL: _intel_block,
+    Op.SubgroupBlockWriteINTEL: _intel_block,
+    Op.ReadClockKHR: _read_clock,
+    Op.ConvertFToBF16INTEL: _bfloat16,
+    Op.ConvertBF16ToFINTEL: _bfloat16,
+}

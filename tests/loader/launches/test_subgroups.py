@@ -1,0 +1,231 @@
+"""Sub-groups through the loader: how launches are divided, queries, what a kernel may require."""
+
+import ctypes
+
+import pytest
+
+from cl_driver.api.generated import enums as cl
+from cl_driver.device import limits
+from cl_driver.device.target import host_target
+from tests.loader.opencl import SUB_GROUP_SIZE
+from tests.pure.spirv.assembler import PREAMBLE, assemble
+
+COMPILE_SIZE = 0x410A  # CL_KERNEL_COMPILE_SUB_GROUP_SIZE_INTEL
+INFO = "clGetKernelSubGroupInfo"
+
+
+@pytest.mark.parametrize("width", ["", "1", "8", "64"])
+def test_launches_of_many_shapes(run_client, width):
+    run_client("subgroups", width or host_target().sub_group_size, env={"CL_DRIVER_WIDTH": width})
+
+
+def test_on_a_lesser_cpu(run_client):
+    run_client("subgroups", env={"CL_DRIVER_CPU": "x86-64"})
+
+
+@pytest.fixture
+def build_kernel(opencl):
+    """build_kernel(source): a kernel in a context that goes with it."""
+    context, kernels = opencl.context(), []
+
+    def make(source):
+        kernels.append(opencl.kernel(context, source, options="-cl-std=CL3.0"))
+        return kernels[-1]
+
+    yield make
+    for kernel in kernels:
+        opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clReleaseContext", context)
+
+
+PLAIN = "kernel void k(global int *out) { out[get_global_id(0)] = sub_group_reduce_add(1); }"
+
+
+def test_device_queries(opencl):
+    size = SUB_GROUP_SIZE
+    most = opencl.integer("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_MAX_NUM_SUB_GROUPS)
+    assert most == limits.MAX_WORK_GROUP_SIZE // size
+    found = opencl.words("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL)
+    assert tuple(found) == limits.SUB_GROUP_SIZES
+
+
+def test_kernel_queries(opencl, build_kernel):
+    size = SUB_GROUP_SIZE
+    kernel, device = build_kernel(PLAIN), opencl.device()
+
+    def ask(query, *values, results=1):
+        given, out = (ctypes.c_size_t * 3)(*values), (ctypes.c_size_t * results)()
+        bytes_, written = ctypes.sizeof(out), ctypes.c_size_t()
+        opencl.ok(INFO, kernel, device, query, 8 * len(values), given, bytes_, out, ctypes.byref(written))
+        assert written.value == bytes_
+        return list(out)
+
+    assert ask(cl.CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 7) == [size]
+    assert ask(cl.CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, size, 3) == [3]
+    assert ask(cl.CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, 1, size, 2) == [2]
+    assert ask(cl.CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, size + 1) == [2]
+    for results in (1, 2, 3):
+        local = ask(cl.CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, 5, results=results)
+        assert local == [5 * size, 1, 1][:results]
+    assert ask(cl.CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, 1 << 40, results=3) == [0, 0, 0]
+    assert ask(cl.CL_KERNEL_MAX_NUM_SUB_GROUPS) == [limits.MAX_WORK_GROUP_SIZE // size]
+    assert ask(cl.CL_KERNEL_COMPILE_NUM_SUB_GROUPS) == [0]
+    assert ask(COMPILE_SIZE) == [0]
+
+
+def test_errors_of_kernel_queries(opencl, build_kernel):
+    kernel, device = build_kernel(PLAIN), opencl.device()
+    size, count = ctypes.c_size_t(4), cl.CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE
+    give = (8, ctypes.byref(size))
+    out = (8, ctypes.byref(ctypes.c_size_t()), None)
+    assert opencl.fails(INFO, device, device, count, *give, *out) == cl.CL_INVALID_KERNEL
+    assert opencl.fails(INFO, kernel, kernel, count, *give, *out) == cl.CL_INVALID_DEVICE
+    assert opencl.fails(INFO, kernel, device, 0x1234, *give, *out) == cl.CL_INVALID_VALUE
+    for query in (
+        cl.CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+        count,
+        cl.CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT,
+    ):
+        assert opencl.fails(INFO, kernel, device, query, 8, None, *out) == cl.CL_INVALID_VALUE
+        assert opencl.fails(INFO, kernel, device, query, 4, give[1], *out) == cl.CL_INVALID_VALUE
+        assert opencl.fails(INFO, kernel, device, query, 32, give[1], *out) == cl.CL_INVALID_VALUE
+        short = (4, out[1], None)
+        assert opencl.fails(INFO, kernel, device, query, *give, *short) == cl.CL_INVALID_VALUE
+    opencl.ok(INFO, kernel, device, count, *give, 0, None, None)
+    opencl.ok(INFO, kernel, None, count, *give, *out)
+
+
+@pytest.mark.parametrize("size", limits.SUB_GROUP_SIZES)
+def test_a_required_size(opencl, build_kernel, size):
+    kernel = build_kernel(f"__attribute__((intel_reqd_sub_group_size({size}))) {PLAIN}")
+    out = ctypes.c_size_t()
+    for query in (COMPILE_SIZE, cl.CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE):
+        given = ctypes.c_size_t(100)
+        opencl.ok(INFO, kernel, None, query, 8, ctypes.byref(given), 8, ctypes.byref(out), None)
+        assert out.value == size
+    spilled = opencl.integer("clGetKernelWorkGroupInfo", kernel, None, cl.CL_KERNEL_SPILL_MEM_SIZE_INTEL)
+    assert spilled == 0
+    assert f"({size})" in opencl.text("clGetKernelInfo", kernel, cl.CL_KERNEL_ATTRIBUTES)
+
+
+def test_a_size_that_no_kernel_may_require(opencl):
+    context = opencl.context()
+    program = opencl.program(context, f"__attribute__((intel_reqd_sub_group_size(12))) {PLAIN}")
+    status = opencl.fails("clBuildProgram", program, 0, None, b"-cl-std=CL3.0", None, None)
+    assert status == cl.CL_BUILD_PROGRAM_FAILURE
+    assert "12" in opencl.build_log(program)
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
+
+
+# SPV_INTEL_subgroups and execution modes of sub-groups, of four work-items: rows of 16 words in reverse
+# order; then the first of the odd work-items writes what the other odd one has, the other writes 1.
+MODULE = (
+    PREAMBLE.replace(
+        "%std",
+        "OpCapability SubgroupDispatch\nOpCapability SubgroupShuffleINTEL\nOpCapability "
+        "SubgroupBufferBlockIOINTEL\nOpCapability GroupNonUniformVote\n"
+        'OpExtension "SPV_INTEL_subgroups"\n%std',
+    )
+    + """
+OpEntryPoint Kernel %k "k" %lane %id
+OpExecutionMode %k SubgroupSize 4
+OpExecutionMode %k SubgroupsPerWorkgroup 2
+OpDecorate %lane BuiltIn SubgroupLocalInvocationId
+OpDecorate %id BuiltIn SubgroupId
+%void = OpTypeVoid
+%bool = OpTypeBool
+%i32 = OpTypeInt 32 0
+%v4 = OpTypeVector %i32 4
+%g = OpTypePointer CrossWorkgroup %i32
+%input = OpTypePointer Input %i32
+%fn = OpTypeFunction %void %g %g
+%c1 = OpConstant %i32 1
+%c2 = OpConstant %i32 2
+%c3 = OpConstant %i32 3
+%c16 = OpConstant %i32 16
+%lane = OpVariable %input Input
+%id = OpVariable %input Input
+%k = OpFunction %void None %fn
+%out = OpFunctionParameter %g
+%in = OpFunctionParameter %g
+%entry = OpLabel
+%which = OpLoad %i32 %id
+%start = OpIMul %i32 %which %c16
+%from = OpInBoundsPtrAccessChain %g %in %start
+%to = OpInBoundsPtrAccessChain %g %out %start
+%block = OpSubgroupBlockReadINTEL %v4 %from
+%turned = OpVectorShuffle %v4 %block %block 3 2 1 0
+OpSubgroupBlockWriteINTEL %to %turned
+%number = OpLoad %i32 %lane
+%bit = OpBitwiseAnd %i32 %number %c1
+%odd = OpIEqual %bool %bit %c1
+OpBranchConditional %odd %then %end
+%then = OpLabel
+%first = OpGroupNonUniformElect %bool %c3
+%value = OpCompositeExtract %i32 %block 1
+%swapped = OpSubgroupShuffleXorINTEL %i32 %value %c2
+%added = OpSelect %i32 %first %swapped %c1
+%place = OpInBoundsPtrAccessChain %g %to %number
+OpStore %place %added Aligned 4
+OpBranch %end
+%end = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+)
+
+
+def test_a_module_with_blocks_shuffles_and_required_sub_groups(opencl):
+    context, device = opencl.context(), opencl.device()
+    data = assemble(MODULE)
+    program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+    opencl.build(program)
+    kernel = opencl.make("clCreateKernel", program, "k")
+    out = ctypes.c_size_t()
+    opencl.ok(INFO, kernel, None, cl.CL_KERNEL_COMPILE_NUM_SUB_GROUPS, 0, None, 8, ctypes.byref(out), None)
+    assert out.value == 2
+    given = (ctypes.c_uint32 * 32)(*range(100, 132))
+    flags = cl.CL_MEM_COPY_HOST_PTR
+    buffers = [opencl.make("clCreateBuffer", context, flags, 128, given) for _ in range(2)]
+    for index, buffer in enumerate(buffers):
+        opencl.ok("clSetKernelArg", kernel, index, 8, ctypes.c_uint64(buffer))
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    launch = ("clEnqueueNDRangeKernel", queue, kernel, 1, None, [8])
+    # "CL_INVALID_WORK_GROUP_SIZE if local_work_size is specified and is not consistent with the required
+    # number of sub-groups for kernel in the program source."
+    assert opencl.fails(*launch, [4], 0, None, None) == cl.CL_INVALID_WORK_GROUP_SIZE
+    for local in ([8], None):
+        opencl.ok(*launch, local, 0, None, None)
+        result = (ctypes.c_uint32 * 32)()
+        opencl.ok("clEnqueueReadBuffer", queue, buffers[0], cl.CL_TRUE, 0, 128, result, 0, None, None)
+        want = [100 + 16 * s + 4 * (3 - k) + lane for s in range(2) for k in range(4) for lane in range(4)]
+        for s in range(2):
+            want[16 * s + 1], want[16 * s + 3] = 100 + 16 * s + 4 + 3, 1
+        assert list(result) == want
+    for release, handle in [("clReleaseMemObject", b) for b in buffers] + [
+        ("clReleaseKernel", kernel),
+        ("clReleaseProgram", program),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseContext", context),
+    ]:
+        opencl.ok(release, handle)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule"),
+    [
+        ("ShuffleXorINTEL %i32 %value %c2", "ShuffleXorINTEL %i32 %value %block", "lane number"),
+        ("BlockReadINTEL %v4 %from", "BlockReadINTEL %v4 %start", "pointer"),
+        ("Elect %bool %c3", "Elect %bool %c1", "scope"),
+    ],
+)
+def test_modules_that_break_a_rule(opencl, right, wrong, rule):
+    context = opencl.context()
+    assert right in MODULE
+    data = assemble(MODULE.replace(right, wrong))
+    program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+    assert opencl.fails("clBuildProgram", program, 0, None, None, None, None) == cl.CL_BUILD_PROGRAM_FAILURE
+    assert rule in opencl.build_log(program).lower()
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)

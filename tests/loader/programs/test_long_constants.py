@@ -1,0 +1,170 @@
+"""Constants of more parts than an instruction of SPIR-V has words."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import pytest
+
+from cl_driver.api.generated import enums as cl
+from cl_driver.frontend import clang, long_composites, opencl_c
+from cl_driver.frontend.options import parse
+
+ITEMS = 64
+
+
+def values(count: int, head: int, step: int = 7) -> list[int]:
+    """Numbers below 200; `head` where each further instruction begins, where clang renames it."""
+    found = [(i * step + 3) % 190 + 10 for i in range(count)]
+    for place in (65532, *range(65532 + 65534, count, 65534)):
+        found[place : place + 1] = [head] if place < count else []
+    return found
+
+
+def table(name: str, type_: str, numbers: list[int], qualifier: str = "constant") -> str:
+    return f"{qualifier} {type_} {name}[{len(numbers)}] = {{{','.join(map(str, numbers))}}};\n"
+
+
+@pytest.fixture
+def run(opencl):
+    """run(source, options, ints, names): what each kernel makes of a buffer of so many ints."""
+
+    def do(source: str, ints: int, options: str = "", names=("k",), items: int = ITEMS) -> list[list[int]]:
+        context, out = opencl.context(), []
+        program = opencl.program(context, source)
+        opencl.build(program, options)
+        queue = opencl.make("clCreateCommandQueueWithProperties", context, opencl.device(), None)
+        for name in names:
+            kernel = opencl.make("clCreateKernel", program, name.encode())
+            array = (ctypes.c_int32 * ints)(*[-7] * ints)
+            size = ctypes.sizeof(array)
+            buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_COPY_HOST_PTR, size, array)
+            opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+            opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [items], None, 0, None, None)
+            opencl.ok("clEnqueueReadBuffer", queue, buffer, 1, 0, size, array, 0, None, None)
+            opencl.ok("clReleaseMemObject", buffer)
+            opencl.ok("clReleaseKernel", kernel)
+            out.append(list(array))
+        opencl.ok("clReleaseCommandQueue", queue)
+        opencl.ok("clReleaseProgram", program)
+        opencl.ok("clReleaseContext", context)
+        return out
+
+    return do
+
+
+@pytest.mark.parametrize("type_", ["int", "uchar", "short", "long", "float"])
+@pytest.mark.parametrize("count", [65532, 65533, 200000])
+def test_tables(run, type_, count):
+    """The number where the second instruction begins is a constant of the kernel, too."""
+    numbers = values(count, 5)
+    first = max(0, min(65532, count - 1) - 5)
+    (found,) = run(
+        f"{table('t', type_, numbers)} kernel void k(global int *o) {{ int i = get_global_id(0);"
+        f"o[i] = t[i * {count // ITEMS}] + 5;"
+        f"o[{ITEMS} + i] = i < 6 ? t[{first} + i] * 5 : t[{count - 1}]; }}",
+        2 * ITEMS,
+    )
+    assert found[:ITEMS] == [numbers[i * (count // ITEMS)] + 5 for i in range(ITEMS)]
+    assert found[ITEMS : ITEMS + 6] == [numbers[first + i] * 5 for i in range(6)]
+    assert {*found[ITEMS + 6 :]} == {numbers[-1]}
+
+
+def test_several_tables_in_several_kernels(run):
+    one, two = values(80000, 5), values(150000, 0, 11)
+    source = table("t", "int", one) + table("u", "int", two) + table("v", "short", one)
+    source += """
+        kernel void k(global int *o) { int i = get_global_id(0); o[i] = t[i * 1000] + u[i * 2000] + 5; }
+        kernel void l(global int *o) { int i = get_global_id(0); o[i] = u[65500 + i] + v[65500 + i] * 5; }"""
+    k, m = run(source, ITEMS, names=("k", "l"))
+    assert k == [one[i * 1000] + two[i * 2000] + 5 for i in range(ITEMS)]
+    assert m == [two[65500 + i] + one[65500 + i] * 5 for i in range(ITEMS)]
+
+
+def test_tables_of_structures_and_of_global_memory(run):
+    """A structure of arrays: clang's back end crashes of longer arrays of structures."""
+    numbers = values(70000, 6)
+    text = ",".join(map(str, numbers))
+    source = f"typedef struct {{ int a[70000]; char b; }} S; constant S t = {{{{{text}}}, 4}};\n"
+    more = values(70000, 6, 11)
+    source += table("g", "int", more, "global")
+    source += """kernel void k(global int *o) { int i = get_global_id(0);
+        o[i] = t.a[i + 65500] * 3 + t.b + g[i + 65510]; g[i + 65510] = 1; }"""
+    (found,) = run(source, ITEMS, "-cl-std=CL3.0")
+    assert found == [numbers[i + 65500] * 3 + 4 + more[i + 65510] for i in range(ITEMS)]
+
+
+@pytest.mark.parametrize("ends", [(1, 2), (1, 2, 3), (1, 2, 2), (1, 2, 1), (1, 1, 2), (1, 1)])
+@pytest.mark.parametrize("qualifier", ["constant", "global"])
+def test_tables_that_differ_behind_the_first_instruction(run, qualifier, ends):
+    """clang writes the instruction that is the same in all of them once."""
+    head, names = values(65532, 5), [f"t{k}" for k in range(len(ends))]
+    source = table("other", "int", [7, *head[1:], 2], qualifier)  # it ends as one of them does
+    source += "".join(
+        table(name, "int", [*head, end], qualifier) for name, end in zip(names, ends, strict=True)
+    )
+    stores = "".join(f"o[{4 * k} + i] = {name}[65529 + i];" for k, name in enumerate(names))
+    source += (
+        f"kernel void k(global int *o) {{ int i = get_global_id(0); {stores} o[60 + i] = other[65532 - i]; }}"
+    )
+    (found,) = run(source, ITEMS, "-cl-std=CL3.0", items=4)
+    assert found[: 4 * len(ends)] == [n for end in ends for n in (*head[-3:], end)]
+
+
+def test_a_million_numbers(run):
+    numbers = values(1_000_000, 5)
+    (found,) = run(
+        table("t", "int", numbers)
+        + "kernel void k(global int *o) { int i = get_global_id(0); o[i] = t[i * 15000 + 40000]; }",
+        ITEMS,
+    )
+    assert found == [numbers[i * 15000 + 40000] for i in range(ITEMS)]
+
+
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable", "-g"])
+@pytest.mark.parametrize("bytes_", [65536, 131072 - 12])
+def test_loops_that_store_one_byte_everywhere(run, bytes_, options):
+    """clang makes llvm.memset of them, and its back end a constant."""
+    count = bytes_ // 4
+    (found,) = run(
+        f"kernel void k(global int *o) {{ for (int i = 0; i < {count}; i++) o[i] = 0x41414141; }}",
+        count + 3,
+        options,
+        items=1,
+    )
+    assert found == [0x41414141] * count + [-7] * 3
+
+
+PRIVATE = """
+kernel void k(global int *o) {
+    char a[80000];
+    __builtin_memset(a, 3, sizeof a);
+    a[o[3] + 10] = 9;
+    int sum = 0;
+    for (int i = 0; i < 80000; i++) sum += a[i];
+    o[0] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable"])
+def test_memory_that_a_program_sets_itself(run, options):
+    """Here is no loop that clang could leave as it is."""
+    assert run(PRIVATE, 5, options, items=1)[0][0] == 80000 * 3 + 6
+
+
+def test_a_constant_whose_words_are_miscounted_is_mended():
+    found = clang.find()
+    command = [*clang.base_arguments(found), "-cl-std=CL1.2", "-O2", "-c", "-o", "-", "-"]
+    done = clang.run(found, command, PRIVATE.replace("o[3]", "4 * o[3]").encode(), {}, None)
+    assert done.status == 0 and long_composites.are_cut(done.output)
+    mended = long_composites.mended(done.output)
+    assert not long_composites.are_cut(mended) and long_composites.mended(mended) == mended
+    words, sizes, p = struct.unpack(f"<{len(mended) // 4}I", mended), [], 5
+    while p < len(words):
+        if words[p] & 0xFFFF in (44, 6091) and words[p] >> 16 > 1000:
+            sizes.append(words[p] >> 16)
+        p += words[p] >> 16
+    assert p == len(words) and sizes == [0xFFFF, 80000 - 65532 + 1]
+    assert opencl_c.compile(PRIVATE.encode(), parse("")).spirv

@@ -1,0 +1,89 @@
+"""Targets: CPU features from settings, never more than the CPU has."""
+
+import pytest
+
+from cl_driver.device.cpu import Cpu
+from cl_driver.device.target import Target, host_target, make_target, parse_cpu
+from cl_driver.jit.symbols import loader_symbols
+
+
+def cpu(architecture: str, flags: str, vendor: str = "vendor") -> Cpu:
+    return Cpu(architecture, "name", vendor, frozenset(flags.split()), 2000)
+
+
+OLD = cpu("x86_64", "cmov cx8 fxsr mmx sse sse2 pni")
+SKYLAKE = cpu(
+    "x86_64",
+    "cmov cx8 cx16 fxsr mmx sse sse2 pni ssse3 sse4_1 sse4_2 popcnt lahf_lm avx avx2 bmi1 bmi2 f16c fma abm "
+    "movbe xsave avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni vaes",
+)
+ARM = cpu("aarch64", "fp asimd atomics asimdhp")
+
+
+def test_the_cpu_as_it_is():
+    target = make_target(SKYLAKE)
+    assert target.triple == "x86_64-unknown-linux-gnu" and target.architecture == "x86_64"
+    assert target.vector_bits == 512 and {"avx512f", "sse3", "lzcnt"} <= set(target.features)
+    assert make_target(OLD).vector_bits == 128
+    assert make_target(ARM).features == ("fp-armv8", "fullfp16", "lse", "neon")
+
+
+@pytest.mark.parametrize("setting, bits, has, has_not", [
+    ("x86-64", 128, {"sse2"}, {"sse3", "avx"}),
+    ("x86-64-v2", 128, {"sse4.2", "popcnt"}, {"avx", "fma"}),
+    ("x86-64-v3", 256, {"avx2", "fma", "f16c"}, {"avx512f", "vaes"}),
+    ("x86-64-v4", 512, {"avx512f", "avx2"}, {"avx512vnni"}),
+    ("native,-avx512f", 256, {"avx2", "fma"}, {"avx512f", "avx512bw", "avx512vnni"}),
+    ("-avx", 128, {"sse4.2"}, {"avx", "avx2", "avx512f", "fma", "f16c"}),
+    ("x86-64-v2,+fma", 128, {"fma"}, {"avx"}),
+    ("-sse2", 512, {"sse2"}, set()),
+    ("-fma", 256, {"avx2"}, {"fma", "avx512f", "avx512bw"}),
+    ("-ssse3", 128, {"sse3"}, {"sse4.1", "sse4.2", "avx", "avx512f", "fma"}),
+])  # fmt: skip
+def test_settings(setting, bits, has, has_not):
+    target = make_target(SKYLAKE, setting)
+    assert target.vector_bits == bits
+    assert has <= set(target.features) and not has_not & set(target.features)
+
+
+def test_never_more_than_the_cpu_has():
+    features, complaints = parse_cpu("x86-64-v3", OLD)
+    assert "avx2" not in features and "avx2" in complaints[0]
+    features, complaints = parse_cpu("+avx2,znver4", OLD)
+    assert "avx2" not in features and len(complaints) == 2
+
+
+def test_keys_tell_targets_apart():
+    keys = {make_target(SKYLAKE, s, w).key for s in ("", "x86-64-v2", "-fma") for w in (0, 1, 8)}
+    assert len(keys) == 9
+    target = make_target(SKYLAKE, "-fma", 4)
+    again = Target.from_values(target.to_values())
+    assert again == target and hash(again) == hash(target)
+
+
+def test_slow_division_is_intels():
+    """Of 512-bit vectors only, and part of the key."""
+    flags = " ".join(SKYLAKE.flags)
+    intel, amd = (cpu("x86_64", flags, vendor) for vendor in ("GenuineIntel", "AuthenticAMD"))
+    assert make_target(intel).slow_division and not make_target(amd).slow_division
+    assert not make_target(intel, "x86-64-v3").slow_division
+    assert make_target(intel).key != make_target(amd).key
+    assert Target.from_values(make_target(intel).to_values()).slow_division
+
+
+def test_who_fetches_far_ahead():
+    """AMD's, at any features, and it is part of the key."""
+    flags = " ".join(SKYLAKE.flags)
+    intel, amd = (cpu("x86_64", flags, vendor) for vendor in ("GenuineIntel", "AuthenticAMD"))
+    for setting in ("", "x86-64-v2"):
+        near, far = make_target(intel, setting), make_target(amd, setting)
+        assert far.far_ahead and not near.far_ahead and near.key != far.key
+        assert Target.from_values(far.to_values()).far_ahead
+
+
+def test_this_cpu():
+    assert host_target().features == tuple(sorted(host_target().features))
+
+
+def test_the_loaders_symbols():
+    assert {"memcpy", "memmove", "memset", "cld_printf"} <= loader_symbols()

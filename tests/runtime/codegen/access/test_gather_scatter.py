@@ -1,0 +1,91 @@
+"""Loads and stores at addresses that a table gives, at constant distances, and under masks."""
+
+import numpy as np
+import pytest
+
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.target import host_target
+from tests.runtime.kernel_harness import Program, compile_c
+
+KERNEL = """
+kernel void gather_T(global T *out, global const T *in, global const int *at) {
+  size_t x = get_global_id(0); out[x] = in[at[x] & 0xff]; }
+kernel void scatter_T(global T *out, global const T *in, global const int *at) {
+  size_t x = get_global_id(0); out[at[x] & 0xff] = in[x]; }
+kernel void masked_T(global T *out, global const T *in, global const int *at) {
+  size_t x = get_global_id(0); int k = at[x]; if (k < 256) out[k] = in[k]; }
+kernel void apart_T(global T *out, global const T *in, global const int *at) {
+  size_t x = get_global_id(0); if (at[x] & 1) out[5 * x] = in[3 * x + 1]; else out[5 * x + 2] = in[7 * x]; }
+kernel void apart_all_T(global T *out, global const T *in, global const int *at) {
+  size_t x = get_global_id(0); out[5 * x] = in[3 * x + 1]; }
+"""
+TYPES = {
+    "uchar": (np.uint8, 1), "short": (np.int16, 1), "int": (np.int32, 1), "double": (np.float64, 1),
+    "uchar2": (np.uint8, 2), "char4": (np.int8, 4), "ushort4": (np.uint16, 4), "float2": (np.float32, 2),
+    "float4": (np.float32, 4), "uchar16": (np.uint8, 16), "double2": (np.float64, 2), "long8": (np.int64, 8),
+    "int3": (np.int32, 4),
+}  # fmt: skip
+ITEMS = 45
+FORMS = ((4, 1), (8, 1), (16, 1), (8, 2))
+FEATURES = {"few": CodegenOptions().features, "host": frozenset(host_target().features)}
+
+
+@pytest.fixture(scope="module", params=FEATURES)
+def programs(request):
+    data = compile_c("".join(KERNEL.replace("T", name) for name in TYPES))
+    options = CodegenOptions(features=FEATURES[request.param])
+    return [Program(data, options, width=width, parts=parts) for width, parts in FORMS]
+
+
+def _aligned(array):
+    """A copy at a multiple of the largest alignment of a type."""
+    memory = np.zeros(array.nbytes + 128, np.uint8)
+    start = -memory.ctypes.data % 128
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _expected(kind: str, data, at):
+    out, lanes = np.zeros_like(data), np.arange(ITEMS)
+    if kind == "gather":
+        out[lanes] = data[at & 255]
+    elif kind == "scatter":
+        out[at & 255] = data[lanes]
+    elif kind == "masked":
+        out[at[at < 256]] = data[at[at < 256]]
+    elif kind == "apart_all":
+        out[5 * lanes] = data[3 * lanes + 1]
+    else:
+        odd = lanes[(at & 1) == 1]
+        even = lanes[(at & 1) == 0]
+        out[5 * odd], out[5 * even + 2] = data[3 * odd + 1], data[7 * even]
+    return out
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("kind", ["gather", "scatter", "masked", "apart", "apart_all"])
+def test_lanes_apart(programs, kind, name):
+    """Lanes outside of masks have addresses that nothing may be done with: some are far away."""
+    element, count = TYPES[name]
+    rng = np.random.default_rng(5)
+    data = _aligned(rng.integers(0, 100, (512, count)).astype(element))
+    used = count if name != "int3" else 3
+    at = rng.permutation(256)[:ITEMS].astype(np.int32)
+    at[rng.integers(0, ITEMS, 9)] |= 1 << 30
+    if kind == "scatter":
+        at = (np.arange(ITEMS) * 5 % 256 | (at & 1 << 30)).astype(np.int32)
+    want = _expected(kind, data, at)
+    for program in programs:
+        out = _aligned(np.zeros_like(data))
+        program.run(f"{kind}_{name}", ITEMS, 15 if program.width == 4 else ITEMS, out, data, at)
+        assert np.array_equal(out[:, :used], want[:, :used]), f"width {program.width}"
+
+
+def test_a_vector_of_bytes_is_gathered_whole(programs):
+    """Four bytes make one element of a gather, where there are gathers; a float4 one load of each lane."""
+    code = programs[2].code("gather_char4").text
+    assert "gather.v16i8" not in code
+    if "avx512f" in programs[2].options.features:
+        assert "gather.v16i32" in code
+    assert programs[2].code("gather_float4").text.count("load <4 x float>") >= 16

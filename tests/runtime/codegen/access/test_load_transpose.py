@@ -1,0 +1,105 @@
+"""Loops in which each lane walks through a row of its own: tiles of rows, transposed, and what is left."""
+
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.cpu import host_cpu
+from cl_driver.interp.run import run as interpret
+from tests.runtime.kernel_harness import Program, compile_c
+
+ROWS = 21
+SOURCE = """
+#define ROWS(name, type, count) \\
+kernel void name(global type *out, global const type *in, global const type *by, int n) { \\
+  size_t row = get_global_id(0); type sum = 0; \\
+  for (count k = 0; k < n; k++) sum += in[row * n + k] * by[k]; \\
+  out[row] = sum; }
+ROWS(floats, float, int) ROWS(doubles, double, long) ROWS(bytes, uchar, int) ROWS(shorts, short, uint)
+ROWS(longs, ulong, int)
+kernel void known(global float *out, global const float *in, global const float *by, int n) {
+  size_t row = get_global_id(0); float sum = 0;
+  for (int k = 0; k < 67; k++) sum = sum * 0.5f + in[row * 67 + k] - by[k & 3];
+  out[row] = sum; }
+kernel void two(global float *out, global const float *in, global const float *by, int n) {
+  size_t row = get_global_id(0); float sum = 0;
+  for (int k = n / 3; k < n; k++) sum += in[row * n + k] * in[row * n + k - n / 3];
+  out[row] = sum; }
+kernel void once(global float *out, global const float *in, global const float *by, int n) {
+  size_t row = get_global_id(0); float sum = 0; long k = 0;
+  if (n > 0) do { sum += in[row * n + k]; k++; } while (k < n - 5);
+  out[row] = sum; }
+kernel void nested(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int j = 0; j < 3; j++) for (int k = 0; k < n; k++) sum = sum * 3 + (in[row * n + k] ^ by[j]);
+  out[row] = sum; }
+kernel void some(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int k = 0; k < n; k++) if (by[k] & 1) sum += in[row * n + k];
+  out[row] = sum; }
+kernel void until(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int k = 0; k < n; k++) { sum += in[row * n + k]; if (by[k] % 23 == 5) break; }
+  out[row] = sum; }
+kernel void written(global int *out, global int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int k = 0; k < n; k++) { sum += in[row * n + k]; if (k + 1 < n) in[row * n + k + 1] += sum; }
+  out[row] = sum; }
+"""
+KERNELS = {"floats": "f4", "doubles": "f8", "bytes": "u1", "shorts": "i2", "longs": "u8", "known": "f4",
+           "two": "f4", "once": "f4", "nested": "i4", "some": "i4", "until": "i4",
+           "written": "i4"}  # fmt: skip
+FORMS = [(1, 1), (4, 2), (8, 1), (16, 1)]
+AVX512 = frozenset("fma f16c sse4.1 avx avx2 avx512f avx512bw avx512dq avx512vl".split())
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return compile_c(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def before_the_end():
+    """Makes copies of arrays that end where memory ends: what is read beyond faults."""
+    pages = mmap.mmap(-1, 64 * mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    libc = ctypes.CDLL(None, use_errno=True)
+    size = 63 * mmap.PAGESIZE
+    assert libc.mprotect(ctypes.c_void_p(start + size), mmap.PAGESIZE, 0) == 0
+
+    def copy(array):
+        view = np.frombuffer(pages, array.dtype, array.size, size - array.nbytes)
+        view[:] = array
+        return view
+
+    yield copy
+    assert libc.mprotect(ctypes.c_void_p(start + size), mmap.PAGESIZE, 3) == 0
+
+
+@pytest.mark.parametrize("name", list(KERNELS))
+def test_rows(compiled, before_the_end, name):
+    """Rows of all lengths, at whose end nothing may be read."""
+    rng, dtype = np.random.default_rng(5), np.dtype(KERNELS[name])
+    programs = {form: Program(compiled, width=form[0], parts=form[1]) for form in FORMS}
+    if AVX512 <= set(host_cpu().features):
+        programs["avx512"] = Program(compiled, CodegenOptions(AVX512, 512), width=16)
+    module = programs[1, 1].module
+    for n in (67,) if name == "known" else (0, 7, 16, 35):
+        data, by = (rng.integers(0, 9, size).astype(dtype) for size in (ROWS * n, 70))
+        want, expected_data = np.zeros(ROWS, dtype), data.copy()
+        interpret(module, name, [want, expected_data, by.copy(), n], (ROWS,), (ROWS,))
+        for form, program in programs.items():
+            out, source = np.zeros(ROWS, dtype), before_the_end(data)
+            program.run(name, ROWS, ROWS, out, source, by, np.int32(n))
+            assert np.allclose(out, want, rtol=1e-5, atol=0), f"{name}, {n} columns, {form}"
+            assert np.array_equal(source, expected_data), f"{name}, {n} columns, {form}"
+
+
+def test_where_rows_become_tiles(compiled):
+    """Loops that store, that end early or that do not always load have none."""
+    program = Program(compiled, width=8)
+    have = {name for name in KERNELS if "transpose" in program.code(name).text}
+    assert have == set(KERNELS) - {"some", "until", "written"}
