@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from .enums import Op, StorageClass
+from .enums import Op
 
 
 class Kind:
@@ -340,8 +340,3 @@ class Module:
     uses: dict = field(default_factory=dict)  # (kind of the grammar, or TypeInt..., value): word offset
     images: list = field(default_factory=list)  # types
     misplaced: object = None  # SpirvError of the first declaration that breaks the logical layout
-
-
-def is_pointer_to(type_: Type, *storage: StorageClass) -> bool:
-    """True for pointers into one of the storage classes."""
-    return type_.kind is Kind.POINTER and type_.storage in storage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, Scope
-from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
+from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Value, Variable
 from .ops import PassOp
 
 TERMINATORS = frozenset((
@@ -204,10 +204,6 @@ def is_complement(instruction: Instruction) -> bool:
     ones = instruction.operands[-1]
     is_xor = instruction.op is Op.BitwiseXor and is_constant_int(ones)
     return is_xor and int_value(ones) == (1 << instruction.type.width) - 1
-
-
-def is_undef(value) -> bool:
-    return isinstance(value, Undef)
 
 
 def instruction_count(function: Function) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...spirv.enums import Decoration, Op, StorageClass
-from ...spirv.module import Constant, ConstantExpr, Function, Module, Variable
+from ...spirv.module import Constant, ConstantExpr, Function, Variable
 from .instructions import EXTINST_PRINTF, is_extinst
 from .layout import alignment_of, size_of
 from .plan import KernelPlan, LocalVariable
@@ -89,11 +89,3 @@ class _Found:
         elif isinstance(value, Constant) and isinstance(value.value, tuple):
             for part in value.value:
                 self.value(part)
-
-
-def find_entry_point(module: Module, name: str):
-    """The entry point of a name, or KeyError."""
-    for entry_point in module.entry_points:
-        if entry_point.name == name:
-            return entry_point
-    raise KeyError(name)
