@@ -13,84 +13,49 @@ WIDE: dict = {}  # Op or PassOp: lowering of an instruction whose result or effe
 WIDE_EXTENDED: dict = {}  # the same for OpenCL.std instructions
 
 
-def lowers(*ops):
-    """Registers a lowering of instructions."""
+def _registrar(table: dict, what: str):
+    """A decorator with keys of a table, each of which gets one lowering."""
 
-    def register(lowering):
-        for op in ops:
-            if op in LOWERINGS:
-                raise ValueError(f"two lowerings of {op}")
-            LOWERINGS[op] = lowering
-        return lowering
+    def lowers(*keys):
+        def register(lowering):
+            for key in keys:
+                if key in table:
+                    raise ValueError(f"two {what} {key}")
+                table[key] = lowering
+            return lowering
 
-    return register
+        return register
 
-
-def lowers_extended(*numbers):
-    """Registers a lowering of OpenCL.std instructions; their arguments are instruction.operands[2:]."""
-
-    def register(lowering):
-        for number in numbers:
-            if number in EXTENDED:
-                raise ValueError(f"two lowerings of OpenCL.std {number}")
-            EXTENDED[number] = lowering
-        return lowering
-
-    return register
+    return lowers
 
 
-def componentwise(*ops):
-    """Registers build(emitter, form, instruction, *operands) -> operand, applied to whole vectors."""
-
-    def register(build):
-        def lowering(emitter, instruction):
-            emitter.componentwise(instruction, instruction.operands, build)
-
-        COMPONENTWISE.add(lowering)
-        for op in ops:
-            lowers(op)(lowering)
-        return build
-
-    return register
+# Of instructions; of OpenCL.std instructions, whose arguments are instruction.operands[2:]. The wide ones are
+# for values that vary between lanes: without one, each lane is lowered by itself.
+lowers = _registrar(LOWERINGS, "lowerings of")
+lowers_extended = _registrar(EXTENDED, "lowerings of OpenCL.std")
+lowers_wide = _registrar(WIDE, "wide lowerings of")
+lowers_wide_extended = _registrar(WIDE_EXTENDED, "wide lowerings of OpenCL.std")
 
 
-def componentwise_extended(*numbers):
-    """The same for OpenCL.std instructions."""
+def _componentwise(lowers, first: int):
+    """A decorator for build(emitter, form, instruction, *operands) -> operand, applied to whole vectors.
 
-    def register(build):
-        def lowering(emitter, instruction):
-            emitter.componentwise(instruction, instruction.operands[2:], build)
+    first: the first operand of the instruction that is an argument.
+    """
 
-        COMPONENTWISE.add(lowering)
-        for number in numbers:
-            lowers_extended(number)(lowering)
-        return build
+    def of(*keys):
+        def register(build):
+            def lowering(emitter, instruction):
+                emitter.componentwise(instruction, instruction.operands[first:], build)
 
-    return register
+            COMPONENTWISE.add(lowering)
+            lowers(*keys)(lowering)
+            return build
 
+        return register
 
-def lowers_wide(*ops):
-    """Registers a lowering for values that vary between lanes; without one, each lane is lowered by
-    itself."""
-
-    def register(lowering):
-        for op in ops:
-            if op in WIDE:
-                raise ValueError(f"two wide lowerings of {op}")
-            WIDE[op] = lowering
-        return lowering
-
-    return register
+    return of
 
 
-def lowers_wide_extended(*numbers):
-    """The same for OpenCL.std instructions."""
-
-    def register(lowering):
-        for number in numbers:
-            if number in WIDE_EXTENDED:
-                raise ValueError(f"two wide lowerings of OpenCL.std {number}")
-            WIDE_EXTENDED[number] = lowering
-        return lowering
-
-    return register
+componentwise = _componentwise(lowers, 0)
+componentwise_extended = _componentwise(lowers_extended, 2)
