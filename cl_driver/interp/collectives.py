@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..passes.lower.collectives import identity  # the specification's table of neutral elements
-from ..passes.lower.subgroups import WORK_GROUP_OP
+import math
+
 from ..spirv.enums import Op
 from ..spirv.module import Instruction, Kind
 from . import numbers as n
-from .core import from_bits, scalar_of
+from .core import scalar_of
 
 
 def collective_name(op) -> str:
@@ -36,8 +36,7 @@ def combine_collective(instruction: Instruction, all_operands: list[list]) -> li
         return n.mask(combine(a, b), type_.width)
 
     values = [o[2] for o in all_operands]
-    neutral = identity(WORK_GROUP_OP[collective_name(op)], type_, _NoTypes())
-    running = from_bits(neutral, type_) if type_.kind is not Kind.BOOL else neutral
+    running = _identity(collective_name(op), type_)
     results = []
     for value in values:
         before = running
@@ -46,12 +45,21 @@ def combine_collective(instruction: Instruction, all_operands: list[list]) -> li
     return results if operation in (1, 2) else [running] * len(values)
 
 
-class _NoTypes:
-    """Stands for a type table where only the bits of a constant are wanted."""
+def _identity(name: str, type_):
+    """What an exclusive scan begins with (SPIR-V 1.6, OpGroupIAdd and those that follow it).
 
-    @staticmethod
-    def constant(type_, value):
-        return value
+    Written without the table of passes/: what is wrong there must show.
+    """
+    if type_.kind is Kind.BOOL:
+        return name == "LogicalAnd"
+    if type_.kind is Kind.FLOAT:
+        return {"FAdd": 0.0, "FMul": 1.0, "FMin": math.inf, "FMax": -math.inf}[name]
+    most = (1 << type_.width) - 1  # integers are held without a sign
+    lowest = most // 2 + 1
+    return {
+        "IAdd": 0, "IMul": 1, "UMin": most, "UMax": 0, "SMin": lowest - 1, "SMax": lowest,
+        "BitwiseAnd": most, "BitwiseOr": 0, "BitwiseXor": 0,
+    }[name]  # fmt: skip
 
 
 _COMBINE = {

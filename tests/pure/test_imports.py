@@ -114,6 +114,13 @@ def test_imports_go_down(room):
     assert upward == []
 
 
+def test_the_oracle_shares_no_pass_with_what_it_checks():
+    """Of passes/ the interpreter reads what the IR is, nothing that changes or analyses it."""
+    used = {other for m, file in FILES.items() if room_of(m) == "interp" for _, other in imported(m, file)}
+    assert "passes.ir.plan" in used
+    assert {room_of(module) for module in used} <= {"interp", "spirv", "passes.ir"}
+
+
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
     """Groups of modules each of which imports, by whatever way, the others."""
     numbers: dict[str, int] = {}
