@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...spirv.enums import MemorySemantics, Op
 from ...spirv.module import Constant, Function, Instruction
 from ..ir.instructions import is_boundary
@@ -13,7 +15,18 @@ _ORDERING = (
     | MemorySemantics.SequentiallyConsistent
 )
 _ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
-_IN_NAMES = ("barrier", "fence", "fetch")  # of functions of the builtin library that do it
+# Functions of the builtin library that do it (builtins/cl/atomics.cl), by their names in OpenCL C.
+ORDERING_FUNCTIONS = frozenset((
+    "mem_fence", "read_mem_fence", "write_mem_fence", "sub_group_barrier",
+    "atomic_fetch_min", "atomic_fetch_max", "atomic_fetch_min_explicit", "atomic_fetch_max_explicit",
+))  # fmt: skip
+_MANGLED = re.compile(r"_Z(\d+)")
+
+
+def source_name(name: str) -> str:
+    """The name in OpenCL C of a function by its link name (Itanium C++ ABI, 5.1.2: <source-name>)."""
+    found = _MANGLED.match(name)
+    return name[found.end() : found.end() + int(found[1])] if found else name
 
 
 def orders_memory(function: Function) -> bool:
@@ -28,6 +41,5 @@ def _orders(instruction: Instruction) -> bool:
         return not isinstance(semantics, Constant) or bool((semantics.value or 0) & _ORDERING)
     if op is Op.FunctionCall:
         callee = instruction.operands[0]
-        name = callee.linkage[0] if callee.linkage else ""
-        return any(part in name for part in _IN_NAMES)
+        return bool(callee.linkage) and source_name(callee.linkage[0]) in ORDERING_FUNCTIONS
     return op is Op.MemoryBarrier or op is Op.ControlBarrier and not is_boundary(instruction)
