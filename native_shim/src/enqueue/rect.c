@@ -41,7 +41,30 @@ struct cld_copy_region cld_rectangle(uint8_t *destination, const struct cld_rect
     return copy;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem handle,
+/* clEnqueueReadBufferRect and clEnqueueWriteBufferRect; ptr is where the host's rectangle is. */
+static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_mem handle, cl_bool blocking,
+                       const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+                       size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
+                       size_t host_slice_pitch, uint8_t *ptr, struct cld_wait wait) {
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    struct cld_rect inside, host;
+    bool reads = type == CL_COMMAND_READ_BUFFER_RECT;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
+    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(check_arrays(buffer_origin, host_origin, region));
+    CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
+    CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
+    CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(reads ? cld_check_host_reads(buffer) : cld_check_host_writes(buffer));
+    struct cld_copy_region copy = reads ? cld_rectangle(ptr, &host, buffer->data, &inside, region)
+                                        : cld_rectangle(buffer->data, &inside, ptr, &host, region);
+    return cld_enqueue_copy(queue, type, buffer, NULL, &copy, blocking, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command_queue, cl_mem buffer,
                                                         cl_bool blocking_read, const size_t *buffer_origin,
                                                         const size_t *host_origin, const size_t *region,
                                                         size_t buffer_row_pitch, size_t buffer_slice_pitch,
@@ -49,23 +72,12 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command
                                                         void *ptr, cl_uint num_events_in_wait_list,
                                                         const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *buffer;
-    struct cld_rect inside, host;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(check_arrays(buffer_origin, host_origin, region));
-    CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
-    CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
-    CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_reads(buffer));
-    struct cld_copy_region copy = cld_rectangle(ptr, &host, buffer->data, &inside, region);
-    return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER_RECT, buffer, NULL, &copy, blocking_read, wait);
+    return transfer(command_queue, CL_COMMAND_READ_BUFFER_RECT, buffer, blocking_read, buffer_origin,
+                    host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
+                    host_slice_pitch, ptr, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem handle,
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer,
                                                          cl_bool blocking_write, const size_t *buffer_origin,
                                                          const size_t *host_origin, const size_t *region,
                                                          size_t buffer_row_pitch, size_t buffer_slice_pitch,
@@ -73,20 +85,10 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue comman
                                                          const void *ptr, cl_uint num_events_in_wait_list,
                                                          const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *buffer;
-    struct cld_rect inside, host;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(check_arrays(buffer_origin, host_origin, region));
-    CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
-    CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
-    CLD_TRY(cld_check_range(buffer, inside.offset, inside.span));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_writes(buffer));
-    struct cld_copy_region copy = cld_rectangle(buffer->data, &inside, ptr, &host, region);
-    return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, NULL, &copy, blocking_write, wait);
+    /* Of the host's rectangle a write reads only. */
+    return transfer(command_queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, blocking_write, buffer_origin,
+                    host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
+                    host_slice_pitch, (uint8_t *)(uintptr_t)ptr, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem source_handle,

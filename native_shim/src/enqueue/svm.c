@@ -28,14 +28,19 @@ static void end_free(struct cld_event *command, cl_int status) {
 
 static const struct cld_operation free_operation = {.run = run_free, .end = end_free};
 
+/* What every entry point here begins with. */
+static cl_int begin(cl_command_queue command_queue, struct cld_wait wait, struct cld_queue **queue) {
+    CLD_TRY(cld_check_queue(command_queue, queue));
+    return cld_check_wait(*queue, wait);
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     cl_command_queue command_queue, cl_uint num_svm_pointers, void *svm_pointers[],
     void(CL_CALLBACK *pfn_free_func)(cl_command_queue, cl_uint, void *[], void *), void *user_data,
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(!num_svm_pointers == !svm_pointers, CL_INVALID_VALUE,
                 "svm_pointers and num_svm_pointers contradict each other");
     struct cld_event *command = cld_command_new(queue, CL_COMMAND_SVM_FREE, &free_operation, event);
@@ -58,8 +63,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queu
                                                    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "a pointer is NULL");
     uintptr_t to = (uintptr_t)dst_ptr, from = (uintptr_t)src_ptr;
     CLD_REQUIRE(to >= from ? to - from >= size : from - to >= size, CL_MEM_COPY_OVERLAP,
@@ -74,8 +78,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_que
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(svm_ptr, CL_INVALID_VALUE, "svm_ptr is NULL");
     CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
                 "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
@@ -85,28 +88,29 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_que
     return cld_enqueue_fill(queue, CL_COMMAND_SVM_MEMFILL, NULL, svm_ptr, size, pattern, pattern_size, wait);
 }
 
+/* To map and to unmap is to wait for the order of the queue: the memory is the host's anyway. */
+static cl_int map(cl_command_queue command_queue, cl_command_type type, bool is_range, bool blocking,
+                  cl_map_flags flags, struct cld_wait wait) {
+    struct cld_queue *queue;
+    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_REQUIRE(is_range, CL_INVALID_VALUE, "svm_ptr is NULL, or size is 0");
+    CLD_TRY(cld_check_map_flags(flags));
+    return cld_enqueue_nothing(queue, type, NULL, 0, blocking, wait);
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map,
                                                 cl_map_flags flags, void *svm_ptr, size_t size,
                                                 cl_uint num_events_in_wait_list,
                                                 const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_REQUIRE(svm_ptr && size, CL_INVALID_VALUE, "svm_ptr is NULL or size is 0");
-    CLD_TRY(cld_check_map_flags(flags));
-    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MAP, NULL, 0, blocking_map, wait);
+    return map(command_queue, CL_COMMAND_SVM_MAP, svm_ptr && size, blocking_map, flags, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
                                                   cl_uint num_events_in_wait_list,
                                                   const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_REQUIRE(svm_ptr, CL_INVALID_VALUE, "svm_ptr is NULL");
-    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_UNMAP, NULL, 0, false, wait);
+    return map(command_queue, CL_COMMAND_SVM_UNMAP, svm_ptr, false, 0, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue,
@@ -116,8 +120,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE, "no pointers");
     CLD_TRY(cld_check_migration_flags(flags));
     /* "CL_INVALID_VALUE if sizes[i] is non-zero range [svm_pointers[i], svm_pointers[i]+sizes[i]) is not
