@@ -24,7 +24,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from gen import dispatch, embed, headers, platform, settings  # noqa: E402
+from gen import answers, dispatch, embed, headers, platform, settings  # noqa: E402
 
 from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import clang, corrections  # noqa: E402
@@ -184,9 +184,13 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     api = headers.read(builder.compiler)
     write(generated / "settings_table.h", settings.generate())
     write(generated / "platform_table.h", platform.generate())
-    names = generated / "error_names.c"
-    write(names, dispatch.error_names(api))
-    objects = builder.compile_all([*sources(), names], keep_going=allow_missing)
+    write(generated / "answers.h", answers.header())
+    made = {"answers.c": answers.source(), "error_names.c": dispatch.error_names(api)}
+    for name, text in made.items():
+        write(generated / name, text)
+    objects = builder.compile_all(
+        [*sources(), *(generated / name for name in made)], keep_going=allow_missing
+    )
     try:
         text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
     except dispatch.MissingEntries as error:

@@ -8,6 +8,7 @@ CL_DEVICE_PARENT_DEVICE and CL_DEVICE_REFERENCE_COUNT are about handles and neve
 from __future__ import annotations
 
 from ..device import limits, topology
+from ..door import answers
 from .entrypoint import adopt, entrypoint, set_root_device
 from .errors import CLError, require
 from .generated import enums as cl
@@ -47,12 +48,12 @@ def device_limits(device: Device, cpus: list):
     """What the data plane checks against. cpus comes with every operation on devices: a runtime process that
     replaces another (after fork) has not heard of the root device's."""
     device.cpus = tuple(cpus)
-    return (
-        limits.MAX_WORK_GROUP_SIZE,
-        [limits.MAX_WORK_GROUP_SIZE] * 3,
-        device.limits.local_memory,
-        device.limits.global_memory,
-        limits.MEM_BASE_ADDR_ALIGN,
+    return answers.LIMITS(
+        max_group_size=limits.MAX_WORK_GROUP_SIZE,
+        max_item_sizes=[limits.MAX_WORK_GROUP_SIZE] * 3,
+        local_memory_size=device.limits.local_memory,
+        max_alloc_size=device.limits.global_memory,
+        base_align=limits.MEM_BASE_ADDR_ALIGN,
     )
 
 

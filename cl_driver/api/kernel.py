@@ -4,6 +4,7 @@ while kernels are attached, and its name."""
 from __future__ import annotations
 
 from ..device.limits import host_limits
+from ..door import answers
 from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
@@ -63,8 +64,7 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
 
 @entrypoint("kernel_variant", Program)
 def kernel_variant(program: Program, executable: int, name: bytes, kind: int, size: list, values: list):
-    """(object, symbol, local_static, scratch_fixed, scratch_per_item) of code for some launches of a kernel,
-    for the data plane; an empty object, and why, where there is none.
+    """TIER: code for some launches of a kernel, for the data plane.
 
     executable: number in the answer of program_executable; kind: enum cld_tier_kind; values: number of
     an argument, its bytes, those of the next one...
@@ -83,7 +83,15 @@ def _variant(options: str, il: bytes, name: bytes, kind: int, size: list, values
     from ..service import client
 
     pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
-    return client.kernel_variant(options, il, name.decode(), kind, size, pairs)
+    code, symbol, *memory = client.kernel_variant(options, il, name.decode(), kind, size, pairs)
+    local_static, scratch_fixed, scratch_per_item = memory
+    return answers.TIER(
+        object=code,
+        symbol=symbol,
+        local_static=local_static,
+        scratch_fixed=scratch_fixed,
+        scratch_per_item=scratch_per_item,
+    )
 
 
 @entrypoint("clGetKernelArgInfo", Program)

@@ -7,6 +7,7 @@ the second call itself, or on a thread of its own that calls pfn_notify afterwar
 
 from __future__ import annotations
 
+from ..door import answers
 from ..frontend import options as compiler_options
 from ..log import log as report
 from .context import Context
@@ -254,12 +255,11 @@ def _finish(builds, success: bool, log: str, failure: int) -> int:
 
 @entrypoint("build_run", Program)
 def build_run(program: Program):
-    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Returns its status, and
-    whether the program is an executable now."""
+    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Answers BUILD."""
     job, program.job = program.job, None
     require(job, cl.CL_INVALID_OPERATION, "no build was started")
     try:
-        return job(), int(program.built is not None)
+        return answers.BUILD(status=job(), is_executable=int(program.built is not None))
     finally:
         # Whatever happened, nobody is left waiting for a build that no longer runs.
         for build in program.builds.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..door import answers
 from .entrypoint import entrypoint
 from .errors import require
 from .generated import enums as cl
@@ -92,16 +93,7 @@ def program_binaries(program: Program):
 
 @entrypoint("program_executable", Program)
 def program_executable(program: Program, with_il: int):
-    """(executables, for each device of the program the index of its own, or -1), for the data plane.
-
-    An executable is [objects, size, align and image of the program-scope variables, fix-ups, kernels, and,
-    with_il, options and IL, of which kernel_variant_of makes more code]; a kernel [name, object index (-1: it
-    has no entry), symbol, block size, local_static, scratch_fixed, scratch_per_item, required_local_size,
-    max_group_size, width, uses_printf, flags, tile_width, tile_height, sub_group_width, sub_group_size,
-    sub_groups_per_group, most_group_items, counted, counted_size, arguments, numbers of those for whose
-    values there may be code]; an argument [kind, constant, size, align, offset, access (1 read-only, 2
-    write-only, 3 read-write, 0 for what is no image), image type, depth].
-    """
+    """EXECUTABLES, for the data plane. with_il: what kernel_variant_of makes more code of is in it."""
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
     require(usable, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
@@ -109,7 +101,8 @@ def program_executable(program: Program, with_il: int):
     found = program.executables
     numbers = {id(executable): number for number, executable in enumerate(found)}
     places = [numbers[id(build.executable)] if build in usable else -1 for build in builds]
-    return [_for_data_plane(executable, with_il) for executable in found], places
+    executables = [_for_data_plane(executable, with_il) for executable in found]
+    return answers.EXECUTABLES(executables=executables, of_devices=places)
 
 
 def _flags(kernel) -> int:
@@ -127,56 +120,55 @@ _ACCESSES = {
 }  # enum cld_access
 
 
-def _argument(arg) -> list[int]:
-    access = _ACCESSES.get(arg.access_qualifier, 0)
-    return [
-        arg.kind,
-        int(arg.constant),
-        arg.size,
-        arg.align,
-        arg.offset,
-        access,
-        arg.image_type,
-        int(arg.depth),
-    ]
+def _argument(arg) -> list:
+    return answers.ARGUMENT(
+        kind=arg.kind,
+        constant=int(arg.constant),
+        size=arg.size,
+        align=arg.align,
+        offset=arg.offset,
+        access=_ACCESSES.get(arg.access_qualifier, 0),
+        image_type=arg.image_type,
+        depth=int(arg.depth),
+    )
+
+
+def _kernel(kernel) -> list:
+    return answers.KERNEL(
+        name=kernel.name,
+        object=kernel.object_index if kernel.has_entry else -1,
+        symbol=kernel.symbol,
+        block_size=kernel.block_size,
+        local_static=kernel.local_static,
+        scratch_fixed=kernel.scratch_fixed,
+        scratch_per_item=kernel.scratch_per_item,
+        required_local_size=list(kernel.required_local_size),
+        max_group_size=kernel.max_group_size,
+        width=kernel.width,
+        uses_printf=int(kernel.uses_printf),
+        flags=_flags(kernel),
+        tile_width=kernel.tile_width,
+        tile_height=kernel.tile_height,
+        sub_group_size=kernel.sub_group_width,
+        required_sub_group_size=kernel.sub_group_size,
+        required_sub_groups=kernel.sub_groups_per_group,
+        most_group_items=kernel.most_group_items,
+        counted=kernel.counted,
+        counted_size=kernel.counted_size,
+        arguments=[_argument(arg) for arg in kernel.args],
+        value_arguments=kernel.value_args,
+    )
 
 
 def _for_data_plane(executable, with_il: int) -> list:
     variables = executable.globals
-    kernels = [
-        [
-            kernel.name,
-            kernel.object_index if kernel.has_entry else -1,
-            kernel.symbol,
-            kernel.block_size,
-            kernel.local_static,
-            kernel.scratch_fixed,
-            kernel.scratch_per_item,
-            list(kernel.required_local_size),
-            kernel.max_group_size,
-            kernel.width,
-            int(kernel.uses_printf),
-            _flags(kernel),
-            kernel.tile_width,
-            kernel.tile_height,
-            kernel.sub_group_width,
-            kernel.sub_group_size,
-            kernel.sub_groups_per_group,
-            kernel.most_group_items,
-            kernel.counted,
-            kernel.counted_size,
-            [_argument(arg) for arg in kernel.args],
-            kernel.value_args,
-        ]
-        for kernel in executable.kernels
-    ]
-    return [
-        executable.objects,
-        variables.size,
-        variables.align,
-        variables.image,
-        [word for fixup in variables.fixups for word in fixup],
-        kernels,
-        executable.options if with_il else None,
-        executable.il if with_il else None,
-    ]
+    return answers.EXECUTABLE(
+        objects=executable.objects,
+        globals_size=variables.size,
+        globals_align=variables.align,
+        globals_image=variables.image,
+        fixups=[word for fixup in variables.fixups for word in fixup],
+        kernels=[_kernel(kernel) for kernel in executable.kernels],
+        options=executable.options if with_il else None,
+        il=executable.il if with_il else None,
+    )

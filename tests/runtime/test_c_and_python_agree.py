@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from cl_driver import settings
+from cl_driver.door import answers
 from cl_driver.door.codec import CodecError, decode, encode
 from cl_driver.jit.executable import MOST_VALUES
 from tests.conftest import ROOT, compile_c
@@ -82,6 +83,88 @@ def test_codec_of_damaged_messages(echo):
             assert answer == message
 
 
+@pytest.fixture(scope="module")
+def accepts(made):
+    """accepts(messages): whether C takes each for an answer of program_executable."""
+    program = compile_c(
+        ROOT / "tests/runtime/c/answers_read.c",
+        made / "answers_read",
+        *INCLUDES,
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        str(ROOT / "build/gen/answers.c"),
+        str(SHIM / "src/base/codec.c"),
+    )
+
+    def run(messages: list[bytes]) -> list[bool]:
+        data = b"".join(struct.pack("<I", len(m)) + m for m in messages)
+        done = subprocess.run([program], input=data, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+        return [answer == ord("y") for answer in done.stdout]
+
+    return run
+
+
+def an_answer(generator: random.Random, type_, **given):
+    """A random value of a type of answers; given: fields that are to be so."""
+    match type_:
+        case answers.Answer():
+            fields = {n: an_answer(generator, t) for n, (t, _) in type_.fields.items() if n not in given}
+            return type_(**fields, **given)
+        case answers.List():
+            most = 3 if type_.most is None else type_.most
+            return [an_answer(generator, type_.of) for _ in range(generator.randrange(most + 1))]
+        case answers.Bytes():
+            return None if type_.optional and generator.randrange(2) else generator.randbytes(4)
+        case answers.Integer():
+            return generator.choice((0, 1, 2 ** (type_.bits - type_.signed) - 1))
+
+
+def test_whole_answers_are_read(accepts):
+    generator = random.Random(4)
+    messages = [encode(an_answer(generator, answers.EXECUTABLES)) for _ in range(300)]
+    assert all(accepts(messages))
+
+
+def test_answers_of_other_shapes_are_refused(accepts):
+    generator = random.Random(5)
+    refused = (
+        {"uses_printf": 1 << 32},
+        {"width": -1},
+        {"required_local_size": [1, 2, 3, 4]},
+        {"value_arguments": list(range(9))},
+        {"name": None},
+        {"block_size": b"4"},
+        {"arguments": [[0] * 7]},
+        {"arguments": [an_answer(generator, answers.ARGUMENT, kind=256)]},
+    )
+    messages = []
+    for fields in ({}, *refused):
+        kernel = an_answer(generator, answers.KERNEL, **fields)
+        executable = an_answer(generator, answers.EXECUTABLE, kernels=[kernel])
+        messages.append(encode(answers.EXECUTABLES(executables=[executable], of_devices=[0])))
+    assert accepts(messages) == [True, *[False] * len(refused)]
+
+
+def test_damaged_answers_are_read_within_bounds(accepts):
+    generator = random.Random(6)
+    messages = []
+    for _ in range(3000):
+        damaged = bytearray(encode(an_answer(generator, answers.EXECUTABLES)))
+        for _ in range(1 + generator.randrange(3)):
+            damaged[generator.randrange(len(damaged))] = generator.choice((0, 1, 0xFF, *b"ibln"))
+        messages.append(bytes(damaged[: generator.randrange(len(damaged) + 1)]))
+    assert not all(accepts(messages))
+
+
+def test_answers_have_all_their_fields():
+    whole = dict.fromkeys(answers.BUILD.fields, 0)
+    assert answers.BUILD(**whole) == [0, 0]
+    for wrong in ({"status": 0}, whole | {"other": 0}):
+        with pytest.raises(TypeError, match="^build: "):
+            answers.BUILD(**wrong)
+
+
 def test_settings(made):
     source = ROOT / "tests/runtime/c/settings_print.c"
     program = compile_c(
@@ -113,3 +196,4 @@ def test_values_of_arguments():
     """How many arguments there may be code for the values of."""
     (most,) = re.findall(r"CLD_MOST_VALUES = (\d+)", (SHIM / "src/launch/kernel.h").read_text())
     assert int(most) == MOST_VALUES
+    assert answers.KERNEL.fields["value_arguments"][0].most == MOST_VALUES

@@ -42,7 +42,7 @@ def objects():
             out = ROOT / "build" / "data_plane"
             shim.build(out / f"lib-{sanitize or 'plain'}", sanitize=sanitize)
             builder = shim.Builder(out, ROOT / "build", sanitize)
-            generated = [builder.generated / name for name in ("dispatch.c", "error_names.c")]
+            generated = [builder.generated / name for name in ("answers.c", "dispatch.c", "error_names.c")]
             made[sanitize] = builder, builder.compile_all([*shim.sources(), *generated])
         return made[sanitize]
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "answers.h"
 #include "api/program.h"
 #include "base/log.h"
 #include "launch/executable.h"
@@ -31,10 +32,9 @@ static cl_int run_build(struct cld_program *program) {
     cld_builds_end();
     bool is_executable = false;
     if (!status) {
-        status = (cl_int)cld_get_int(&reply);
-        is_executable = cld_get_int(&reply);
-        if (reply.failed)
-            status = CL_OUT_OF_HOST_MEMORY;
+        struct cld_answer_build answer;
+        status = cld_answer_build_read(&reply, &answer) ? answer.status : CL_OUT_OF_HOST_MEMORY;
+        is_executable = answer.is_executable;
     }
     cld_msg_free(&request);
     cld_msg_free(&reply);

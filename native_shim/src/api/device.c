@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers.h"
 #include "api/platform.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -86,21 +87,16 @@ cl_int cld_device_complete(struct cld_device *device) {
     put_cpus(&request, device);
     cl_int status = cld_door_call("device_limits", &request, &reply);
     if (!status) {
-        uint64_t group = (uint64_t)cld_get_int(&reply), items[3] = {0};
-        uint32_t dimensions = cld_get_list(&reply);
-        for (uint32_t i = 0; i < dimensions && i < 3; i++)
-            items[i] = (uint64_t)cld_get_int(&reply);
-        uint64_t local = (uint64_t)cld_get_int(&reply), alloc = (uint64_t)cld_get_int(&reply);
-        uint32_t align = (uint32_t)cld_get_int(&reply);
-        if (reply.failed || dimensions != 3) {
+        struct cld_answer_limits limits; /* has nothing to be freed */
+        if (!cld_answer_limits_read(&reply, &limits) || limits.max_item_sizes_count != 3) {
             status = CL_OUT_OF_HOST_MEMORY;
         } else {
             cld_lock(device);
-            device->max_group_size = group;
-            memcpy(device->max_item_sizes, items, sizeof items);
-            device->local_memory_size = local;
-            device->max_alloc_size = alloc;
-            device->base_align = align;
+            device->max_group_size = limits.max_group_size;
+            memcpy(device->max_item_sizes, limits.max_item_sizes, sizeof device->max_item_sizes);
+            device->local_memory_size = limits.local_memory_size;
+            device->max_alloc_size = limits.max_alloc_size;
+            device->base_align = limits.base_align;
             cld_unlock(device);
             atomic_store_explicit(&device->complete, true, memory_order_release);
         }

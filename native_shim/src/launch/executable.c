@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers.h"
 #include "base/log.h"
 #include "launch/argument_specialisation.h"
 #include "launch/tiers.h"
@@ -48,35 +49,26 @@ static void drop_variants(struct cld_variant *variants, uint32_t count) {
     free(variants);
 }
 
-/* A list of objects (bytes). */
-static bool load_code(struct cld_executable *executable, struct cld_msg *reply) {
-    uint32_t count = cld_get_list(reply);
-    if (reply->failed || !(executable->code = calloc(count ? count : 1, sizeof *executable->code)))
+static bool load_code(struct cld_executable *executable, const struct cld_answer_executable *answer) {
+    if (!(executable->code = calloc(answer->objects_count + 1, sizeof *executable->code)))
         return false;
-    for (; executable->code_count < count; executable->code_count++) {
-        size_t size;
-        const void *object = cld_get_bytes(reply, &size);
+    for (uint32_t i = 0; i < answer->objects_count; i++) {
         char error[256] = "";
-        if (reply->failed)
-            return false;
-        struct cld_code *code = cld_code_load(object, size, error, sizeof error);
+        const struct cld_bytes *object = &answer->objects[i];
+        struct cld_code *code = cld_code_load(object->data, object->size, error, sizeof error);
         if (!code) {
             cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
             return false;
         }
-        executable->code[executable->code_count] = code;
+        executable->code[executable->code_count++] = code;
     }
     return true;
 }
 
-/* size, align, image, list of offset and target of each fix-up: the 8 bytes at offset become the address of
- * the variables plus target. */
-static bool make_globals(struct cld_executable *executable, struct cld_msg *reply) {
-    uint64_t size = (uint64_t)cld_get_int(reply), align = (uint64_t)cld_get_int(reply);
-    size_t image_size;
-    const void *image = cld_get_bytes(reply, &image_size);
-    uint32_t words = cld_get_list(reply);
-    if (reply->failed || image_size > size)
+static bool make_globals(struct cld_executable *executable, const struct cld_answer_executable *answer) {
+    const struct cld_bytes *image = &answer->globals_image;
+    uint64_t size = answer->globals_size, align = answer->globals_align;
+    if (image->size > size)
         return false;
     if (size) {
         /* calloc touches no page of what is large: a binary may ask for more than the machine has. */
@@ -87,12 +79,12 @@ static bool make_globals(struct cld_executable *executable, struct cld_msg *repl
             return false;
         uintptr_t start = (uintptr_t)executable->globals_memory;
         executable->globals = executable->globals_memory + (-start & (align - 1));
-        memcpy(executable->globals, image, image_size);
+        memcpy(executable->globals, image->data, image->size);
         executable->globals_size = size;
     }
-    for (uint32_t i = 0; i + 1 < words; i += 2) {
-        uint64_t offset = (uint64_t)cld_get_int(reply), target = (uint64_t)cld_get_int(reply);
-        if (reply->failed || size < 8 || offset > size - 8 || target > size)
+    for (uint32_t i = 0; i + 1 < answer->fixups_count; i += 2) {
+        uint64_t offset = answer->fixups[i], target = answer->fixups[i + 1];
+        if (size < 8 || offset > size - 8 || target > size)
             return false;
         uint64_t address = (uint64_t)(uintptr_t)executable->globals + target;
         memcpy(executable->globals + offset, &address, sizeof address);
@@ -100,45 +92,39 @@ static bool make_globals(struct cld_executable *executable, struct cld_msg *repl
     return true;
 }
 
-static char *get_string(struct cld_msg *reply) {
-    size_t size;
-    const void *bytes = cld_get_bytes(reply, &size);
-    return reply->failed ? NULL : strndup(bytes, size);
-}
-
-static bool get_args(struct cld_kernel_info *info, struct cld_msg *reply) {
-    info->arg_count = cld_get_list(reply);
-    if (reply->failed || !(info->args = calloc(info->arg_count ? info->arg_count : 1, sizeof *info->args)))
+static bool take_args(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
+    if (!(info->args = calloc(answer->arguments_count + 1, sizeof *info->args)))
         return false;
+    info->arg_count = answer->arguments_count;
     for (uint32_t i = 0; i < info->arg_count; i++) {
-        struct cld_arg_info *arg = &info->args[i];
-        cld_get_list(reply);
-        arg->kind = (uint8_t)cld_get_int(reply);
-        arg->constant = (uint8_t)cld_get_int(reply);
-        arg->size = (uint32_t)cld_get_int(reply);
-        arg->align = (uint32_t)cld_get_int(reply);
-        arg->offset = (uint32_t)cld_get_int(reply);
-        arg->access = (uint8_t)cld_get_int(reply);
-        arg->image_type = (cl_mem_object_type)cld_get_int(reply);
-        arg->depth = (uint8_t)cld_get_int(reply);
+        const struct cld_answer_argument *given = &answer->arguments[i];
+        info->args[i] = (struct cld_arg_info){
+            .kind = given->kind,
+            .constant = given->constant,
+            .access = given->access,
+            .depth = given->depth,
+            .size = given->size,
+            .align = given->align,
+            .offset = given->offset,
+            .image_type = given->image_type,
+        };
     }
-    return !reply->failed;
+    return true;
 }
 
-/* Numbers of arguments. */
-static bool get_value_args(struct cld_kernel_info *info, struct cld_msg *reply) {
-    uint32_t count = cld_get_list(reply);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t arg = (uint64_t)cld_get_int(reply);
-        if (reply->failed || i >= CLD_MOST_VALUES || arg >= info->arg_count)
+static bool take_value_args(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
+    _Static_assert(sizeof answer->value_arguments == sizeof info->value_args, "as many as there may be");
+    for (uint32_t i = 0; i < answer->value_arguments_count; i++) {
+        uint32_t arg = answer->value_arguments[i];
+        if (arg >= info->arg_count)
             return false;
         uint32_t kind = info->args[arg].kind;
         if ((kind != CLD_ARG_VALUE && kind != CLD_ARG_IMAGE && kind != CLD_ARG_SAMPLER) ||
             info->args[arg].size > sizeof(uint64_t))
             return false;
-        info->value_args[info->value_count++] = (uint32_t)arg;
+        info->value_args[info->value_count++] = arg;
     }
-    return !reply->failed;
+    return true;
 }
 
 /* The function of a symbol in one of the objects; false if it is not there. -1: the kernel has no entry. */
@@ -156,42 +142,36 @@ static bool find_entry(const struct cld_executable *executable, int64_t object, 
     return address;
 }
 
-/* One kernel: see program_executable in cl_driver/api/program_info.py. */
-static struct cld_kernel_info *get_info(struct cld_executable *executable, struct cld_msg *reply) {
+static struct cld_kernel_info *take_kernel(struct cld_executable *executable,
+                                           const struct cld_answer_kernel *answer) {
     struct cld_kernel_info *info = calloc(1, sizeof *info);
     if (!info)
         return NULL;
     atomic_store(&info->holds, 1);
     info->executable = executable;
     atomic_fetch_add(&executable->holds, 1);
-    cld_get_list(reply);
-    info->name = get_string(reply);
-    int64_t object = cld_get_int(reply);
-    char *symbol = get_string(reply);
-    info->block_size = (uint32_t)cld_get_int(reply);
-    info->local_static = (uint64_t)cld_get_int(reply);
-    info->scratch_fixed = (uint64_t)cld_get_int(reply);
-    info->scratch_per_item = (uint64_t)cld_get_int(reply);
-    uint32_t dimensions = cld_get_list(reply);
-    for (uint32_t i = 0; i < dimensions; i++) {
-        uint64_t size = (uint64_t)cld_get_int(reply);
-        if (i < 3)
-            info->reqd_local_size[i] = size;
-    }
-    info->max_group_size = (uint64_t)cld_get_int(reply);
-    info->width = (uint32_t)cld_get_int(reply);
-    info->uses_printf = (uint32_t)cld_get_int(reply);
-    info->flags = (uint64_t)cld_get_int(reply);
-    info->tile_width = (uint32_t)cld_get_int(reply);
-    info->tile_height = (uint32_t)cld_get_int(reply);
-    info->sub_group_size = (uint64_t)cld_get_int(reply);
-    info->reqd_sub_group_size = (uint64_t)cld_get_int(reply);
-    info->reqd_sub_groups = (uint64_t)cld_get_int(reply);
-    info->most_group_items = (uint64_t)cld_get_int(reply);
-    info->counted = (uint32_t)cld_get_int(reply);
-    info->counted_size = (uint32_t)cld_get_int(reply);
-    bool is_whole = get_args(info, reply) && get_value_args(info, reply) && info->name && symbol &&
-                    find_entry(executable, object, symbol, &info->entry);
+    info->name = strndup(answer->name.data, answer->name.size);
+    info->block_size = answer->block_size;
+    info->local_static = answer->local_static;
+    info->scratch_fixed = answer->scratch_fixed;
+    info->scratch_per_item = answer->scratch_per_item;
+    for (uint32_t i = 0; i < answer->required_local_size_count; i++)
+        info->reqd_local_size[i] = answer->required_local_size[i];
+    info->max_group_size = answer->max_group_size;
+    info->width = answer->width;
+    info->uses_printf = answer->uses_printf;
+    info->flags = answer->flags;
+    info->tile_width = answer->tile_width;
+    info->tile_height = answer->tile_height;
+    info->sub_group_size = answer->sub_group_size;
+    info->reqd_sub_group_size = answer->required_sub_group_size;
+    info->reqd_sub_groups = answer->required_sub_groups;
+    info->most_group_items = answer->most_group_items;
+    info->counted = answer->counted;
+    info->counted_size = answer->counted_size;
+    char *symbol = strndup(answer->symbol.data, answer->symbol.size);
+    bool is_whole = take_args(info, answer) && take_value_args(info, answer) && info->name && symbol &&
+                    find_entry(executable, answer->object, symbol, &info->entry);
     free(symbol);
     if (!is_whole) {
         cld_kernel_info_drop(info);
@@ -202,63 +182,52 @@ static struct cld_kernel_info *get_info(struct cld_executable *executable, struc
 }
 
 /* A copy of bytes, malloced; NULL is none. */
-static bool get_copy(void **copy, size_t *size, struct cld_msg *reply) {
-    *size = 0;
-    if (cld_get_none(reply))
+static bool copy_bytes(void **copy, size_t *size, const struct cld_bytes *bytes) {
+    *size = bytes->size;
+    if (!bytes->data)
         return true;
-    const void *bytes = cld_get_bytes(reply, size);
-    if (reply->failed || !(*copy = malloc(*size ? *size : 1)))
+    if (!(*copy = malloc(bytes->size + 1)))
         return false;
-    memcpy(*copy, bytes, *size);
+    memcpy(*copy, bytes->data, bytes->size);
     return true;
 }
 
-/* One [objects, size, align, image, fix-ups, kernels, options, IL]. What was made before a failure is in the
- * variant. */
-static bool get_variant(struct cld_variant *variant, uint32_t number, struct cld_msg *reply) {
-    cld_get_list(reply);
+/* What was made before a failure is in the variant. */
+static bool take_variant(struct cld_variant *variant, uint32_t number,
+                         const struct cld_answer_executable *answer) {
     struct cld_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
         return false;
     atomic_store(&executable->holds, 1);
     variant->executable = executable;
     executable->number = number;
-    if (!load_code(executable, reply) || !make_globals(executable, reply))
+    if (!load_code(executable, answer) || !make_globals(executable, answer))
         return false;
-    uint32_t kernels = cld_get_list(reply);
-    if (reply->failed || !(variant->infos = calloc(kernels ? kernels : 1, sizeof *variant->infos)))
+    if (!(variant->infos = calloc(answer->kernels_count + 1, sizeof *variant->infos)))
         return false;
-    while (variant->info_count < kernels) {
-        struct cld_kernel_info *info = get_info(executable, reply);
+    for (uint32_t i = 0; i < answer->kernels_count; i++) {
+        struct cld_kernel_info *info = take_kernel(executable, &answer->kernels[i]);
         if (!info)
             return false;
         variant->infos[variant->info_count++] = info;
     }
-    return get_copy(&executable->options, &executable->options_size, reply) &&
-           get_copy(&executable->il, &executable->il_size, reply);
+    return copy_bytes(&executable->options, &executable->options_size, &answer->options) &&
+           copy_bytes(&executable->il, &executable->il_size, &answer->il);
 }
 
-/* The answer of program_executable: variants, and which of them each device has. NULL when it is malformed or
- * memory is out. */
-static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
-                                        int32_t **variant_of) {
-    uint32_t wanted = cld_get_list(reply);
-    struct cld_variant *variants = reply->failed ? NULL : calloc(wanted ? wanted : 1, sizeof *variants);
-    int32_t *of = calloc(device_count ? device_count : 1, sizeof *of);
+/* Variants, and which of them each device has. NULL when the answer is malformed or memory is out. */
+static struct cld_variant *take_variants(const struct cld_answer_executables *answer, uint32_t device_count,
+                                         uint32_t *count, int32_t **variant_of) {
+    uint32_t wanted = answer->executables_count;
+    struct cld_variant *variants = calloc(wanted + 1, sizeof *variants);
+    int32_t *of = calloc(device_count + 1, sizeof *of);
     *count = 0;
-    bool whole = variants && of;
+    bool whole = variants && of && wanted && answer->of_devices_count == device_count;
     for (; whole && *count < wanted; ++*count)
-        whole = get_variant(&variants[*count], *count, reply);
+        whole = take_variant(&variants[*count], *count, &answer->executables[*count]);
     if (whole) {
-        uint32_t devices = cld_get_list(reply);
-        for (uint32_t i = 0; i < devices; i++) {
-            int64_t variant = cld_get_int(reply);
-            if (i < device_count)
-                of[i] = variant < *count ? (int32_t)variant : -1;
-        }
-        whole = !reply->failed && devices == device_count && *count;
-    }
-    if (whole) {
+        for (uint32_t i = 0; i < device_count; i++)
+            of[i] = answer->of_devices[i] < wanted ? (int32_t)answer->of_devices[i] : -1;
         *variant_of = of;
         return variants;
     }
@@ -266,6 +235,16 @@ static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_c
         drop_variants(variants, *count);
     free(of);
     return NULL;
+}
+
+static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
+                                        int32_t **variant_of) {
+    struct cld_answer_executables answer;
+    struct cld_variant *variants = NULL;
+    if (cld_answer_executables_read(reply, &answer))
+        variants = take_variants(&answer, device_count, count, variant_of);
+    cld_answer_executables_free(&answer);
+    return variants;
 }
 
 cl_int cld_program_load(struct cld_program *program) {

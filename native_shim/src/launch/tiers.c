@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "answers.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/thread.h"
@@ -99,21 +100,15 @@ bool cld_tier_is_there(const struct cld_tier *code) {
     return code && atomic_load_explicit(&code->entry, memory_order_acquire);
 }
 
-/* The answer: object (empty where there is none), symbol or why not, local_static, scratch_fixed,
- * scratch_per_item. */
 static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg *reply) {
-    size_t size, length;
-    const void *object = cld_get_bytes(reply, &size);
-    const char *bytes = cld_get_bytes(reply, &length);
-    code->local_static = (uint64_t)cld_get_int(reply);
-    code->scratch_fixed = (uint64_t)cld_get_int(reply);
-    code->scratch_per_item = (uint64_t)cld_get_int(reply);
-    if (reply->failed)
+    struct cld_answer_tier answer;
+    if (!cld_answer_tier_read(reply, &answer)) /* which has nothing to be freed */
         return false;
-    if (!size) { /* an error where the launch cannot do without; else other code is used */
-        bool is_needed =
-            code->kind == CLD_TIER_NARROW || code->kind == CLD_TIER_REST || code->kind == CLD_TIER_ANY;
-        cld_log(is_needed ? 1 : 2, "clEnqueueNDRangeKernel: %.*s", (int)length, bytes);
+    code->local_static = answer.local_static;
+    code->scratch_fixed = answer.scratch_fixed;
+    code->scratch_per_item = answer.scratch_per_item;
+    if (!answer.object.size) {
+        cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)answer.symbol.size, (const char *)answer.symbol.data);
         return false;
     }
     bool is_late =
@@ -123,8 +118,8 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
         return false;
     }
     char error[256] = "";
-    char *symbol = strndup(bytes, length);
-    code->code = symbol ? cld_code_load(object, size, error, sizeof error) : NULL;
+    char *symbol = strndup(answer.symbol.data, answer.symbol.size);
+    code->code = symbol ? cld_code_load(answer.object.data, answer.object.size, error, sizeof error) : NULL;
     cld_kernel_fn entry = NULL;
     if (code->code) {
         void *address = cld_code_symbol(code->code, symbol);
