@@ -49,6 +49,7 @@ ORDER = (
     "explain",
     "service",
     "api.generated",
+    "door.answers",  # the form of what api answers
     "api",
     "door",
     "runtime",  # the program of a process of its own
