@@ -92,6 +92,7 @@ core: setup
 lint: setup
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
+	$(VENV) -m mypy
 	@format=$$(command -v clang-format clang-format-22 | head -n 1); if [ -n "$$format" ]; then \
 	  $$format --dry-run -Werror native_shim/src/*/*.[ch] native_shim/embed/*.c \
 	    native_shim/clang/*.c icd/*.c; fi
