@@ -15,7 +15,7 @@ def arguments(parser) -> None:
     parser.add_argument("file", help="a .spv file, or OpenCL C source")
     parser.add_argument("kernel", nargs="?", help="only this kernel")
     parser.add_argument("--width", type=int, default=1, help="work-items per vector")
-    parser.add_argument("--flat-lanes", action="store_true", help="lanes follow the linear local id")
+    parser.add_argument("--linear-lanes", action="store_true", help="lanes follow the linear local id")
     parser.add_argument("--parts", default="1x", help="vectors executed together and their dimension: 4x, 4y")
     parser.add_argument("--library", action="store_true", help="expand built-in functions (widths above 1)")
     parser.add_argument("--options", default="", help="build options for OpenCL C")
@@ -46,7 +46,7 @@ def run(args) -> int:
             return 1
     options = PlanOptions(
         args.width,
-        args.flat_lanes,
+        args.linear_lanes,
         parts=int(args.parts[:-1]),
         part_axis="xy".index(args.parts[-1]),
         verify=True,

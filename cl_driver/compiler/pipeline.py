@@ -255,7 +255,7 @@ def narrow(program: Prepared, name: str) -> passes.PlanOptions:
     local id."""
     options = program.lanes(name)
     if options.sub_groups:
-        return replace(options, flat_lanes=True, small_ids=False)
+        return replace(options, linear_lanes=True, small_ids=False)
     return passes.PlanOptions(width=1)
 
 
@@ -287,14 +287,14 @@ def lower(
         try:
             plan = passes.plan(program.module, point, options, functions)
             if not (fixed or program.context.target.width) and width.prefers_one(plan):
-                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
             if may_widen and not program.context.target.width and options.width > 1 and is_general(plan):
                 # For launches of which the format gets no code: calls, in each lane by itself.
                 if options.remarks is not None:
                     options.remarks.choose("width", "it has images, whose formats are not known")
                 for_any_image = options.width
-                options = replace(options, width=1, flat_lanes=False, small_ids=True)
+                options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
             if may_widen and not alone:
                 may_widen = False
@@ -309,7 +309,7 @@ def lower(
                     if plan is None:
                         continue
             if hot:
-                passes.split_inner(plan)
+                passes.version_by_guards(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
             is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
             if options.width > 1 and code.size > WIDE_TEXT and is_optional:
@@ -338,7 +338,7 @@ def lower(
             refusal = f"not vectorised: {error}"
             if options.remarks is not None:
                 options.remarks.choose("width", refusal)
-            options = replace(options, width=1, flat_lanes=False, small_ids=True)
+            options = replace(options, width=1, linear_lanes=False, small_ids=True)
 
 
 def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:

@@ -134,28 +134,28 @@ def _(machine, instruction, operands, item):
 # What the passes add
 
 
-@_effect(PassOp.ContextLoad)
+@_effect(PassOp.SlotLoad)
 def _(machine, instruction, operands, item):
     return item.context.load(instruction.operands[0], item.linear_id)
 
 
-@_effect(PassOp.ContextStore)
+@_effect(PassOp.SlotStore)
 def _(machine, instruction, operands, item):
     if item.exists:
         item.context.store(instruction.operands[0], item.linear_id, operands[1])
 
 
-@_effect(PassOp.ContextLoadItem)
+@_effect(PassOp.SlotLoadItem)
 def _(machine, instruction, operands, item):
     return item.context.load(instruction.operands[0], operands[1])
 
 
-@_effect(PassOp.ContextStoreItem)
+@_effect(PassOp.SlotStoreItem)
 def _(machine, instruction, operands, item):
     item.context.store(instruction.operands[0], operands[1], operands[2])
 
 
-@_effect(PassOp.ContextVariable)
+@_effect(PassOp.PrivatePointer)
 def _(machine, instruction, operands, item):
     return item.private[instruction.operands[0]]
 

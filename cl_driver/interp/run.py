@@ -316,11 +316,11 @@ class _PlanGroup:
         local id, and parts along part_axis. Tails are filled up."""
         options = self.plan.options
         width, parts = options.width, options.parts
-        row = len(items) if options.flat_lanes else size[0]
-        along_x = options.part_axis == 0 or options.flat_lanes
+        row = len(items) if options.linear_lanes else size[0]
+        along_x = options.part_axis == 0 or options.linear_lanes
         rows, step = (1, width * parts) if along_x else (parts, width)
-        for plane in range(0, len(items), len(items) if options.flat_lanes else size[0] * size[1]):
-            plane_end = len(items) if options.flat_lanes else plane + size[0] * size[1]
+        for plane in range(0, len(items), len(items) if options.linear_lanes else size[0] * size[1]):
+            plane_end = len(items) if options.linear_lanes else plane + size[0] * size[1]
             for start in range(plane, plane_end, row * rows):
                 for x in range(0, row, step):
                     vectors = [

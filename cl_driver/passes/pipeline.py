@@ -24,8 +24,8 @@ from .ir.plan_summary import describe
 from .ir.verify import verify
 from .loops.narrow_integers import narrow
 from .loops.unroll import unroll
-from .loops.unroll_arrays import has_array_loops, unroll_array_loops
-from .loops.unroll_branches import has_decided_loops, unroll_decided_loops
+from .loops.unroll_arrays import has_unrollable_arrays, unroll_arrays
+from .loops.unroll_branches import has_unrollable_branches, unroll_branches
 from .lower.argument_values import find_value_args, put_values
 from .lower.expand_builtins import expand_builtins
 from .lower.flush_denormals import flush_denormals
@@ -37,14 +37,14 @@ from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
 from .scalar.cse import drop_repeated
 from .scalar.reducible import make_reducible
-from .scalar.scalarise import split_components
+from .scalar.scalarise import scalarise
 from .scalar.simplify import remove_dead_code, simplify
 from .scalar.sroa import promote
 from .vectorize.coarsening import copy_parts
-from .vectorize.guard_versioning import split_inner_tiles
+from .vectorize.guard_versioning import version_guards
 from .vectorize.linearise import linearise
 
-__all__ = ["PlanError", "PlanOptions", "plan", "split_inner", "with_parts"]
+__all__ = ["PlanError", "PlanOptions", "plan", "version_by_guards", "with_parts"]
 
 DEFAULT = PlanOptions()
 
@@ -103,7 +103,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     run_pass("promote", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
     if has_images and options.width > 1:
-        run_pass("components", split_components, options, function, types)
+        run_pass("components", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)
 
     if options.width > 1 or has_boundary(function):
@@ -120,17 +120,17 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     if options.width > 1 and options.thorough:
         # LLVM does it at width 1. After promotion: what is still in memory are arrays.
-        run_pass("array_loops", unroll_array_loops, options, function, types)
-        run_pass("decided_loops", unroll_decided_loops, options, function, types)
+        run_pass("array_loops", unroll_arrays, options, function, types)
+        run_pass("decided_loops", unroll_branches, options, function, types)
     elif options.width > 1:
-        result.has_more = has_array_loops(function, types) or has_decided_loops(function, types)
+        result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
     if options.width > 1:
         run_pass("narrow", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.values:
         result.value_args = image_args(function) + find_value_args(function)
     elif options.width > 1 and options.unrolls and not options.group:
-        run_pass("unroll", unroll_known, options, function, types, 2_400 if has_images else 800)
+        run_pass("unroll", unroll_short_loops, options, function, types, 2_400 if has_images else 800)
     if options.group:
         run_pass("lockstep", hold_group, options, function, types, options)
     if has_boundary(function):
@@ -162,13 +162,13 @@ def with_parts(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
     return made
 
 
-def split_inner(plan: KernelPlan) -> None:
+def version_by_guards(plan: KernelPlan) -> None:
     """Gives a finished plan code of its own for vectors away from edges: about twice as much to compile."""
     for region in plan.regions:
         if plan.options.width > 1 and not region.once:
             types, shapes = plan.module.types, region.shapes
             run_pass(
-                "inner_tiles", split_inner_tiles, plan.options, region.function, types, shapes, plan.options
+                "inner_tiles", version_guards, plan.options, region.function, types, shapes, plan.options
             )
 
 
@@ -181,14 +181,14 @@ def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
     )
     if not size:
         return options.width
-    lanes = size[0] * size[1] * size[2] if options.flat_lanes else size[0]
+    lanes = size[0] * size[1] * size[2] if options.linear_lanes else size[0]
     width = options.width
     while width > max(lanes, 1):
         width //= 2
     return width
 
 
-def unroll_known(function: Function, types, budget: int) -> None:
+def unroll_short_loops(function: Function, types, budget: int) -> None:
     """Unrolls short loops that arguments with known values count. Longer ones gain nothing (tests/bench)."""
     unroll(function, types, budget, budget, 16)
     drop_repeated(function)

@@ -27,7 +27,7 @@ from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
 from cl_driver.passes.ir.plan import PlanOptions
-from cl_driver.passes.pipeline import plan, split_inner
+from cl_driver.passes.pipeline import plan, version_by_guards
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
@@ -121,7 +121,7 @@ class Program:
         functions = suitable(builtin_library(), self.options.features)
         planned = plan(self.module, entry, self.plan_options, functions)
         if self.inner:
-            split_inner(planned)
+            version_by_guards(planned)
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):

@@ -156,12 +156,12 @@ class _Maker:
 
     def hold_sub_groups(self, flat: bool) -> None:
         """flat: lanes follow the linear local id; else rows are whole vectors, or the only ones of groups."""
-        self.set(sub_groups=True, flat_lanes=flat, parts=1, part_axis=0)
+        self.set(sub_groups=True, linear_lanes=flat, parts=1, part_axis=0)
 
     @property
     def ways(self) -> str:
         """What else is special about it."""
-        fields = ("group", "values", "thorough", "flat_lanes")
+        fields = ("group", "values", "thorough", "linear_lanes")
         return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:

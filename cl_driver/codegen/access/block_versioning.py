@@ -1,6 +1,6 @@
 """What a block computes of several loads, twice: where all of them are of neighbours, and where not all are.
 
-For loads of vectors that stay flat (packed_vectors.py), and for those whose one question is that none of
+For loads of vectors that stay packed (packed_vectors.py), and for those whose one question is that none of
 their indices is cut (overflow_versioning.py).
 """
 
@@ -23,12 +23,12 @@ _ARITHMETIC = frozenset((
 def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     """What comes before, such loads and what is computed from them, what comes behind, and the addresses of
     loads as sums of ids; None where the loads are few, or something is stored before them."""
-    if e.known is not None or e.lane is not None:
+    if e.lane_constants is not None or e.lane is not None:
         return None
     loads = [i for i in instructions if i.op is Op.Load and e.is_varying(i.operands[0])]
     if len(loads) < 2:
         return None
-    flat = [i for i in loads if i in e.flat]
+    flat = [i for i in loads if i in e.packed]
     sums = {i: found for i in flat or loads if _is_simple(i) and (found := _address_sum(e, i))}
     roots = [found[1].root for found in sums.values()]
     if len(roots) < _LEAST_LOADS or any(root is not roots[0] for root in roots):
@@ -45,7 +45,7 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
         if i in wanted and operands.isdisjoint(together | behind):
             together.add(i)
         elif i.op is not Op.Phi and not operands.isdisjoint(together | behind):
-            is_like = i in e.flat if flat else i.op in _ARITHMETIC and e.is_varying(i)
+            is_like = i in e.packed if flat else i.op in _ARITHMETIC and e.is_varying(i)
             is_like = is_like and i.op is not Op.Load and operands.isdisjoint(behind)
             (together if is_like else behind).add(i)
     if sum(i.op is Op.Load for i in together) < (2 if flat else _LEAST_LOADS):
@@ -104,8 +104,8 @@ def emit(e, instructions, sums: dict, ask) -> None:
 
 def _types(e, i) -> list[str]:
     """The LLVM types of a value's leaves."""
-    if i in e.flat:
-        return [packed_vectors.flat_type(e, i.type)]
+    if i in e.packed:
+        return [packed_vectors.packed_type(e, i.type)]
     return [e.form(ir_type(t)) for t in leaf_types(i.type)]
 
 

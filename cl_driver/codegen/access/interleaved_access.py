@@ -24,7 +24,7 @@ from .gather_scatter import interleave
 _LARGEST = 8  # elements from one lane to the next
 
 
-class Record:
+class InterleavedAccess:
     """Loads, or stores, of fields of one array: (instruction, offset in bytes, size in bytes) in order.
 
     stride: bytes from one lane to the next.
@@ -49,7 +49,7 @@ class Record:
         return gcd(self.stride, *(n for _, offset, size in self.members for n in (offset - self.low, size)))
 
 
-def find_records(e, instructions) -> dict:
+def find_interleaved(e, instructions) -> dict:
     """Instruction: the Record that it belongs to, for one block."""
     found: dict = {}
     loads: dict = {}
@@ -77,7 +77,7 @@ def find_records(e, instructions) -> dict:
         kept = loads if i.op is Op.Load else stores
         record = kept.get(key)
         if record is None or (i.op is Op.Store and _overlaps(record, offset, size)):
-            record = kept[key] = Record(i.op, stride)
+            record = kept[key] = InterleavedAccess(i.op, stride)
         record.members.append((i, offset, size))
         found[i] = record
     return {i: r for i, r in found.items() if _is_worth_it(r)}
@@ -96,7 +96,7 @@ def _apart_from_local(records: dict) -> dict:
     }
 
 
-def _overlaps(record: Record, offset: int, size: int) -> bool:
+def _overlaps(record: InterleavedAccess, offset: int, size: int) -> bool:
     return any(offset < o + n and o < offset + size for _, o, n in record.members)
 
 
@@ -107,7 +107,7 @@ def _member(e, i):
     volatile = i.memory is not None and (i.memory.volatile or i.memory.nontemporal)
     if volatile or not isinstance(pointer, Instruction) or e.is_varying(pointer) or e.spacing(pointer) > 1:
         return None
-    if e.known is not None and _is_local(pointer):
+    if e.lane_constants is not None and _is_local(pointer):
         return None  # see lockstep/lane_constants.py
     stride = e.stride(pointer) if type_.kind in (Kind.INT, Kind.FLOAT) else 0
     size = size_of(type_)
@@ -172,7 +172,7 @@ def _zeros(value, depth: int = 0) -> int:
     return _zeros(a, depth + 1) if value.op in (Op.SConvert, Op.UConvert) else 0
 
 
-def _is_worth_it(record: Record) -> bool:
+def _is_worth_it(record: InterleavedAccess) -> bool:
     """Loads if they fit in a stride, stores only if they fill it."""
     unit = record.unit
     if unit < 4 or record.stride // unit > _LARGEST or record.end - record.low > record.stride:
@@ -180,7 +180,7 @@ def _is_worth_it(record: Record) -> bool:
     return record.op is Op.Load or sum(size for *_, size in record.members) == record.stride
 
 
-def load_record(e, record: Record) -> None:
+def load_interleaved(e, record: InterleavedAccess) -> None:
     """Defines all loads of a record, for vectors without a mask."""
     first, own, _ = record.members[0]
     low, unit, width, f = record.low, record.unit, e.width, e.form
@@ -276,7 +276,7 @@ def _joined(e, t: str, vectors: list[str]) -> tuple[str, str]:
     return form(length)(t), vectors[0]
 
 
-def store_record(e, record: Record) -> None:
+def store_interleaved(e, record: InterleavedAccess) -> None:
     """All stores of a record, for vectors without a mask."""
     (last, own, _), low, unit = record.members[-1], record.low, record.unit
     t, f, fields = f"i{8 * unit}", e.form, []

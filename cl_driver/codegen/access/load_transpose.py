@@ -123,7 +123,7 @@ def _parts(e, value, scale: int):
         return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
     if op in (Op.Bitcast, Op.CopyObject):
         return [(operands[0], 1)] if operands[0].type.kind is Kind.POINTER else None
-    terms = e.regularity.address_terms(value) if op in ADDRESS else None
+    terms = e.contiguity.address_terms(value) if op in ADDRESS else None
     return terms and [(v, factor) for v, factor in terms if v is not None]
 
 

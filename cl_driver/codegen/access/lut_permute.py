@@ -26,7 +26,7 @@ def look_up(e, i) -> str | None:
     pointer, type_ = i.operands[0], i.type
     if type_.kind not in (Kind.INT, Kind.FLOAT) or not e.is_varying(pointer) or pointer.op not in ADDRESS:
         return None
-    terms = e.regularity.address_terms(pointer)
+    terms = e.contiguity.address_terms(pointer)
     if not terms or len(terms) != 2 or terms[1][0] is None or terms[1][1] != size_of(type_):
         return None
     base, index = terms[0][0], terms[1][0]

@@ -21,7 +21,7 @@ _STORES = frozenset((Std.vstoren, Std.vstore_half, Std.vstore_halfn, Std.vstorea
 _HARMLESS = PURE | {Op.Branch, Op.BranchConditional, Op.Switch, Op.Variable, Op.Nop, PassOp.RegionExit}
 
 
-class Streams:
+class NontemporalStores:
     """What of a kernel's output may be stored past the caches."""
 
     def __init__(self, plan):
@@ -76,17 +76,19 @@ def store(
     """
     size = place * e.width
     fits = size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST
-    if e.streams is None or not fits or not e.streams.allows(e, pointer):
+    if e.nontemporal is None or not fits or not e.nontemporal.allows(e, pointer):
         return False
-    e.streams.is_used = True
+    e.nontemporal.is_used = True
     size = (lane or place) * e.width
-    e.streams.pending.append((f"{vector} {data}, ptr {address}", address, place, size, alignment, metadata))
+    e.nontemporal.pending.append(
+        (f"{vector} {data}, ptr {address}", address, place, size, alignment, metadata)
+    )
     return True
 
 
 def flush(e) -> None:
     """Emits the stores that wait, all of vectors of one size."""
-    waiting, e.streams.pending = e.streams.pending, []
+    waiting, e.nontemporal.pending = e.nontemporal.pending, []
     (_, _, place, size, *_), bits = waiting[0], "0"
     for _, address, *_ in waiting:
         one = e.emit(f"ptrtoint ptr {address} to i64")

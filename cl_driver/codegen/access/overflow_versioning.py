@@ -120,7 +120,7 @@ def _is_count(e, value, depth: int = 0) -> bool:
         return _signed(value) >= 0
     if not isinstance(value, Instruction) or depth == _DEPTH or e.is_varying(value) or e.stride(value):
         return False
-    known = e.regularity.counts
+    known = e.contiguity.counts
     if value not in known:
         known[value] = _is_made_of_counts(e, value, depth)
     return known[value]
@@ -143,7 +143,7 @@ def address_sum(e, pointer, size: int) -> tuple[list, IdSum, int] | None:
         pointer = pointer.operands[0]
     if not isinstance(pointer, Instruction) or pointer.op not in ADDRESS:
         return None
-    terms = e.regularity.address_terms(pointer)
+    terms = e.contiguity.address_terms(pointer)
     if not terms:
         return None
     varying = [(v, scale) for v, scale in terms if v is not None and e.is_varying(v)]

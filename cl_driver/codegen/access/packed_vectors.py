@@ -33,12 +33,12 @@ _STREAMED = frozenset((StorageClass.CrossWorkgroup, StorageClass.Workgroup))
 _MOST_REGISTERS = 8  # that a value takes: more are more code
 
 
-def find_flat(e, function) -> frozenset:
+def find_packed(e, function) -> frozenset:
     """The values of a region that are held so: all that they are computed from, and who uses them.
 
     But the few values that many loads come to may be taken apart.
     """
-    found = {i for block in function.blocks for i in block.instructions if _may_be_flat(e, i)}
+    found = {i for block in function.blocks for i in block.instructions if _may_be_packed(e, i)}
     if not found:
         return frozenset()
     used_by, flat = users(function), set()
@@ -85,7 +85,7 @@ def _connected(values: set) -> list[set]:
     return list({id(group): group for group in of.values()}.values())
 
 
-def _may_be_flat(e, i) -> bool:
+def _may_be_packed(e, i) -> bool:
     type_ = i.type
     if type_ is None or type_.kind is not Kind.VECTOR or type_.count not in _COUNTS or not e.is_varying(i):
         return False
@@ -111,7 +111,7 @@ def _streams(e, i, pointer, type_) -> bool:
     if i.memory is not None and i.memory.volatile:
         return False
     if e.is_varying(pointer):
-        return e.regularity.nature(pointer) == NEIGHBOURS
+        return e.contiguity.nature(pointer) == NEIGHBOURS
     return e.stride(pointer) == size_of(type_)
 
 
@@ -138,7 +138,7 @@ def _takes_components(value, user) -> bool:
 
 def operand_of(e, value, count: int) -> str:
     """A value as one vector of `count` components for each lane."""
-    if value in e.flat:
+    if value in e.packed:
         return e.leaves_of[value][0]
     t, whole = ir_type(leaf_types(value.type)[0]), form(e.width * count)
     if isinstance(value, Undef) or (isinstance(value, Constant) and value.value is None):
@@ -169,7 +169,7 @@ def components_of(e, value) -> list[str]:
     return e.apart[key]
 
 
-def flat_type(e, type_) -> str:
+def packed_type(e, type_) -> str:
     """The LLVM type of a value that is held so."""
     return form(e.width * type_.count)(ir_type(type_.element))
 
@@ -199,7 +199,7 @@ def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) 
         leaves = gather(e, addresses, number or type_, alignment, mask, metadata)
         if number is not None:
             t = e.form(ir_type(number))
-            return e.emit(f"bitcast {t} {leaves[0]} to {flat_type(e, type_)}")
+            return e.emit(f"bitcast {t} {leaves[0]} to {packed_type(e, type_)}")
         return interleave(e, ir_type(element), leaves, count)
 
     if address.single is not None and address.stride == size_of(type_):
@@ -214,7 +214,7 @@ def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) 
         condition, first, _ = asked
         lanes, pointer = address.all_lanes(e), i.operands[0]
         data = either(
-            e, condition, [flat_type(e, type_)], lambda: [neighbours(first)],
+            e, condition, [packed_type(e, type_)], lambda: [neighbours(first)],
             lambda: [anywhere(addresses_here(e, pointer, lanes, None))],
         )[0]  # fmt: skip
     e.define_leaves(i, [data])

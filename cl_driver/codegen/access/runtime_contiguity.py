@@ -33,7 +33,7 @@ _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _DEPTH = 40  # a guess need not follow expressions that are longer
 
 
-class Regularity:
+class Contiguity:
     """The guesses and questions of one emission of a function; see the module."""
 
     def __init__(self, emitter):

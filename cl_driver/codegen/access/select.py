@@ -151,16 +151,16 @@ def load(e, i):
     if e.spacing(pointer) > 1:
         e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
         return
-    if e.known is not None and e.known.here is not None:
+    if e.lane_constants is not None and e.lane_constants.here is not None:
         e.note(SHUFFLED, masked=i.mask is not None)
         size = size_of(i.type)
-        leaves = [load_places(e, e.known.here, place_type(i.type), size)]
+        leaves = [load_places(e, e.lane_constants.here, place_type(i.type), size)]
         if i.type.kind is Kind.VECTOR:
             leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
         e.define_leaves(i, leaves)
         return
-    if i in e.flat:
-        _load_flat(e, i, pointer, alignment)
+    if i in e.packed:
+        _load_packed(e, i, pointer, alignment)
         return
     if i in e.places:
         _load_asked(e, i, pointer, alignment, e.places[i])
@@ -168,16 +168,16 @@ def load(e, i):
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
-def ask_flat(e, i) -> tuple[str, str, int] | None:
+def ask_packed(e, i) -> tuple[str, str, int] | None:
     """What there is to ask of a load for packed_vectors.py."""
     if e.shapes.part_of:
         e.select_part(e.shapes.part_of.get(i, 0))
     return _ask(e, i.operands[0], None, (size_of(i.type),), i.type)
 
 
-def _load_flat(e, i, pointer, alignment: int) -> None:
+def _load_packed(e, i, pointer, alignment: int) -> None:
     address, mask = address_of(e, pointer), e.mask_of(i)
-    asked = ask_flat(e, i) if address.single is None and i not in e.places else None
+    asked = ask_packed(e, i) if address.single is None and i not in e.places else None
     e.note(CONTIGUOUS if address.single is not None else ASKED, masked=mask is not None)
     first = address.single or (asked[1] if asked is not None else e.places.get(i))
     if e.ahead is not None and mask is None and first is not None:
@@ -276,7 +276,7 @@ def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
         return None
     terms = [(pointer, 1)] if index is None else [(pointer, 1), (index, strides[0])]
     for stride in strides:
-        found = e.regularity.ask(terms, stride)
+        found = e.contiguity.ask(terms, stride)
         if found is not None:
             return (*found, stride)
     return None
@@ -359,8 +359,8 @@ def store(e, i):
         for piece, leaf in zip(pieces, e.leaves(value), strict=True):
             store_piece(e, i, *piece, leaf)
         return
-    if e.known is not None and e.known.here is not None:
-        places = e.known.here
+    if e.lane_constants is not None and e.lane_constants.here is not None:
+        places = e.lane_constants.here
         mask = None if places.is_certain else e.mask_of(i)
         e.note(SHUFFLED, masked=i.mask is not None)
         t, leaves = place_type(value.type), e.leaves(value)
@@ -376,7 +376,7 @@ def store(e, i):
         pointer,
         address_of(e, pointer),
         value.type,
-        lambda: e.leaves_of[value] if value in e.flat else e.leaves(value),
+        lambda: e.leaves_of[value] if value in e.packed else e.leaves(value),
         size_of(value.type),
         alignment,
         e.mask_of(i),
@@ -400,8 +400,8 @@ def store_to(
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
         return
     leaves = leaves_of()
-    is_flat = len(leaves) < len(types)
-    if not is_flat:
+    is_packed = len(leaves) < len(types)
+    if not is_packed:
         leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves, strict=True)]
     if address.single is not None and address.stride == place and _is_regular(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
@@ -411,7 +411,7 @@ def store_to(
     addresses = all_lanes(e, address)
 
     def single_leaves():
-        return separate(e, types[0], leaves[0], len(types), len(types)) if is_flat else leaves
+        return separate(e, types[0], leaves[0], len(types), len(types)) if is_packed else leaves
 
     if asked is None:
         stride = address.stride if address.single is not None else None

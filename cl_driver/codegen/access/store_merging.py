@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...passes.analysis.strides import Steps
+from ...passes.analysis.strides import Strides
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef
 from ..llvm.types import leaf_types, size_of
@@ -21,19 +21,19 @@ _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)
 
 
 @dataclass(frozen=True)
-class Column:
+class MergedStores:
     """Stores of all parts, each with its part, in the order of their addresses."""
 
     stores: list[tuple[int, Instruction]]
     is_certain: bool  # else there is something to ask: none of the addresses wraps around
 
 
-def find_columns(e, instructions, records) -> dict:
+def find_merged_stores(e, instructions, records) -> dict:
     """Store: the Column that it is of. passes/vectorize/coarsening.py puts copies side by side."""
-    if e.parts not in (2, 4, 8) or e.known is not None:
+    if e.parts not in (2, 4, 8) or e.lane_constants is not None:
         return {}
     found, part_of = {}, e.shapes.part_of
-    steps = Steps(1, e.shapes.is_part_dependent) if e.tile[1] > 1 else None
+    steps = Strides(1, e.shapes.is_part_dependent) if e.tile[1] > 1 else None
     for k, i in enumerate(instructions):
         if i.op is not Op.Store or part_of.get(i) or i in records:
             continue
@@ -43,11 +43,11 @@ def find_columns(e, instructions, records) -> dict:
         step, is_certain = _step(e, i, steps)
         if step:
             numbered = list(enumerate(stores))[:: 1 if step > 0 else -1]
-            found |= dict.fromkeys(stores, Column(numbered, is_certain))
+            found |= dict.fromkeys(stores, MergedStores(numbered, is_certain))
     return found
 
 
-def _step(e, store, steps: Steps | None) -> tuple[int, bool]:
+def _step(e, store, steps: Strides | None) -> tuple[int, bool]:
     """The way from one part's place to the next one's, 0 unless these are neighbours and places of lanes are
     not; and whether that is certain."""
     pointer, value = store.operands[:2]
@@ -64,7 +64,7 @@ def _step(e, store, steps: Steps | None) -> tuple[int, bool]:
     if size * e.parts > _MOST_BYTES:
         return 0, False
     if e.is_varying(pointer):
-        if e.regularity.nature(pointer) == NEIGHBOURS:
+        if e.contiguity.nature(pointer) == NEIGHBOURS:
             return 0, False
     elif e.stride(pointer) in (0, *near):
         return 0, False
@@ -75,7 +75,7 @@ def _step(e, store, steps: Steps | None) -> tuple[int, bool]:
     return (step if step in near else 0), False
 
 
-def store_column(e, column: Column) -> None:
+def store_merged(e, column: MergedStores) -> None:
     """Stores what all parts do."""
     values, masks, addresses = [], [], []
     for part, store in column.stores:

@@ -41,7 +41,7 @@ ATOMICRMW = {"smin": "min", "smax": "max"}
 
 _HARMLESS = PURE | ACROSS_LANES | {
     Op.Branch, Op.BranchConditional, Op.Switch, Op.Variable, Op.Nop, Op.Unreachable, Op.AssumeTrueKHR,
-    PassOp.RegionExit, PassOp.ContextLoad, PassOp.ContextStore,
+    PassOp.RegionExit, PassOp.SlotLoad, PassOp.SlotStore,
 }  # fmt: skip
 _ARITHMETIC = ADDRESS | {
     Op.Bitcast, Op.CopyObject, Op.SConvert, Op.UConvert, Op.IAdd, Op.ISub, Op.IMul, Op.ShiftLeftLogical,
@@ -53,7 +53,7 @@ _ELSEWHERE = frozenset((  # no global memory
 ))  # fmt: skip
 
 
-class Totals:
+class AtomicReductions:
     """The atomics of a kernel that come to memory at the end of a call, and what they have come to."""
 
     def __init__(self, plan):

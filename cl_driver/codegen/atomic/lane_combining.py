@@ -32,7 +32,7 @@ def read_modify_write(e, i):
     identity = f.splat(t, str(neutral(i.type.width)))
     mask = e.mask_of(i)
     e.note(REDUCED, masked=mask is not None)
-    gathers = e.totals is not None and e.totals.allow(e, i)
+    gathers = e.reductions is not None and e.reductions.allow(e, i)
     total = _sum_of_steps(e, i, t) if name == "add" and mask is None and not gathers else None
     values = ""
     if total is None or e.is_used(i):
@@ -42,7 +42,7 @@ def read_modify_write(e, i):
     if mask is not None:
         values = e.emit(f"select {f('i1')} {mask}, {f(t)} {values}, {f(t)} {identity}")
     if gathers:
-        e.totals.gather(e, i, values)
+        e.reductions.gather(e, i, values)
         return
     if total is None:
         total = reduce(e, name, t, values)
@@ -70,8 +70,8 @@ def each_by_itself(e, i):
     pointer = i.operands[0]
     if is_plain(pointer) and e.is_varying(pointer):
         _turns(e, i)()
-    elif e.counts is not None and e.counts.has(i):
-        either(e, e.counts.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
+    elif e.histogram is not None and e.histogram.has(i):
+        either(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
     else:
         e.lane_by_lane(i, one_by_one)
 

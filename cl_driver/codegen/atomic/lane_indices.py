@@ -69,7 +69,7 @@ def place_by_index(e, pointer) -> Place | None:
     """How lanes differ in a varying address, if that is an index of 32 bits or less."""
     if pointer in e.shapes.private or not isinstance(pointer, Instruction):
         return None
-    terms = e.regularity.address_terms(pointer) if pointer.op in ADDRESS else None
+    terms = e.contiguity.address_terms(pointer) if pointer.op in ADDRESS else None
     if not terms:
         return None
     varying = [(v, s) for v, s in terms if v is not None and (e.is_varying(v) or e.stride(v))]

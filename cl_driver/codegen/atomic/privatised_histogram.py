@@ -22,7 +22,7 @@ _ADDS = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement)
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
 
 
-class OwnCounts:
+class PrivatisedHistogram:
     """The argument of a kernel that threads have copies of, or None; size: bytes of its elements."""
 
     def __init__(self, plan):

@@ -71,7 +71,7 @@ class KernelFields(FunctionEmitter):
             self._fields["enqueued items"] = found
         return found
 
-    def context_array(self, key) -> str:
+    def slot_array(self, key) -> str:
         """The start of the per-item memory of a Slot or PrivateVariable."""
         found = self._fields.get(key)
         if found is None:

@@ -97,7 +97,7 @@ def emit(
         module.emit_pending()
     except CodegenError as error:
         raise CodegenError(f"kernel {plan.name}: {error}") from error
-    scratch, counts = emitter.scratch, emitter.counts
+    scratch, counts = emitter.scratch, emitter.histogram
     counted = counts is not None and counts.argument is not None
     return KernelCode(
         text=module.text(text),

@@ -57,7 +57,7 @@ class KernelEmitter(KernelFields):
         self._row = ""
         self._before_items: list = []  # lines of the region's first block, before the loops over work-items
         self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
-        self.counts = None  # atomic/privatised_histogram.py
+        self.histogram = None  # atomic/privatised_histogram.py
         self.ahead = None if plan.options.group else Ahead()
         self.tables: dict = {}  # access/lut_permute.py, access/nontemporal.py: what is in the prologue
         self.function = None  # that of the region
@@ -185,7 +185,7 @@ class KernelEmitter(KernelFields):
         offset = self.scratch.private[variable]
         if not self.scratch.private_per_item:
             return self.scratch_address(offset)
-        array, item = self.context_array("private"), self._item()
+        array, item = self.slot_array("private"), self._item()
         block = self.emit(
             f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
         )
@@ -208,10 +208,10 @@ class KernelEmitter(KernelFields):
             return self.scratch_address(self.scratch.uniform[slot])
         index = self._item() if item is None else self.to_width(self.typed(item), "i64")
         return self.emit(
-            f"getelementptr inbounds [{size_of(slot.type)} x i8], ptr {self.context_array(slot)}, i64 {index}"
+            f"getelementptr inbounds [{size_of(slot.type)} x i8], ptr {self.slot_array(slot)}, i64 {index}"
         )
 
-    def context_load(self, slot, item) -> str:
+    def slot_load(self, slot, item) -> str:
         """The value of a slot; item: a Value, or None for this work-item."""
         if slot.uniform and item is None:
             return self._uniform_load(slot)
@@ -230,7 +230,7 @@ class KernelEmitter(KernelFields):
             self.lines = outer
         return found
 
-    def context_store(self, slot, item, value) -> None:
+    def slot_store(self, slot, item, value) -> None:
         """Sets a slot."""
         store_operand(
             self,

@@ -1,4 +1,4 @@
-"""Ids of work-items where lanes follow the linear local id, across rows: passes/ir/plan.py, flat_lanes."""
+"""Ids of work-items where lanes follow the linear local id, across rows: passes/ir/plan.py, linear_lanes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...spirv.enums import BuiltIn
 from ..layout import abi
 
 # What differs between lanes then without being affine.
-FLAT_IDS = (BuiltIn.LocalInvocationId, BuiltIn.GlobalInvocationId, BuiltIn.GlobalLinearId)
+LINEAR_IDS = (BuiltIn.LocalInvocationId, BuiltIn.GlobalInvocationId, BuiltIn.GlobalLinearId)
 
 
 def reciprocals(e) -> list[str]:

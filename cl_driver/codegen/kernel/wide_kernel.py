@@ -1,21 +1,21 @@
-"""Kernels at W work-items per vector: loops over rows of work-items or over the group, ids, context slots."""
+"""Kernels at W work-items per vector: loops over rows of work-items or over the group, ids, slots."""
 
 from __future__ import annotations
 
 from ...passes.ir.dominance import dominators
 from ...spirv.enums import BuiltIn
-from ..access.nontemporal import Streams
-from ..access.packed_vectors import find_flat
-from ..atomic.atomic_reduction import Totals
-from ..atomic.privatised_histogram import OwnCounts
+from ..access.nontemporal import NontemporalStores
+from ..access.packed_vectors import find_packed
+from ..atomic.atomic_reduction import AtomicReductions
+from ..atomic.privatised_histogram import PrivatisedHistogram
 from ..llvm.emitter import instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of
-from ..lockstep.lane_constants import KnownLanes
+from ..lockstep.lane_constants import LaneConstants
 from ..ops.memory import BuiltinAddress, load_value, store_operand
 from ..simd.emitter import WideEmitter
 from .kernel_emitter import KernelEmitter
-from .linear_lanes import FLAT_IDS, id_components, reciprocals
+from .linear_lanes import LINEAR_IDS, id_components, reciprocals
 
 # Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
 TAIL_LIMIT = 1500
@@ -29,7 +29,7 @@ def _possible(plan, vectors: str) -> str:
     bodies = [region.function.blocks for region in plan.regions if not region.once]
     is_large = any(sum(len(b.instructions) for b in blocks) > TAIL_LIMIT for blocks in bodies)
     comes_apart = plan.has_free_groups and len(plan.regions) == len(bodies) == 1
-    may_be_whole = not (options.flat_lanes or options.group or options.sub_groups or is_large)
+    may_be_whole = not (options.linear_lanes or options.group or options.sub_groups or is_large)
     return vectors if may_be_whole and (comes_apart or vectors == "full") else "full and rest"
 
 
@@ -43,14 +43,14 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def __init__(self, module, plan, width: int, vectors: str = "full and rest"):
         super().__init__(width, module, plan)
         self.private_stride = self.scratch.private_stride
-        self.streams = None if module.options.aarch64 else Streams(plan)
-        self.totals = Totals(plan)
-        self.counts = OwnCounts(plan)
+        self.nontemporal = None if module.options.aarch64 else NontemporalStores(plan)
+        self.reductions = AtomicReductions(plan)
+        self.histogram = PrivatisedHistogram(plan)
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self.vectors = _possible(plan, vectors)  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
-        self._flat = plan.options.flat_lanes
-        rows = self.parts if plan.options.part_axis == 1 and not self._flat else 1
+        self._linear = plan.options.linear_lanes
+        rows = self.parts if plan.options.part_axis == 1 and not self._linear else 1
         self.tile = width * self.parts // rows, rows
         self.group = plan.options.group  # the size of groups that are taken whole, or ()
         if self.group:
@@ -97,7 +97,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def _argument(self, argument) -> str:
         given = super()._argument(argument)
-        return self.counts.pointer(self, given) if argument is self.counts.argument else given
+        return self.histogram.pointer(self, given) if argument is self.histogram.argument else given
 
     def _builtin_memory(self, variable) -> str:
         if self.parts > 1:
@@ -106,8 +106,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def before_return(self) -> None:
         """Totals of atomics; stores past the caches are seen by all before what comes after the kernel."""
-        self.totals.finish(self)
-        if self.streams is not None and self.streams.is_used:
+        self.reductions.finish(self)
+        if self.nontemporal is not None and self.nontemporal.is_used:
             self.emit_void("call void @llvm.x86.sse.sfence()")
 
     def entry_mask(self) -> str:
@@ -132,7 +132,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_region(self, region) -> None:
         self.shapes = None if region.once else region.shapes
         self._used, self.counted_loops = None, None
-        self.flat = find_flat(self, region.function) if self.shapes is not None else frozenset()
+        self.packed = find_packed(self, region.function) if self.shapes is not None else frozenset()
         self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
         self.shapes = None
@@ -156,13 +156,13 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """
         if self.group:
             self.local_ids, self._row, self._tail = ["0", "0", "0"], "0", False
-            self.known, self.certain = KnownLanes(self, self.group), {}
+            self.lane_constants, self.certain = LaneConstants(self, self.group), {}
             self.tree = dominators(region.function)
             self._emit_body(region, f"{r}.b", f"{r}.exit")
-            self.known.finish()
+            self.lane_constants.finish()
             return
-        before, end = (f"{r}.group", f"{r}.done") if self._flat else (f"{r}.y", f"{r}.y.end")
-        if self._flat:
+        before, end = (f"{r}.group", f"{r}.done") if self._linear else (f"{r}.y", f"{r}.y.end")
+        if self._linear:
             self._group_head(r)
         else:
             self._rows_head(r)
@@ -194,7 +194,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{rest}")
         if rest != end:
             self._emit_rest(region, r, full, end)
-        if self._flat:
+        if self._linear:
             self.begin_block(end)
         else:
             self._rows_end(r)
@@ -259,13 +259,13 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """An access chain into an Input variable."""
         super().define_builtin_component(instruction, variable, indices)
         address = self.operands[instruction]
-        if self._flat and variable.builtin in FLAT_IDS and not isinstance(address, BuiltinAddress):
+        if self._linear and variable.builtin in LINEAR_IDS and not isinstance(address, BuiltinAddress):
             raise CodegenError(f"{instruction_name(instruction)} of {variable.name} with a dynamic index")
 
     def id_leaves(self, type_, variable, index: int | None) -> list[str]:
         """The leaves of an id, or of one component, in the width of its type."""
         builtin = BuiltIn(variable.builtin)
-        if builtin not in FLAT_IDS:
+        if builtin not in LINEAR_IDS:
             raise CodegenError(f"{builtin.name} varies between lanes")
         key = ("lanes", builtin)
         outer, self.lines = self.lines, self.head
@@ -282,11 +282,11 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.lines = outer
         return found
 
-    # Context slots: one array per leaf.
+    # Slots: one array per leaf.
 
     def slot_leaf_address(self, slot, leaf: int, item) -> str:
         """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
-        array, types = self.context_array(slot), leaf_types(slot.type)
+        array, types = self.slot_array(slot), leaf_types(slot.type)
         before = sum(size_of(t) for t in types[:leaf])
         if before:
             key = (slot, leaf)
@@ -299,20 +299,20 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         index = self._item() if item is None else self.to_width(self.typed(item), "i64")
         return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
 
-    def context_load(self, slot, item) -> str:
+    def slot_load(self, slot, item) -> str:
         """The value of a slot for lane 0 or for one work-item."""
         if slot.uniform:
-            return super().context_load(slot, item)
+            return super().slot_load(slot, item)
         parts = [
             load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
             for k, t in enumerate(leaf_types(slot.type))
         ]
         return self.assemble(slot.type, iter(parts))
 
-    def context_store(self, slot, item, value) -> None:
+    def slot_store(self, slot, item, value) -> None:
         """Sets a slot for one work-item."""
         if slot.uniform:
-            super().context_store(slot, item, value)
+            super().slot_store(slot, item, value)
             return
         parts = self.explode(slot.type, self.operand(value))
         for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):

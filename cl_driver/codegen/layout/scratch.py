@@ -9,7 +9,7 @@ from . import abi
 from .private_layout import interleaved_pointers
 from .program_globals import variable_alignment
 
-ITEMS_ROUNDING = 64  # context slots have room for a multiple of so many work-items
+ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
 
 

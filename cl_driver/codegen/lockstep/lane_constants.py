@@ -10,7 +10,7 @@ there is room (arguments lie 128 bytes apart, see kernel_launch.c), or it is not
 
 from __future__ import annotations
 
-from ...passes.analysis.lane_constants import KnownItems
+from ...passes.analysis.lane_constants import ItemConstants
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE
 from ...passes.ir.layout import walk
@@ -28,7 +28,7 @@ _ACCESSES = (Op.Load, Op.Store)
 _TOUCH_MEMORY = EXTINST_WITH_EFFECT | EXTINST_LOADS
 
 
-class KnownLanes(KnownItems):
+class LaneConstants(ItemConstants):
     """The numbers in the lanes of values of one region, each for the part that it belongs to."""
 
     def __init__(self, e, group: tuple[int, int, int]):
@@ -271,12 +271,12 @@ def find_places(e, i, type_) -> Places | None:
         return None
     if is_load and not e.is_varying(i):
         return None
-    places = e.known.places(i.operands[0], type_, i.mask)
+    places = e.lane_constants.places(i.operands[0], type_, i.mask)
     if places is None:
         return None
-    array = e.known.array(places.base, place_type(type_), size_of(type_))
+    array = e.lane_constants.array(places.base, place_type(type_), size_of(type_))
     if is_load:
-        few = array.is_cheap(places.wanted(), lambda: e.known.loads_after(i, places))
+        few = array.is_cheap(places.wanted(), lambda: e.lane_constants.loads_after(i, places))
     else:
         vectors = places.vectors()
         few = len(vectors) <= MOST_SOURCES or all(map(array.is_held, vectors))
@@ -317,12 +317,12 @@ def _is_there(e, places: Places, size: int) -> bool:
 
 def load_places(e, places: Places, t: str, size: int) -> str:
     """`<W x t>` from local memory; any number in lanes that are not active."""
-    return e.known.array(places.base, t, size).load(places.wanted())
+    return e.lane_constants.array(places.base, t, size).load(places.wanted())
 
 
 def store_places(e, places: Places, t: str, size: int, value: str, mask: str | None) -> None:
     """Stores the lanes' values. mask: where it is not known before which lanes do."""
-    array, f = e.known.array(places.base, t, size), e.form
+    array, f = e.lane_constants.array(places.base, t, size), e.form
     if mask is not None:
         old = array.load(places.wanted())
         value = e.emit(f"select {f('i1')} {mask}, {f(t)} {value}, {f(t)} {old}")

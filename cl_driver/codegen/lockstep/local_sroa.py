@@ -90,26 +90,26 @@ class Elements:
             if at >= 0:
                 self.held[at] = value, lane
                 self.unstored.add(at)
-        if self.e.known.writes_through(self.base) and len(self.unstored) == len(elements):
+        if self.e.lane_constants.writes_through(self.base) and len(self.unstored) == len(elements):
             self.flush()
 
     def flush(self) -> None:
         """Brings memory up to date."""
-        e, width, read = self.e, self.e.width, self.e.known.read
+        e, width, read = self.e, self.e.width, self.e.lane_constants.read
         was_read = self.base in read
         for vector in sorted({at // width for at in self.unstored}):
             value = self.load(list(range(vector * width, (vector + 1) * width)))
             address = self._address(vector)
             lines = [f"  store {e.form(self.t)} {value}, ptr {address}, align {self.size}"]
             e.lines.append(lines)
-            e.known.stores.setdefault(self.base, []).append(lines)
+            e.lane_constants.stores.setdefault(self.base, []).append(lines)
         if not was_read:  # but to store it again
             read.discard(self.base)
         self.unstored.clear()
 
     def _read(self, vector: int) -> str:
         e, width = self.e, self.e.width
-        e.known.read.add(self.base)
+        e.lane_constants.read.add(self.base)
         value = e.emit(f"load {e.form(self.t)}, ptr {self._address(vector)}, align {self.size}")
         for lane in range(width):
             self.held.setdefault(vector * width + lane, (value, lane))

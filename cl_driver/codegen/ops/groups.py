@@ -1,6 +1,6 @@
 """Operations of a region that runs once per group (passes/ir/ops.py), and asynchronous copies.
 
-Work-group collectives are written out by the passes as loops over the work-items' context slots.
+Work-group collectives are written out by the passes as loops over the work-items' slots.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from ..llvm.registry import lowers
 from ..llvm.types import ir_type, size_of
 
 
-@lowers(PassOp.ContextLoad)
-def context_load(e, i):
+@lowers(PassOp.SlotLoad)
+def slot_load(e, i):
     """The value of a slot for this work-item."""
-    e.define(i, e.context_load(i.operands[0], None))
+    e.define(i, e.slot_load(i.operands[0], None))
 
 
-@lowers(PassOp.ContextStore)
-def context_store(e, i):
+@lowers(PassOp.SlotStore)
+def slot_store(e, i):
     """Sets a slot for this work-item."""
-    e.context_store(i.operands[0], None, i.operands[1])
+    e.slot_store(i.operands[0], None, i.operands[1])
 
 
-@lowers(PassOp.ContextLoadItem)
+@lowers(PassOp.SlotLoadItem)
 def context_load_item(e, i):
     """The value of a slot for a work-item given by its linear local id."""
-    e.define(i, e.context_load(i.operands[0], i.operands[1]))
+    e.define(i, e.slot_load(i.operands[0], i.operands[1]))
 
 
-@lowers(PassOp.ContextStoreItem)
+@lowers(PassOp.SlotStoreItem)
 def context_store_item(e, i):
     """Sets a slot for a work-item given by its linear local id."""
-    e.context_store(i.operands[0], i.operands[1], i.operands[2])
+    e.slot_store(i.operands[0], i.operands[1], i.operands[2])
 
 
 @lowers(PassOp.GroupItems)

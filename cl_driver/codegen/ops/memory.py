@@ -24,7 +24,7 @@ def variable(e, i):
         store_value(e, e.operand(i), initializer, variable_alignment(i))
 
 
-@lowers(PassOp.ContextVariable)
+@lowers(PassOp.PrivatePointer)
 def context_variable(e, i):
     """Private memory that outlives a region."""
     e.define(i, e.context_memory(i.operands[0]))

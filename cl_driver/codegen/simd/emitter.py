@@ -20,17 +20,17 @@ from ...passes.ir.remarks import LANES, SHUFFLED
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Kind, Undef
 from ..access import block_versioning, packed_vectors
-from ..access.interleaved_access import find_records, load_record, store_record
+from ..access.interleaved_access import find_interleaved, load_interleaved, store_interleaved
 from ..access.nontemporal import flush
-from ..access.runtime_contiguity import Regularity
-from ..access.store_merging import find_columns, store_column
+from ..access.runtime_contiguity import Contiguity
+from ..access.store_merging import find_merged_stores, store_merged
 from ..llvm.debug import is_located
 from ..llvm.emitter import Components, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.forms import form
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 from ..llvm.types import constant_text, ir_type, leaf_types
-from ..lockstep.lane_constants import KnownLanes
+from ..lockstep.lane_constants import LaneConstants
 from .operands import WideOperands
 from .ternary_logic import ternary
 
@@ -55,9 +55,9 @@ class WideEmitter(WideOperands):
         self.form = form(width)
         self.leaves_of: dict = {}
         self.shapes = None
-        self.flat: frozenset = frozenset()  # values of the region that access/packed_vectors.py holds
+        self.packed: frozenset = frozenset()  # values of the region that access/packed_vectors.py holds
         self.tiled: dict = {}  # access/packed_vectors.py: values that are the same in all lanes
-        self.apart: dict = {}  # (flat value, label): its components
+        self.apart: dict = {}  # (packed vector, label): its components
         # block_versioning.py: loads, and where all lanes' values are if neighbours, or None
         self.places: dict = {}
         self.lane: int | None = None  # lane that is lowered by itself
@@ -65,12 +65,12 @@ class WideEmitter(WideOperands):
         self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
         self._harmless: dict = {}
         # nontemporal.py, atomic_reduction.py, privatised_histogram.py
-        self.streams = self.totals = self.counts = None
+        self.nontemporal = self.reductions = self.histogram = None
         self._divisors: dict = {}  # (uniform value, whether signed): operands for expand/float_division.py
         self._used: set | None = None  # operands of the region's instructions
         self.counted_loops = None  # access/load_transpose.py
-        self.regularity = Regularity(self)
-        self.known: KnownLanes | None = None  # where groups are held whole: numbers in lanes
+        self.contiguity = Contiguity(self)
+        self.lane_constants: LaneConstants | None = None  # where groups are held whole: numbers in lanes
         self._deferred: dict = {}  # instruction: where it is lowered if its result is asked for
         self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
         self.tree = None  # dominators of the region, with `known`
@@ -83,7 +83,7 @@ class WideEmitter(WideOperands):
         if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
             super().componentwise(instruction, operands, build)
             return
-        if instruction in self.flat:
+        if instruction in self.packed:
             packed_vectors.componentwise(self, instruction, operands, build)
             return
         whole = ternary(self, instruction)
@@ -108,18 +108,18 @@ class WideEmitter(WideOperands):
             return
         before, inside, behind, sums = divided
         self.emit_instructions_in_order(before)
-        block_versioning.emit(self, inside, sums, lambda i: ask_flat(self, i))
+        block_versioning.emit(self, inside, sums, lambda i: ask_packed(self, i))
         self.emit_instructions_in_order(behind)
 
     def emit_instructions_in_order(self, instructions) -> None:
         """Lowers instructions one by one."""
         after_phis = None
-        records, done = find_records(self, instructions), set()
-        columns = find_columns(self, instructions, records)
-        if self.known is not None:
-            self.known.begin_block(instructions)
+        records, done = find_interleaved(self, instructions), set()
+        columns = find_merged_stores(self, instructions, records)
+        if self.lane_constants is not None:
+            self.lane_constants.begin_block(instructions)
         for i in instructions:
-            if self.streams is not None and self.streams.pending and not self.shapes.part_of.get(i):
+            if self.nontemporal is not None and self.nontemporal.pending and not self.shapes.part_of.get(i):
                 flush(self)
             if i.op is Op.Phi:
                 self.phi(i)
@@ -135,20 +135,20 @@ class WideEmitter(WideOperands):
             if self.remarks is not None:
                 self.remarks.begin(i)
             record = records.get(i)
-            if self.known is not None:
+            if self.lane_constants is not None:
                 if self.shapes.part_of:
                     self.select_part(self.shapes.part_of.get(i, 0))
-                if i.mask is not None and self.known.is_never(i.mask):
+                if i.mask is not None and self.lane_constants.is_never(i.mask):
                     self._leave_out(i)
                     continue
                 if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
-                    single = self.known.single(i)
+                    single = self.lane_constants.single(i)
                     if single is not None:
                         self.define(i, single)
                         late = self._late[i] = []
                         self.lines.append(late)
                         continue
-                self.known.before(i, record is None)
+                self.lane_constants.before(i, record is None)
                 if record is None and self._is_deferred(i):
                     late = self._late[i] = self._deferred[i] = []
                     self.lines.append(late)
@@ -156,12 +156,12 @@ class WideEmitter(WideOperands):
             column = columns.get(i)
             if column is not None:
                 if self.shapes.part_of.get(i) == self.parts - 1:
-                    store_column(self, column)
+                    store_merged(self, column)
             elif record is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
                 self.note(SHUFFLED, f"{record.stride} bytes from lane to lane")
-                self.lower_record(i, record, done)
+                self.lower_interleaved(i, record, done)
             if self.remarks is not None:
                 self.remarks.end(self.is_varying(i), self.shapes.stride(i))
             if self.debug is not None and is_located(i):
@@ -180,13 +180,13 @@ class WideEmitter(WideOperands):
         else:
             self.define(i, constant_text(Undef(i.type)))
 
-    def lower_record(self, i, record, done: set) -> None:
+    def lower_interleaved(self, i, record, done: set) -> None:
         """Fields of structures are loaded with the first of them and stored with the last."""
         if i.op is Op.Load and record not in done:
-            load_record(self, record)
+            load_interleaved(self, record)
             done.add(record)
         elif i.op is Op.Store and i is record.members[-1][0]:
-            store_record(self, record)
+            store_interleaved(self, record)
 
     def select_part(self, part: int) -> None:
         """What follows is lowered for this part of the work-items."""
@@ -284,8 +284,8 @@ class WideEmitter(WideOperands):
         if self.shapes is None or not self.is_varying(instruction):
             super().phi(instruction)
             return
-        is_flat = instruction in self.flat
-        names = [self.name("v") for _ in ((instruction,) if is_flat else leaf_types(instruction.type))]
+        is_packed = instruction in self.packed
+        names = [self.name("v") for _ in ((instruction,) if is_packed else leaf_types(instruction.type))]
         self.leaves_of[instruction] = names
         self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
         self.lines += [""] * len(names)
@@ -301,8 +301,8 @@ class WideEmitter(WideOperands):
         for lines, position, names, instruction, block in wide:
             types = [self.form(ir_type(t)) for t in leaf_types(instruction.type)]
             late = self._late_leaves
-            if instruction in self.flat:
-                types, late = [packed_vectors.flat_type(self, instruction.type)], self._late_flat
+            if instruction in self.packed:
+                types, late = [packed_vectors.packed_type(self, instruction.type)], self._late_packed
             edges = [
                 (late(value), self.exits[before]) for value, before in self.phi_edges(instruction, block)
             ]
@@ -310,7 +310,7 @@ class WideEmitter(WideOperands):
                 incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
                 lines[position + n] = f"  {name} = phi {t} {incoming}"
 
-    def _late_flat(self, value) -> list[str]:
+    def _late_packed(self, value) -> list[str]:
         return [packed_vectors.operand_of(self, value, value.type.count)]
 
     def _late_leaves(self, value) -> list[str]:
@@ -339,7 +339,7 @@ class WideEmitter(WideOperands):
                 self.leaves_of.pop(i, None)
             self.exits.pop(block, None)
         self._late, self._divisors, self.tiled, self.apart = {}, {}, {}, {}
-        self.regularity = Regularity(self)
+        self.contiguity = Contiguity(self)
 
 
 # Instructions without a result that happen in each lane.
@@ -348,7 +348,7 @@ LANE_EFFECTS = frozenset((
 ))  # fmt: skip
 
 from ..access import select  # noqa: E402, F401  they register their lowerings
-from ..access.select import ask_flat  # noqa: E402
+from ..access.select import ask_packed  # noqa: E402
 from ..atomic import lane_combining  # noqa: E402, F401  they register their lowerings
 from . import slots, subgroups, values, vector_data  # noqa: E402, F401  they register their lowerings
 

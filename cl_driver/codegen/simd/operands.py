@@ -151,7 +151,7 @@ class WideOperands:
 
     def _is_deferred(self, i) -> bool:
         """Whether an instruction is lowered when its result is asked for, if ever."""
-        if self.known.of(i) is not None:
+        if self.lane_constants.of(i) is not None:
             return True
         is_address = i.op in ADDRESS or i.op in (Op.Bitcast, Op.CopyObject)
         if not is_address or i.type.kind is not Kind.POINTER or i.type.storage is not StorageClass.Workgroup:
@@ -167,8 +167,8 @@ class WideOperands:
 
     def materialise(self, value) -> str:
         """The operand of a value that is not defined yet."""
-        if self.known is not None and isinstance(value, Instruction):
-            text = self.known.first(value)
+        if self.lane_constants is not None and isinstance(value, Instruction):
+            text = self.lane_constants.first(value)
             if text is not None:
                 self.operands[value] = text
                 return text
@@ -181,7 +181,7 @@ class WideOperands:
 
     def leaves(self, value) -> list[str]:
         """The `<W x T>` operands of a value; made of a single one where that is defined."""
-        if value in self.flat:
+        if value in self.packed:
             return components_of(self, value)
         found = self.leaves_of.get(value)
         if found is not None:
@@ -190,7 +190,7 @@ class WideOperands:
             found = ["zeroinitializer"] * len(leaf_types(value.type))
         elif isinstance(value, Constant):
             found = self._constant_leaves(value)
-        elif self.known is not None and (text := self.known.text(value)) is not None:
+        elif self.lane_constants is not None and (text := self.lane_constants.text(value)) is not None:
             found = [text]
         elif value in self._deferred:
             self._lower_deferred(value)

@@ -1,4 +1,4 @@
-"""Wide lowerings of context slots: an array for each leaf, lane-contiguous."""
+"""Wide lowerings of slots: an array for each leaf, lane-contiguous."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..llvm.registry import lowers_wide
 from ..llvm.types import alignment_of, ir_type, leaf_types, size_of
 
 
-@lowers_wide(PassOp.ContextLoad)
-def context_load(e, i):
+@lowers_wide(PassOp.SlotLoad)
+def slot_load(e, i):
     """The value of a slot for each lane."""
     slot = i.operands[0]
     if slot.uniform or not e.is_varying(i):
-        e.define(i, e.context_load(slot, None))
+        e.define(i, e.slot_load(slot, None))
         if e.is_varying(i):
             single = e.operands.pop(i)
             e.define_leaves(
@@ -34,8 +34,8 @@ def context_load(e, i):
     e.define_leaves(i, leaves)
 
 
-@lowers_wide(PassOp.ContextStore)
-def context_store(e, i):
+@lowers_wide(PassOp.SlotStore)
+def slot_store(e, i):
     """Sets a slot for the lanes of the mask."""
     slot, value = i.operands
     mask = e.mask_of(i)

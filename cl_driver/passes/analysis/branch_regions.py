@@ -6,13 +6,13 @@ from ...spirv.module import Block, Function
 from ..ir.dominance import DominatorTree, LoopNest, post_dominators
 
 
-class Detours:
+class BranchRegions:
     """Branches whose paths all lead to one block behind, through blocks that only the branch leads to."""
 
     def __init__(self, function: Function, tree: DominatorTree, nest: LoopNest):
         self.post = post_dominators(function)
         self.behind: dict[Block, Block | None] = {}  # branch: its immediate post-dominator, or EXIT
-        self._between: dict[Block, set[Block]] = {}  # without what is in detours of these
+        self._between: dict[Block, set[Block]] = {}  # without what lies between the inner ones
         self.leaving: dict[Block, list] = {}  # the loops that a block has an edge out of
         self.targets: dict[Block, dict[Block, None]] = {}  # by header: where a loop's exits lead
         for loop, blocks in nest.leaving().items():
@@ -20,7 +20,7 @@ class Detours:
             for block in blocks:
                 self.leaving.setdefault(block, []).append(loop)
                 out.update(dict.fromkeys(s for s in block.successors() if s not in loop.blocks))
-        for block in reversed(tree.order):  # inner detours first
+        for block in reversed(tree.order):  # inner ones first
             if len(block.successors()) > 1:
                 self._add(block, tree)
 
@@ -44,7 +44,8 @@ class Detours:
         self._between[branch] = seen
 
     def add_blocks(self, branches: list[Block], blocks: set[Block]) -> None:
-        """Puts all blocks of the detours of these branches into the set; in all calls one set is meant."""
+        """Puts all blocks between these branches and what is behind them into the set, which is the same in
+        all calls."""
         work = list(branches)
         while work:
             inner = self._between.pop(work.pop(), ())

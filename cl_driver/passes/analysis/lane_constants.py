@@ -16,7 +16,7 @@ _EVALUATED = INTEGER.keys() | COMPARE.keys() | LOGICAL.keys() | {Op.Select, Op.L
 
 def decide_branches(function: Function, types, group: tuple[int, int, int]) -> None:
     """Branches that all work-items take in the same way, which is known, have a constant for a condition."""
-    known = KnownItems(group)
+    known = ItemConstants(group)
     for block in function.blocks:
         terminator = block.terminator
         if terminator.op is Op.BranchConditional:
@@ -25,7 +25,7 @@ def decide_branches(function: Function, types, group: tuple[int, int, int]) -> N
                 terminator.operands[0] = types.constant(types.bool(), any(numbers))
 
 
-class KnownItems:
+class ItemConstants:
     """The numbers of scalar values for `count` work-items, or all of the group, in the order of their linear
     local ids, from the one that first_item(instruction) says."""
 

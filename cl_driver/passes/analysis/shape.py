@@ -25,11 +25,11 @@ from ...spirv.module import Block, Function, Instruction, Kind, Value
 from ..ir.dominance import EXIT, LoopNest, dominators
 from ..ir.instructions import PURE, predecessors, users
 from ..ir.plan import PlanOptions
-from .branch_regions import Detours
+from .branch_regions import BranchRegions
 from .shape_lattice import (
-    FLAT_STRIDES,
     GROUP_STRIDES,
     ID_STRIDES,
+    LINEAR_STRIDES,
     UNIFORM,
     UNKNOWN,
     VARYING,
@@ -82,7 +82,7 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
 
     Lanes and parts are analysed one by one: what a value is between lanes does not depend on parts.
     """
-    strides = FLAT_STRIDES if options.flat_lanes else ID_STRIDES
+    strides = LINEAR_STRIDES if options.linear_lanes else ID_STRIDES
     shapes = _Analysis(function, strides, options.small_ids).run()
     if options.parts > 1:
         analyse_parts(function, options, shapes)
@@ -91,7 +91,7 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
 
 def analyse_parts(function: Function, options: PlanOptions, shapes: ShapeInfo) -> None:
     """Adds to the shapes between lanes what parts change."""
-    strides = part_strides(options.width, options.part_axis, options.flat_lanes)
+    strides = part_strides(options.width, options.part_axis, options.linear_lanes)
     if options.group:
         strides = group_part_strides(options.width, options.group)
     across = shapes.across = _Analysis(function, strides, options.small_ids).run()
@@ -112,7 +112,7 @@ class _Analysis(ValueRules):
         self.function = function
         self.small_ids = small_ids
         self.id_strides = id_strides
-        self.of_lanes = id_strides is ID_STRIDES or id_strides is FLAT_STRIDES
+        self.of_lanes = id_strides is ID_STRIDES or id_strides is LINEAR_STRIDES
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private
@@ -120,7 +120,7 @@ class _Analysis(ValueRules):
         self.before = predecessors(function)
         self.tree = dominators(function, self.before)
         self.nest = LoopNest(function, self.tree, self.before)
-        self.detours: Detours | None = None
+        self.branch_regions: BranchRegions | None = None
         self.left_loops: dict[Block, list] = {}  # exit block: the divergent loops that end there
         self.marked: list[Block] = []  # blocks whose phis mean less than was thought before
 
@@ -194,23 +194,23 @@ class _Analysis(ValueRules):
 
     def spread(self, branch: Block) -> None:
         """Marks the joins of the paths from a divergent branch, and the loops that it makes divergent."""
-        if self.detours is None:
-            self.detours = Detours(self.function, self.tree, self.nest)
-        detours = self.detours
-        end = detours.post.immediate(branch)
+        if self.branch_regions is None:
+            self.branch_regions = BranchRegions(self.function, self.tree, self.nest)
+        branch_regions = self.branch_regions
+        end = branch_regions.post.immediate(branch)
         labels: dict[Block, Block] = {}
         work: list[int] = []  # a heap of numbers in reverse postorder
         for successor in branch.successors():
             self.arrive(successor, successor, labels, work)
         order = self.tree.order
-        passed = []  # branches of detours that were not taken
+        passed = []  # branches that were passed over, with what is between
         while work:
             block = order[heappop(work)]
             if block is end:
                 continue
-            if block in detours.behind and not self.tree.dominates(block, branch):
+            if block in branch_regions.behind and not self.tree.dominates(block, branch):
                 passed.append(block)
-                behind = detours.behind[block]
+                behind = branch_regions.behind[block]
                 if behind is not EXIT:
                     self.arrive(behind, labels[block], labels, work)
                 continue
@@ -219,15 +219,15 @@ class _Analysis(ValueRules):
         inside = set(labels)
         inside.discard(end)
         self.info.influenced |= inside
-        detours.add_blocks(passed, self.info.influenced)
+        branch_regions.add_blocks(passed, self.info.influenced)
         inside.add(branch)
-        # Loops around the branch are not left within a detour: their way back leads through its end.
-        left = {loop.header for block in inside for loop in detours.leaving.get(block, ())}
+        # Loops around the branch are not left by what is passed over: their way back leads through its end.
+        left = {loop.header for block in inside for loop in branch_regions.leaving.get(block, ())}
         loop = self.nest.innermost.get(branch)
         while loop is not None:
             if loop.header in left and loop.header not in self.info.divergent_loops:
                 self.info.divergent_loops.add(loop.header)
-                for target in detours.targets[loop.header]:
+                for target in branch_regions.targets[loop.header]:
                     self.marked.append(target)
                     self.left_loops.setdefault(target, []).append(loop)
             loop = loop.parent

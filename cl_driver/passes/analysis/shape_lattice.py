@@ -19,7 +19,7 @@ ID_STRIDES = {
     BuiltIn.GlobalLinearId: 1,
     BuiltIn.SubgroupLocalInvocationId: 1,
 }
-FLAT_STRIDES = {
+LINEAR_STRIDES = {
     BuiltIn.GlobalInvocationId: VARYING,
     BuiltIn.LocalInvocationId: VARYING,
     BuiltIn.LocalInvocationIndex: 1,
@@ -28,10 +28,10 @@ FLAT_STRIDES = {
 }
 
 
-def part_strides(width: int, axis: int, flat_lanes: bool) -> dict:
+def part_strides(width: int, axis: int, linear_lanes: bool) -> dict:
     """What ids differ by from one part to the next: in the next `width` work-items, or in the next row."""
-    if flat_lanes:
-        return FLAT_STRIDES | {BuiltIn.LocalInvocationIndex: width}
+    if linear_lanes:
+        return LINEAR_STRIDES | {BuiltIn.LocalInvocationIndex: width}
     along = tuple((width if k == 0 else 1) if k == axis else 0 for k in range(3))
     linear = width if axis == 0 else VARYING
     return {

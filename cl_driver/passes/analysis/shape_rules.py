@@ -200,7 +200,7 @@ class ValueRules(IntegerRules):
         strides = tuple(self.stride_of(o) for o in instruction.operands)
         return UNKNOWN if UNKNOWN in strides else strides
 
-    def context_load(self, instruction):
+    def slot_load(self, instruction):
         slot = instruction.operands[0]
         return UNIFORM if slot.uniform else slot.stride if self.of_lanes else slot.part_stride
 
@@ -274,8 +274,8 @@ RULES = {
     Op.Variable: ValueRules.variable,
     Op.ExtInst: ValueRules.ext_inst,
     Op.FunctionCall: ValueRules.call,
-    PassOp.ContextLoad: ValueRules.context_load,
-    PassOp.ContextVariable: ValueRules.variable,
+    PassOp.SlotLoad: ValueRules.slot_load,
+    PassOp.PrivatePointer: ValueRules.variable,
     PassOp.GroupItems: lambda self, instruction: UNIFORM,
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
     PassOp.AnyLaneOfPart: ValueRules.any_of_part,

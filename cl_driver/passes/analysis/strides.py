@@ -15,7 +15,7 @@ _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 _DEPTH = 60
 
 
-class Steps:
+class Strides:
     """Steps of integers, as far as their bits hold them, and of addresses in bytes, with a dimension's id.
 
     varying: tells whether a value may depend on that id, if that is known.

@@ -7,7 +7,7 @@ from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import size_of
 from ...spirv.module import Function, Kind, Value
-from ..analysis.strides import Steps
+from ..analysis.strides import Strides
 from ..ir.instructions import is_id
 from ..lower.vloadn import vector_access, vector_stays
 
@@ -26,7 +26,7 @@ _HALVES = frozenset((
 
 def streams(function: Function) -> bool:
     """Whether neighbours load neighbouring vectors, many for each vector that is taken apart in the end."""
-    loads, apart, steps = 0, set(), Steps(0)
+    loads, apart, steps = 0, set(), Strides(0)
     for i in (i for b in function.blocks for i in b.instructions):
         if i.op in _REARRANGE or (i.op is Op.ExtInst and i.operands[1] in _HALVES):
             return False
@@ -47,7 +47,7 @@ def streams(function: Function) -> bool:
     return loads > 0 and LEAST_LOADS * len(apart) <= loads
 
 
-def _vector_step(value: Value, offset: Value, pointer: Value, steps: Steps) -> int | None:
+def _vector_step(value: Value, offset: Value, pointer: Value, steps: Strides) -> int | None:
     """By how much the address of a vloadn or vstoren grows."""
     if vector_stays(value, pointer):
         return None

@@ -9,7 +9,7 @@ from ...device.target import Target
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Function, Instruction, Kind, Type, Variable
-from ..analysis.strides import Steps
+from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
 from ..ir.plan import KernelPlan, PlanOptions, recurs
 from .latency import Work, work_of
@@ -312,7 +312,7 @@ def _stores_columns(region) -> bool:
     """Whether the work-item of the next row stores right behind or before, and the next of its row elsewhere:
     several rows are one store then (codegen/access/store_merging.py)."""
     of_rows = _of_rows(region)
-    steps = Steps(1, of_rows.__contains__)
+    steps = Strides(1, of_rows.__contains__)
     for store in (i for i in of_rows if i.op is Op.Store):
         pointer, value = store.operands[:2]
         size = _bits(value.type) // 8

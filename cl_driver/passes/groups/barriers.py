@@ -7,7 +7,7 @@ behind a barrier is
 
 - computed again at the region's entry, if that is cheap and depends only on arguments and ids (which also
   keeps its shape);
-- else kept in a context slot: stored where control leaves a region that has changed it, loaded where a region
+- else kept in a slot: stored where control leaves a region that has changed it, loaded where a region
   that needs it begins.
 
 Private variables that some region leaves to another become context variables.
@@ -126,21 +126,21 @@ class _Splitter:
                 for block in exits:
                     if block.terminator.operands[0] == REGION_END:
                         store = Instruction(
-                            PassOp.ContextStore, None, [slot, types.constant(bool_, True)], block
+                            PassOp.SlotStore, None, [slot, types.constant(bool_, True)], block
                         )
                         block.instructions.insert(-1, store)
             first = function.blocks[0]
             if region.index == 0:
-                store = Instruction(PassOp.ContextStore, None, [slot, types.constant(bool_, False)], first)
+                store = Instruction(PassOp.SlotStore, None, [slot, types.constant(bool_, False)], first)
                 first.instructions.insert(0, store)
                 continue
             head, leave = Block(function, "returned"), Block(function, "leave")
-            returned = append(head, PassOp.ContextLoad, bool_, [slot])
-            loads = [i for i in first.instructions if i.op is PassOp.ContextLoad]
+            returned = append(head, PassOp.SlotLoad, bool_, [slot])
+            loads = [i for i in first.instructions if i.op is PassOp.SlotLoad]
             for load in loads:
                 load.block = head
             head.instructions += loads
-            first.instructions = [i for i in first.instructions if i.op is not PassOp.ContextLoad]
+            first.instructions = [i for i in first.instructions if i.op is not PassOp.SlotLoad]
             append(head, Op.BranchConditional, None, [returned, leave, first])
             append(leave, PassOp.RegionExit, None, [REGION_END])
             function.blocks[:0] = [head, leave]
@@ -462,7 +462,7 @@ def drop_small_barriers(function: Function) -> None:
 
 def drop_redundant_barriers(function: Function, boundaries) -> None:
     """Of two barriers with no memory access between them in one block, one is enough."""
-    harmless = PURE | {PassOp.ContextStore, PassOp.ContextLoad}
+    harmless = PURE | {PassOp.SlotStore, PassOp.SlotLoad}
     for block in function.blocks:
         dropped = set()
         previous = None

@@ -68,7 +68,7 @@ class RegionMaker:
                 copy = clone_instruction(variable, variable.operands, entry_block)
             else:
                 copy = Instruction(
-                    PassOp.ContextVariable, variable.type, [private], entry_block, variable.name
+                    PassOp.PrivatePointer, variable.type, [private], entry_block, variable.name
                 )
             self.head.append(copy)
             self.values[variable] = copy
@@ -80,7 +80,7 @@ class RegionMaker:
             return found
         slot = self.splitter.slot_of.get(value)
         if slot is not None and value in self.splitter.live_in[self.entry]:
-            copy = Instruction(PassOp.ContextLoad, value.type, [slot], entry_block, value.name)
+            copy = Instruction(PassOp.SlotLoad, value.type, [slot], entry_block, value.name)
             self.loaded[value] = copy
         else:
             operands = [
@@ -177,9 +177,9 @@ class RegionMaker:
                     continue
                 updater = updaters.get(value)
                 current = self.values[value] if updater is None else updater.value_at_end(block)
-                unchanged = type(current) is Instruction and current.op is PassOp.ContextLoad
+                unchanged = type(current) is Instruction and current.op is PassOp.SlotLoad
                 if not (unchanged and current.operands[0] is slot):
-                    stores.append(Instruction(PassOp.ContextStore, None, [slot, current], block))
+                    stores.append(Instruction(PassOp.SlotStore, None, [slot, current], block))
             block.instructions[-1:-1] = stores
 
     def substitute_phis(self, updaters) -> None:

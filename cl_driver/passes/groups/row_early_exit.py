@@ -92,7 +92,7 @@ def _masks_before(end: Block, reached, tree: DominatorTree) -> list[Value]:
 
 def _acts(i: Instruction) -> bool:
     """Whether it matters that all vectors execute an instruction."""
-    if i.op is PassOp.ContextStore and i.operands[0].uniform:
+    if i.op is PassOp.SlotStore and i.operands[0].uniform:
         return False
     return i.op not in TERMINATORS and not is_removable(i)
 
@@ -170,7 +170,7 @@ def _is_of_group(value: Value, depth: int = _DEPTH) -> bool:
         return True
     if not depth or value.op is Op.Phi:
         return False
-    if value.op is PassOp.ContextLoad:
+    if value.op is PassOp.SlotLoad:
         return value.operands[0].uniform
     if value.op is Op.Load:
         variable = value.operands[0]
@@ -179,6 +179,6 @@ def _is_of_group(value: Value, depth: int = _DEPTH) -> bool:
             and variable.type.storage is StorageClass.Input
             and variable.builtin in _OF_GROUP
         )
-    if value.op not in PURE or value.op in (PassOp.AnyLane, PassOp.EntryMask, PassOp.ContextVariable):
+    if value.op not in PURE or value.op in (PassOp.AnyLane, PassOp.EntryMask, PassOp.PrivatePointer):
         return False
     return all(_is_of_group(o, depth - 1) for o in value.operands if isinstance(o, Value))

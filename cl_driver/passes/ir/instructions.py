@@ -18,7 +18,7 @@ PURE = frozenset(
     + [Op.PtrNotEqual, Op.PtrDiff, Op.SizeOf, Op.GenericPtrMemSemantics, Op.Phi, Op.Undef]
     + [Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat]
     + [Op.ExpectKHR, Op.ConvertFToBF16INTEL, Op.ConvertBF16ToFINTEL]
-    + [PassOp.ContextVariable, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane, PassOp.FlushDenormals]
+    + [PassOp.PrivatePointer, PassOp.GroupItems, PassOp.EntryMask, PassOp.AnyLane, PassOp.FlushDenormals]
     + [PassOp.AnyLaneOfPart, PassOp.FirstItem]
 )
 
@@ -47,7 +47,7 @@ INTEGER_ATOMICS = frozenset((
 ))  # fmt: skip
 
 # Reads that may be left out when nobody uses the result.
-REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.ContextLoad, PassOp.ContextLoadItem}
+REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.SlotLoad, PassOp.SlotLoadItem}
 
 
 def is_removable(instruction: Instruction) -> bool:

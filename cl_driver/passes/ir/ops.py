@@ -2,18 +2,18 @@
 
 They are the `op` of ordinary Instructions; their numbers lie above every SPIR-V opcode (16 bits). Operands:
 
-ContextLoad slot                 the value of a Slot for this work-item; of a uniform slot: for the group, as
+SlotLoad slot                    the value of a Slot for this work-item; of a uniform slot: for the group, as
                                  it was when the group came to the region, whatever has been stored since
-ContextStore slot, value         sets it; a uniform slot gets equal values from all work-items
-ContextVariable variable         a Function pointer to this work-item's memory of a PrivateVariable
+SlotStore slot, value            sets it; a uniform slot gets equal values from all work-items
+PrivatePointer variable          a Function pointer to this work-item's memory of a PrivateVariable
 RegionExit next [, left]         terminator: the index of the region that the group runs next, or REGION_END;
                                  left, a bool (groups/row_early_exit.py): false if no vector that follows in
                                  the row has anything to do
 
 Only in regions that run once per group (Region.once):
-ContextLoadItem slot, item       the value of a slot for the work-item with that linear local id; a uniform
+SlotLoadItem slot, item          the value of a slot for the work-item with that linear local id; a uniform
                                  slot ignores the item
-ContextStoreItem slot, item, value
+SlotStoreItem slot, item, value
 GroupItems                       how many work-items this group has (an integer of the address width)
 
 Operations on the lanes of a sub-group, at widths above 1 (lower/subgroups.py makes them):
@@ -41,8 +41,8 @@ from ...spirv.enumerant import enumeration
 REGION_END = -1
 
 PassOp = enumeration(__name__, "PassOp", """
-ContextLoad 65536 ContextStore 65537 ContextVariable 65538 RegionExit 65539 ContextLoadItem 65540
-ContextStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
+SlotLoad 65536 SlotStore 65537 PrivatePointer 65538 RegionExit 65539 SlotLoadItem 65540
+SlotStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
 Permute 65548 LaneShuffle 65549 FlushDenormals 65550
 AnyLaneOfPart 65551 FirstItem 65552
 """)  # fmt: skip

@@ -35,9 +35,9 @@ class PlanOptions:
     """What the passes may choose by. Hashable, so it can be part of a cache key."""
 
     width: int = 1  # work-items per vector; above 1 the regions are linearised
-    flat_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
+    linear_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
     parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (coarsening.py)
-    part_axis: int = 0  # the dimension in which parts follow one another; 0 with flat_lanes
+    part_axis: int = 0  # the dimension in which parts follow one another; 0 with linear_lanes
     group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
     values: tuple[tuple[int, bytes], ...] = ()  # of arguments, by their index (lower/argument_values.py)
     unrolls: bool = True  # loops that known values count are unrolled (loops/unroll.py)

@@ -26,7 +26,7 @@ _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject)
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 
 
-def unroll_array_loops(function: Function, types) -> None:
+def unroll_arrays(function: Function, types) -> None:
     """Changes a reducible function in place."""
     has_changed = False
     while (counted := _next(function, types)) is not None:
@@ -39,7 +39,7 @@ def unroll_array_loops(function: Function, types) -> None:
         hoist_loads(function, types)
 
 
-def has_array_loops(function: Function, types) -> bool:
+def has_unrollable_arrays(function: Function, types) -> bool:
     """Whether there is anything to be unrolled."""
     return _next(function, types) is not None
 

@@ -20,7 +20,7 @@ MOST_EXECUTED = 1000
 MOST_COPIED = 4000
 
 
-def unroll_decided_loops(function: Function, types) -> None:
+def unroll_branches(function: Function, types) -> None:
     """Changes a reducible function in place."""
     refused: set[Block] = set()
     while (found := _next(function, types, refused)) is not None:
@@ -28,7 +28,7 @@ def unroll_decided_loops(function: Function, types) -> None:
         simplify(function, types)
 
 
-def has_decided_loops(function: Function, types) -> bool:
+def has_unrollable_branches(function: Function, types) -> bool:
     """Whether there is anything to be unrolled."""
     return _next(function, types, set()) is not None
 

@@ -137,7 +137,7 @@ class _Lowering:
         self.out.append(boundary)
         for instruction, slot in self.results:
             # The collective itself becomes the load, so that its users need no change.
-            instruction.op = PassOp.ContextLoad
+            instruction.op = PassOp.SlotLoad
             instruction.operands = [slot]
             self.out.append(instruction)
         self.once = None
@@ -164,7 +164,7 @@ class _Lowering:
         if not isinstance(value, Instruction):
             return value
         slot = self.slot(value.type, name)
-        store = Instruction(PassOp.ContextStore, None, [slot, value], self.block)
+        store = Instruction(PassOp.SlotStore, None, [slot, value], self.block)
         self.out.append(store)
         return slot
 
@@ -173,7 +173,7 @@ class _Lowering:
         if not isinstance(passed, Slot):
             return passed
         zero = self.types.constant(self.size_type, 0)
-        return append(once.end, PassOp.ContextLoadItem, passed.type, [passed, zero])
+        return append(once.end, PassOp.SlotLoadItem, passed.type, [passed, zero])
 
     def element_pointer(self, once: Once, pointer: Value) -> Value:
         """Clang passes a pointer to a whole array where the array begins; its elements are copied."""
@@ -193,8 +193,8 @@ class _Lowering:
             out = self.slot(instruction.type, "broadcast", uniform=True)
             if isinstance(value, Slot):
                 linear = self.linear_id(once, item)
-                value = append(once.end, PassOp.ContextLoadItem, instruction.type, [value, linear])
-            append(once.end, PassOp.ContextStore, None, [out, value])
+                value = append(once.end, PassOp.SlotLoadItem, instruction.type, [value, linear])
+            append(once.end, PassOp.SlotStore, None, [out, value])
             self.results.append((instruction, out))
             return
         if op is Op.GroupAll or op is Op.GroupAny:
@@ -220,18 +220,18 @@ class _Lowering:
         more = append(header, Op.ULessThan, types.bool(), [index, count])
         append(header, Op.BranchConditional, None, [more, body, after])
         if isinstance(value, Slot):
-            value = append(body, PassOp.ContextLoadItem, out.type, [value, index])
+            value = append(body, PassOp.SlotLoadItem, out.type, [value, index])
         combined = self.combine(body, op, accumulator, value)
         if operation is not GroupOperation.Reduce:
             result = combined if operation is GroupOperation.InclusiveScan else accumulator
-            append(body, PassOp.ContextStoreItem, None, [out, index, result])
+            append(body, PassOp.SlotStoreItem, None, [out, index, result])
         following = append(body, Op.IAdd, self.size_type, [index, types.constant(self.size_type, 1)])
         append(body, Op.Branch, None, [header])
         index.operands = [types.constant(self.size_type, 0), before, following, body]
         accumulator.operands = [identity(op, out.type, types), before, combined, body]
         once.end = after
         if operation is GroupOperation.Reduce:
-            append(after, PassOp.ContextStore, None, [out, accumulator])
+            append(after, PassOp.SlotStore, None, [out, accumulator])
 
     def combine(self, block: Block, op, a: Value, b: Value) -> Instruction:
         how, operands = combination(op, a, b)

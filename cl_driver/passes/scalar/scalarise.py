@@ -21,7 +21,7 @@ _DIVIDED = _SEPARATE | {Op.VectorTimesScalar, Op.VectorShuffle}
 _ANY = 0xFFFFFFFF  # a component of OpVectorShuffle that may be anything
 
 
-def split_components(function: Function, types) -> None:
+def scalarise(function: Function, types) -> None:
     """Blocks are in reverse postorder. Integers always; numbers of which nobody wants the whole vector."""
     divided = _divided(function)
     if divided:

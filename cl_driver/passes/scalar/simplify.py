@@ -23,7 +23,7 @@ from ..ir.ops import PassOp
 # Pure, but not to be moved: values of control flow, and divisions, which trap.
 STAY = frozenset((
     Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
-    PassOp.AnyLaneOfPart, PassOp.ContextVariable, PassOp.GroupItems,
+    PassOp.AnyLaneOfPart, PassOp.PrivatePointer, PassOp.GroupItems,
 ))  # fmt: skip
 
 

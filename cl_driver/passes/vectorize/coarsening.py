@@ -79,7 +79,7 @@ class _Copier:
             return False
         if i.type is not None and i.type.kind is not Kind.VOID:
             return self.shapes.is_part_dependent(i)
-        if i.op is not Op.Store and not (i.op is PassOp.ContextStore and i.operands[0].uniform):
+        if i.op is not Op.Store and not (i.op is PassOp.SlotStore and i.operands[0].uniform):
             return True
         values = [o for o in (*i.operands, i.mask) if isinstance(o, Instruction)]
         return any(self.shapes.is_part_dependent(value) for value in values)

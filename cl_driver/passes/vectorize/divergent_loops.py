@@ -25,7 +25,7 @@ from ..scalar.simplify import STAY
 MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it
 
 
-def make_live_loops(function: Function, loops: list[Loop], types, number, leaving) -> list[Instruction]:
+def linearise_loops(function: Function, loops: list[Loop], types, number, leaving) -> list[Instruction]:
     """Rewrites loops, inner ones listed first; returns their phis `live`.
 
     number: reverse postorder numbers, for a fixed order; new blocks get numbers, too. leaving: the blocks

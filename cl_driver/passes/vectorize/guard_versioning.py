@@ -53,9 +53,9 @@ _LOGIC = frozenset(
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.WorkgroupId)
 
 
-def split_inner_tiles(function: Function, types, shapes: ShapeInfo, options: PlanOptions) -> bool:
+def version_guards(function: Function, types, shapes: ShapeInfo, options: PlanOptions) -> bool:
     """Changes a linearised region in place, whose parts have been copied. True if it was worth it."""
-    if options.group or options.flat_lanes or options.sub_groups or instruction_count(function) > _MOST:
+    if options.group or options.linear_lanes or options.sub_groups or instruction_count(function) > _MOST:
         return False
     if any(len(b.terminator.operands) > 1 for b in function.blocks if b.terminator.op is PassOp.RegionExit):
         return False

@@ -1,14 +1,14 @@
 """Linearises divergent control flow: afterwards every branch is uniform, and masks say which lanes take part.
 
 In each region (the function, a loop's body, a kept uniform branch) loops are single nodes, so the graph
-is acyclic. All nodes between a divergent branch and its immediate post-dominator become one straight
-line, each under a block mask: the lanes that come to it, which is the or of its edges' masks. Phis become
-selects. Nodes in the line whose mask may be empty are jumped over if that pays, or must be: a loop, or a
-branch that stays one, would act on values that nobody computed. Divergent loops have become uniform loops
-before (divergent_loops.py).
+is acyclic. All nodes between a divergent branch and its immediate post-dominator, its influence region,
+follow one another in straight order, each under a block mask: the lanes that come to it, which is the or of
+its edges' masks. Phis become selects. Nodes whose mask may be empty are jumped over if that pays, or must be:
+a loop, or a branch that stays one, would act on values that nobody computed. Divergent loops have become
+uniform loops before (divergent_loops.py).
 
-Inside the line a uniform branch whose blocks only it reaches stays a branch. Where paths from elsewhere enter
-the line, the branch that they have in common is linearised as well, divergent or not.
+Inside an influence region a uniform branch whose blocks only it reaches stays a branch. Where paths from
+elsewhere enter the region, the branch that they have in common is linearised as well, divergent or not.
 
 A mask is an ordinary bool value; instructions that touch memory, may trap or call carry it as `mask`. Lanes
 outside of a mask compute garbage, or nothing.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Value
-from ..analysis.lane_constants import KnownItems
+from ..analysis.lane_constants import ItemConstants
 from ..analysis.shape import ShapeInfo, analyse_shapes
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import append, predecessors, remove_unreachable_blocks, substitute
@@ -29,9 +29,9 @@ from ..ir.remarks import LIVE
 from ..ir.ssa_updater import repair
 from ..scalar.reducible import make_reducible
 from ..scalar.simplify import simplify
-from .divergent_loops import make_live_loops
+from .divergent_loops import linearise_loops
 from .jump_threading import split_tests, thread_exits
-from .linearise_branch import Kept, Line, needs_mask
+from .linearise_branch import Kept, LinearisedBranch, needs_mask
 from .region_graph import EXIT, Graph
 
 
@@ -59,7 +59,7 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
             for loop in loops:
                 for block in worker.leaving[loop]:
                     options.remarks.control(block.terminator, LIVE)
-        for phi in make_live_loops(function, loops, types, worker.tree.number, worker.leaving):
+        for phi in linearise_loops(function, loops, types, worker.tree.number, worker.leaving):
             live[phi.block] = phi
         remove_unreachable_blocks(function)
     worker.run(exit_tests)
@@ -136,7 +136,7 @@ def merge_latches(function: Function) -> None:
 
 
 def open_endless_loops(function: Function, types) -> None:
-    """Every loop gets an exit, if need be one that is never taken, so that lines have an end."""
+    """Every loop gets an exit, if need be one that is never taken, so that influence regions have an end."""
     while True:
         before = predecessors(function)
         work = [b for b in function.blocks if not b.successors()]
@@ -170,7 +170,7 @@ class _Linearizer:
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
         self.remarks = options.remarks
-        self.known = KnownItems(options.group) if options.group else None
+        self.known = ItemConstants(options.group) if options.group else None
         self.types = types
         self.bool = types.bool()
         self.true = types.constant(self.bool, True)
@@ -195,7 +195,7 @@ class _Linearizer:
         self.own = self.nest.own_blocks()
         self.leaving = self.nest.leaving()
         self.replaced: dict[Value, Value] = {}
-        self.gone: set[Block] = set()  # blocks that have become part of a line
+        self.gone: set[Block] = set()  # blocks whose instructions are elsewhere now
 
     # The graph
 
@@ -218,9 +218,9 @@ class _Linearizer:
         return {*self.own[loop], *inner}
 
     def obstacles(self) -> tuple[set[Block], bool]:
-        """What keeps lines from being straight: loops with several exits in a line, or whose exits end one
-        (their headers; they are to be made live loops), and lines that end at several ends of the
-        function."""
+        """What keeps a branch from being linearised: loops with several exits in its influence region, or
+        whose exits end it (their headers; they are to be linearised first), and regions that end at
+        several ends of the function."""
         wanted = set()
         several_ends = False
         for loop in [None, *self.nest.loops]:
@@ -228,8 +228,8 @@ class _Linearizer:
             if not any(b in self.shapes.divergent_branches for b in nodes):
                 continue
             graph = Graph(self, nodes, loop)
-            for branch, line in graph.lines(self.shapes.divergent_branches).items():
-                for node in (branch, *line):
+            for branch, influence in graph.influences(self.shapes.divergent_branches).items():
+                for node in (branch, *influence):
                     if isinstance(node, Loop) and len(graph.edges[node]) != 1:
                         wanted.add(node.header)
                 if graph.post.immediate(branch) is EXIT:
@@ -263,17 +263,17 @@ class _Linearizer:
     def region(self, nodes: set, mask: Value, loop: Loop | None, filled: set[Value]) -> None:
         """Linearises one region. mask: the lanes that are in it; filled: masks that have a lane."""
         divergent = self.shapes.divergent_branches
-        lines: dict = {}
+        influences: dict = {}
         if any(n in divergent for n in nodes):
             graph = Graph(self, nodes, loop)
-            lines = graph.lines(divergent)
-        in_lines: set = set()
+            influences = graph.influences(divergent)
+        influenced: set = set()
         pending: list = []  # inner regions, with their masks
-        for branch, line in lines.items():
-            in_lines |= line
-            Line(self, graph, branch, line, mask, loop, filled, pending).emit()
+        for branch, influence in influences.items():
+            influenced |= influence
+            LinearisedBranch(self, graph, branch, influence, mask, loop, filled, pending).emit()
         for node in sorted(nodes, key=self.number_of):
-            if node in in_lines:
+            if node in influenced:
                 continue
             if isinstance(node, Loop):
                 pending.append((node, mask, None))

@@ -1,4 +1,4 @@
-"""One divergent branch and the straight line of code that its blocks become (see linearise.py)."""
+"""One divergent branch, and its influence region in straight order under masks (see linearise.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends an
 _TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 _NEVER_MASKED = frozenset((
     Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable, Op.Variable, PassOp.RegionExit,
-    PassOp.ContextLoad, PassOp.Permute, PassOp.LaneShuffle,
+    PassOp.SlotLoad, PassOp.Permute, PassOp.LaneShuffle,
 ))  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def needs_mask(instruction: Instruction) -> bool:
 
 
 class Kept:
-    """A uniform branch in a line that stays a branch, with the nodes between it and its join."""
+    """A uniform branch in an influence region that stays a branch, with the nodes between it and its join."""
 
     __slots__ = ("branch", "join", "nodes")
 
@@ -44,22 +44,24 @@ class Kept:
         self.join = join  # the new block where its paths meet
 
 
-class Line:
-    """One divergent branch and what becomes a straight line behind it."""
+class LinearisedBranch:
+    """One divergent branch, whose influence region is put behind it in straight order."""
 
-    def __init__(self, worker, graph: Graph, branch: Block, line: set, mask: Value, loop, filled, pending):
+    def __init__(
+        self, worker, graph: Graph, branch: Block, influence: set, mask: Value, loop, filled, pending
+    ):
         self.worker = worker
         self.types = worker.types
         self.graph = graph
         self.branch = branch
-        self.line = line
+        self.influence = influence
         self.loop = loop
         self.filled = filled
         self.pending = pending
         self.end = graph.post.immediate(branch)
-        self.current: Block = branch  # where the line goes on
+        self.current: Block = branch  # where the next node is put
         self.masks: dict = {branch: mask}
-        self.order: dict = {}  # place in the line
+        self.order: dict = {}  # place in straight order
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
         self.known: dict = {}  # and, or, not that were already made
@@ -71,7 +73,7 @@ class Line:
         self.leave(self.branch, terminator, self.masks[self.branch])
         self.find_kept()
         done: set = set()
-        for node in sorted(self.line, key=worker.number_of):
+        for node in sorted(self.influence, key=worker.number_of):
             if node in done:
                 continue
             mask = self.masks[node] = self.block_mask(node)
@@ -86,7 +88,9 @@ class Line:
                 self.place_block(node, mask)
         end = self.end.header if isinstance(self.end, Loop) else self.end
         sources = [
-            (s, t) for s, t, node in self.graph.before[self.end] if node is self.branch or node in self.line
+            (s, t)
+            for s, t, node in self.graph.before[self.end]
+            if node is self.branch or node in self.influence
         ]
         self.merge_phis(end, sources, keep=True)
         append(self.current, Op.Branch, None, [end])
@@ -151,7 +155,7 @@ class Line:
             self.edge_masks[source, target] = self.emit_logic(Op.LogicalAnd, mask, condition)
 
     def block_mask(self, node) -> Value:
-        """The lanes that come to a node of the line."""
+        """The lanes that come to a node of the influence region."""
         graph = self.graph
         dominator = graph.dominators.immediate(node)
         if dominator is not self.branch and dominator in self.masks and graph.post.dominates(node, dominator):
@@ -227,7 +231,7 @@ class Line:
         return join
 
     def place_loop(self, loop: Loop, mask: Value) -> None:
-        """A loop of the line: entered from one block, if any lane enters, and left to one."""
+        """A loop of the influence region: entered from one block, if any lane enters, and left to one."""
         header = loop.header
         outside = [(s, t) for s, t, _ in self.graph.before[loop]]
         self.merge_phis(header, outside, keep=True)
@@ -245,9 +249,9 @@ class Line:
         self.pending.append((loop, mask, self.filled | {mask}))
 
     def find_kept(self) -> None:
-        """Uniform branches in the line whose blocks are reached through them alone."""
+        """Uniform branches in the influence region whose blocks are reached through them alone."""
         graph, worker = self.graph, self.worker
-        for node in sorted(self.line, key=worker.number_of):
+        for node in sorted(self.influence, key=worker.number_of):
             if (
                 isinstance(node, Loop)
                 or node in worker.shapes.divergent_branches
@@ -256,9 +260,9 @@ class Line:
                 continue
             if any(node in kept.nodes for kept in self.kept.values()):
                 continue
-            between = graph.line(node)
+            between = graph.influence(node)
             end = graph.post.immediate(node)
-            if end is EXIT or not between <= self.line:
+            if end is EXIT or not between <= self.influence:
                 continue
             if all(s is node or s in between for n in between for _, _, s in graph.before[n]):
                 self.kept[node] = Kept(node, between | {node}, Block(worker.function, "join"))
@@ -298,7 +302,7 @@ class Line:
             after = self.jump(branch, mask)
             append(join, Op.Branch, None, [after])
         if after is join:
-            # The line goes on in a block of its own, for the join is part of the inner region.
+            # What follows is put into a block of its own, for the join is part of the inner region.
             after = Block(worker.function, "join")
             worker.add_block(after, self.loop)
             append(join, Op.Branch, None, [after])
@@ -315,9 +319,10 @@ class Line:
     # Phis
 
     def merge_phis(self, block: Block, sources: list[tuple[Block, Block]], keep: bool = False) -> None:
-        """Selects in the line for what the phis of a block take from these edges.
+        """Selects in straight order for what the phis of a block take from these edges.
 
-        keep: the block has other predecessors or is a loop's header; the phis stay, with the line as source.
+        keep: the block has other predecessors or is a loop's header; the phis stay, with the current block as
+        source.
         """
         names = {s for s, _ in sources}
         for phi in list(block.phis()):

@@ -38,8 +38,8 @@ class Graph:
         )
         self.post = DominatorTree([EXIT, *reversed(self.nodes)], after)
 
-    def line(self, node) -> set:
-        """The nodes strictly between a node and its immediate post-dominator."""
+    def influence(self, node) -> set:
+        """The influence region: the nodes strictly between a node and its immediate post-dominator."""
         end = self.post.immediate(node)
         result: set = set()
         work = [n for n in self.after[node] if n is not end]
@@ -55,30 +55,30 @@ class Graph:
             a = self.dominators.immediate(a)
         return a
 
-    def lines(self, divergent) -> dict:
-        """The branches to linearise that lie in no other's line, with their lines.
+    def influences(self, divergent) -> dict:
+        """The branches to linearise that lie in no other's influence region, with these regions.
 
-        Where paths from elsewhere enter a line, what they and the branch have in common is linearised, too.
-        Lines are nested or apart, and lie behind their branches, so the first branches have the outermost.
+        Where paths from elsewhere enter a region, what they and the branch have in common is linearised, too.
+        They are nested or apart, and lie behind their branches, so the first branches have the outermost.
         """
-        lines: dict = {}
+        found: dict = {}
         inside: set = set()
         for branch in self.nodes:
             if branch not in divergent or branch in inside:
                 continue
-            line = self.line(branch)
-            while (common := self.entered_from(branch, line)) is not branch:
-                branch, line = common, self.line(common)
-            lines = {n: other for n, other in lines.items() if n not in line} if lines else lines
-            lines[branch] = line
-            inside |= line
-        return lines
+            influence = self.influence(branch)
+            while (common := self.entered_from(branch, influence)) is not branch:
+                branch, influence = common, self.influence(common)
+            found = {n: other for n, other in found.items() if n not in influence} if found else found
+            found[branch] = influence
+            inside |= influence
+        return found
 
-    def entered_from(self, branch, line: set):
-        """What dominates the branch and all nodes with edges into its line."""
+    def entered_from(self, branch, influence: set):
+        """What dominates the branch and all nodes with edges into its influence region."""
         common = branch
-        for node in line:
+        for node in influence:
             for _, _, source in self.before[node]:
-                if source not in line and source is not branch:
+                if source not in influence and source is not branch:
                     common = self.common_dominator(common, source)
         return common

@@ -9,7 +9,7 @@ import numpy as np
 
 from cl_driver.interp.run import Local, run, run_plan
 from cl_driver.passes.ir.plan import PlanOptions
-from cl_driver.passes.pipeline import plan, split_inner
+from cl_driver.passes.pipeline import plan, version_by_guards
 from cl_driver.spirv.reading.reader import read
 
 CLANG = [
@@ -64,7 +64,7 @@ def compare(module, name, args, global_size, local_size, widths=(1,), global_off
         again = copy.deepcopy(args)
         made = make_plan(module, name, width=width, parts=parts, part_axis=axis, **options)
         if inner:
-            split_inner(made)
+            version_by_guards(made)
         result = run_plan(made, again, global_size, local_size, global_offset, check_shapes=width > 1)
         for i, (a, b) in enumerate(zip(first, again, strict=True)):
             if isinstance(a, np.ndarray):

@@ -279,7 +279,7 @@ def test_regions_hold_no_barrier_and_once_regions_no_items():
             names = {i.op.name for b in region.function.blocks for i in b.instructions}
             assert not names & {"ControlBarrier", "Return"}, entry_point.name
             assert not any(n.startswith("Group") and n != "GroupItems" for n in names)
-            assert region.once == bool(names & {"ContextLoadItem", "CopyMemorySized", "GroupItems"})
+            assert region.once == bool(names & {"SlotLoadItem", "CopyMemorySized", "GroupItems"})
 
 
 @pytest.mark.parametrize("before", ["barrier(1);", ""])
@@ -321,7 +321,7 @@ def test_a_loop_counter_that_a_region_reads_and_advances_is_kept_once_per_group(
         touched: dict = {}
         for block in region.function.blocks:
             for i in block.instructions:
-                if i.op.name in ("ContextLoad", "ContextStore"):
+                if i.op.name in ("SlotLoad", "SlotStore"):
                     touched.setdefault(i.operands[0], set()).add(i.op.name)
         if any(slot.uniform and len(ops) == 2 for slot, ops in touched.items()):
             return
@@ -339,10 +339,10 @@ def test_lanes_along_the_linear_local_id():
     rng = np.random.default_rng(4)
     a, b = (rng.integers(-8, 8, (n, n)).astype(np.float32) for _ in range(2))
     args = [np.zeros((n, n), np.float32), a, b, n]
-    c, *_ = compare(compile_cl(SOURCE), "matrix", args, (n, n), (4, 4), (4, 8, 16), flat_lanes=True)
+    c, *_ = compare(compile_cl(SOURCE), "matrix", args, (n, n), (4, 4), (4, 8, 16), linear_lanes=True)
     np.testing.assert_array_equal(c, a @ b)
     result, *_ = compare(
-        compile_cl(SOURCE), "broadcast_2d", [zeros(12), 1, 2], (4, 3), (4, 3), (8,), flat_lanes=True
+        compile_cl(SOURCE), "broadcast_2d", [zeros(12), 1, 2], (4, 3), (4, 3), (8,), linear_lanes=True
     )
     assert result.tolist() == [81] * 12
 
@@ -362,8 +362,8 @@ kernel void rows(global int *out, global const int *in) {
 def test_what_a_row_shares_is_not_the_groups():
     """Lanes are neighbours of one row: what is uniform among them may differ in the next row."""
     args = [zeros(12), np.array([5, 6, 7], np.int32)]
-    for flat_lanes in (False, True):
-        out, _ = compare(compile_cl(ROWS), "rows", args, (4, 3), (4, 3), (1, 4, 8), flat_lanes=flat_lanes)
+    for linear_lanes in (False, True):
+        out, _ = compare(compile_cl(ROWS), "rows", args, (4, 3), (4, 3), (1, 4, 8), linear_lanes=linear_lanes)
         assert out.tolist() == [105] * 4 + [6] * 4 + [107] * 4
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cl_driver.passes.ir.ops import PassOp
-from cl_driver.passes.pipeline import split_inner
+from cl_driver.passes.pipeline import version_by_guards
 from cl_driver.spirv.enums import Op
 from tests.pure.random.kernels import check
 
@@ -68,7 +68,7 @@ def test_who_has_it(module, width, parts, axis):
         plan = make_plan(module, name, width=width, parts=parts, part_axis=axis)
         (function,) = (region.function for region in plan.regions)
         before = len(masked(function.blocks))
-        split_inner(plan)
+        version_by_guards(plan)
         entry = function.blocks[0]
         asks = any(i.op is PassOp.FirstItem for i in entry.instructions)
         assert asks == (name in EDGES), name

@@ -34,7 +34,7 @@ def test_before_and_after_the_passes(name):
         given = arguments(type_, results, int(np.prod(global_size)))
         want, got = copy.deepcopy(given), copy.deepcopy(given)
         run(module, name, want, global_size, local_size, sub_group_size=width)
-        plan = make_plan(module, name, width=width, flat_lanes=flat, sub_groups=True)
+        plan = make_plan(module, name, width=width, linear_lanes=flat, sub_groups=True)
         run_plan(plan, got, global_size, local_size, check_shapes=width > 1)
         items = len(given[1])
         wrong = np.nonzero(want[0] != got[0])[0] // items

@@ -249,10 +249,10 @@ def test_shapes_of_addresses():
     assert shape_of_stores(source) == [4, 12, 0, None, -4, 0, 5, None, 32, 4, -4, -4, None, None]
 
 
-def test_flat_lanes_know_the_linear_id_only():
+def test_linear_lanes_know_the_linear_id_only():
     source = """kernel void k(global int *a) { a[get_global_id(0)] = 0; a[get_local_linear_id()] = 0;
         a[get_group_id(0)] = 0; }"""
-    assert shape_of_stores(source, flat_lanes=True) == [None, 4, 0]
+    assert shape_of_stores(source, linear_lanes=True) == [None, 4, 0]
 
 
 def test_ids_that_may_be_large_do_not_stay_affine_through_int():

@@ -47,7 +47,7 @@ def check_sub_groups(seed: int, widths=(4, 8, 16)) -> None:
     inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
     options = CodegenOptions(features=frozenset(host_target().features))
     for width in widths:
-        program = Program(data, options, width, sub_groups=True, flat_lanes=bool(seed & 2))
+        program = Program(data, options, width, sub_groups=True, linear_lanes=bool(seed & 2))
         want, out = np.zeros(items, np.int32), np.zeros(items, np.int32)
         interpret(program.module, "k", [want, inputs, 7], (items,), (LOCAL,), sub_group_size=width)
         program.run("k", items, LOCAL, out, inputs, np.int32(7))

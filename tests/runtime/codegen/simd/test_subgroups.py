@@ -38,7 +38,7 @@ def spirv() -> bytes:
 @functools.cache
 def program(width: int, flat: bool) -> Program:
     options = CodegenOptions(features=frozenset(host_target().features))
-    return Program(spirv(), options, width, flat_lanes=flat, sub_groups=True)
+    return Program(spirv(), options, width, linear_lanes=flat, sub_groups=True)
 
 
 # SPV_INTEL_subgroups. Results of all lanes are defined here: sub-groups are full, and what up and down move
@@ -88,7 +88,7 @@ def intel_spirv() -> bytes:
 @pytest.mark.parametrize("width", [1, 4, 8, 16] if ALL else [1, 8, 16])
 def test_intel_subgroups(name, width):
     options = CodegenOptions(features=frozenset(host_target().features))
-    compiled = Program(intel_spirv(), options, width, flat_lanes=width == 8, sub_groups=True)
+    compiled = Program(intel_spirv(), options, width, linear_lanes=width == 8, sub_groups=True)
     want = arguments(INTEL_TYPES[name], 15, 64)
     got = copy.deepcopy(want)
     interpret(compiled.module, name, want, (64,), (32,), sub_group_size=width)
