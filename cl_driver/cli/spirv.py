@@ -16,7 +16,7 @@ from pathlib import Path
 # The passes on whole functions, by name: where they are. inline, which makes the function, has always run.
 PASSES = {
     "simplify": ("scalar.simplify", "simplify"),
-    "promote": ("scalar.sroa", "promote"),
+    "sroa": ("scalar.sroa", "promote"),
     "reducible": ("scalar.reducible", "make_reducible"),
     "lcssa": ("ir.lcssa", "close_loops"),
 }

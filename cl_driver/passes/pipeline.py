@@ -51,7 +51,7 @@ DEFAULT = PlanOptions()
 # Modules that may calculate with halves: those of DPC++ do, and declare no more than the second.
 _HALF = {Capability.Float16, Capability.Float16Buffer}
 
-OPTIONAL = ("promote", "simplify")  # passes that may be left out by PlanOptions.skip
+OPTIONAL = ("sroa", "simplify")  # passes that may be left out by PlanOptions.skip
 
 timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
 
@@ -66,18 +66,18 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     options = replace(options, width=useful_width(entry_point, options))
     function = run_pass("inline", inline, options, None, module, entry_point.function)
     has_order = orders_memory(function)
-    run_pass("vector_memory", load_vectors, options, function, types)
+    run_pass("vloadn", load_vectors, options, function, types)
     has_images = module.images or Capability.ImageBasic in module.capabilities
     if has_images:
         # Before anything looks at instructions: images are memory and arithmetic from here on.
         if run_pass("images", lower_images, options, function, types, library, options.values):
             function = run_pass("inline", inline, options, None, module, function)
     if options.values:
-        run_pass("values", put_values, options, function, types, options.values)
+        run_pass("argument_values", put_values, options, function, types, options.values)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
-        run_pass("flush", flush_denormals, options, function, flushed)
+        run_pass("flush_denormals", flush_denormals, options, function, flushed)
 
     truncated = entry_point.modes.get(ExecutionMode.RoundingModeRTZ)
     if truncated and run_pass("toward_zero", round_toward_zero, options, function, types, truncated, library):
@@ -89,7 +89,7 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
 
     if options.width > 1 and library is not None:
         # As early as possible, so that the library's code is simplified with the program's.
-        if run_pass("expand", expand_builtins, options, function, types, library):
+        if run_pass("expand_builtins", expand_builtins, options, function, types, library):
             function = run_pass("inline", inline, options, None, module, function)
 
     # Before anything is simplified: what sub-groups do becomes arithmetic.
@@ -100,10 +100,10 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
 
     # Promotion makes values of the addresses and conditions that were in variables; the second simplify
     # folds what they turned out to be, and drops the addresses that nobody needs any more.
-    run_pass("promote", promote, options, function, types)
+    run_pass("sroa", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
     if has_images and options.width > 1:
-        run_pass("components", scalarise, options, function, types)
+        run_pass("scalarise", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)
 
     if options.width > 1 or has_boundary(function):
@@ -120,12 +120,12 @@ def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     if options.width > 1 and options.thorough:
         # LLVM does it at width 1. After promotion: what is still in memory are arrays.
-        run_pass("array_loops", unroll_arrays, options, function, types)
-        run_pass("decided_loops", unroll_branches, options, function, types)
+        run_pass("unroll_arrays", unroll_arrays, options, function, types)
+        run_pass("unroll_branches", unroll_branches, options, function, types)
     elif options.width > 1:
         result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
     if options.width > 1:
-        run_pass("narrow", narrow, options, function, types)
+        run_pass("narrow_integers", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.values:
         result.value_args = image_args(function) + find_value_args(function)
@@ -150,10 +150,10 @@ def with_parts(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
     """
     (region,) = plan.regions
     function, shapes = region.function, region.shapes
-    run_pass("across", analyse_parts, options, function, options, shapes)
+    run_pass("shape", analyse_parts, options, function, options, shapes)
     if shapes.divergent_branches or shapes.divergent_loops:
         return None
-    run_pass("parts", copy_parts, options, function, plan.module.types, shapes, options.parts)
+    run_pass("coarsening", copy_parts, options, function, plan.module.types, shapes, options.parts)
     if options.verify:
         verify(function, "region 0")
     made = replace(plan, options=options, local_variables=[], constants=[], globals=[])
@@ -168,7 +168,7 @@ def version_by_guards(plan: KernelPlan) -> None:
         if plan.options.width > 1 and not region.once:
             types, shapes = plan.module.types, region.shapes
             run_pass(
-                "inner_tiles", version_guards, plan.options, region.function, types, shapes, plan.options
+                "guard_versioning", version_guards, plan.options, region.function, types, shapes, plan.options
             )
 
 
@@ -208,9 +208,9 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
         if plan.uses_barrier:
-            run_pass("row_ends", mark_row_ends, options, region.function, types)
+            run_pass("row_early_exit", mark_row_ends, options, region.function, types)
         if options.parts > 1:
-            run_pass("parts", copy_parts, options, region.function, types, region.shapes, options.parts)
+            run_pass("coarsening", copy_parts, options, region.function, types, region.shapes, options.parts)
     if options.verify:
         verify(region.function, f"region {region.index}")
 
@@ -258,6 +258,6 @@ def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, 
         function = result
     if name in options.show or "all" in options.show:
         print(f"; after {name}\n{function_text(function)}", file=sys.stderr)
-    if options.verify and name not in ("barriers", "expand", "images", "toward_zero"):
+    if options.verify and name not in ("barriers", "expand_builtins", "images", "toward_zero"):
         verify(function, name)
     return result

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 from cl_driver.cli import main
+from cl_driver.passes import pipeline
 
 SOURCE = """kernel void first(global float *a, local float *t) { int i = get_global_id(0);
     t[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); if (t[0] > 1) a[i] = sin(t[i ^ 1]); }
@@ -41,3 +45,13 @@ def test_what_is_wrong_is_said(tmp_path, capsys):
     (tmp_path / "b.spv").write_bytes(b"nonsense")
     assert main(["passes", str(tmp_path / "b.spv")]) == 1
     assert main(["passes", str(tmp_path / "none.spv")]) == 1
+
+
+def test_passes_are_named_as_their_files():
+    """What --after takes, and what a dump says, is the file to open."""
+    tree = ast.parse(Path(pipeline.__file__).read_text())
+    calls = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and getattr(c.func, "id", "") == "run_pass"]
+    names = {c.args[0].value for c in calls}
+    assert len(calls) > 25
+    assert names <= {path.stem for path in Path(pipeline.__file__).parent.glob("*/*.py")}
+    assert set(pipeline.OPTIONAL) <= names

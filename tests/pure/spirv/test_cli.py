@@ -64,11 +64,11 @@ def test_run_pass(tmp_path, capsys):
     path.write_bytes(kernel(f"{text}\nOpStore %p %y Aligned 4"))
     assert main(["spirv", "run-pass", str(path)]) == 0
     assert "Variable" in capsys.readouterr().out
-    assert main(["spirv", "run-pass", str(path), "--pass=promote", "--pass=simplify", "--kernel=k"]) == 0
+    assert main(["spirv", "run-pass", str(path), "--pass=sroa", "--pass=simplify", "--kernel=k"]) == 0
     out = capsys.readouterr().out
     assert "; kernel k" in out and "Variable" not in out and "Store %v.0, i32 8" in out
     assert main(["spirv", "run-pass", str(path), "--pass=polish"]) == 1
-    assert "no pass polish; there are simplify, promote" in capsys.readouterr().err
+    assert "no pass polish; there are simplify, sroa" in capsys.readouterr().err
     assert main(["spirv", "run-pass", str(path), "--kernel=other"]) == 1
     assert "no kernel other" in capsys.readouterr().err
 
