@@ -7,8 +7,18 @@ from _thread import get_native_id
 
 from . import settings
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _LEVELS = {"off": 0, "errors": 1, "calls": 2}
 level = _LEVELS[settings.text("CL_DRIVER_LOG")]
+_others: list[Callable[[int, str], None]] = []
+
+
+def hand_to(function: Callable[[int, str], None]) -> None:
+    """Gives lines to function(level, text) from now on, in a process whose stderr nobody sees."""
+    _others[:] = [function]
 
 
 def log(at_level: int, text: str) -> None:
@@ -17,6 +27,9 @@ def log(at_level: int, text: str) -> None:
     Never raises, and never touches sys.stderr, which may be the host program's.
     """
     if at_level > level:
+        return
+    if _others:
+        _others[0](at_level, text)
         return
     prefix = f"cl_driver[{get_native_id()}]: "
     lines = "".join(f"{prefix}{line}\n" for line in text.rstrip().split("\n"))

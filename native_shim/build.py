@@ -27,7 +27,7 @@ for folder in (str(ROOT), str(SHIM)):
 from gen import answers, dispatch, embed, headers, platform, settings  # noqa: E402
 
 from cl_driver.builtins import build as builtin_library  # noqa: E402
-from cl_driver.frontend import clang, corrections  # noqa: E402
+from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILE = ["-std=c11", "-g", "-fPIC", "-fvisibility=hidden", "-pthread"]
@@ -228,9 +228,9 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise BuildError(f"the builtin library: {error}") from None
     try:
-        found = clang.find(os.environ.get("CL_DRIVER_CLANG", ""))
+        found = find_clang.find(os.environ.get("CL_DRIVER_CLANG", ""))
         corrections.update(builder.out, found.path, found.major)
-    except (clang.ClangError, corrections.CorrectionsError) as error:
+    except (find_clang.ClangError, corrections.CorrectionsError) as error:
         raise BuildError(str(error)) from None
 
 

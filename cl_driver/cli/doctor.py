@@ -75,11 +75,11 @@ def check_python() -> Iterator[str]:
 
 def check_clang() -> Iterator[str]:
     """The compiler of OpenCL C."""
-    from ..frontend import clang
+    from ..frontend import find_clang
 
     try:
-        clang.find(settings.text("CL_DRIVER_CLANG"))
-    except clang.ClangError as error:
+        find_clang.find(settings.text("CL_DRIVER_CLANG"))
+    except find_clang.ClangError as error:
         yield f"{error} Programs that bring SPIR-V or binaries work without."
 
 

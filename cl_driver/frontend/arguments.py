@@ -13,6 +13,7 @@ import re
 import struct
 
 from . import clang as clang_
+from . import find_clang
 from .effort import Allowance
 from .options import BuildOptions
 
@@ -46,7 +47,7 @@ def ask(
     language = language or clang_.device_language()
     headers = headers or {}
     try:
-        found = clang_.find(clang)
+        found = find_clang.find(clang)
         arguments = [
             *clang_.base_arguments(found),
             *clang_.device_arguments(language, options),
@@ -65,7 +66,7 @@ def ask(
         ]
         text = clang_.marked_source(source, options, language)
         done = clang_.run(found, arguments, text, headers, folder, allowance)
-    except (clang_.ClangError, OSError, ValueError):
+    except (find_clang.ClangError, OSError, ValueError):
         return {}
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}
 

@@ -1,34 +1,20 @@
-"""Finds a clang that can write SPIR-V, and runs it as a child: OpenCL C source to SPIR-V and a log."""
+"""Runs clang as a child: OpenCL C source to SPIR-V and a log."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import re
-import subprocess
 from collections import namedtuple
 from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import lru_cache
 
-from .. import trust
 from . import corrections, effort, prelude, resident
+from .find_clang import Clang, environment
 from .options import BuildOptions
 
-OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
-NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
-MORE_FOLDERS = "/usr/bin:/usr/local/bin"
 SOURCE_NAME = "program.cl"  # in diagnostics
-
-
-class ClangError(Exception):
-    """There is no usable clang; the message says what was looked for."""
-
-
-class Clang(namedtuple("Clang", "path major identity")):
-    """An executable and its major version; `identity` changes when it does and is part of the cache key."""
-
-    __slots__ = ()
 
 
 class Language(namedtuple("Language", "extensions features images fma half_fma version")):
@@ -58,69 +44,6 @@ class FrontendResult(namedtuple("FrontendResult", "spirv log dependencies")):
     the source includes, headers given by the program and clang's own left out."""
 
     __slots__ = ()
-
-
-@lru_cache(maxsize=8)
-def find(setting: str = "") -> Clang:
-    """The clang to use: the one that the setting CL_DRIVER_CLANG names, else the best on PATH.
-
-    Costs no process for names that carry their version. Raises ClangError.
-    """
-    tried = []
-    for name in (setting,) if setting else NAMES:
-        path = _which(name)
-        if path is None:
-            tried.append(f"{name}: not found")
-            continue
-        real = os.path.realpath(path)
-        version = os.path.basename(path).removeprefix("clang-")
-        major = int(version) if version.isdecimal() else _ask_version(path)
-        if major < OLDEST:
-            tried.append(f"{path}: version {major} of clang" if major else f"{path}: not a clang")
-            continue
-        status = os.stat(real)
-        return Clang(path, major, f"{real} {status.st_size} {status.st_mtime_ns}")
-    raise ClangError(
-        f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
-        f"clang-22). Looked at: {'; '.join(tried)}"
-    )
-
-
-def _which(name: str) -> str | None:
-    """Where an executable is: on PATH, or where packages put it."""
-    folders = [""] if "/" in name else f"{trust.environment().get('PATH', '')}:{MORE_FOLDERS}".split(":")
-    for folder in folders:
-        path = os.path.join(folder, name)
-        if trust.may_run(path):
-            return path
-    return None
-
-
-def _ask_version(path: str) -> int:
-    """The major version, or 0 for anything but a clang."""
-    try:
-        done = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            stdin=subprocess.DEVNULL,
-            env=_environment(),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    major = done.stdout.partition("clang version ")[2].partition(".")[0]
-    return int(major) if major.isdecimal() else 0
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of the host's that changes what clang does (CPATH, CCC_OVERRIDE_OPTIONS, locale...)."""
-    believed = trust.environment()
-    return {
-        "PATH": believed.get("PATH", "/usr/bin:/bin"),
-        "LC_ALL": "C",
-        "TMPDIR": believed.get("TMPDIR", "/tmp"),
-    }
 
 
 # Extensions of SPIR-V that clang may use where the program asks for what they offer.
@@ -336,7 +259,7 @@ def _high(descriptor: int) -> int:
 
 
 def _spawn(arguments, source, folder, fds, allowance):
-    output, errors, status = resident.run(arguments, source, folder, _environment(), fds, allowance)
+    output, errors, status = resident.run(arguments, source, folder, environment(), fds, allowance)
     return output, errors.decode("utf-8", "replace"), status
 
 

@@ -43,10 +43,12 @@ def _of(pid: int) -> float:
 
 
 class Allowance:
-    """CPU seconds for a program, in however many runs of clang."""
+    """CPU seconds for a program, in however many runs of clang. stalled: seconds without any CPU time after
+    which a run is given up."""
 
-    def __init__(self, seconds: float | None = None):
+    def __init__(self, seconds: float | None = None, stalled: float | None = None):
         self.seconds = limit() if seconds is None else seconds
+        self.stalled = STALLED if stalled is None else stalled
         self.used = 0.0
 
 
@@ -94,6 +96,6 @@ class Watch:
         if self.allowance.used + self._used >= self.allowance.seconds:
             limit = f"{self.allowance.seconds:g} s of CPU time (CL_DRIVER_COMPILE_TIMEOUT)"
             self.stopped = f"clang took more than {limit} and was stopped"
-        elif self._still >= STALLED:
-            self.stopped = f"clang did nothing for {STALLED:g} s and was stopped"
+        elif self._still >= self.allowance.stalled:
+            self.stopped = f"clang did nothing for {self.allowance.stalled:g} s and was stopped"
         return bool(self.stopped)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import corrections, effort, long_composites, prelude
+from . import corrections, effort, find_clang, long_composites, prelude
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
-    ClangError,
+    Clang,
     FrontendResult,
     Language,
     _has_vector_hint,
@@ -14,7 +14,6 @@ from .clang import (
     base_arguments,
     device_arguments,
     device_language,
-    find,
     link_arguments,
     marked_source,
     run,
@@ -79,18 +78,43 @@ def compile(
     time_limit: CPU seconds; None for effort.limit(). source_copy: what debug information calls the source, ""
     for SOURCE_NAME.
     """
-    language = language or device_language()
-    headers = headers or {}
-    try:
-        found = find(clang)
-    except ClangError as why:
-        return FrontendResult(None, f"{why}\n", ())
+    given = (options, headers or {}, language or device_language(), folder, clang, source_copy)
+    while True:
+        try:
+            found = find_clang.find(clang)
+        except find_clang.ClangError as why:
+            return FrontendResult(None, f"error: {why}\n", ())
+        allowance = effort.Allowance(time_limit, find_clang.patience(found))
+        result, doubt = _compile_by(found, source, *given, allowance)
+        if not doubt:
+            if result.spirv is not None:
+                find_clang.has_worked(found)
+            return result
+        why = find_clang.reject(found, doubt)
+        if why and clang:
+            more = f"error: {found.path}, which CL_DRIVER_CLANG names, is {why}\n"
+            return result._replace(log=result.log + more)
+        if not why and allowance.stalled >= effort.STALLED:
+            return result
+
+
+def _compile_by(
+    found: Clang,
+    source: bytes,
+    options: BuildOptions,
+    headers: dict[str, bytes],
+    language: Language,
+    folder: str | None,
+    clang: str,
+    source_copy: str,
+    allowance: effort.Allowance,
+) -> tuple[FrontendResult, str]:
+    """See compile(); and what it did that a clang does not, "" if it did not."""
     arguments = [
         *base_arguments(found),
         *device_arguments(language, options),
         *options.clang_arguments(language.fma),
     ]
-    allowance = effort.Allowance(time_limit)
     parts = [corrections.Part.ALWAYS]
     if options.standard >= (2, 0):
         parts.append(corrections.Part.ATOMICS)
@@ -113,6 +137,8 @@ def compile(
             if done is None:
                 command = [*arguments, *more, *library, "-c", "-o", "-", "-"]
                 done = run(found, command, text, headers, folder, allowance)
+            if done.status == 0 and not find_clang.is_module(done.output):
+                return done._replace(status=1, errors=f"{done.errors}clang made no SPIR-V\n")
             if done.status == 0 and (
                 _has_odd_integers(done.output)
                 or (more != WITHOUT_MEMSET and long_composites.are_cut(done.output))
@@ -132,11 +158,13 @@ def compile(
         if done.status == 0 and corrections.asks_for_seldom(done.output):
             done = run_once(text, corrections.Part.SELDOM)
     except corrections.CorrectionsError as why:
-        return FrontendResult(None, f"error: {why}\n", ())
-    except (OSError, ValueError) as why:
-        return FrontendResult(None, f"clang could not be run: {why}\n", ())
+        return FrontendResult(None, f"error: {why}\n", ()), f"made no corrections: {why}"
+    except ValueError as why:
+        return FrontendResult(None, f"error: {why}\n", ()), ""
+    except OSError as why:
+        return FrontendResult(None, f"error: clang could not be run: {why}\n", ()), f"could not be run: {why}"
     if done.status is None:
-        return FrontendResult(None, f"error: {done.errors}\n", done.dependencies)
+        return FrontendResult(None, f"error: {done.errors}\n", done.dependencies), done.errors
     log = ""
     if done.errors:
         from .log import clean_log
@@ -151,17 +179,17 @@ def compile(
             log = (
                 f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
             )
-        return FrontendResult(
-            None, log or f"error: clang ended with status {done.status}\n", done.dependencies
-        )
+        log = log or f"error: clang ended with status {done.status}\n"
+        doubt = "" if find_clang.has_diagnostic(done.errors) else f"ended with status {done.status}"
+        return FrontendResult(None, log, done.dependencies), doubt
     spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
-        more = (headers, language, folder, clang, time_limit, source_copy)
-        return compile(source + KEEPER, options, *more)
+        more = (options, headers, language, folder, clang, source_copy, allowance)
+        return _compile_by(found, source + KEEPER, *more)
     if options.kernel_arg_info or _has_vector_hint(spirv):
         from . import arguments as information
 
         known = information.ask(source, options, headers, language, folder, clang, allowance)
         spirv = information.embed(spirv, known, options.kernel_arg_info)
-    return FrontendResult(spirv, log, done.dependencies)
+    return FrontendResult(spirv, log, done.dependencies), ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from .. import trust
 from ..version import VERSION
+from . import clang_paths
 from .cache import digest
 
 # Folders that compiler processes read nothing of; all other files of the package are looked at, not read. (So
@@ -13,9 +13,6 @@ from .cache import digest
 _OTHERS = frozenset(
     ("__pycache__", "_native", "accuracy", "api", "cl", "cli", "coefficients", "door", "interp")
 )
-# frontend/clang.py has the same; importing it would cost the host's process more than a cached build.
-CLANGS = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
-ELSEWHERE = "/usr/bin:/usr/local/bin:/opt/llvm/bin"
 # The LLVM library that this driver was tested with: clang-22 is linked with it.
 LLVM = "libLLVM.so.22.1"
 _found: list[str] = []
@@ -40,10 +37,11 @@ def _native(package: str) -> list[str]:
 
 
 def tools(clang: str, setting: str = "") -> list[str]:
-    """Clang and LLVM as compiler processes will find them: "path size time". clang, setting: CL_DRIVER_CLANG
-    and CL_DRIVER_LLVM."""
+    """The clangs and the LLVM that compiler processes may have taken: "path size time". clang, setting:
+    CL_DRIVER_CLANG and CL_DRIVER_LLVM."""
     library = llvm(setting)
-    return _clang(clang) + (_file(library) if library else _llvmlite())
+    clangs = [line for path in clang_paths.candidates(clang, up_to_fixed=True) for line in _file(path)]
+    return clangs + (_file(library) if library else _llvmlite())
 
 
 def llvm(setting: str = "") -> str:
@@ -74,17 +72,6 @@ def _llvmlite() -> list[str]:
         except OSError:
             continue
         return [line for f in folders for line in _file(os.path.join(here, f, "llvmlite", "_version.py"))]
-    return []
-
-
-def _clang(setting: str) -> list[str]:
-    """As frontend/clang.py looks for it, but for what it finds unusable."""
-    folders = f"{trust.environment().get('PATH', os.defpath)}{os.pathsep}{ELSEWHERE}".split(os.pathsep)
-    for name in (setting,) if setting else CLANGS:
-        for folder in folders:
-            lines = _file(os.path.join(folder, name))
-            if lines:
-                return lines
     return []
 
 

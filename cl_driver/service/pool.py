@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 
-from .. import native, settings, spawn, trust
+from .. import log, native, settings, spawn, trust
 from ..jit.errors import CompileError
 from . import protocol
 
@@ -97,6 +97,9 @@ class Process:
         answer = protocol.receive(self.sock)
         if answer[0] == protocol.STARTED:
             self.started = True
+            return None
+        if answer[0] == protocol.SAID:
+            _log_once(*answer[1:])
             return None
         return answer
 
@@ -281,6 +284,16 @@ class _Run:
         if self.attempts[index] >= _ATTEMPTS:
             raise CompileError(f"the compiler process does not start: {error}") from error
         self.waiting.appendleft(index)
+
+
+_logged: set[str] = set()
+
+
+def _log_once(level: int, text: str) -> None:
+    """Compiler processes find out the same, each for itself."""
+    if text not in _logged:
+        _logged.add(text)
+        log.log(level, text)
 
 
 def _obituary(words: str, request: list) -> str:

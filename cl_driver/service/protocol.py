@@ -2,7 +2,8 @@
 
 uint64 length, then one wire value. The service sends [operation, CPU seconds or 0.0, arguments...]; the
 process answers with ["started"] when it has the whole request, and then ["ok", value, CPU seconds that it
-took] or ["failed", log]. One request at a time.
+took] or ["failed", log]; before these with ["said", level, text] for each line of its log. One request at a
+time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _LENGTH = Struct("<Q")
 _PID = Struct("<I")
 MAX_FRAME = 1 << 32
 POLLRDHUP = 0x2000  # Linux; not in every select module
-STARTED, OK, FAILED = "started", "ok", "failed"
+STARTED, SAID, OK, FAILED = "started", "said", "ok", "failed"
 
 
 class Disconnected(Exception):

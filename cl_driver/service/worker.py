@@ -18,6 +18,7 @@ import threading
 import time
 from contextlib import suppress
 
+from .. import log
 from ..frontend import effort, resident
 from ..jit.errors import CompileError
 from ..spawn import CHILD_DESCRIPTOR
@@ -84,7 +85,13 @@ class _Clock:
         """Ends the job, unless it is over."""
         self._answering.acquire()
         self._has_ended.set()
+        while _said:
+            protocol.send(self._sock, [protocol.SAID, *_said.pop(0)])
         protocol.send(self._sock, values)
+
+
+# Level and text of lines for the log, which whoever started this process keeps.
+_said: list[tuple[int, str]] = []
 
 
 def _cpu_time() -> float:
@@ -174,6 +181,7 @@ def main(arguments: list[str]) -> None:
     sock = socket.socket(fileno=CHILD_DESCRIPTOR)
     _raise_limits()
     _greet(sock)
+    log.hand_to(lambda level, text: _said.append((level, text)))
     _limit_memory(memory)
     resident.allow()
     threading.Thread(target=_watch, args=(sock,), daemon=True).start()

@@ -42,6 +42,21 @@ def test_surroundings_that_break_other_pythons(run_client, tmp_path):
     assert done.stdout == done.stderr == ""
 
 
+def test_programs_in_path_that_only_have_the_names_of_tools(run_client, tmp_path):
+    """None of them is any use: what the driver needs is found elsewhere, and the log says what was wrong."""
+    for name in ("clang", "clang-22", "clang-23", "python", "python3", "ld", "cc", "llvm-config"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/ran\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "CL_DRIVER_CACHE_SIZE": "0",
+        "CL_DRIVER_LOG": "errors",
+    }
+    done = run_client("guest", "quiet", env=env)
+    assert f"{tmp_path}/clang-22 is not a clang: it ended with status 1" in done.stderr
+    assert set((tmp_path / "ran").read_text().split()) == {"clang-22"}
+
+
 def test_library_path_with_other_libraries(run_client, tmp_path):
     """Programs bring libraries of their own, which Python and LLVM must not get."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1", "libexpat.so.1"):

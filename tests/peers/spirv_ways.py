@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from cl_driver.frontend import clang
+from cl_driver.frontend import clang, find_clang
 from cl_driver.frontend import options as compiler_options
 
 TIME_LIMIT = 120  # seconds, of one compiler
@@ -41,7 +41,7 @@ def compile(source: bytes, options: str, standard: tuple, way: str, target: Path
     if compiler == "clang-22":
         text = clang.marked_source(source, parsed, clang.device_language())
         # Without corrections this back end makes wrong code.
-        corrections = clang.link_arguments(clang.find())
+        corrections = clang.link_arguments(find_clang.find())
         extensions = ",".join("+" + name for name in clang.SPIRV_EXTENSIONS)
         command = ["-target", "spirv64", "-mllvm", f"-spirv-ext={extensions}", *corrections, *common]
         _run([compiler, *command, "-o", str(target), "-"], text)

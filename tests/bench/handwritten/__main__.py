@@ -21,7 +21,7 @@ ROOT = HERE.parent.parent.parent
 os.environ.setdefault("OCL_ICD_VENDORS", f"{ROOT / 'build' / 'vendors'}/")
 
 from cl_driver.api.generated import enums as cl  # noqa: E402
-from cl_driver.frontend import clang  # noqa: E402
+from cl_driver.frontend import find_clang  # noqa: E402
 from tests.bench.cases import BENCHMARKS  # noqa: E402
 from tests.bench.child import Device, Loaded, milliseconds  # noqa: E402
 from tests.bench.model import Local  # noqa: E402
@@ -36,7 +36,7 @@ def library() -> ctypes.CDLL:
     path = ROOT / "build" / "bench" / "handwritten.so"
     path.parent.mkdir(parents=True, exist_ok=True)
     sources = sorted(HERE.glob("*.c"))
-    subprocess.run([clang.find("").path, *FLAGS, "-o", path, *sources], check=True)
+    subprocess.run([find_clang.find("").path, *FLAGS, "-o", path, *sources], check=True)
     return ctypes.CDLL(str(path))
 
 

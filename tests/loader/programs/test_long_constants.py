@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from cl_driver.api.generated import enums as cl
-from cl_driver.frontend import clang, long_composites, opencl_c
+from cl_driver.frontend import clang, find_clang, long_composites, opencl_c
 from cl_driver.frontend.options import parse
 
 ITEMS = 64
@@ -155,7 +155,7 @@ def test_memory_that_a_program_sets_itself(run, options):
 
 
 def test_a_constant_whose_words_are_miscounted_is_mended():
-    found = clang.find()
+    found = find_clang.find()
     command = [*clang.base_arguments(found), "-cl-std=CL1.2", "-O2", "-c", "-o", "-", "-"]
     done = clang.run(found, command, PRIVATE.replace("o[3]", "4 * o[3]").encode(), {}, None)
     assert done.status == 0 and long_composites.are_cut(done.output)

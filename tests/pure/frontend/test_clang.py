@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cl_driver.frontend import arguments, clang, effort, opencl_c
+from cl_driver.frontend import arguments, clang, effort, find_clang, opencl_c
 from cl_driver.frontend.options import parse
+from cl_driver.jit import clang_paths
 from cl_driver.spirv import reflect
 from cl_driver.spirv.enums import Decoration, MemorySemantics, Op, OpenCLStd, Scope, StorageClass
 from cl_driver.spirv.layout import size_of
@@ -138,12 +139,12 @@ def test_included_files_are_reported(tmp_path):
 
 
 def test_no_clang(tmp_path, monkeypatch):
-    monkeypatch.setattr(clang, "NAMES", ("clang-not-there",))
-    clang.find.cache_clear()
+    monkeypatch.setattr(clang_paths, "NAMES", ("clang-not-there",))
+    find_clang.forget()
     try:
         result = compiled("kernel void k() {}")
     finally:
-        clang.find.cache_clear()
+        find_clang.forget()
     assert result.spirv is None and "apt install clang" in result.log
     old = tmp_path / "clang-14"
     old.write_text("#!/bin/sh\n")
@@ -159,13 +160,13 @@ def test_a_clang_that_hangs_or_dies(tmp_path, monkeypatch):
     result = compiled("", clang=str(slow))
     assert result.spirv is None and "did nothing for 2 s" in result.log
     slow.write_text("#!/bin/sh\necho 'LLVM ERROR: out of luck' >&2\nkill -SEGV $$\n")
-    clang.find.cache_clear()
+    find_clang.forget()
     result = compiled("", clang=str(slow))
     assert result.spirv is None and "signal 11" in result.log and "out of luck" in result.log
     slow.write_text("#!/bin/sh\nkill -SEGV $$\n")
-    clang.find.cache_clear()
+    find_clang.forget()
     result = compiled("", clang=str(slow))
-    assert result.spirv is None and result.log == "error: clang crashed (signal 11)\n"
+    assert result.spirv is None and result.log.startswith("error: clang crashed (signal 11)\n")
 
 
 def test_files_that_are_no_part_of_the_program_are_not_quoted(tmp_path):
@@ -197,7 +198,7 @@ for name in SPV_KHR_shader_clock SPV_INTEL_subgroups; do
         exit 1 ;;
     esac
 done
-exec {clang.find().path} "$@"
+exec {find_clang.find().path} "$@"
 """)
     old.chmod(0o755)
     source = "int f(int a) { return a; } kernel void k(global int *p) { *p = f(1); }"
@@ -206,7 +207,7 @@ exec {clang.find().path} "$@"
         assert result.spirv is not None and result.log == ""
         assert len(runs.read_text().split()) == count
     module = reader.read(result.spirv)
-    assert "SPV_KHR_no_integer_wrap_decoration" in clang._extensions_option(clang.find(str(old)))
+    assert "SPV_KHR_no_integer_wrap_decoration" in clang._extensions_option(find_clang.find(str(old)))
     assert [e.name for e in module.entry_points] == ["k"]
     assert "undeclared" in compiled("kernel void k() { x; }", clang=str(old)).log
 

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from cl_driver.frontend import clang, corrections, opencl_c, prelude
+from cl_driver.frontend import clang, corrections, find_clang, opencl_c, prelude
 from cl_driver.frontend.options import parse
 from cl_driver.spirv.reading.reader import read
 
@@ -221,7 +221,7 @@ def test_libraries_are_small():
 
 def test_an_older_clang_gets_corrections_of_its_own():
     """The built libraries are of version 22 or so; what no built one fits is made, and kept."""
-    found = clang.find()
+    found = find_clang.find()
     path = corrections.path(found.path, 1)
     assert path.startswith(f"/proc/{os.getpid()}/fd/") and corrections.path(found.path, 1) == path
     with open(path, "rb") as file:

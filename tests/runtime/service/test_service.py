@@ -3,8 +3,6 @@
 import pytest
 
 from cl_driver.compiler import variants
-from cl_driver.frontend import clang as frontend_clang
-from cl_driver.jit import identity
 from cl_driver.jit.executable import Executable
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
@@ -154,10 +152,6 @@ def test_every_stage_can_be_looked_at(make_service, tmp_path):
         assert {"source.cl", "source.spv", "scale.ll", "scale.o"} <= names
         for path in (tmp_path / "dump").iterdir():
             path.unlink()
-
-
-def test_the_names_of_clang_are_those_of_the_front_end():
-    assert identity.CLANGS == frontend_clang.NAMES
 
 
 def test_groups_that_consist_of_tiles_have_code_of_their_own(make_service):
