@@ -11,7 +11,7 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-packages bench sanitize peers conformance core lint clean
+.PHONY: run setup packages test test-packages pages bench sanitize peers conformance core lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -88,6 +88,10 @@ conformance: setup
 # What stands in for the CTS's core suites without a build of it: tests/core.toml
 core: setup
 	$(VENV) -m pytest -q $(PYTEST_ARGS) -m core tests
+
+# What the compiler makes of one kernel, into cl_driver/ARCHITECTURE.md: after a change that is meant.
+pages: setup
+	$(VENV) -m tests.pages
 
 lint: setup
 	$(VENV) -m ruff check .

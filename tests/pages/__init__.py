@@ -1,0 +1,1 @@
+"""Pages of the documentation that the compiler writes: python -m tests.pages"""
