@@ -17,9 +17,7 @@ from tests.pages.page import PAGE, blocks_of, differing, section, with_blocks
 
 TEXT = PAGE.read_text()
 RECIPES = re.findall(r"^### (An? .*)$", section(TEXT, "## How to add ..."), re.MULTILINE)
-ROWS = re.findall(
-    r"^\| (\w[^|]*\?) \|([^|]*)\|([^|]*)\|$", section(TEXT, "## Where is ...?"), re.MULTILINE
-)
+ROWS = re.findall(r"^\| (\w[^|]*\?) \|([^|]*)\|([^|]*)\|$", section(TEXT, "## Where is ...?"), re.MULTILINE)
 DEFINED = r"(?:\bdef |\bclass |[\w*)] ?\*?){name}\(|\b{name}(?:\[\])? = "  # in Python, and in C
 
 
