@@ -11,7 +11,8 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-packages pages bench sanitize peers conformance core lint clean
+.PHONY: run setup packages test check bench-check test-packages pages bench sanitize peers conformance core
+.PHONY: lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -45,10 +46,23 @@ build/vendors/cl_driver.icd:
 build/demo: icd/demo.c | setup
 	@$${CC:-cc} -std=c11 -O2 -Wall -Wextra -o $@ $< -lOpenCL
 
+# A test runner on each CPU; WORKERS=0 for one process, in which a debugger works.
+WORKERS ?= auto
+PYTEST = $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYTEST_ARGS)
+
 # The loader's tests once with the control plane embedded, once with it in a process of its own.
 test: test-packages setup
-	$(VENV) -m pytest -q $(PYTEST_ARGS) tests
-	CL_DRIVER_RUNTIME=process $(VENV) -m pytest -q $(PYTEST_ARGS) tests/loader
+	$(PYTEST) -n $(WORKERS) -m "not clock" tests
+	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock" tests/loader
+	$(PYTEST) -m clock tests
+
+# What a change is checked with while one works on it.
+check: test-packages setup
+	$(PYTEST) -n $(WORKERS) -m "not clock and not long and not network" tests
+
+# What compares times, with nothing beside it.
+bench-check: test-packages setup
+	$(PYTEST) -m clock tests
 
 # Beside Debian's PoCL if that is installed, and Intel's runtime: make bench INTEL=/path/to/environment/lib
 BENCH_PEERS := $(if $(INTEL),--intel $(INTEL)) $(if $(wildcard /etc/OpenCL/vendors/pocl.icd),--pocl)

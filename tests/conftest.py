@@ -18,7 +18,7 @@ MADE = ROOT / "build" / "test"
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Marks the tests of core.toml with the suites that they stand in for."""
+    """Marks the tests of core.toml with the suites that they stand in for, and those that download."""
     entries = tomllib.loads((ROOT / "tests" / "core.toml").read_text())
     suites: dict[str, list[str]] = {}
     for suite, tests in entries.items():
@@ -29,6 +29,9 @@ def pytest_collection_modifyitems(items) -> None:
         name = f"{file}::{getattr(item, 'originalname', item.name)}"
         for suite in {*suites.get(file, ()), *suites.get(name, ())}:
             item.add_marker(pytest.mark.core(suite=suite))
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if "khronos" in item.fixturenames or "khronos" in parameters:
+            item.add_marker(pytest.mark.network)
 
 
 @pytest.fixture(scope="session")

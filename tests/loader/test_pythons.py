@@ -146,6 +146,7 @@ def test_twenty_times(run_python, version):
         run_python(version, "fork", 1)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
 def test_pyopencl_twenty_times(variables, made, version):
     """PyOpenCL, whose wheel brings an ICD loader of its own; with fork."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import itertools
 import os
 import struct
 import subprocess
 from pathlib import Path
 
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
@@ -256,14 +258,45 @@ def optimise(module, tm, width: int) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
+@functools.cache
+def objects() -> tuple[Path, bytes]:
+    """(folder of the objects that earlier runs made, what these depend on besides text and options).
+
+    LLVM takes more than half of the time of these tests, and makes the same object of the same text.
+    """
+    folder = Path(__file__).resolve().parents[2] / "build" / "test" / "objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = sorted(Path(emit_object.__file__).parent.glob("*.py"))
+    version = (
+        llvm.llvm_version_info,
+        llvmlite.__version__,
+        [p.read_bytes() for p in (*sources, Path(__file__))],
+    )
+    return folder, repr(version).encode()
+
+
+def object_of(text: str, options: CodegenOptions, width: int, tm) -> bytes:
+    """The object of a kernel's LLVM text."""
+    folder, version = objects()
+    key = repr((text, sorted(options.features), width, tm.triple)).encode()
+    path = folder / hashlib.sha256(version + key).hexdigest()
+    if path.exists():
+        return path.read_bytes()
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.triple, module.data_layout = tm.triple, str(tm.target_data)
+    module.verify()
+    optimise(module, tm, width)
+    data = tm.emit_object(module)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+    return data
+
+
 def load(code, options: CodegenOptions, printer):
     """The entry point as a callable, with what keeps it alive."""
     tm = machine(options)
-    module = llvm.parse_assembly(code.text, llvm.create_context())
-    module.triple, module.data_layout = tm.triple, str(tm.target_data)
-    module.verify()
-    optimise(module, tm, code.width)
-    data = tm.emit_object(module)
+    data = object_of(code.text, options, code.width, tm)
     jit = llvm.create_lljit_compiler(tm, use_jit_link=True, suppress_errors=False)
     callback = PRINTF(printer)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)

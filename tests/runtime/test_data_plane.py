@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "native_shim"))
 
 import build as shim  # noqa: E402
 
-SANITIZERS = ("", "thread", "address")
+SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "launch", "late_code", "counts", "printf", "no_threads",
     "value_code", "images", "storage",
@@ -108,6 +108,7 @@ def test_fork_and_exit(objects, name):
         run(path, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["exit_running", "exit_idle"])
 @pytest.mark.parametrize("sanitize", ["thread", "address"])
 def test_exit_sanitized(objects, name, sanitize):

@@ -1,8 +1,11 @@
 """Buffers of a fifth of the memory, as one and as many (API specification, 5.2.1)."""
 
 import numpy as np
+import pytest
 
 from cl_driver.api.generated import enums as cl
+
+pytestmark = pytest.mark.long
 
 PAGE = 1 << 21  # bytes between the places that are touched: memory that nobody reads costs nothing
 MARK = """kernel void k(global ulong *p, ulong base, uint step) {

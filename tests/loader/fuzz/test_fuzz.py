@@ -3,7 +3,11 @@ tests.loader.fuzz.modules, fuzz_sources, fuzz_binaries."""
 
 import os
 
+import pytest
+
 from tests.loader.fuzz import children, modules
+
+pytestmark = pytest.mark.long
 
 
 def test_mutated_modules(opencl):

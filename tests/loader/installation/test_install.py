@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.network
+
 
 @pytest.mark.skipif("CL_DRIVER_RUNTIME" in os.environ, reason="once is enough: both modes are tried below")
 def test_pip_install(run_client, variables, tmp_path):

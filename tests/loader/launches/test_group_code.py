@@ -60,6 +60,7 @@ def test_never(child, tmp_path):
     assert not made(tmp_path)
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize(
     ("name", "kind"), [("reduce_stride", "group"), ("black_scholes", "tiled"), ("md5", "more")]
 )

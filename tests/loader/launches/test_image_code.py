@@ -63,6 +63,7 @@ def test_code_for_any_format(run, part, width):
     assert f"{kernel}.any" in made if not width else {"blur", "turn"} <= made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [
     {"CL_DRIVER_WIDTH": "1"}, {"CL_DRIVER_WIDTH": "4"}, {"CL_DRIVER_WIDTH": "8"}, {"CL_DRIVER_PARTS": "4y"},
     {"CL_DRIVER_PARTS": "2x"}, {"CL_DRIVER_VALUE_CODE": "now"},
@@ -93,6 +94,7 @@ def test_code_for_formats_is_kept(run_client, tmp_path, runtime):
     run_client("image_code", "sizes", env=without_compiler)  # by code for any format
 
 
+@pytest.mark.clock
 def test_the_best_code_comes_later(environment, tmp_path):
     """Once the kernel has run for a while; the results stay right."""
     name, dump = "image_box_rgba8", tmp_path / "dump"

@@ -52,6 +52,7 @@ def test_never(run, part):
     assert not re.findall(MADE, run(part, "off"))
 
 
+@pytest.mark.clock
 @pytest.mark.skipif(
     bool(SANITIZE or os.environ.get("CL_DRIVER_TEST_WIDTH")),
     reason="times mean nothing, or divisions by a constant save too little at that width",
@@ -64,6 +65,7 @@ def test_in_the_background(run):
     assert verdicts.count(("hot", "")) == 2
 
 
+@pytest.mark.clock
 def test_from_the_cache(run, tmp_path):
     """What was made for a value once is not compiled again."""
     times = []

@@ -18,6 +18,8 @@ from cl_driver.spirv.module import Instruction
 from cl_driver.spirv.reading import reader
 from tests.pure.random.graphs import Module, check
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_graphs(first):

@@ -79,6 +79,7 @@ def test_who_has_it(module, width, parts, axis):
             assert not set(inner) & set(edges)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(20, 5), (64, 3), (7, 2)])
 def test_same_results(module, size):
     """Bounds within the range, at its end, above it; groups that are whole and that are not."""

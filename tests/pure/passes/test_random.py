@@ -4,6 +4,8 @@ import pytest
 
 from tests.pure.random.kernels import check
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("seed", range(16))
 def test_optimised(seed):

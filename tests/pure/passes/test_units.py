@@ -410,6 +410,7 @@ def test_plans_do_not_depend_on_the_run():
         )
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize("width", [1, 8])
 def test_time_grows_nearly_linearly(width):
     def kernel(n):

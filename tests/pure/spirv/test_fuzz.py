@@ -21,6 +21,8 @@ from . import mutations, val_compare
 from .assembler import PREAMBLE, TYPES, assemble
 from .mutations import mutate
 
+pytestmark = pytest.mark.long
+
 CORPUS = assemble(
     PREAMBLE
     + """

@@ -4,6 +4,8 @@ import pytest
 
 from tests.bench.spirv import SHAPES, measure, module
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_time_grows_with_the_size(shape):

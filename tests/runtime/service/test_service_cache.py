@@ -1,6 +1,7 @@
 """The compile service and its cache: what is compiled once, and what has to be compiled again."""
 
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -44,24 +45,21 @@ print(*[name for name in ("llvmlite", "numpy", "socket", "threading", "subproces
     assert warm.returncode == 0 and warm.stdout.split() == []
 
 
+@pytest.mark.clock
 def test_a_cached_program_builds_in_under_10_ms_in_a_new_process(tmp_path):
-    """Import of the service included; the best of several, since other tests may be running."""
+    """Of CPU time, import of the service included; the median of several."""
     script = f"""
 import os, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-start = time.perf_counter()
+start = time.process_time()
 from cl_driver.service import client
 executable, log = client.build_source({SOURCE!r}, "")
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
     environment = {**os.environ, "CL_DRIVER_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-I", "-S", "-c", script]
-    times = []
-    for _ in range(50):
-        times.append(float(subprocess.check_output(command, env=environment, timeout=120)))
-        if times[-1] < 0.010:
-            return
-    raise AssertionError(times)
+    times = [float(subprocess.check_output(command, env=environment, timeout=120)) for _ in range(16)]
+    assert statistics.median(times[1:]) < 0.010, times  # the first one builds
 
 
 @pytest.mark.parametrize("setting", ["x86-64", "x86-64-v2", "x86-64-v3", "native"])

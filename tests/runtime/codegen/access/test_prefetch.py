@@ -62,6 +62,7 @@ def test_where(compiled, far):
     assert text.count(f"i32 0, i32 {2 if far else 3}, i32 1)") == 16
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("far", [False, True])
 def test_same_results(compiled, far):
     """With and without much to read, several groups at a time and one by one."""

@@ -7,6 +7,8 @@ import pytest
 
 from tests.pure.random.graphs import check_code
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("seed", range(1000, 1012))
 def test_random_graph(seed):

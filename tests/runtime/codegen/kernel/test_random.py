@@ -17,6 +17,8 @@ from tests.runtime import random_many, random_programs
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, compile_c
 
+pytestmark = pytest.mark.long
+
 WIDTHS = ((1, 1), (4, 1), (4, 2), (2, 3), (8, 1), (16, 1))  # with parts
 GROUPS = 3
 

@@ -90,6 +90,7 @@ def quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1, 4, 16])
 @pytest.mark.parametrize("type_", DTYPES)
 def test_constant_divisors(type_, width):
