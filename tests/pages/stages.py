@@ -20,7 +20,7 @@ from cl_driver.builtins.library import library_for
 from cl_driver.compiler import pipeline, variants
 from cl_driver.compiler.source import Context, compile_source
 from cl_driver.device.target import _LEVELS, Target
-from cl_driver.frontend import clang
+from cl_driver.frontend import find_clang
 from cl_driver.jit import emit, identity
 from cl_driver.passes.ir.dump import plan_text
 from cl_driver.passes.pipeline import plan
@@ -209,7 +209,7 @@ def llvm_version() -> str:
 
 def clang_version() -> str:
     """Of the clang that compiles programs: "clang 22.1.8"."""
-    path = clang.find(settings.text("CL_DRIVER_CLANG")).path
+    path = find_clang.find(settings.text("CL_DRIVER_CLANG")).path
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
     return f"clang {said.partition('clang version ')[2].split()[0]}"
 
