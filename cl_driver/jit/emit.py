@@ -16,8 +16,8 @@ from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
 
-# For text that is vector code already (SIMD.md measured this order). Builtin functions arrive as internal
-# ones; those marked alwaysinline are inlined, and what is then called by nobody is dropped.
+# For text that is vector code already. Builtin functions arrive as internal ones; those marked alwaysinline
+# are inlined, and what is then called by nobody is dropped.
 SHORT_LIST = ("always-inline", "globaldce", "sroa", "simplifycfg", "newgvn", "instcombine", "simplifycfg")
 
 # Addresses are written as they are meant to be; to look for better ones takes an eighth of LLVM's time.

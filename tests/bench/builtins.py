@@ -20,7 +20,7 @@ from cl_driver.accuracy.report import put_between
 from tests.bench import functions, platforms, report
 from tests.bench.throughput import CLOCKS, LOAD_TIMEOUT, Child, with_cache, with_widths
 
-POOR = 0.6  # of the other's speed; issue 5
+POOR = 0.6  # of the other's speed: the report lists what is below
 
 
 def time_one(name: str, children: dict[str, Child], rounds: int, seconds: float, checked: bool) -> dict:

@@ -18,7 +18,7 @@ COUNT = 1 << 20
 LOCAL_SIZE = 256
 TYPES = {"float": np.float32, "double": np.float64}
 
-# The functions whose throughput is held to that of others (issue 5); the rest is measured beside them.
+# The functions whose throughput is held to that of other drivers; the rest is measured beside them.
 LISTED = (
     "exp exp2 log log2 log10 pow powr pown sin cos tan sincos sinpi cospi tanh atan atan2 asin acos sqrt "
     "rsqrt cbrt hypot erf erfc fma fmod remainder ldexp frexp floor ceil trunc rint round"

@@ -1,11 +1,23 @@
-"""What READMEs name is there."""
+"""Files that documents, comments and docstrings name are there, and nobody refers to what is elsewhere."""
 
+from __future__ import annotations
+
+import ast
+import io
 import re
 import subprocess
+import tokenize
+from collections.abc import Iterator
+
+import pytest
 
 from tests.conftest import ROOT
 
-NAMED = re.compile(r"`([\w./*-]+\.(?:py|c|h|cl|inc|def|md|toml))`")
+QUOTED = re.compile(r"`([\w./*-]+\.(?:py|c|h|cl|inc|def|md|toml))`")
+NAMED = re.compile(
+    r"(?<![\w./<*-])((?:\.\.?/)*[\w-]+(?:/[\w.-]+)*\.(?:py|c|h|cl|inc|def|md|toml))\b(?![\w*(/-])"
+)
+C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 # Files that are made, belong to others, or stand for any.
 MADE = (
@@ -17,21 +29,79 @@ MADE = (
     "platform_table.h",
     "embed_bindings.c",
     "embed_start.h",
+    "accuracy.md",
     "NAME.cl",
+    "KERNEL.cl",
+    "FILE.cl",
+    "FILE.toml",
 )
 BUILT = ("build/", "tests/cl/program/build/")
+SYSTEM = ("Python.h", "cl.h")
 
 
-def test_files_that_are_named_exist():
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """Tracked text files, by path."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, capture_output=True, check=True)
-    paths = [f"/{path}" for path in files.stdout.splitlines()]
-    named, missing = 0, []
-    for document in (path for path in paths if path.endswith(".md")):
-        for name in NAMED.findall((ROOT / document[1:]).read_text()):
-            if "*" in name or name.endswith(MADE) or name.startswith(BUILT):
-                continue
-            named += 1
-            if not any(path.endswith("/" + name.lstrip("./")) for path in paths):
-                missing.append(f"{document[1:]}: {name}")
-    assert named > 100
-    assert missing == []
+    found = {}
+    for path in files.stdout.splitlines():
+        data = (ROOT / path).read_bytes() if (ROOT / path).is_file() else b"\0"
+        if b"\0" not in data:
+            found[path] = data.decode("utf-8", "replace")
+    return found
+
+
+def comments_of(path: str, text: str) -> Iterator[str]:
+    """What a source says to its readers."""
+    if path.endswith(".py"):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+                yield ast.get_docstring(node) or ""
+    elif path.endswith((".c", ".h", ".cl", ".inc", ".def", ".cpp")):
+        yield from (match[0] for match in C_COMMENT.finditer(text))
+
+
+def is_there(name: str, paths) -> bool:
+    """Whether a name, with or without its folders, is that of a tracked file, or need not be."""
+    clean = re.sub(r"^(\.\.?/)+", "", name)
+    if "*" in name or clean.endswith(MADE) or clean.startswith(BUILT) or clean in SYSTEM:
+        return True
+    return any(path == clean or path.endswith("/" + clean) for path in paths)
+
+
+def test_documents_name_files_that_exist(texts):
+    named = [(path, name) for path in texts if path.endswith(".md") for name in QUOTED.findall(texts[path])]
+    assert len(named) > 100
+    assert [f"{path}: {name}" for path, name in named if not is_there(name, texts)] == []
+
+
+def test_comments_name_files_that_exist(texts):
+    named = [
+        (path, name)
+        for path, text in texts.items()
+        for comment in comments_of(path, text)
+        for name in NAMED.findall(comment)
+    ]
+    assert len(named) > 300
+    assert [f"{path}: {name}" for path, name in named if not is_there(name, texts)] == []
+
+
+def test_no_file_refers_to_a_document_elsewhere(texts):
+    """No notes that others do not have: other documents, folders beside the repository, numbers of issues."""
+    documents = re.compile(r"(?<![\w./*-])[A-Z]+\.md\b")
+    others = re.compile(r"\.\./+shared\b|\bissue #?\d{1,3}\b(?! of the CTS)", re.IGNORECASE)
+    found = []
+    for path, text in texts.items():
+        found += [f"{path}: {name}" for name in documents.findall(text) if not is_there(name, texts)]
+        found += [f"{path}: {name}" for name in others.findall(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["docs/nothing.md", "passes/vectorize/nothing.py", "src/kernel_launch.c"])
+def test_a_name_of_nothing_is_found(texts, name):
+    (found,) = NAMED.findall(f"see {name}, which says why")
+    assert found == name
+    assert not is_there(found, texts)

@@ -1,5 +1,5 @@
 /* Decides once how this process reaches Python: embeds one, joins the one that is there, or asks a runtime
- * process. See DESIGN.md, "Being a guest in somebody's process". */
+ * process (cl_driver/door/README.md has the table). */
 #define _GNU_SOURCE
 #include "python/guest.h"
 

@@ -1,4 +1,4 @@
-"""Groups that run for long and share local memory are executed in panels (src/kernel_launch.c)."""
+"""Groups that run for long and share local memory are executed in panels (launch/kernel_launch.c)."""
 
 import ctypes
 
