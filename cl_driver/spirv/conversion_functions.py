@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from .enums import Decoration, FPRoundingMode, Op
-from .module import Argument, Block, Function, Instruction, Kind, Type
+from .module import Argument, Block, Function, Instruction, Kind, Type, Value
 
 _NAME = re.compile(
     r"_Z\d+convert_(?:double|half)(?:2|3|4|8|16)?(?:_(rte|rtz|rtp|rtn))?(?:Dv\d+_)?(Dh|[acsilhtjmfd])"
@@ -20,8 +20,8 @@ _CONVERSIONS = {Kind.INT: {True: Op.ConvertSToF, False: Op.ConvertUToF}, Kind.FL
 
 
 def define(function: Function) -> bool:
-    """Gives the function its body, if its name and type are those of such a conversion."""
-    found = _NAME.fullmatch(function.linkage[0])
+    """Gives a declaration a body, if its name and type are a conversion's; says whether it did."""
+    found = _NAME.fullmatch(function.linkage[0]) if function.linkage else None
     result, parameters = function.type.element, function.type.members
     if found is None or len(parameters) != 1 or _count(result) != _count(parameters[0]):
         return False
@@ -30,12 +30,12 @@ def define(function: Function) -> bool:
     if op is None or _scalar(result).kind is not Kind.FLOAT:
         return False
     argument, block = Argument(parameters[0], 0), Block(function)
-    value = argument
+    value: Value = argument
     if result is not parameters[0]:
-        value = Instruction(op, result, [argument], block)
+        value = conversion = Instruction(op, result, [argument], block)
         if mode:
-            value.decorations = {Decoration.FPRoundingMode: (int(FPRoundingMode[mode.upper()]),)}
-        block.instructions.append(value)
+            conversion.decorations = {Decoration.FPRoundingMode: (int(FPRoundingMode[mode.upper()]),)}
+        block.instructions.append(conversion)
     block.instructions.append(Instruction(Op.ReturnValue, None, [value], block))
     function.arguments, function.blocks, function.linkage = [argument], [block], None
     return True

@@ -9,10 +9,13 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from .enums import Op, OpenCLStd
 from .errors import SpirvError
 from .tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS, Operand, parameters
+
+Words: TypeAlias = "array[int]"  # 32 bits each
 
 MAGIC = 0x07230203
 PAIRS = {
@@ -22,7 +25,7 @@ PAIRS = {
 }
 
 
-def words_of(data: bytes) -> array:
+def words_of(data: bytes) -> Words:
     """The words of a module of either endianness. SpirvError if it is not one."""
     if len(data) < 20 or len(data) % 4:
         raise SpirvError(0, "header", f"{len(data)} bytes are not a whole number of words with a header")
@@ -35,7 +38,7 @@ def words_of(data: bytes) -> array:
     return words
 
 
-def instructions(words: array) -> Iterator[tuple[int, int, int]]:
+def instructions(words: Words) -> Iterator[tuple[int, int, int]]:
     """(word offset, opcode, number of words) of each instruction. SpirvError where one is cut short."""
     p = 5
     while p < len(words):
@@ -46,7 +49,7 @@ def instructions(words: array) -> Iterator[tuple[int, int, int]]:
         p += n
 
 
-def _string(words, p: int, end: int) -> tuple[str, int]:
+def _string(words: Words, p: int, end: int) -> tuple[str, int]:
     out = b""
     while p < end:
         part = words[p].to_bytes(4, "little")
@@ -60,7 +63,7 @@ def _string(words, p: int, end: int) -> tuple[str, int]:
 class _Text:
     """What the lines before a line tell about its ids."""
 
-    def __init__(self, words):
+    def __init__(self, words: Words) -> None:
         self.words = words
         self.names: dict[int, str] = {}
         self.widths: dict[int, int] = {}  # of types

@@ -6,21 +6,21 @@ from __future__ import annotations
 class SpirvError(Exception):
     """A module that breaks a rule: where (word offset), in which instruction, which rule."""
 
-    def __init__(self, offset: int, instruction: str, rule: str):
+    def __init__(self, offset: int, instruction: str, rule: str) -> None:
         super().__init__(offset, instruction, rule)
         self.offset = offset
         self.instruction = instruction
         self.rule = rule
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"SPIR-V word {self.offset}: {self.instruction}: {self.rule}"
 
 
 class LinkError(SpirvError):
     """Modules that do not fit together; one message per line."""
 
-    def __init__(self, messages: list[str]):
+    def __init__(self, messages: list[str]) -> None:
         super().__init__(0, "link", "\n".join(messages))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(f"link: {message}" for message in self.rule.splitlines())

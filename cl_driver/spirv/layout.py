@@ -18,6 +18,7 @@ def size_of(type_: Type) -> int:
 
 
 def alignment_of(type_: Type) -> int:
+    """Bytes that an address of this type is a multiple of."""
     return (type_.layout or _layout(type_))[1]
 
 

@@ -7,12 +7,13 @@ declarations. Bodies that were not decoded yet find the definitions when they ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from . import conversion_functions
 from .enums import FunctionControl, LinkageType, Op
 from .errors import LinkError
 from .layout import size_of
-from .module import Constant, ConstantExpr, Function, Kind, Module, Type, Variable
+from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Type, Variable
 
 
 def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -> Module:
@@ -37,7 +38,7 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
             kernels[entry.name] = entry.function
     replacements: dict[int, object] = {}  # id(declaration or superseded definition): the one that stays
     for module in modules:
-        for symbol in [*module.functions, *module.variables]:
+        for symbol in _symbols(module):
             if symbol.linkage is None:
                 continue
             name, kind = symbol.linkage
@@ -65,11 +66,15 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
     return modules[0] if len(modules) == 1 and not replacements else _merge(modules, replacements)
 
 
+def _symbols(module: Module) -> list[Function | Variable]:
+    return [*module.functions, *module.variables]
+
+
 def _exports(modules: list[Module], errors: list[str]) -> dict[str, Function | Variable]:
     """The definition of each exported name: an Export, else the first LinkOnceODR or inline one."""
     exports: dict[str, Function | Variable] = {}
     for module in modules:
-        for symbol in [*module.functions, *module.variables]:
+        for symbol in _symbols(module):
             if symbol.linkage is None or symbol.linkage[1] == LinkageType.Import:
                 continue
             name = symbol.linkage[0]
@@ -95,7 +100,9 @@ def plain_name(function: Function) -> str:
     return function.name.removeprefix(BODY)
 
 
-def _kernel_body(name: str, exports: dict, kernels: dict[str, Function]) -> Function | None:
+def _kernel_body(
+    name: str, exports: dict[str, Function | Variable], kernels: dict[str, Function]
+) -> Function | Variable | None:
     """The function to call for a kernel of another module, whichever compiler made either."""
     plain = name.removeprefix(BODY)
     return exports.get(plain) or exports.get(BODY + plain) or kernels.get(plain)
@@ -104,12 +111,14 @@ def _kernel_body(name: str, exports: dict, kernels: dict[str, Function]) -> Func
 def _is_shared(symbol: Function | Variable) -> bool:
     """Whether several modules may define it: LinkOnceODR, and `inline` functions of headers, to which the
     front end gives bodies in every module."""
-    if symbol.linkage[1] == LinkageType.LinkOnceODR:
+    if symbol.linkage is not None and symbol.linkage[1] == LinkageType.LinkOnceODR:
         return True
     return isinstance(symbol, Function) and bool(symbol.control & FunctionControl.Inline)
 
 
-def _check_types(symbol, kept, name: str, errors: list[str]) -> None:
+def _check_types(
+    symbol: Function | Variable, kept: Function | Variable, name: str, errors: list[str]
+) -> None:
     if type(symbol) is not type(kept):
         errors.append(f"'{name}' is a function in one module and a variable in another")
     elif not _fits(symbol.type, kept.type, top=True):
@@ -144,7 +153,7 @@ def _replace(modules: list[Module], replacements: dict[int, object]) -> None:
     table = modules[0].types
     done: dict[int, object] = {}
 
-    def new(value):
+    def new(value: Operand) -> Any:
         if id(value) in replacements:
             return replacements[id(value)]
         if not isinstance(value, Constant | ConstantExpr):

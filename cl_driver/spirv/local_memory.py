@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .enums import Decoration, StorageClass
 from .errors import SpirvError
 from .layout import alignment_of, size_of
 from .link import plain_name
-from .module import ConstantExpr, EntryPoint, Function, Module, Variable
+from .module import ConstantExpr, EntryPoint, Function, Module, Operand, Variable
 from .reflect import called
 
 _MOST_NAMES = 4  # in a message
@@ -50,7 +52,7 @@ def _described(variable: Variable, function: Function) -> str:
     return f"'{name.removeprefix(where + '.')}' of {size_of(variable.type.element)} bytes in '{where}'"
 
 
-def _used(function: Function):
+def _used(function: Function) -> Iterator[Variable]:
     """The Workgroup variables that the instructions of a function name."""
     for block in function.blocks:
         for instruction in block.instructions:
@@ -58,7 +60,7 @@ def _used(function: Function):
                 yield from _variables(operand)
 
 
-def _variables(operand):
+def _variables(operand: Operand) -> Iterator[Variable]:
     if isinstance(operand, Variable):
         if operand.type.storage == StorageClass.Workgroup:
             yield operand

@@ -6,11 +6,24 @@ constants are interned per module: two equal types are the same object, so `is` 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from .enums import Op
+from .errors import SpirvError
+from .location import Location
+
+if TYPE_CHECKING:
+    from .enums import BuiltIn, Capability, Decoration, ExecutionMode, LinkageType, StorageClass
+    from .types import TypeTable
+
+# Operands of instructions: a Value, Block, int or str. Which of them, the grammar says of each position; the
+# validator has checked it.
+Operand: TypeAlias = Any
+# Decoration: its literals, True where it has none; FuncParamAttr: the set of attributes.
+Decorations: TypeAlias = "Mapping[Decoration, Any]"
 
 
 class Kind:
@@ -19,11 +32,11 @@ class Kind:
 
     __slots__ = ("name", "value")
 
-    def __init__(self, value: str):
+    def __init__(self, value: str) -> None:
         self.name = value.upper()
         self.value = value
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Kind.{self.name}"
 
     VOID: ClassVar[Kind]
@@ -45,7 +58,8 @@ for _kind in "void bool int float vector array struct pointer function opaque".s
 
 
 class Type:
-    """One type. Which of the attributes mean something depends on `kind`."""
+    """One type. Which of the attributes mean something depends on `kind`; the others are 0, None or empty. An
+    untyped pointer has the element None."""
 
     __slots__ = (
         "count",
@@ -66,32 +80,33 @@ class Type:
         self,
         kind: Kind,
         *,
-        width=0,
-        element=None,
-        count=0,
-        members=(),
-        packed=False,
-        storage=None,
-        name="",
-        op=None,
-        operands=(),
-    ):
+        width: int = 0,
+        element: Type | None = None,
+        count: int = 0,
+        members: tuple[Type, ...] = (),
+        packed: bool = False,
+        storage: StorageClass | None = None,
+        name: str = "",
+        op: Op | None = None,
+        operands: tuple[Any, ...] = (),
+    ) -> None:
         self.kind = kind
         self.width = width  # INT, FLOAT: bits
-        self.element = element  # VECTOR, ARRAY: of what; POINTER: the pointee; FUNCTION: the return type
+        # VECTOR, ARRAY: of what; POINTER: the pointee; FUNCTION: the return type
+        self.element: Type = element  # type: ignore[assignment]  # the kind says whether it is there
         self.count = count  # VECTOR, ARRAY: how many
         self.members = members  # STRUCT: of which types; FUNCTION: the parameters' types
         self.packed = packed  # STRUCT: CPacked
-        self.storage = storage  # POINTER: StorageClass
+        self.storage: StorageClass = storage  # type: ignore[assignment]  # POINTER
         self.name = name
-        self.op = op  # OPAQUE: the Op that declares it
+        self.op: Op = op  # type: ignore[assignment]  # OPAQUE: the Op that declares it
         self.operands = operands  # OPAQUE: its literals, an image's sampled type first; FLOAT: its encoding
-        self.layout = None  # (size, alignment) in memory, once layout.py was asked
+        self.layout: tuple[int, int] | None = None  # (size, alignment) in memory, once layout.py was asked
         # How deep other types nest in this one: bounds every recursion over types.
-        depth = max((member.depth for member in members), default=0)
-        self.depth = max(depth, element.depth if element else 0) + 1
+        depth: int = max((member.depth for member in members), default=0)
+        self.depth: int = max(depth, element.depth if element else 0) + 1
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = self.kind
         if kind in (Kind.INT, Kind.FLOAT):
             return f"{kind.value}{self.width}"
@@ -107,16 +122,16 @@ class Type:
         return kind.value
 
 
-NO_DECORATIONS = MappingProxyType({})  # shared, hence read-only: replace it, do not fill it
+NO_DECORATIONS: Decorations = MappingProxyType({})  # shared, hence read-only: replace it, do not fill it
 
 
 class Value:
-    """Anything an instruction may use. `type` is a Type."""
+    """Anything an instruction may use. Its type is None only of instructions that have no result."""
 
     __slots__ = ("name", "type")
 
-    def __init__(self, type_: Type | None, name: str = ""):
-        self.type = type_
+    def __init__(self, type_: Type | None, name: str = "") -> None:
+        self.type: Type = type_  # type: ignore[assignment]  # whoever uses it as an operand knows that it is there
         self.name = name
 
 
@@ -130,7 +145,7 @@ class Constant(Value):
 
     __slots__ = ("spec_id", "value")
 
-    def __init__(self, type_, value, spec_id=None):
+    def __init__(self, type_: Type, value: Any, spec_id: int | None = None) -> None:
         super().__init__(type_)
         self.value = value
         self.spec_id = spec_id
@@ -148,7 +163,7 @@ class ConstantExpr(Value):
 
     __slots__ = ("op", "operands")
 
-    def __init__(self, type_, op, operands):
+    def __init__(self, type_: Type, op: Op, operands: tuple[Operand, ...]) -> None:
         super().__init__(type_)
         self.op = op
         self.operands = operands
@@ -159,11 +174,11 @@ class Variable(Value):
 
     __slots__ = ("builtin", "decorations", "initializer", "linkage", "offset")
 
-    def __init__(self, type_, initializer=None, name=""):
+    def __init__(self, type_: Type, initializer: Value | None = None, name: str = "") -> None:
         super().__init__(type_, name)
         self.initializer = initializer
-        self.builtin = None  # BuiltIn for Input variables
-        self.linkage = None  # (name, LinkageType) or None
+        self.builtin: BuiltIn | None = None  # for Input variables
+        self.linkage: tuple[str, LinkageType] | None = None
         self.decorations = NO_DECORATIONS
         self.offset = 0  # word offset in the binary, for messages
 
@@ -173,7 +188,7 @@ class Argument(Value):
 
     __slots__ = ("decorations", "index")
 
-    def __init__(self, type_, index, name=""):
+    def __init__(self, type_: Type, index: int, name: str = "") -> None:
         super().__init__(type_, name)
         self.index = index
         self.decorations = NO_DECORATIONS
@@ -194,16 +209,23 @@ class Instruction(Value):
 
     __slots__ = ("block", "decorations", "line", "mask", "memory", "offset", "op", "operands")
 
-    def __init__(self, op, type_=None, operands=(), block=None, name=""):
-        self.type = type_
+    def __init__(
+        self,
+        op: Op,
+        type_: Type | None = None,
+        operands: Iterable[Operand] = (),
+        block: Block | None = None,
+        name: str = "",
+    ) -> None:
+        self.type: Type = type_  # type: ignore[assignment]  # as Value's
         self.name = name
         self.op = op
-        self.operands = list(operands)
-        self.block = block
+        self.operands: list[Operand] = list(operands)
+        self.block: Block = block  # type: ignore[assignment]  # None only until it is put into one
         self.decorations = NO_DECORATIONS
-        self.memory = None  # MemoryAccess, or None
-        self.mask = None
-        self.line = None  # debug_info.Location, where there is debug information
+        self.memory: MemoryAccess | None = None
+        self.mask: Value | None = None
+        self.line: Location | None = None  # where there is debug information
         self.offset = 0  # word offset in the binary, for messages
 
 
@@ -225,23 +247,25 @@ class Block:
 
     __slots__ = ("function", "instructions", "loop_control", "name")
 
-    def __init__(self, function=None, name=""):
+    def __init__(self, function: Function | None = None, name: str = "") -> None:
         self.function = function
-        self.instructions = []
+        self.instructions: list[Instruction] = []
         self.name = name
-        self.loop_control = None
+        self.loop_control: tuple[int, tuple[int, ...]] | None = None
 
     @property
-    def terminator(self):
+    def terminator(self) -> Instruction:
+        """The last instruction: the block must have one."""
         return self.instructions[-1]
 
-    def phis(self):
+    def phis(self) -> Iterator[Instruction]:
+        """The phis at its start, in order."""
         for instruction in self.instructions:
             if instruction.op != Op.Phi:
                 return
             yield instruction
 
-    def successors(self):
+    def successors(self) -> list[Block]:
         """Blocks the terminator may go to, in operand order, without repeats."""
         terminator = self.instructions[-1]
         op, operands = terminator.op, terminator.operands
@@ -260,47 +284,52 @@ class Function(Value):
 
     __slots__ = ("_arguments", "_blocks", "_load", "control", "decorations", "linkage", "offset")
 
-    def __init__(self, type_, name="", control=0, load=None):
+    def __init__(
+        self, type_: Type, name: str = "", control: int = 0, load: Callable[[Function], None] | None = None
+    ) -> None:
         super().__init__(type_, name)
-        self._arguments = []
-        self._blocks = []
+        self._arguments: list[Argument] = []
+        self._blocks: list[Block] = []
         self._load = load  # fills arguments and blocks; None once that is done
         self.control = control  # FunctionControl mask
-        self.linkage = None  # (name, LinkageType) or None
+        self.linkage: tuple[str, LinkageType] | None = None
         self.decorations = NO_DECORATIONS
         self.offset = 0
 
     @property
-    def blocks(self):
+    def blocks(self) -> list[Block]:
         """The entry block first."""
         if self._load is not None:
             self._decode()
         return self._blocks
 
     @blocks.setter
-    def blocks(self, blocks):
+    def blocks(self, blocks: list[Block]) -> None:
         if self._load is not None:
             self._decode()
         self._blocks = blocks
 
     @property
-    def arguments(self):
+    def arguments(self) -> list[Argument]:
+        """The parameters, in order."""
         if self._load is not None:
             self._decode()
         return self._arguments
 
     @arguments.setter
-    def arguments(self, arguments):
+    def arguments(self, arguments: list[Argument]) -> None:
         if self._load is not None:
             self._decode()
         self._arguments = arguments
 
     @property
-    def decoded(self):
+    def decoded(self) -> bool:
+        """Whether the body has been decoded, or there never was one to decode."""
         return self._load is None
 
-    def _decode(self):
+    def _decode(self) -> None:
         load, self._load = self._load, None
+        assert load is not None
         try:
             load(self)
         except BaseException:
@@ -309,34 +338,45 @@ class Function(Value):
             raise
 
 
+# ExecutionMode: its literals.
+Modes: TypeAlias = "dict[ExecutionMode, tuple[int, ...]]"
+
+
 @dataclass
 class EntryPoint:
-    """OpEntryPoint Kernel with its execution modes: {ExecutionMode: tuple of ints}."""
+    """OpEntryPoint Kernel with its execution modes."""
 
     name: str
     function: Function
-    interface: list
-    modes: dict = field(default_factory=dict)
+    interface: list[Value]
+    modes: Modes = field(default_factory=dict)
+
+
+class BodyReader(Protocol):
+    """What decodes bodies that were not looked at yet, as link.py sees it: ids to what they stand for."""
+
+    values: dict[int, Value]
 
 
 @dataclass
 class Module:
     """A whole module."""
 
-    version: tuple = (1, 0)
+    types: TypeTable  # interns types and constants
+    version: tuple[int, int] = (1, 0)
     address_bits: int = 64
-    capabilities: set = field(default_factory=set)
-    extensions: set = field(default_factory=set)
-    entry_points: list = field(default_factory=list)
-    functions: list = field(default_factory=list)
-    variables: list = field(default_factory=list)
-    spec_constants: dict = field(default_factory=dict)  # SpecId: Constant with its default
-    source: tuple = ()  # (SourceLanguage, version) of OpSource
-    strings: list = field(default_factory=list)  # texts of OpString
-    memory_model: int = 2  # MemoryModel; 2 is OpenCL
-    types: object = None  # the TypeTable that interns types and constants
-    readers: list = field(default_factory=list)  # what decodes the bodies not looked at yet; link.py's
-    # What the validator asks of declarations: enumerants and types by what first used them.
-    uses: dict = field(default_factory=dict)  # (kind of the grammar, or TypeInt..., value): word offset
-    images: list = field(default_factory=list)  # types
-    misplaced: object = None  # SpirvError of the first declaration that breaks the logical layout
+    capabilities: set[Capability] = field(default_factory=set)
+    extensions: set[str] = field(default_factory=set)
+    entry_points: list[EntryPoint] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    spec_constants: dict[int, Constant] = field(default_factory=dict)  # SpecId: Constant with its default
+    source: tuple[int, ...] = ()  # (SourceLanguage, version) of OpSource
+    strings: list[str] = field(default_factory=list)  # texts of OpString
+    memory_model: int | None = 2  # MemoryModel; 2 is OpenCL; None while it has not been read
+    readers: list[BodyReader] = field(default_factory=list)
+    # What the validator asks of declarations: (kind of the grammar, or TypeInt..., value) and the word offset
+    # of what first used it.
+    uses: dict[tuple[str, int], int] = field(default_factory=dict)
+    images: list[Type] = field(default_factory=list)
+    misplaced: SpirvError | None = None  # of the first declaration that breaks the logical layout

@@ -7,6 +7,8 @@ nowhere: `known` is False then and what the types tell is filled in.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .enums import (
     AccessQualifier,
     Decoration,
@@ -18,7 +20,7 @@ from .enums import (
     StorageClass,
 )
 from .layout import alignment_of, size_of
-from .module import EntryPoint, Function, Kind, Module, Type
+from .module import Decorations, EntryPoint, Function, Kind, Module, Type
 
 # Kinds of arguments; jit/executable.py has the same numbers.
 VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
@@ -83,7 +85,7 @@ class ArgReflection:
         "type_qualifier",
     )
 
-    def __init__(self, type_: Type, decorations):
+    def __init__(self, type_: Type, decorations: Decorations) -> None:
         self.type = type_
         self.name = self.type_name = ""
         self.known = False
@@ -126,6 +128,16 @@ class ArgReflection:
                 self.align = max(natural, given[0] if given else 1)
 
 
+class ArgumentRow(NamedTuple):
+    """What the source says of an argument, the numbers as CL_KERNEL_ARG_*."""
+
+    address: int
+    access: int
+    type_name: str
+    type_qualifier: int
+    name: str
+
+
 class KernelReflection:
     """One kernel. Three-dimensional sizes are (0, 0, 0) where the source gives none."""
 
@@ -140,7 +152,7 @@ class KernelReflection:
         "vec_type_hint",
     )
 
-    def __init__(self, entry: EntryPoint, vec_type_hint: str = ""):
+    def __init__(self, entry: EntryPoint, vec_type_hint: str = "") -> None:
         """vec_type_hint: as in the source; SPIR-V itself does not tell uint from int."""
         modes = entry.modes
         self.name = entry.name
@@ -162,8 +174,8 @@ class KernelReflection:
             attributes.append(f"intel_reqd_sub_group_size({self.sub_group_size})")
         self.attributes = " ".join(attributes)
 
-    def take(self, information: list[tuple[int, int, str, int, str]]) -> None:
-        """Argument information of the source: (address, access, type name, type qualifiers, name) of each."""
+    def take(self, information: list[ArgumentRow]) -> None:
+        """Takes over what the source says of the arguments, if it says it of all."""
         if len(information) != len(self.args):
             return
         for arg, row in zip(self.args, information, strict=True):
@@ -171,7 +183,7 @@ class KernelReflection:
             arg.known = True
 
 
-def _three(sizes: tuple) -> str:
+def _three(sizes: tuple[int, ...]) -> str:
     return ",".join(map(str, sizes[:3]))
 
 
@@ -202,7 +214,7 @@ def reflect(module: Module) -> list[KernelReflection]:
 PREFIX = "cl_driver.kernel_arguments."  # frontend/arguments.py writes it
 
 
-def _embedded_information(module: Module) -> dict[str, tuple[list | None, str]]:
+def _embedded_information(module: Module) -> dict[str, tuple[list[ArgumentRow] | None, str]]:
     """What the front end put into strings: {kernel: (rows for take() or None, vector type)}."""
     out = {}
     for text in module.strings:
@@ -212,7 +224,7 @@ def _embedded_information(module: Module) -> dict[str, tuple[list | None, str]]:
             try:
                 name, rows, hint = json.loads(text[len(PREFIX) :])
                 if all(list(map(type, row)) == [int, int, str, int, str] for row in rows or ()):
-                    out[name] = rows, str(hint)
+                    out[name] = rows and [ArgumentRow(*row) for row in rows], str(hint)
             except (ValueError, TypeError):
                 continue  # somebody else's string
     return out
@@ -234,13 +246,14 @@ QUALIFIERS = {"const": TYPE_CONST, "restrict": TYPE_RESTRICT, "volatile": TYPE_V
 
 
 def qualifier_bits(text: str) -> int:
+    """CL_KERNEL_ARG_TYPE_QUALIFIER of the words in a text; others are left out."""
     bits = 0
     for word in text.split():
         bits |= QUALIFIERS.get(word, 0)
     return bits
 
 
-def _from_strings(entry: EntryPoint, strings) -> list | None:
+def _from_strings(entry: EntryPoint, strings: dict[tuple[str, str], list[str]]) -> list[ArgumentRow] | None:
     types = strings.get(("kernel_arg_type", entry.name))
     arguments = entry.function.arguments
     if types is None or len(types) != len(arguments) or not all(a.name for a in arguments):
@@ -250,7 +263,9 @@ def _from_strings(entry: EntryPoint, strings) -> list | None:
     for i, argument in enumerate(arguments):
         plain = ArgReflection(argument.type, argument.decorations)
         bits = qualifier_bits(qualifiers[i]) if qualifiers and i < len(qualifiers) else plain.type_qualifier
-        out.append((plain.address_qualifier, plain.access_qualifier, types[i], bits, argument.name))
+        out.append(
+            ArgumentRow(plain.address_qualifier, plain.access_qualifier, types[i], bits, argument.name)
+        )
     return out
 
 

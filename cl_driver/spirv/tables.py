@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from . import enums, grammar
+from .enumerant import Enumerant
 from .enums import Op
 
 MANY = 0xFFFF  # the largest number of words of an instruction
@@ -46,12 +47,16 @@ def _operand(word: str) -> Operand:
     return Operand(word[:-1], word[-1]) if word[-1] in "?*" else Operand(word, "")
 
 
-def _version(word: str):
+def _version(word: str) -> tuple[int, int] | None:
     return None if word == "-" else (int(word[0]), int(word[2:]))
 
 
-def _list(word: str, make=str) -> tuple:
-    return () if word == "-" else tuple(map(make, word.split(",")))
+def _names(word: str) -> tuple[str, ...]:
+    return () if word == "-" else tuple(word.split(","))
+
+
+def _numbers(word: str) -> tuple[int, ...]:
+    return tuple(map(int, _names(word)))
 
 
 # Words that an operand takes at least; enumerants' parameters come on top of it.
@@ -81,8 +86,8 @@ def _row(line: str) -> Row:
         Op(int(number)),
         class_,
         _version(version),
-        _list(capabilities, int),
-        _list(extensions),
+        _numbers(capabilities),
+        _names(extensions),
         operands,
         "IdResultType" in words,
         "IdResult" in words,
@@ -91,10 +96,10 @@ def _row(line: str) -> Row:
     )
 
 
-class _Rows(dict):
+class _Rows(dict[int, Row]):
     """{opcode: Row}, each made when it is first looked up: a module uses few of the 876."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         lines = grammar.INSTRUCTIONS.splitlines()
         self.lines = {int(line[: line.index(" ")]): line for line in lines}
@@ -103,11 +108,11 @@ class _Rows(dict):
         row = self[op] = _row(self.lines[op])
         return row
 
-    def __contains__(self, op) -> bool:
+    def __contains__(self, op: object) -> bool:
         return op in self.lines
 
-    def get(self, op, default=None):
-        return self[op] if op in self.lines else default
+    def get(self, op: int) -> Row | None:  # type: ignore[override]  # no other default is asked for
+        return self[op] if op in self.lines else None
 
 
 ROWS = _Rows()
@@ -121,13 +126,14 @@ OPENCL_STD: dict[int, tuple[str, ...]] = {
 }
 
 
-class _Enums(dict):
+class _Enums(dict[str, type[Enumerant]]):
     """{kind of operand: its enumeration}."""
 
-    def __missing__(self, kind: str):
+    def __missing__(self, kind: str) -> type[Enumerant]:
         if kind not in MASK_KINDS and kind not in VALUE_KINDS:
             raise KeyError(kind)
-        found = self[kind] = getattr(enums, kind)
+        found: type[Enumerant] = getattr(enums, kind)
+        self[kind] = found
         return found
 
 
@@ -152,7 +158,7 @@ def enumerant(kind: str, value: int) -> EnumerantRow:
         return EnumerantRow((1, 0), (), (), ())
     version, capabilities, extensions, *words = line.split()
     return EnumerantRow(
-        _version(version), _list(capabilities, int), _list(extensions), tuple(map(_operand, words))
+        _version(version), _numbers(capabilities), _names(extensions), tuple(map(_operand, words))
     )
 
 
@@ -172,7 +178,7 @@ def parameters(kind: str, value: int) -> tuple[Operand, ...]:
 
 # What continues an instruction of more than 65,535 words (SPV_INTEL_long_composites), and the first of those.
 # Nothing stands between them.
-CONTINUED = {
+CONTINUED: dict[int, Op] = {
     Op.TypeStructContinuedINTEL: Op.TypeStruct,
     Op.ConstantCompositeContinuedINTEL: Op.ConstantComposite,
     Op.SpecConstantCompositeContinuedINTEL: Op.SpecConstantComposite,

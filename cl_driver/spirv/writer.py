@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 
-from .enums import Decoration, ExecutionMode, MemoryAccess, Op
+from .enums import Decoration, ExecutionMode, MemoryModel, Op
+from .enums import MemoryAccess as MemoryOperands
 from .module import (
     Argument,
     Block,
@@ -17,7 +18,9 @@ from .module import (
     Function,
     Instruction,
     Kind,
+    MemoryAccess,
     Module,
+    Operand,
     Type,
     Undef,
     Variable,
@@ -54,10 +57,10 @@ _CONTINUED_BY = {int(head): int(rest) for rest, head in CONTINUED.items()}
 class _Writer:
     """One writing: sections of words, and the ids given so far."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module) -> None:
         self.module = module
         self.ids: dict[int, int] = {}  # id() of an object: its id
-        self.kept: list = []  # keeps the objects of `ids` alive
+        self.kept: list[object] = []  # keeps the objects of `ids` alive
         self.strings: dict[str, int] = {}
         self.debug: list[int] = []  # OpString
         self.names: list[int] = []
@@ -68,7 +71,7 @@ class _Writer:
         self.promised: list[Type] = []  # pointers declared ahead
         self.count = 0
 
-    def new(self, thing=None) -> int:
+    def new(self, thing: object | None = None) -> int:
         self.count += 1
         if thing is not None:
             self.ids[id(thing)] = self.count
@@ -84,7 +87,7 @@ class _Writer:
             head += _instruction(Op.Extension, *_string(extension))
         self.set_id = self.new()
         head += _instruction(Op.ExtInstImport, self.set_id, *_string("OpenCL.std"))
-        head += _instruction(Op.MemoryModel, 2 if module.address_bits == 64 else 1, module.memory_model)
+        head += _instruction(Op.MemoryModel, 2 if module.address_bits == 64 else 1, MemoryModel.OpenCL)
         for function in module.functions:
             self.new(function)
         for variable in module.variables:
@@ -119,7 +122,7 @@ class _Writer:
         ]
         return struct.pack(f"<{len(words)}I", *words)
 
-    def mode(self, function: int, mode: ExecutionMode, literals: tuple) -> list[int]:
+    def mode(self, function: int, mode: ExecutionMode, literals: tuple[int, ...]) -> list[int]:
         if mode in (
             ExecutionMode.DenormPreserve,
             ExecutionMode.DenormFlushToZero,
@@ -219,7 +222,7 @@ class _Writer:
 
     # Values outside of functions.
 
-    def value(self, value) -> int:
+    def value(self, value: Operand) -> int:
         found = self.ids.get(id(value))
         if found is not None:
             return found
@@ -265,7 +268,7 @@ class _Writer:
         if text:
             self.names += _instruction(Op.Name, number, *_string(text))
 
-    def describe(self, number: int, value) -> None:
+    def describe(self, number: int, value: Operand) -> None:
         """Name, linkage and decorations."""
         self.name(number, value.name)
         linkage = getattr(value, "linkage", None)
@@ -317,7 +320,7 @@ class _Writer:
         out += _instruction(Op.FunctionEnd)
         self.functions += out
 
-    def operand(self, value) -> int:
+    def operand(self, value: Operand) -> int:
         if isinstance(value, Block | Instruction | Argument | Function):
             return self.ids[id(value)]
         return self.type(value) if isinstance(value, Type) else self.value(value)
@@ -353,10 +356,10 @@ class _Writer:
             words += self.memory(instruction.memory)
         return _instruction(op, *words)
 
-    def memory(self, access) -> list[int]:
-        mask = MemoryAccess.Volatile * access.volatile | MemoryAccess.Nontemporal * access.nontemporal
+    def memory(self, access: MemoryAccess) -> list[int]:
+        mask = MemoryOperands.Volatile * access.volatile | MemoryOperands.Nontemporal * access.nontemporal
         if access.alignment:
-            return [mask | MemoryAccess.Aligned, access.alignment]
+            return [mask | MemoryOperands.Aligned, access.alignment]
         return [mask]
 
 

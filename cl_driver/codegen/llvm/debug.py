@@ -7,7 +7,7 @@ Variables are not described.
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.reading.debug_info import DebugFunction, Location
+from ...spirv.location import DebugFunction, Location
 
 # Above what kernel/kernel_emitter.py numbers, and whatever else uses small numbers.
 _FIRST = 1 << 20

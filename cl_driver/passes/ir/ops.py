@@ -36,13 +36,34 @@ FirstItem value                  uniform, also between parts: the value of the f
 
 from __future__ import annotations
 
-from ...spirv.enumerant import enumeration
+from typing import ClassVar
+
+from ...spirv.enumerant import fill
+from ...spirv.enums import Op
 
 REGION_END = -1
 
-PassOp = enumeration(__name__, "PassOp", """
-SlotLoad 65536 SlotStore 65537 PrivatePointer 65538 RegionExit 65539 SlotLoadItem 65540
-SlotStoreItem 65541 GroupItems 65542 EntryMask 65543 AnyLane 65544 Active 65545 Ballot 65546 ReadLane 65547
-Permute 65548 LaneShuffle 65549 FlushDenormals 65550
-AnyLaneOfPart 65551 FirstItem 65552
-""")  # fmt: skip
+
+class PassOp(Op):
+    """The operations above."""
+
+    SlotLoad: ClassVar[PassOp]
+    SlotStore: ClassVar[PassOp]
+    PrivatePointer: ClassVar[PassOp]
+    RegionExit: ClassVar[PassOp]
+    SlotLoadItem: ClassVar[PassOp]
+    SlotStoreItem: ClassVar[PassOp]
+    GroupItems: ClassVar[PassOp]
+    EntryMask: ClassVar[PassOp]
+    AnyLane: ClassVar[PassOp]
+    Active: ClassVar[PassOp]
+    Ballot: ClassVar[PassOp]
+    ReadLane: ClassVar[PassOp]
+    Permute: ClassVar[PassOp]
+    LaneShuffle: ClassVar[PassOp]
+    FlushDenormals: ClassVar[PassOp]
+    AnyLaneOfPart: ClassVar[PassOp]
+    FirstItem: ClassVar[PassOp]
+
+
+fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -66,7 +66,7 @@ class Slot:
     stride: int | None = None  # known lane stride of the value (analysis/shape.py); None: varying
     part_stride: int | None = None  # likewise from one part to the next
     name: str = ""
-    line: object = None  # debug_info.Location of what it holds, if known
+    line: object = None  # Location of what it holds, if known
 
 
 @dataclass(eq=False, slots=True)

@@ -31,7 +31,7 @@ DROPPED = "dropped"  # a barrier with nothing to do
 
 LOAD, STORE, ATOMIC, CALL, ARITHMETIC, CONTROL = "load", "store", "atomic", "call", "arithmetic", "control"
 
-# location: debug_info.Location or None; what: one of the line above; how: one of those above it; why: a
+# location: Location or None; what: one of the line above; how: one of those above it; why: a
 # sentence's part, or ""; masked: whether lanes outside of a mask take no part.
 Note = namedtuple("Note", "location what how why masked")
 

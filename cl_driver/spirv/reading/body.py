@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..enums import Op
 from ..errors import SpirvError
-from ..module import NO_DECORATIONS, Block, Function, Instruction, Type
+from ..location import Location
+from ..module import NO_DECORATIONS, Argument, Block, Function, Instruction, Operand, Type, Value
 from .debug_info import Position
 from .decoders import FORMS, IN_BLOCK, RESULT_IDS
 
+if TYPE_CHECKING:
+    from .reader import Reader
 
-class Scope(dict):
+
+class Scope(dict[int, Value]):
     """ids of a function body to Values; those of the module are copied in when first used."""
 
     __slots__ = ("outer",)
 
-    def __init__(self, outer):
+    def __init__(self, outer: dict[int, Value]) -> None:
         super().__init__()
         self.outer = outer
 
-    def __missing__(self, key):
+    def __missing__(self, key: int) -> Value:
         value = self[key] = self.outer[key]
         return value
 
 
-class Late:
+class Late(Value):
     """An operand whose definition comes later in the binary. Blocks come in an order of dominance, says the
     specification, but llvm-spirv does not always keep it; whether definitions dominate uses is for the
     validator to say."""
 
-    __slots__ = ("id", "type")
+    __slots__ = ("id",)
 
-    def __init__(self, id_: int):
+    def __init__(self, id_: int) -> None:
+        super().__init__(None)
         self.id = id_
-        self.type = None
 
 
 def reverse_postorder(entry: Block) -> list[Block]:
@@ -55,7 +62,7 @@ def reverse_postorder(entry: Block) -> list[Block]:
 class Body:
     """State while one body is decoded. The reader gives the module's words, ids, names and decorations."""
 
-    def __init__(self, reader, function: Function):
+    def __init__(self, reader: Reader, function: Function) -> None:
         self.reader = reader
         self.function = function
         self.words = reader.words
@@ -65,30 +72,38 @@ class Body:
         self.placed: set[int] = set()  # labels whose block has begun
         self.blocks: list[Block] = []
         self.block: Block | None = None
-        self.line = None  # debug_info.Location of what is decoded next
+        self.line: Location | None = None  # of what is decoded next
         self.position = Position(self)
         self.late: list[tuple[Instruction, int, int]] = []  # phi operands to resolve at the end
         self.has_late = False  # whether other operands are Late
         self.continued = 0  # where the last instruction that continued another ended
 
     def error(self, p: int, rule: str) -> SpirvError:
+        """The SpirvError of the instruction at word p."""
         return self.reader.error(p, rule)
 
-    def define(self, p: int, rid: int, value) -> None:
+    def define(self, p: int, rid: int, value: Value) -> None:
         """Binds a result id, which must be new and below the bound."""
+        self.need_new(p, rid)
+        self.values[rid] = value
+
+    def need_new(self, p: int, rid: int) -> None:
+        """Raises SpirvError if a result id is not new, or not below the bound."""
         if not 0 < rid < self.reader.bound:
             raise self.error(p, f"result id {rid} is not below the bound {self.reader.bound}")
         if rid in self.values or rid in self.reader.values or rid in self.reader.types_by_id:
             raise self.error(p, f"result id {rid} is defined twice")
-        self.values[rid] = value
 
     def type(self, p: int, id_: int) -> Type:
+        """The type with an id. SpirvError if it is no type."""
         type_ = self.types.get(id_)
         if type_ is None:
             raise self.error(p, f"id {id_} is not a type")
         return type_
 
-    def value(self, p: int, id_: int):
+    def value(self, p: int, id_: int) -> Value:
+        """The value with an id; a Late if its definition is still to come. SpirvError if it is a type or
+        label."""
         try:
             return self.values[id_]
         except KeyError:
@@ -98,6 +113,7 @@ class Body:
             return Late(id_)
 
     def not_a_value(self, id_: int) -> str:
+        """Why an id is not a value: the rule that a SpirvError names."""
         if id_ in self.types:
             return f"id {id_} is a type where a value is needed"
         if id_ in self.labels:
@@ -105,12 +121,15 @@ class Body:
         return f"id {id_} is used before its definition, or has none"
 
     def label(self, id_: int) -> Block:
+        """The block of a label, made when it is first named."""
         block = self.labels.get(id_)
         if block is None:
             block = self.labels[id_] = Block(self.function)
         return block
 
-    def add(self, p: int, op, type_, rid: int, operands: list) -> Instruction:
+    def add(self, p: int, op: Op, type_: Type | None, rid: int, operands: list[Operand]) -> Instruction:
+        """Puts an instruction at the end of the block; rid: its result id, 0 if it has none."""
+        assert self.block is not None
         instruction = Instruction(op, type_, operands, self.block)
         instruction.line = self.line
         instruction.offset = p
@@ -120,7 +139,7 @@ class Body:
         self.block.instructions.append(instruction)
         return instruction
 
-    def describe(self, value, rid: int) -> None:
+    def describe(self, value: Instruction | Argument, rid: int) -> None:
         """Gives a value its name and decorations."""
         reader = self.reader
         if rid in reader.names:
@@ -159,12 +178,12 @@ class Body:
                         except KeyError:
                             instruction.operands = [self.value(p, w) for w in words[p + 3 : p + n]]
                         if rid in values or rid in module_values or rid in types or not 0 < rid < bound:
-                            self.define(p, rid, None)
+                            self.need_new(p, rid)
                         values[rid] = instruction
                         instruction.name = self.reader.string(names[rid] + 2)[0] if rid in names else ""
                         instruction.decorations = decorations.get(rid, NO_DECORATIONS)
                     else:
-                        instruction.type = None
+                        instruction.type = None  # type: ignore[assignment]  # as Value's
                         try:
                             instruction.operands = [values[w] for w in words[p + 1 : p + n]]
                         except KeyError:
@@ -188,6 +207,8 @@ class Body:
         self.finish(end)
 
     def finish(self, end: int) -> None:
+        """Resolves what was named ahead, and hands the blocks to the function. end: word offset of
+        OpFunctionEnd."""
         function = self.function
         if self.block is not None:
             raise self.error(end, "a block without a terminator")

@@ -5,23 +5,28 @@ CONSTANT_HANDLERS: see declarations.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import repeat
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..enums import Decoration, Op
-from ..module import Constant, Kind
+from ..module import Constant, Kind, Type, Value
 from . import spec_constant_ops
 
+if TYPE_CHECKING:
+    from .reader import Reader
 
-def _define(reader, p, value):
+
+def _define(reader: Reader, p: int, value: Value) -> None:
     reader.values[reader.new_id(p, reader.words[p + 2])] = value
 
 
-def _spec_id(reader, p):
+def _spec_id(reader: Reader, p: int) -> int | None:
     decoration = reader.decorations.get(reader.words[p + 2], {}).get(Decoration.SpecId)
     return decoration[0] if decoration else None
 
 
-def _constant(reader, p, n, op):
+def _constant(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     if type_.kind not in (Kind.INT, Kind.FLOAT):
@@ -36,7 +41,7 @@ def _constant(reader, p, n, op):
         _define_spec(reader, p, type_, value, spec_id)
 
 
-def _constant_bool(reader, p, n, op):
+def _constant_bool(reader: Reader, p: int, n: int, op: Op) -> None:
     type_ = reader.type(p, reader.words[p + 1])
     if type_.kind is not Kind.BOOL:
         raise reader.error(p, f"{type_!r} is not the boolean type")
@@ -48,7 +53,7 @@ def _constant_bool(reader, p, n, op):
         _define_spec(reader, p, type_, value, spec_id)
 
 
-def _define_spec(reader, p, type_, default, spec_id):
+def _define_spec(reader: Reader, p: int, type_: Type, default: bool | int, spec_id: int) -> None:
     given = reader.specialisation.get(spec_id)
     value = default
     if given is not None:
@@ -62,7 +67,7 @@ def _define_spec(reader, p, type_, default, spec_id):
     _define(reader, p, Constant(type_, value, spec_id))
 
 
-def _element_types(reader, p, type_):
+def _element_types(reader: Reader, p: int, type_: Type) -> tuple[tuple[Type, ...] | None, int]:
     if type_.kind in (Kind.VECTOR, Kind.ARRAY):
         return None, type_.count
     if type_.kind is Kind.STRUCT:
@@ -70,7 +75,7 @@ def _element_types(reader, p, type_):
     raise reader.error(p, f"{type_!r} is not a composite type")
 
 
-def _constant_composite(reader, p, n, op):
+def _constant_composite(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     members, count = _element_types(reader, p, type_)
@@ -88,19 +93,19 @@ def _constant_composite(reader, p, n, op):
     _define(reader, p, reader.table.constant(type_, parts))
 
 
-def continuation(reader, p, n, op):
+def continuation(reader: Reader, p: int, n: int, op: Op) -> None:
     """Its operands were read with those of the instruction that it continues: Reader.operands()."""
 
 
-def _constant_null(reader, p, n, op):
+def _constant_null(reader: Reader, p: int, n: int, op: Op) -> None:
     _define(reader, p, reader.table.null(reader.data_type(p, reader.words[p + 1])))
 
 
-def _undef(reader, p, n, op):
+def _undef(reader: Reader, p: int, n: int, op: Op) -> None:
     _define(reader, p, reader.table.undef(reader.data_type(p, reader.words[p + 1])))
 
 
-def _constant_sampler(reader, p, n, op):
+def _constant_sampler(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     if type_.op != Op.TypeSampler:
@@ -112,12 +117,12 @@ def _constant_sampler(reader, p, n, op):
     _define(reader, p, reader.table.constant(type_, (addressing, words[p + 4], filter_)))
 
 
-def _constant_pipe_storage(reader, p, n, op):
+def _constant_pipe_storage(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
 
 
-def _spec_constant_op(reader, p, n, op):
+def _spec_constant_op(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_ = reader.type(p, words[p + 1])
     if words[p + 3] not in spec_constant_ops.OPS:
@@ -132,7 +137,8 @@ def _spec_constant_op(reader, p, n, op):
     _define(reader, p, value)
 
 
-CONSTANT_HANDLERS = {
+Handler: TypeAlias = "Callable[[Reader, int, int, Op], None]"
+CONSTANT_HANDLERS: dict[int, Handler] = {
     Op.Constant: _constant,
     Op.SpecConstant: _constant,
     Op.ConstantTrue: _constant_bool,

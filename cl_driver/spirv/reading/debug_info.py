@@ -6,9 +6,14 @@ and variables are left out. What is malformed is left out too: debug information
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import TYPE_CHECKING
 
-from ..module import Constant
+from ..location import DebugFunction, Location
+from ..module import Constant, Function
+
+if TYPE_CHECKING:
+    from .body import Body
+    from .reader import Reader
 
 # These sets number their instructions alike. Where the name begins so, literals are ids of constants.
 SETS = ("OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug", "NonSemantic.Shader.DebugInfo.100",
@@ -21,40 +26,10 @@ SOURCE, FUNCTION_DEFINITION, LINE, NO_LINE = 35, 101, 103, 104
 _DEEPEST = 200  # lexical blocks in one another, inlined calls in one another
 
 
-class DebugFunction:
-    """A function of the source. linkage: its symbol's name, "" where it has none; line: where it begins."""
-
-    __slots__ = ("file", "line", "linkage", "name")
-
-    def __init__(self, name: str, linkage: str, file: str, line: int):
-        self.name = name
-        self.linkage = linkage
-        self.file = file
-        self.line = line
-
-
-class Location(namedtuple("Location", "file line column scope at")):
-    """A place in the source. scope: its DebugFunction; at: the Location of the call, where this function was
-    inlined into another one, else None."""
-
-    __slots__ = ()
-
-    def inlined(self, call: Location) -> Location:
-        """The same place, the outermost function of the chain being inlined at `call`."""
-        return self._replace(at=call if self.at is None else self.at.inlined(call))
-
-    def outermost(self) -> Location:
-        """The place in the function that all others of the chain were inlined into."""
-        place = self
-        while place.at is not None:
-            place = place.at
-        return place
-
-
 class DebugInfo:
     """The debug instructions of one module, by their ids. Looked at when a body has a DebugScope."""
 
-    def __init__(self, reader):
+    def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.places: dict[int, int] = {}  # id: word offset
         self._functions: dict[int, DebugFunction | None] = {}
@@ -114,7 +89,7 @@ class DebugInfo:
         at = self.call(operands[2], depth + 1) if len(operands) > 2 else None
         return Location(scope.file, line, 0, scope, at)
 
-    def own(self, function, file: str, line: int) -> DebugFunction:
+    def own(self, function: Function, file: str, line: int) -> DebugFunction:
         """What stands for a function that has OpLine only; file and line: the first that it has."""
         found = self._own.get(id(function))
         if found is None:
@@ -128,9 +103,11 @@ class Position:
 
     __slots__ = ("at", "body", "scope", "source")
 
-    def __init__(self, body):
+    def __init__(self, body: Body) -> None:
         self.body = body
-        self.start_block()
+        self.source: tuple[str, int, int] | None = None
+        self.scope: DebugFunction | None = None
+        self.at: Location | None = None
 
     def start_block(self) -> None:
         """Neither lines nor scopes outlive a block."""

@@ -5,40 +5,45 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
 from ..module import NO_DECORATIONS, Constant, Kind, Type, Variable
 from ..tables import parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS
-from .constants import CONSTANT_HANDLERS, continuation
+from .constants import CONSTANT_HANDLERS, Handler, continuation
 from .debug_info import SETS as DEBUG_SETS
+
+if TYPE_CHECKING:
+    from .reader import Reader
 
 # Sets that may be left out without a change of meaning.
 IGNORED_SETS = ("NonSemantic.", "OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug")
 
 
-def _nothing(reader, p, n, op):
+def _nothing(reader: Reader, p: int, n: int, op: Op) -> None:
     pass
 
 
 # Mode setting, extensions, debug.
 
 
-def _capability(reader, p, n, op):
+def _capability(reader: Reader, p: int, n: int, op: Op) -> None:
     reader.module.capabilities.add(reader.enumerant(p, "Capability", reader.words[p + 1]))
 
 
-def _extension(reader, p, n, op):
+def _extension(reader: Reader, p: int, n: int, op: Op) -> None:
     reader.module.extensions.add(reader.whole_string(p, p + 1, p + n))
 
 
-def _ext_inst_import(reader, p, n, op):
+def _ext_inst_import(reader: Reader, p: int, n: int, op: Op) -> None:
     name = reader.whole_string(p, p + 2, p + n)
     if name != "OpenCL.std" and not name.startswith(IGNORED_SETS):
         raise reader.error(p, f"unknown extended instruction set {name!r}")
     reader.sets[reader.new_id(p, reader.words[p + 1])] = name
 
 
-def _ext_inst(reader, p, n, op):
+def _ext_inst(reader: Reader, p: int, n: int, op: Op) -> None:
     """Debug information: its ids are no values. Other non-semantic sets are left out."""
     words = reader.words
     name = reader.sets.get(words[p + 3])
@@ -50,19 +55,19 @@ def _ext_inst(reader, p, n, op):
         reader.debug.places[words[p + 2]] = p
 
 
-def _memory_model(reader, p, n, op):
+def _memory_model(reader: Reader, p: int, n: int, op: Op) -> None:
     if reader.module.memory_model is not None:
         raise reader.error(p, "a second one")
     addressing = reader.enumerant(p, "AddressingModel", reader.words[p + 1])
-    reader.module.memory_model = reader.enumerant(p, "MemoryModel", reader.words[p + 2])
+    reader.module.memory_model = model = reader.enumerant(p, "MemoryModel", reader.words[p + 2])
     if addressing not in (AddressingModel.Physical32, AddressingModel.Physical64):
         raise reader.error(p, f"addressing model {addressing.name}; kernels have Physical32 or Physical64")
     reader.module.address_bits = 32 if addressing == AddressingModel.Physical32 else 64
-    if reader.module.memory_model != MemoryModel.OpenCL:
-        raise reader.error(p, f"memory model {reader.module.memory_model.name}; kernels have OpenCL")
+    if model != MemoryModel.OpenCL:
+        raise reader.error(p, f"memory model {model.name}; kernels have OpenCL")
 
 
-def _entry_point(reader, p, n, op):
+def _entry_point(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     model = reader.enumerant(p, "ExecutionModel", words[p + 1])
     if model != ExecutionModel.Kernel:
@@ -71,7 +76,7 @@ def _entry_point(reader, p, n, op):
     reader.entry_points.append((p, words[p + 2], name, words[q : p + n]))
 
 
-def _execution_mode(reader, p, n, op):
+def _execution_mode(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     mode = reader.enumerant(p, "ExecutionMode", words[p + 2])
     literals = words[p + 3 : p + n]
@@ -82,23 +87,23 @@ def _execution_mode(reader, p, n, op):
     reader.modes.append((p, words[p + 1], mode, tuple(literals), by_id))
 
 
-def _source(reader, p, n, op):
+def _source(reader: Reader, p: int, n: int, op: Op) -> None:
     reader.module.source = (reader.enumerant(p, "SourceLanguage", reader.words[p + 1]), reader.words[p + 2])
 
 
-def _name(reader, p, n, op):
+def _name(reader: Reader, p: int, n: int, op: Op) -> None:
     if reader.bytes.find(b"\0", 4 * (p + 2), 4 * (p + n)) < 4 * (p + n - 1):
         raise reader.error(p, "a string that does not end in the last word")
     reader.names[reader.words[p + 1]] = p
 
 
-def _string(reader, p, n, op):
+def _string(reader: Reader, p: int, n: int, op: Op) -> None:
     text = reader.string(p + 2, p + n)[0]
     reader.strings[reader.new_id(p, reader.words[p + 1])] = text
     reader.module.strings.append(text)
 
 
-def _alias_declaration(reader, p, n, op):
+def _alias_declaration(reader: Reader, p: int, n: int, op: Op) -> None:
     """What memory operands and decorations say of aliasing (SPV_INTEL_memory_access_aliasing) is permission
     to move accesses; it is not made use of."""
     reader.new_id(p, reader.words[p + 1])
@@ -107,10 +112,11 @@ def _alias_declaration(reader, p, n, op):
 # Decorations.
 
 
-def _decorate(reader, p, n, op):
+def _decorate(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     decoration = reader.enumerant(p, "Decoration", words[p + 2])
     literals = words[p + 3 : p + n]
+    value: Any
     if decoration in (Decoration.AliasScopeINTEL, Decoration.NoAliasINTEL):
         return
     if decoration == Decoration.LinkageAttributes:
@@ -144,25 +150,27 @@ def _decorate(reader, p, n, op):
     reader.decorations.setdefault(words[p + 1], {})[decoration] = value
 
 
-def _member_decorate(reader, p, n, op):
+def _member_decorate(reader: Reader, p: int, n: int, op: Op) -> None:
     """Members of kernels' structures are laid out by OpenCL C's rules; no decoration of one changes code."""
     reader.enumerant(p, "Decoration", reader.words[p + 3])
 
 
-def _decoration_group(reader, p, n, op):
+def _decoration_group(reader: Reader, p: int, n: int, op: Op) -> None:
     reader.groups.add(reader.new_id(p, reader.words[p + 1]))
 
 
-def _group_decorate(reader, p, n, op):
+def _group_decorate(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     if words[p + 1] not in reader.groups:
         raise reader.error(p, f"id {words[p + 1]} is not a decoration group")
     decorations = reader.decorations.get(words[p + 1])
-    for target in words[p + 2 : p + n] if decorations else ():
+    if not decorations:
+        return
+    for target in words[p + 2 : p + n]:
         reader.decorations.setdefault(target, {}).update(decorations)
 
 
-def _group_member_decorate(reader, p, n, op):
+def _group_member_decorate(reader: Reader, p: int, n: int, op: Op) -> None:
     if reader.words[p + 1] not in reader.groups:
         raise reader.error(p, f"id {reader.words[p + 1]} is not a decoration group")
 
@@ -170,21 +178,21 @@ def _group_member_decorate(reader, p, n, op):
 # Types.
 
 
-def _define_type(reader, p, id_, type_):
+def _define_type(reader: Reader, p: int, id_: int, type_: Type) -> None:
     if type_.depth > MAX_DEPTH:
         raise reader.error(p, f"types nest deeper than {MAX_DEPTH}")
     reader.types_by_id[reader.new_id(p, id_)] = type_
 
 
-def _type_void(reader, p, n, op):
+def _type_void(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, reader.words[p + 1], reader.table.void())
 
 
-def _type_bool(reader, p, n, op):
+def _type_bool(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, reader.words[p + 1], reader.table.bool())
 
 
-def _type_int(reader, p, n, op):
+def _type_int(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, width, signed = reader.words[p + 1 : p + 4]
     if width not in (8, 16, 32, 64):
         raise reader.error(p, f"width {width} is not 8, 16, 32 or 64")
@@ -194,7 +202,7 @@ def _type_int(reader, p, n, op):
     _define_type(reader, p, id_, reader.table.int(width))
 
 
-def _type_float(reader, p, n, op):
+def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, width = reader.words[p + 1 : p + 3]
     encoding = reader.enumerant(p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
     if encoding is not None and (encoding, width) != (FPEncoding.BFloat16KHR, 16):
@@ -205,9 +213,9 @@ def _type_float(reader, p, n, op):
     _define_type(reader, p, id_, reader.table.float(width, encoding))
 
 
-def _type_vector(reader, p, n, op):
-    id_, element, count = reader.words[p + 1 : p + 4]
-    element = reader.type(p, element)
+def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
+    id_, element_id, count = reader.words[p + 1 : p + 4]
+    element = reader.type(p, element_id)
     if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
         raise reader.error(p, f"components of type {element!r}")
     # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
@@ -221,16 +229,16 @@ def _type_vector(reader, p, n, op):
     _define_type(reader, p, id_, reader.table.vector(element, count))
 
 
-def _type_array(reader, p, n, op):
-    id_, element, length = reader.words[p + 1 : p + 4]
-    element = reader.data_type(p, element)
+def _type_array(reader: Reader, p: int, n: int, op: Op) -> None:
+    id_, element_id, length = reader.words[p + 1 : p + 4]
+    element = reader.data_type(p, element_id)
     count = reader.integer(p, length)
     if not 0 < count < 1 << 48:
         raise reader.error(p, f"an array of {count} elements")
     _define_type(reader, p, id_, reader.table.array(element, count))
 
 
-def _type_struct(reader, p, n, op):
+def _type_struct(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     id_, member_ids = words[p + 1], reader.operands(p, 2, n)
     members = tuple(
@@ -241,37 +249,37 @@ def _type_struct(reader, p, n, op):
     _define_type(reader, p, id_, reader.table.struct(members, packed, name))
 
 
-def _type_opaque_name(reader, p, n, op):
+def _type_opaque_name(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op, (reader.string(p + 2, p + n)[0],)))
 
 
-def _type_pointer(reader, p, n, op):
-    id_, storage, element = reader.words[p + 1 : p + 4]
-    storage = reader.enumerant(p, "StorageClass", storage)
+def _type_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
+    id_, storage_word, element_id = reader.words[p + 1 : p + 4]
+    storage = reader.enumerant(p, "StorageClass", storage_word)
     ahead = reader.forward.pop(id_, None)
     if ahead is None:
-        element = reader.forward[element] if element in reader.forward else reader.type(p, element)
+        element = reader.forward[element_id] if element_id in reader.forward else reader.type(p, element_id)
         _define_type(reader, p, id_, reader.table.pointer(storage, element))
         return
     if ahead.storage is not storage:
         raise reader.error(p, f"declared ahead with storage class {ahead.storage.name}")
-    ahead.element = reader.type(p, element)
+    ahead.element = reader.type(p, element_id)
     reader.types_by_id[reader.new_id(p, id_)] = ahead
 
 
-def _type_untyped_pointer(reader, p, n, op):
+def _type_untyped_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
     storage = reader.enumerant(p, "StorageClass", reader.words[p + 2])
     _define_type(reader, p, reader.words[p + 1], reader.table.pointer(storage, None))
 
 
-def _type_forward_pointer(reader, p, n, op):
+def _type_forward_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, storage = reader.words[p + 1 : p + 3]
     if id_ in reader.types_by_id or id_ in reader.forward:
         raise reader.error(p, f"id {id_} is declared already")
     reader.forward[id_] = Type(Kind.POINTER, storage=reader.enumerant(p, "StorageClass", storage))
 
 
-def _type_function(reader, p, n, op):
+def _type_function(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     result = reader.type(p, words[p + 2])
     if result.kind is Kind.FUNCTION:
@@ -282,19 +290,19 @@ def _type_function(reader, p, n, op):
     _define_type(reader, p, words[p + 1], reader.table.function(result, parameters_))
 
 
-def _type_simple(reader, p, n, op):
+def _type_simple(reader: Reader, p: int, n: int, op: Op) -> None:
     """Sampler, event, device event, queue, reserve id, pipe storage, named barrier."""
     if n != 2:
         raise reader.error(p, f"{n} words, where 2 are right")
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op))
 
 
-def _type_pipe(reader, p, n, op):
+def _type_pipe(reader: Reader, p: int, n: int, op: Op) -> None:
     access = reader.enumerant(p, "AccessQualifier", reader.words[p + 2])
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op, (access,)))
 
 
-def _type_image(reader, p, n, op):
+def _type_image(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     sampled_type = reader.type(p, words[p + 2])
     dim, format_ = (
@@ -309,14 +317,14 @@ def _type_image(reader, p, n, op):
     _define_type(reader, p, words[p + 1], type_)
 
 
-def _type_sampled_image(reader, p, n, op):
+def _type_sampled_image(reader: Reader, p: int, n: int, op: Op) -> None:
     image = reader.type(p, reader.words[p + 2])
     if image.op != Op.TypeImage:
         raise reader.error(p, f"of type {image!r}, which is not an image")
     _define_type(reader, p, reader.words[p + 1], reader.table.opaque(op, (image,)))
 
 
-def _variable(reader, p, n, op):
+def _variable(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_, id_ = reader.type(p, words[p + 1]), words[p + 2]
     storage = reader.enumerant(p, "StorageClass", words[p + 3])
@@ -348,6 +356,7 @@ def _variable(reader, p, n, op):
 
 def _layout() -> dict[int, int]:
     """{opcode: section} of SPIR-V 2.4, of the instructions that are in one section only."""
+    ops = list(map(Op, HANDLERS))
     sections: list[list[Op]] = [
         [Op.Capability],
         [Op.Extension],
@@ -358,15 +367,14 @@ def _layout() -> dict[int, int]:
         [Op.String, Op.SourceExtension, Op.Source, Op.SourceContinued],
         [Op.Name, Op.MemberName],
         [Op.ModuleProcessed],
-        [op for op in HANDLERS if "Decorat" in op.name],
-        [op for op in HANDLERS if "Constant" in op.name or op.name.startswith("Type")]
-        + [Op.Variable, Op.Undef],
+        [op for op in ops if "Decorat" in op.name],
+        [op for op in ops if "Constant" in op.name or op.name.startswith("Type")] + [Op.Variable, Op.Undef],
         [Op.Function],
     ]
-    return {int(op): number for number, ops in enumerate(sections) for op in ops}
+    return {int(op): number for number, section in enumerate(sections) for op in section}
 
 
-HANDLERS = {
+HANDLERS: dict[int, Handler] = {
     **CONSTANT_HANDLERS,
     Op.Nop: _nothing,
     Op.Capability: _capability,

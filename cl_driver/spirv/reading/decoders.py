@@ -6,12 +6,18 @@ have a function here, or follow their pattern from the grammar.
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..enumerant import Enumerant
 from ..enums import Op, OpenCLStd
-from ..module import Argument, Constant, Kind, MemoryAccess
+from ..module import Argument, Constant, Kind, MemoryAccess, Operand, Type
 from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 from .debug_info import SETS as DEBUG_SETS
+
+if TYPE_CHECKING:
+    from .body import Body
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4
 # Bits of MemoryAccess that one word follows: Aligned, the two of the Vulkan memory model, the alias scopes.
@@ -31,7 +37,7 @@ TAKES_TYPES = frozenset(
 # Decoders: (body, word offset, number of words, op).
 
 
-def _parameter(body, p, n, op):
+def _parameter(body: Body, p: int, n: int, op: Op) -> None:
     if body.blocks:
         raise body.error(p, "parameters come before the first block")
     function, words = body.function, body.words
@@ -44,7 +50,7 @@ def _parameter(body, p, n, op):
     function._arguments.append(argument)
 
 
-def _label(body, p, n, op):
+def _label(body: Body, p: int, n: int, op: Op) -> None:
     if body.block is not None:
         raise body.error(p, "the block before has no terminator")
     rid, reader = body.words[p + 1], body.reader
@@ -60,29 +66,29 @@ def _label(body, p, n, op):
     body.blocks.append(block)
 
 
-def _line(body, p, n, op):
+def _line(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     body.position.set_line(body.reader.string_of(p, words[p + 1]), words[p + 2], words[p + 3])
 
 
-def _no_line(body, p, n, op):
+def _no_line(body: Body, p: int, n: int, op: Op) -> None:
     body.position.no_line()
 
 
-def _nothing(body, p, n, op):
+def _nothing(body: Body, p: int, n: int, op: Op) -> None:
     pass
 
 
-def _undef(body, p, n, op):
+def _undef(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     body.define(p, words[p + 2], body.reader.table.undef(body.type(p, words[p + 1])))
 
 
-def _selection_merge(body, p, n, op):
+def _selection_merge(body: Body, p: int, n: int, op: Op) -> None:
     body.label(body.words[p + 1])
 
 
-def _loop_merge(body, p, n, op):
+def _loop_merge(body: Body, p: int, n: int, op: Op) -> None:
     first = p + 1
     if op == Op.LoopMerge:
         body.label(body.words[p + 1])
@@ -90,15 +96,16 @@ def _loop_merge(body, p, n, op):
         first = p + 3
     control = body.words[first]
     if control or op == Op.LoopControlINTEL:
+        assert body.block is not None
         body.block.loop_control = (control, tuple(body.words[first + 1 : p + n]))
 
 
-def _branch(body, p, n, op):
+def _branch(body: Body, p: int, n: int, op: Op) -> None:
     body.add(p, op, None, 0, [body.label(body.words[p + 1])])
     body.block = None
 
 
-def _branch_conditional(body, p, n, op):
+def _branch_conditional(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     if n not in (4, 6):
         raise body.error(p, f"{n} words, where 4 or 6 are right")
@@ -107,7 +114,7 @@ def _branch_conditional(body, p, n, op):
     body.block = None
 
 
-def _switch(body, p, n, op):
+def _switch(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     selector = body.value(p, words[p + 1])
     if selector.type is None:
@@ -124,15 +131,15 @@ def _switch(body, p, n, op):
     body.block = None
 
 
-def _phi(body, p, n, op):
+def _phi(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     if n % 2 == 0:
         raise body.error(p, "values and labels do not come in pairs")
+    assert body.block is not None
     instructions = body.block.instructions
     if instructions and instructions[-1].op != Op.Phi:
         raise body.error(p, "after another instruction of its block")
-    operands = []
-    phi = body.add(p, op, body.type(p, words[p + 1]), words[p + 2], operands)
+    phi = body.add(p, op, body.type(p, words[p + 1]), words[p + 2], [])
     operands = phi.operands
     values = body.values
     for q in range(p + 3, p + n, 2):
@@ -144,7 +151,7 @@ def _phi(body, p, n, op):
         operands.append(body.label(words[q + 1]))
 
 
-def memory_access(body, p, q, end):
+def memory_access(body: Body, p: int, q: int, end: int) -> tuple[MemoryAccess, int]:
     """The memory operands at word q and the word after them."""
     words = body.words
     mask = words[q]
@@ -162,7 +169,7 @@ def memory_access(body, p, q, end):
     return MemoryAccess(alignment, bool(mask & MEMORY_VOLATILE), bool(mask & MEMORY_NONTEMPORAL)), last
 
 
-def _memory(body, p, n, op):
+def _memory(body: Body, p: int, n: int, op: Op) -> None:
     """OpLoad, OpStore, OpCopyMemory, OpCopyMemorySized."""
     words, end = body.words, p + n
     type_, rid, q = None, 0, p + 1
@@ -189,7 +196,7 @@ def _memory(body, p, n, op):
 MEMORY_IDS = {Op.Load: 1, Op.Store: 2, Op.CopyMemory: 2, Op.CopyMemorySized: 3}
 
 
-def _extended(body, p, n, op):
+def _extended(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     name = body.reader.sets.get(words[p + 3])
     if name is None:
@@ -207,8 +214,8 @@ def _extended(body, p, n, op):
     count = n - 5
     if count != len(kinds) and not (number == OpenCLStd.printf and count >= 1):
         raise body.error(p, f"{number.name} has {len(kinds)} operands, not {count}")
-    operands = [name, number]
-    for word, kind in zip_longest(words[p + 5 : p + n], kinds, fillvalue="IdRef"):
+    operands: list[Operand] = [name, number]
+    for word, kind in zip(words[p + 5 : p + n], chain(kinds, repeat("IdRef")), strict=False):
         if kind == "IdRef":
             operands.append(body.value(p, word))
         elif kind == "LiteralInteger":
@@ -218,11 +225,12 @@ def _extended(body, p, n, op):
     body.add(p, op, body.type(p, words[p + 1]), words[p + 2], operands)
 
 
-def _pattern(body, p, n, op):
+def _pattern(body: Body, p: int, n: int, op: Op) -> None:
     """Any other instruction, by its operands in the grammar."""
     words, end, q = body.words, p + n, p + 1
     row = ROWS[op]
-    type_, rid, operands = None, 0, []
+    type_, rid = None, 0
+    operands: list[Operand] = []
     for kind, quantifier in row.operands:
         while True:
             if q >= end:
@@ -261,8 +269,9 @@ def _pattern(body, p, n, op):
     body.add(p, op, type_, rid, operands)
 
 
-def _vector_shuffle(body, p, n, op):
+def _vector_shuffle(body: Body, p: int, n: int, op: Op) -> None:
     _pattern(body, p, n, op)
+    assert body.block is not None
     shuffle = body.block.instructions[-1]
     a, b = shuffle.operands[:2]
     if a.type is None or b.type is None or a.type.kind is not Kind.VECTOR or b.type.kind is not Kind.VECTOR:
@@ -275,9 +284,10 @@ def _vector_shuffle(body, p, n, op):
         shuffle.operands[1] = table.undef(table.vector(a.type.element, b.type.count))
 
 
-def _composite_continued(body, p, n, op):
+def _composite_continued(body: Body, p: int, n: int, op: Op) -> None:
     """More constituents of the instruction before (SPV_INTEL_long_composites)."""
     words = body.words
+    assert body.block is not None
     head = body.block.instructions[-1] if body.block.instructions else None
     if (
         head is None
@@ -290,7 +300,7 @@ def _composite_continued(body, p, n, op):
     body.continued = p + n
 
 
-def _bitwise_and(body, p, n, op):
+def _bitwise_and(body: Body, p: int, n: int, op: Op) -> None:
     words = body.words
     type_ = body.type(p, words[p + 1])
     value, mask = body.value(p, words[p + 3]), body.value(p, words[p + 4])
@@ -300,20 +310,23 @@ def _bitwise_and(body, p, n, op):
     body.add(p, op, type_, words[p + 2], [value, mask])
 
 
-def _int_width(type_) -> int:
+def _int_width(type_: Type | None) -> int:
     """Bits of an integer, or of a component of a vector of integers; 0 for what is neither."""
     if type_ is not None and type_.kind is Kind.VECTOR:
         type_ = type_.element
     return type_.width if type_ is not None and type_.kind is Kind.INT else 0
 
 
-def enumerant(body, p, kind, value):
-    return body.reader.enumerant(p, kind, value)
+def enumerant(body: Body, p: int, kind: str, value: int) -> Enumerant:
+    """The member of an enumeration of the grammar, as Reader.enumerant."""
+    found: Enumerant = body.reader.enumerant(p, kind, value)
+    return found
 
 
 RESULT_IDS, IDS, IN_BLOCK, ANYWHERE = 1, 0, 2, 3
 
-DECODERS = {
+Decoder: TypeAlias = "Callable[[Body, int, int, Op], None]"
+DECODERS: dict[Op, tuple[int, Decoder]] = {
     Op.FunctionParameter: (ANYWHERE, _parameter),
     Op.Label: (ANYWHERE, _label),
     Op.Line: (ANYWHERE, _line),
@@ -355,12 +368,17 @@ NOT_IN_BODIES = frozenset(
 )
 
 
-class _Forms(dict):
-    """{opcode: (form, Op, least words, most words, decoder or whether it ends a block)}, each made when it is
-    first looked up; KeyError for what is not an instruction of bodies."""
+# Form, Op, least words, most words, and the decoder; where there is none, whether it ends a block.
+_Form: TypeAlias = tuple[int, Op, int, int, Any]
 
-    def __missing__(self, op: int):
+
+class _Forms(dict[int, _Form]):
+    """{opcode: its form}, each made when it is first looked up; KeyError for what is not an instruction of
+    bodies."""
+
+    def __missing__(self, op: int) -> _Form:
         row = ROWS[op]
+        decoder: Decoder | bool
         if row.op in DECODERS:
             form, decoder = DECODERS[row.op]
         elif row.class_ in NOT_IN_BODIES and row.op != Op.FunctionCall:

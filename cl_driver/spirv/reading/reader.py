@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from typing import Any
 
 from ..enums import Decoration, ExecutionMode, Op
 from ..errors import SpirvError
@@ -48,7 +49,7 @@ def read(
 class Reader:
     """The state of one reading, which lazily decoded functions keep."""
 
-    def __init__(self, data: bytes, specialisation: dict[int, bytes], table: TypeTable):
+    def __init__(self, data: bytes, specialisation: dict[int, bytes], table: TypeTable) -> None:
         self.table = table
         self.specialisation = specialisation
         self.words: list[int] = []
@@ -59,7 +60,7 @@ class Reader:
         self.names: dict[int, int] = {}  # id: offset of its OpName
         self.strings: dict[int, str] = {}
         self.sets: dict[int, str] = {}
-        self.decorations: dict[int, dict] = {}
+        self.decorations: dict[int, dict[Decoration, Any]] = {}
         self.debug = DebugInfo(self)
         self.groups: set[int] = set()
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
@@ -74,6 +75,7 @@ class Reader:
     # What other parts use, too.
 
     def error(self, p: int, rule: str) -> SpirvError:
+        """The SpirvError of the instruction at word p."""
         op = self.words[p] & 0xFFFF if p < len(self.words) else -1
         name = f"Op{Op(op).name}" if p >= HEADER_WORDS and op in Op else "module"
         return SpirvError(p, name, rule)
@@ -93,12 +95,14 @@ class Reader:
         return text
 
     def string_of(self, p: int, id_: int) -> str:
+        """The text of an OpString. SpirvError if the id is none."""
         text = self.strings.get(id_)
         if text is None:
             raise self.error(p, f"id {id_} is not an OpString")
         return text
 
     def type(self, p: int, id_: int) -> Type:
+        """The type with an id. SpirvError if it is none, or none yet."""
         type_ = self.types_by_id.get(id_)
         if type_ is None:
             raise self.error(p, f"id {id_} is not a type, or not one yet")
@@ -111,7 +115,7 @@ class Reader:
             raise self.error(p, f"{type_!r} is not a type of objects")
         return type_
 
-    def enumerant(self, p: int, kind: str, value: int):
+    def enumerant(self, p: int, kind: str, value: int) -> Any:
         """The member of an enumeration of the grammar."""
         try:
             found = ENUMS[kind](value)
@@ -121,12 +125,14 @@ class Reader:
         return found
 
     def value(self, p: int, id_: int) -> Value:
+        """The constant, variable or function with an id. SpirvError if it is none, or none yet."""
         value = self.values.get(id_)
         if value is None:
             raise self.error(p, f"id {id_} is not a constant, variable or function, or not one yet")
         return value
 
     def new_id(self, p: int, id_: int) -> int:
+        """The id, which must be below the bound and not have been defined. SpirvError else."""
         if not 0 < id_ < self.bound:
             raise self.error(p, f"result id {id_} is not below the bound {self.bound}")
         if (
@@ -161,7 +167,9 @@ class Reader:
     # The stages of reading.
 
     def header(self, data: bytes) -> None:
-        def refuse(word, rule):
+        """Checks the header and takes the words, of either endianness (SPIR-V 2.3)."""
+
+        def refuse(word: int, rule: str) -> SpirvError:
             return SpirvError(word, "header", rule)
 
         if len(data) < 4 * HEADER_WORDS or len(data) % 4:
@@ -190,6 +198,7 @@ class Reader:
             raise refuse(4, f"schema {self.words[4]} is not 0")
 
     def declarations(self) -> None:
+        """Decodes everything outside of functions and checks the sections' order (SPIR-V 2.4)."""
         words, end, p = self.words, len(self.words), HEADER_WORDS
         handlers, rows, layout, section = HANDLERS, ROWS, LAYOUT, 0
         uses, before = self.module.uses, None
@@ -251,7 +260,7 @@ class Reader:
         self.module.functions.append(function)
         return q + 1
 
-    def describe(self, value, rid: int) -> None:
+    def describe(self, value: Function | Variable, rid: int) -> None:
         """Gives a function or variable its name, linkage and decorations."""
         if rid in self.names:
             value.name = self.string(self.names[rid] + 2)[0]
@@ -266,6 +275,7 @@ class Reader:
                 value.builtin = decorations[Decoration.BuiltIn]
 
     def finish(self) -> None:
+        """Puts together what refers to ids ahead: entry points, their modes, decorations by id."""
         module = self.module
         if module.memory_model is None:
             raise self.error(len(self.words), "no OpMemoryModel")
@@ -302,9 +312,9 @@ class Reader:
                     raise self.error(
                         len(self.words), f"SpecId decorates id {id_}, which is no specialisation constant"
                     )
-            for by_id, plain in ID_DECORATIONS.items():
-                if by_id in decorations:
-                    decorations[plain] = (self.integer(0, decorations.pop(by_id)[0]),)
+            for given, plain in ID_DECORATIONS.items():
+                if given in decorations:
+                    decorations[plain] = (self.integer(0, decorations.pop(given)[0]),)
 
 
 # Modes that may be given once per width: their literals are strung together.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
 from ..enums import Op
-from ..module import Constant, ConstantExpr, Kind, Type, Undef
+from ..module import Constant, ConstantExpr, Kind, Operand, Type, Undef, Value
 from ..types import TypeTable
 
 
@@ -30,7 +31,10 @@ UINT_CODES = {16: "<H", 32: "<I", 64: "<Q"}
 
 
 def bits_to_float(bits: int, width: int) -> float:
-    return struct.unpack(FLOAT_CODES[width], bits.to_bytes(width // 8, "little"))[0]
+    """The number that the bits of a float of a width (16, 32, 64) stand for."""
+    value: float
+    (value,) = struct.unpack(FLOAT_CODES[width], bits.to_bytes(width // 8, "little"))
+    return value
 
 
 def float_to_bits(value: float, width: int) -> int:
@@ -43,6 +47,7 @@ def float_to_bits(value: float, width: int) -> int:
 
 
 def signed(value: int, width: int) -> int:
+    """The number that bits stand for in two's complement."""
     return value - (1 << width) if value >> (width - 1) & 1 else value
 
 
@@ -71,13 +76,13 @@ def _fmod(a: float, b: float, floored: bool) -> float:
     return r
 
 
-def _shift(function):
+def _shift(function: Callable[[int, int, int], int | None]) -> Callable[[int, int, int], int | None]:
     """Shifts by the width or more are undefined; here they shift everything out."""
     return lambda a, b, w: function(a, min(b, w), w)
 
 
 # (a, b, width) of unsigned integers to an integer of any size and sign; None is a division by zero.
-INTEGER_BINARY = {
+INTEGER_BINARY: dict[Op, Callable[[int, int, int], int | None]] = {
     Op.IAdd: lambda a, b, w: a + b,
     Op.ISub: lambda a, b, w: a - b,
     Op.IMul: lambda a, b, w: a * b,
@@ -93,7 +98,7 @@ INTEGER_BINARY = {
     Op.BitwiseXor: lambda a, b, w: a ^ b,
     Op.BitwiseAnd: lambda a, b, w: a & b,
 }
-INTEGER_COMPARE = {
+INTEGER_COMPARE: dict[Op, Callable[[int, int, int], bool]] = {
     Op.IEqual: lambda a, b, w: a == b,
     Op.INotEqual: lambda a, b, w: a != b,
     Op.UGreaterThan: lambda a, b, w: a > b,
@@ -105,7 +110,7 @@ INTEGER_COMPARE = {
     Op.ULessThanEqual: lambda a, b, w: a <= b,
     Op.SLessThanEqual: lambda a, b, w: signed(a, w) <= signed(b, w),
 }
-FLOAT_BINARY = {
+FLOAT_BINARY: dict[Op, Callable[[float, float], float]] = {
     Op.FAdd: lambda a, b: a + b,
     Op.FSub: lambda a, b: a - b,
     Op.FMul: lambda a, b: a * b,
@@ -113,7 +118,7 @@ FLOAT_BINARY = {
     Op.FRem: lambda a, b: _fmod(a, b, False),
     Op.FMod: lambda a, b: _fmod(a, b, True),
 }
-BOOL_BINARY = {
+BOOL_BINARY: dict[Op, Callable[[bool, bool], bool]] = {
     Op.LogicalOr: lambda a, b: a or b,
     Op.LogicalAnd: lambda a, b: a and b,
     Op.LogicalEqual: lambda a, b: a == b,
@@ -152,7 +157,7 @@ BINARY = (
 OPS = ADDRESSES | UNARY | COMPOSITE | BINARY | {Op.Select}
 
 
-def fold(table: TypeTable, op: Op, type_: Type, operands: list):
+def fold(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Value:
     """The value of one operation, a Constant, or a ConstantExpr on addresses. ValueError: malformed."""
     if op in COMPOSITE:
         return _composite(table, op, type_, operands)
@@ -182,7 +187,7 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list):
     return table.constant(type_, _scalar(op, type_, operands))
 
 
-def components(table: TypeTable, value) -> tuple:
+def components(table: TypeTable, value: Value) -> tuple[Value, ...]:
     """The parts of a composite constant, those of null and undef, too."""
     type_ = value.type
     if isinstance(value, Constant) and isinstance(value.value, tuple):
@@ -194,10 +199,10 @@ def components(table: TypeTable, value) -> tuple:
     raise ValueError(f"{type_!r} has no components")
 
 
-def _raw(operand):
+def _raw(operand: Value) -> int:
     if operand.type.kind not in (Kind.BOOL, Kind.INT, Kind.FLOAT):
         raise ValueError(f"an operand of type {operand.type!r}")
-    value = getattr(operand, "value", None)
+    value: int | None = getattr(operand, "value", None)
     return value if value is not None else False if operand.type.kind is Kind.BOOL else 0
 
 
@@ -207,7 +212,7 @@ def _need(kind: Kind, *types: Type) -> None:
             raise ValueError(f"{type_!r} where {kind.value} is needed")
 
 
-def _scalar(op: Op, type_: Type, operands: list):
+def _scalar(op: Op, type_: Type, operands: list[Operand]) -> int:
     raw = [_raw(o) for o in operands]
     source = operands[0].type
     mask = (1 << type_.width) - 1
@@ -218,23 +223,23 @@ def _scalar(op: Op, type_: Type, operands: list):
         return raw[1] if raw[0] else raw[2]
     if op in INTEGER_BINARY:
         _need(Kind.INT, type_, source, operands[1].type)
-        value = INTEGER_BINARY[op](*raw, type_.width)
+        value = INTEGER_BINARY[op](raw[0], raw[1], type_.width)
         return 0 if value is None else value & mask
     if op in INTEGER_COMPARE:
         _need(Kind.BOOL, type_)
         _need(Kind.INT, source, operands[1].type)
-        return INTEGER_COMPARE[op](*raw, source.width)
+        return INTEGER_COMPARE[op](raw[0], raw[1], source.width)
     if op in FLOAT_BINARY:
         _need(Kind.FLOAT, type_, source, operands[1].type)
         a, b = (bits_to_float(v, source.width) for v in raw)
         return float_to_bits(FLOAT_BINARY[op](a, b), type_.width)
     if op in BOOL_BINARY:
         _need(Kind.BOOL, type_, source, operands[1].type)
-        return BOOL_BINARY[op](*raw)
+        return BOOL_BINARY[op](bool(raw[0]), bool(raw[1]))
     return _unary(op, type_, source, raw[0], mask)
 
 
-def _unary(op: Op, type_: Type, source: Type, raw, mask: int):
+def _unary(op: Op, type_: Type, source: Type, raw: int, mask: int) -> int:
     if op == Op.LogicalNot:
         _need(Kind.BOOL, type_, source)
         return not raw
@@ -278,7 +283,7 @@ def _integer_to_bits(value: int, width: int) -> int:
     return float_to_bits(math.copysign(float(magnitude), value), width)
 
 
-def _bitcast(table: TypeTable, type_: Type, operand):
+def _bitcast(table: TypeTable, type_: Type, operand: Value) -> Constant:
     """Through the bits, the first component lowest."""
     parts = components(table, operand) if operand.type.kind is Kind.VECTOR else (operand,)
     bits = position = 0
@@ -300,7 +305,7 @@ def _need_numeric(type_: Type) -> None:
         raise ValueError(f"{type_!r} is not numeric")
 
 
-def _composite(table: TypeTable, op: Op, type_: Type, operands: list):
+def _composite(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Value:
     literals = [o for o in operands if isinstance(o, int)]
     values = operands[: len(operands) - len(literals)]
     if any(not isinstance(v, Constant | Undef) for v in values):
@@ -318,7 +323,7 @@ def _composite(table: TypeTable, op: Op, type_: Type, operands: list):
             picked.append(table.null(type_.element) if i == 0xFFFFFFFF else pool[i])
         return table.constant(type_, tuple(picked))
     if op == Op.CompositeExtract:
-        value = values[0]
+        value: Value = values[0]
         for i in literals:
             value = _part(components(table, value), i)
     else:
@@ -328,13 +333,13 @@ def _composite(table: TypeTable, op: Op, type_: Type, operands: list):
     return value
 
 
-def _part(parts: tuple, index: int):
+def _part(parts: tuple[Value, ...], index: int) -> Value:
     if index >= len(parts):
         raise ValueError(f"index {index} of {len(parts)}")
     return parts[index]
 
 
-def _insert(table: TypeTable, composite, part, path: list[int]):
+def _insert(table: TypeTable, composite: Value, part: Value, path: list[int]) -> Value:
     if len(path) > 255:
         raise ValueError("more than 255 indices")
     if not path:
@@ -347,7 +352,7 @@ def _insert(table: TypeTable, composite, part, path: list[int]):
     return table.constant(composite.type, tuple(parts))
 
 
-def _address(table: TypeTable, op: Op, type_: Type, operands: list):
+def _address(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Constant | ConstantExpr:
     first = operands[0] if operands else None
     null = isinstance(first, Constant) and not first.value and not isinstance(first.value, tuple)
     if null and len(operands) == 1 and op in ADDRESSES | {Op.Bitcast}:

@@ -6,6 +6,9 @@ writes what the specification does not allow, but means one thing only, the rule
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ..enums import Op, StorageClass
 from ..module import Instruction, Kind, Type, Value
 
@@ -20,20 +23,26 @@ INT, FLOAT, BOOL, VECTOR, POINTER, ARRAY, STRUCT = (
 )
 
 
+Rule: TypeAlias = Callable[[Instruction], None]
+
+
 class RuleError(Exception):
     """The rule that an instruction breaks."""
 
 
-def need(condition, rule: str, *parts) -> None:
+def need(condition: object, rule: str, *parts: object) -> None:
+    """Raises RuleError unless the condition holds; the rule is a format for the parts."""
     if not condition:
         raise RuleError(rule.format(*parts))
 
 
 def scalar(type_: Type) -> Type:
+    """The type of a vector's components, or of a scalar itself."""
     return type_.element if type_.kind is VECTOR else type_
 
 
 def count(type_: Type) -> int:
+    """The components of a vector; 1 of anything else."""
     return type_.count if type_.kind is VECTOR else 1
 
 
@@ -42,10 +51,10 @@ def types(instruction: Instruction) -> list[Type]:
     return [o.type for o in instruction.operands]
 
 
-def _same(kind: Kind):
+def _same(kind: Kind) -> Rule:
     """Result and operands have one type: scalars or vectors of the kind."""
 
-    def rule(i):
+    def rule(i: Instruction) -> None:
         type_ = i.type
         if scalar(type_).kind is not kind:
             raise RuleError(f"the result has type {type_!r}, not one of {kind.value}")
@@ -56,14 +65,14 @@ def _same(kind: Kind):
     return rule
 
 
-def _shift(i):
+def _shift(i: Instruction) -> None:
     a, b = types(i)
     need(scalar(i.type).kind is INT and a is i.type, "the base has type {!r}, the result {!r}", a, i.type)
     need(scalar(b).kind is INT and count(b) == count(a), "shifted by {!r}", b)
 
 
-def _compare(kind: Kind):
-    def rule(i):
+def _compare(kind: Kind) -> Rule:
+    def rule(i: Instruction) -> None:
         a, b = types(i)
         need(a is b, "operands of types {!r} and {!r}", a, b)
         need(scalar(a).kind is kind, "operands of type {!r}, not of {}", a, kind.value)
@@ -72,7 +81,7 @@ def _compare(kind: Kind):
     return rule
 
 
-def _equality(i):
+def _equality(i: Instruction) -> None:
     """OpIEqual and OpINotEqual; clang compares pointers with them after OpPtrEqual's fashion, too."""
     a, b = types(i)
     if a.kind is POINTER and b.kind is POINTER:
@@ -81,14 +90,14 @@ def _equality(i):
     _compare(INT)(i)
 
 
-def _pointer_compare(i):
+def _pointer_compare(i: Instruction) -> None:
     a, b = types(i)
     need(a.kind is POINTER and b.kind is POINTER, "operands of types {!r} and {!r}", a, b)
     need(i.type.kind in (BOOL, INT), "the result has type {!r}", i.type)
 
 
-def _convert(to: Kind, from_: Kind):
-    def rule(i):
+def _convert(to: Kind, from_: Kind) -> Rule:
+    def rule(i: Instruction) -> None:
         (a,) = types(i)
         need(
             scalar(i.type).kind is to and scalar(a).kind is from_ and count(a) == count(i.type),
@@ -100,7 +109,7 @@ def _convert(to: Kind, from_: Kind):
     return rule
 
 
-def _float_test(i):
+def _float_test(i: Instruction) -> None:
     (a,) = types(i)
     need(
         scalar(a).kind is FLOAT and scalar(i.type).kind is BOOL and count(a) == count(i.type),
@@ -110,13 +119,13 @@ def _float_test(i):
     )
 
 
-def _any_all(i):
+def _any_all(i: Instruction) -> None:
     """Of integers, too: clang writes any(int4) so; the most significant bits count then."""
     (a,) = types(i)
     need(scalar(a).kind in (BOOL, INT) and i.type.kind is BOOL, "{!r} of {!r}", i.type, a)
 
 
-def _dot(i):
+def _dot(i: Instruction) -> None:
     a, b = types(i)
     need(
         a is b and a.kind is VECTOR and a.element.kind is FLOAT and i.type is a.element,
@@ -127,7 +136,7 @@ def _dot(i):
     )
 
 
-def _vector_times_scalar(i):
+def _vector_times_scalar(i: Instruction) -> None:
     a, b = types(i)
     need(
         a is i.type and a.kind is VECTOR and a.element.kind is FLOAT and b is a.element,
@@ -138,7 +147,7 @@ def _vector_times_scalar(i):
     )
 
 
-def _select(i):
+def _select(i: Instruction) -> None:
     condition, a, b = types(i)
     need(a is i.type and b is i.type, "objects of types {!r} and {!r}, the result has {!r}", a, b, i.type)
     need(
@@ -160,7 +169,7 @@ def bits(type_: Type) -> int | None:
     return 64 if kind is POINTER else None
 
 
-def _bitcast(i):
+def _bitcast(i: Instruction) -> None:
     (a,) = types(i)
     if a.kind is POINTER and i.type.kind is POINTER:
         need(a.storage is i.type.storage, "{!r} to {!r}", a, i.type)
@@ -175,11 +184,11 @@ def pointer(operand: Value, what: str = "the pointer") -> Type:
     return type_
 
 
-def _copy(i):
+def _copy(i: Instruction) -> None:
     need(i.operands[0].type is i.type, "{!r} of {!r}", i.type, i.operands[0].type)
 
 
-def _copy_logical(i) -> None:
+def _copy_logical(i: Instruction) -> None:
     need(i.type.kind in (Kind.ARRAY, Kind.STRUCT), "its result is an array or structure")
     need(_match(i.type, i.operands[0].type), "the types do not match logically")
 
@@ -195,7 +204,7 @@ def _match(a: Type, b: Type) -> bool:
     return all(map(_match, a.members, b.members))
 
 
-def _to_generic(i):
+def _to_generic(i: Instruction) -> None:
     source = pointer(i.operands[0])
     need(
         i.type.kind is POINTER
@@ -207,22 +216,22 @@ def _to_generic(i):
     )
 
 
-def _from_generic(i):
+def _from_generic(i: Instruction) -> None:
     source = pointer(i.operands[0])
     need(i.type.kind is POINTER and source.storage is StorageClass.Generic, "{!r} to {!r}", source, i.type)
 
 
-def _pointer_to_int(i):
+def _pointer_to_int(i: Instruction) -> None:
     need(pointer(i.operands[0]) and i.type.kind is INT, "to {!r}", i.type)
 
 
-def _int_to_pointer(i):
+def _int_to_pointer(i: Instruction) -> None:
     need(
         i.operands[0].type.kind is INT and i.type.kind is POINTER, "{!r} to {!r}", i.operands[0].type, i.type
     )
 
 
-def _bit_count(i):
+def _bit_count(i: Instruction) -> None:
     (a,) = types(i)
     need(
         scalar(a).kind is INT and scalar(i.type).kind is INT and count(a) == count(i.type),
@@ -232,7 +241,7 @@ def _bit_count(i):
     )
 
 
-def _with_carry(i):
+def _with_carry(i: Instruction) -> None:
     a, b = types(i)
     need(
         a is b and scalar(a).kind is INT and i.type.kind is STRUCT and i.type.members == (a, a),
@@ -243,7 +252,7 @@ def _with_carry(i):
     )
 
 
-def _bit_field(i):
+def _bit_field(i: Instruction) -> None:
     for value in i.operands[:-2]:
         need(value.type is i.type, "{!r} of {!r}", i.type, value.type)
     need(scalar(i.type).kind is INT, "{!r}", i.type)
@@ -251,11 +260,11 @@ def _bit_field(i):
         need(value.type.kind is INT, "offset or count of type {!r}", value.type)
 
 
-def _expect(i):
+def _expect(i: Instruction) -> None:
     need(all(o.type is i.type for o in i.operands), "{!r} of {}", i.type, types(i))
 
 
-RULES = {
+RULES: dict[Op, Rule] = {
     **dict.fromkeys(
         (
             Op.IAdd,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..enums import Op, StorageClass
-from ..module import Constant, ConstantExpr, Function, Kind, Type, Undef, Variable
-from .rules import ARRAY, BOOL, INT, POINTER, STRUCT, VECTOR, count, need, pointer, scalar, types
+from ..module import Constant, ConstantExpr, Function, Instruction, Kind, Operand, Type, Undef, Variable
+from .rules import ARRAY, BOOL, INT, POINTER, STRUCT, VECTOR, Rule, count, need, pointer, scalar, types
 
 
 def _points_to(type_: Type, pointee: Type, what: str) -> None:
@@ -17,12 +17,12 @@ def _points_to(type_: Type, pointee: Type, what: str) -> None:
     )
 
 
-def _load(i):
+def _load(i: Instruction) -> None:
     _points_to(pointer(i.operands[0]), i.type, "a load")
     need(i.type.kind not in (Kind.VOID, Kind.FUNCTION), "a load of type {!r}", i.type)
 
 
-def _store(i):
+def _store(i: Instruction) -> None:
     target, value = i.operands
     _points_to(pointer(target), value.type, "a store")
     need(
@@ -32,7 +32,7 @@ def _store(i):
     )
 
 
-def _copy_memory(i):
+def _copy_memory(i: Instruction) -> None:
     target, source = pointer(i.operands[0], "the target"), pointer(i.operands[1], "the source")
     if i.op == Op.CopyMemory:
         need(
@@ -51,7 +51,7 @@ def _copy_memory(i):
     )
 
 
-def _variable(i):
+def _variable(i: Instruction) -> None:
     need(
         i.type.kind is POINTER and i.type.storage is StorageClass.Function and i.type.element is not None,
         "a variable of type {!r} in a function",
@@ -67,7 +67,7 @@ def _variable(i):
         need(initializer.type is i.type.element, "an initializer of type {!r}", initializer.type)
 
 
-def _access_chain(i):
+def _access_chain(i: Instruction) -> None:
     base = pointer(i.operands[0], "the base")
     element_first = i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
     indices = i.operands[1:]
@@ -89,7 +89,7 @@ def _access_chain(i):
     )
 
 
-def walk(type_: Type, indices: list) -> Type:
+def walk(type_: Type, indices: list[Operand]) -> Type:
     """The type of the part that indices lead to."""
     for index in indices:
         need(index.type is not None and index.type.kind is INT, "an index of type {!r}", index.type)
@@ -115,13 +115,13 @@ def _literal_walk(type_: Type, path: list[int]) -> Type:
     return type_
 
 
-def _extract(i):
+def _extract(i: Instruction) -> None:
     need(len(i.operands) > 1, "no index")
     part = _literal_walk(i.operands[0].type, i.operands[1:])
     need(part is i.type, "the part has type {!r}, the result {!r}", part, i.type)
 
 
-def _insert(i):
+def _insert(i: Instruction) -> None:
     part, composite = i.operands[:2]
     need(composite.type is i.type, "the composite has type {!r}, the result {!r}", composite.type, i.type)
     need(len(i.operands) > 2, "no index")
@@ -129,7 +129,7 @@ def _insert(i):
     need(there is part.type, "an object of type {!r} for a part of {!r}", part.type, there)
 
 
-def _construct(i):
+def _construct(i: Instruction) -> None:
     type_, parts = i.type, types(i)
     if type_.kind is VECTOR:
         need(
@@ -149,7 +149,7 @@ def _construct(i):
         )
 
 
-def _shuffle(i):
+def _shuffle(i: Instruction) -> None:
     a, b = i.operands[0].type, i.operands[1].type
     need(
         a.kind is VECTOR and b.kind is VECTOR and i.type.kind is VECTOR, "{!r} of {!r} and {!r}", i.type, a, b
@@ -161,7 +161,7 @@ def _shuffle(i):
         need(pick < a.count + b.count or pick == 0xFFFFFFFF, "component {} of {}", pick, a.count + b.count)
 
 
-def _extract_dynamic(i):
+def _extract_dynamic(i: Instruction) -> None:
     vector, index = types(i)
     need(
         vector.kind is VECTOR and vector.element is i.type and index.kind is INT,
@@ -172,7 +172,7 @@ def _extract_dynamic(i):
     )
 
 
-def _insert_dynamic(i):
+def _insert_dynamic(i: Instruction) -> None:
     vector, part, index = types(i)
     need(
         vector is i.type and vector.kind is VECTOR and vector.element is part and index.kind is INT,
@@ -183,7 +183,7 @@ def _insert_dynamic(i):
     )
 
 
-def _call(i):
+def _call(i: Instruction) -> None:
     function = i.operands[0]
     need(isinstance(function, Function), "the callee is not a function")
     type_ = function.type
@@ -214,39 +214,45 @@ def same_but_pointees(a: Type, b: Type) -> bool:
     return a is b or (a.kind is POINTER and b.kind is POINTER and a.storage is b.storage)
 
 
-def _branch_conditional(i):
+def _branch_conditional(i: Instruction) -> None:
     need(i.operands[0].type.kind is BOOL, "a condition of type {!r}", i.operands[0].type)
 
 
-def _switch(i):
+def _switch(i: Instruction) -> None:
     need(i.operands[0].type.kind is INT, "a selector of type {!r}", i.operands[0].type)
     literals = i.operands[2::2]
     need(len(set(literals)) == len(literals), "a literal occurs twice")
 
 
-def _phi(i):
+def _phi(i: Instruction) -> None:
     for value in i.operands[::2]:
         need(value.type is i.type, "a value of type {!r}, the result has {!r}", value.type, i.type)
 
 
-def _return(i):
+def _result(i: Instruction) -> Type:
+    """The result type of the function that an instruction is in."""
+    assert i.block.function is not None
+    return i.block.function.type.element
+
+
+def _return(i: Instruction) -> None:
     need(
-        i.block.function.type.element.kind is Kind.VOID,
+        _result(i).kind is Kind.VOID,
         "without a value in a function of type {!r}",
-        i.block.function.type.element,
+        _result(i),
     )
 
 
-def _return_value(i):
+def _return_value(i: Instruction) -> None:
     need(
-        i.operands[0].type is i.block.function.type.element,
+        i.operands[0].type is _result(i),
         "a value of type {!r} in a function of type {!r}",
         i.operands[0].type,
-        i.block.function.type.element,
+        _result(i),
     )
 
 
-ACCESS_RULES = {
+ACCESS_RULES: dict[Op, Rule] = {
     Op.Load: _load,
     Op.Store: _store,
     Op.CopyMemory: _copy_memory,

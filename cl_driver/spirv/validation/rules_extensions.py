@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..enums import Op
-from ..module import Constant
-from .rules import FLOAT, INT, VECTOR, count, need, pointer, scalar, types
+from ..module import Constant, Instruction
+from .rules import FLOAT, INT, VECTOR, Rule, count, need, pointer, scalar, types
 
 
-def _read_clock(i):
+def _read_clock(i: Instruction) -> None:
     type_ = i.type
     width = 64 if type_.kind is INT else 32
     need(
@@ -24,7 +24,7 @@ def _read_clock(i):
         need(scope.value in (1, 2, 3), "scope {}", scope.value)
 
 
-def _bfloat16(i):
+def _bfloat16(i: Instruction) -> None:
     (a,) = types(i)
     to_float = i.op == Op.ConvertBF16ToFINTEL
     float_, integer = (i.type, a) if to_float else (a, i.type)
@@ -40,7 +40,7 @@ def _bfloat16(i):
     )
 
 
-def _intel_shuffle(i):
+def _intel_shuffle(i: Instruction) -> None:
     """SPV_INTEL_subgroups: one value, or two to move through, and a number."""
     *values, number = types(i)
     need(all(value is i.type for value in values), "{!r} of {!r}", i.type, values[0])
@@ -48,7 +48,7 @@ def _intel_shuffle(i):
     need(number.kind is INT and number.width == 32, "a lane number or distance of type {!r}", number)
 
 
-def _intel_block(i):
+def _intel_block(i: Instruction) -> None:
     """The pointee is the component of what is read or written."""
     pointee = pointer(i.operands[0]).element
     data = i.type if i.op is Op.SubgroupBlockReadINTEL else i.operands[1].type
@@ -56,7 +56,7 @@ def _intel_block(i):
     need(element.kind is INT and pointee in (None, element), "{!r} behind {!r}", data, pointee)
 
 
-EXTENSION_RULES = {
+EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleINTEL: _intel_shuffle,
     Op.SubgroupShuffleDownINTEL: _intel_shuffle,
     Op.SubgroupShuffleUpINTEL: _intel_shuffle,

@@ -6,8 +6,8 @@ IMAGE_RULES: as RULES of rules.py.
 from __future__ import annotations
 
 from ..enums import AccessQualifier, Dim, Op
-from ..module import Kind, Type
-from .rules import FLOAT, INT, count, need, scalar
+from ..module import Instruction, Kind, Operand, Type, Value
+from .rules import FLOAT, INT, Rule, RuleError, count, need, scalar
 
 _LOD, _GRAD = 0x2, 0x4
 _NO_CHANGE = 0x1000 | 0x2000 | 0x4000  # SignExtend, ZeroExtend, Nontemporal
@@ -17,23 +17,20 @@ _DIMENSIONS = {Dim.Dim1D: 1, Dim.Buffer: 1, Dim.Dim2D: 2, Dim.Dim3D: 3}
 class _Image:
     """The operands of OpTypeImage that rules are about."""
 
-    def __init__(self, type_: Type | None):
-        need(
-            type_ is not None and type_.kind is Kind.OPAQUE and type_.op is Op.TypeImage,
-            "an image of type {!r}",
-            type_,
-        )
+    def __init__(self, type_: Type | None) -> None:
+        if type_ is None or type_.kind is not Kind.OPAQUE or type_.op is not Op.TypeImage:
+            raise RuleError(f"an image of type {type_!r}")
         _, self.dim, depth, arrayed, _, _, _, self.access = type_.operands
         self.dimensions = _DIMENSIONS.get(self.dim, 0)
         self.coordinates = self.dimensions + arrayed
         self.is_depth = depth != 0
 
 
-def _image(value) -> _Image:
+def _image(value: Operand) -> _Image:
     return _Image(value.type)
 
 
-def _sampler(value, of: _Image) -> None:
+def _sampler(value: Operand, of: _Image) -> None:
     type_ = value.type
     need(
         type_ is not None and type_.kind is Kind.OPAQUE and type_.op is Op.TypeSampler,
@@ -44,7 +41,7 @@ def _sampler(value, of: _Image) -> None:
     need(of.access == AccessQualifier.ReadOnly, "samplers are for images that are read only")
 
 
-def _sampled_image(i):
+def _sampled_image(i: Instruction) -> None:
     image, sampler = i.operands
     _sampler(sampler, _image(image))
     need(
@@ -55,19 +52,20 @@ def _sampled_image(i):
     )
 
 
-def _sampled(value):
+def _sampled(value: Operand) -> list[Operand]:
     """The image and the sampler of an operand that is a sampled image: these "must not appear as operands" of
     anything but what looks images up, so it is an OpSampledImage itself."""
     need(getattr(value, "op", None) is Op.SampledImage, "its sampled image is not an OpSampledImage")
-    return value.operands
+    operands: list[Operand] = value.operands
+    return operands
 
 
-def _image_of(i):
+def _image_of(i: Instruction) -> None:
     image, _ = _sampled(i.operands[0])
     need(i.type is image.type, "the result has type {!r}", i.type)
 
 
-def _coordinate(image: _Image, value, kinds: tuple) -> None:
+def _coordinate(image: _Image, value: Operand, kinds: tuple[Kind, ...]) -> None:
     """OpenCL C's have more components than needed for arrays and three dimensions."""
     type_ = value.type
     need(
@@ -82,10 +80,11 @@ def _coordinate(image: _Image, value, kinds: tuple) -> None:
 
 def _texel(image: _Image, type_: Type | None) -> None:
     """Four components, or the depth alone."""
-    number = scalar(type_) if type_ is not None else None
+    if type_ is None:
+        raise RuleError("a texel without a type")
+    number = scalar(type_)
     need(
-        number is not None
-        and number.kind in (INT, FLOAT)
+        number.kind in (INT, FLOAT)
         and number.width in ((32,) if number.kind is INT else (16, 32))
         and (count(type_) == 4 or (count(type_) == 1 and image.is_depth)),
         "a texel of type {!r}",
@@ -93,7 +92,7 @@ def _texel(image: _Image, type_: Type | None) -> None:
     )
 
 
-def _level(value, kinds: tuple = (INT, FLOAT)) -> None:
+def _level(value: Operand, kinds: tuple[Kind, ...] = (INT, FLOAT)) -> None:
     type_ = value.type
     need(
         type_ is not None and type_.kind in kinds and type_.width == 32,
@@ -102,7 +101,7 @@ def _level(value, kinds: tuple = (INT, FLOAT)) -> None:
     )
 
 
-def _gradient(image: _Image, value) -> None:
+def _gradient(image: _Image, value: Operand) -> None:
     type_ = value.type
     need(
         type_ is not None
@@ -114,7 +113,14 @@ def _gradient(image: _Image, value) -> None:
     )
 
 
-def check_access(value, at, texel: Type | None, lod: list, sampler=None, writes: bool = False) -> None:
+def check_access(
+    value: Operand,
+    at: Value,
+    texel: Type | None,
+    lod: list[Operand],
+    sampler: Operand | None = None,
+    writes: bool = False,
+) -> None:
     """Raises RuleError if an image cannot be read or written so. lod: [], [level] or [gradient, gradient]."""
     image = _image(value)
     if writes:
@@ -131,7 +137,7 @@ def check_access(value, at, texel: Type | None, lod: list, sampler=None, writes:
         _gradient(image, gradient)
 
 
-def _levels(operands: list, allowed: int) -> list:
+def _levels(operands: list[Operand], allowed: int) -> list[Operand]:
     """What stands behind a mask of image operands, if there is one."""
     mask, *values = operands or (0,)
     need(not mask & ~(allowed | _NO_CHANGE), "image operands {:#x}", mask)
@@ -140,7 +146,7 @@ def _levels(operands: list, allowed: int) -> list:
     return values
 
 
-def _sample(i):
+def _sample(i: Instruction) -> None:
     sampled, at, *operands = i.operands
     lod = _levels(operands, _LOD | _GRAD)
     need(lod, "neither a level of detail nor gradients")
@@ -148,17 +154,17 @@ def _sample(i):
     check_access(image, at, i.type, lod, sampler)
 
 
-def _read(i):
+def _read(i: Instruction) -> None:
     image, at, *operands = i.operands
     check_access(image, at, i.type, _levels(operands, _LOD))
 
 
-def _write(i):
+def _write(i: Instruction) -> None:
     image, at, texel, *operands = i.operands
     check_access(image, at, texel.type, _levels(operands, _LOD), writes=True)
 
 
-def _query_size(i):
+def _query_size(i: Instruction) -> None:
     value, *level = i.operands
     image = _image(value)
     need(scalar(i.type).kind is INT and count(i.type) == image.coordinates, "a size of type {!r}", i.type)
@@ -166,13 +172,13 @@ def _query_size(i):
         _level(number, (INT,))
 
 
-def check_query(i) -> None:
+def check_query(i: Instruction) -> None:
     """Raises RuleError if this does not ask for a number of an image, its last operand."""
     _image(i.operands[-1])
     need(i.type.kind is INT and i.type.width == 32, "the result has type {!r}", i.type)
 
 
-IMAGE_RULES = {
+IMAGE_RULES: dict[Op, Rule] = {
     Op.SampledImage: _sampled_image,
     Op.Image: _image_of,
     Op.ImageSampleExplicitLod: _sample,

@@ -8,15 +8,15 @@ from __future__ import annotations
 from functools import cache
 
 from ..enums import Op, Scope, StorageClass
-from ..module import Constant, Kind, Type
+from ..module import Constant, Instruction, Kind, Operand, Type
 from ..tables import ROWS
-from .rules import BOOL, FLOAT, INT, POINTER, RuleError, count, need, pointer, scalar, types
+from .rules import BOOL, FLOAT, INT, POINTER, Rule, RuleError, count, need, pointer, scalar, types
 from .rules_std import ext_inst
 
 VECTOR = Kind.VECTOR
 
 
-def _scope(value) -> int | None:
+def _scope(value: Operand) -> int | None:
     """A scope or semantics operand; its value, if it is a constant."""
     type_ = value.type
     need(
@@ -42,7 +42,7 @@ def _places(op: Op) -> tuple[tuple[int, bool], ...]:
     )
 
 
-def _scopes(i) -> None:
+def _scopes(i: Instruction) -> None:
     """Checks the scope and semantics operands by their places in the grammar."""
     operands = i.operands
     for place, is_scope in _places(i.op):
@@ -57,7 +57,7 @@ def _scopes(i) -> None:
             need(value & 0x1E in _ORDERS, "memory semantics {:#x} with several orders", value)
 
 
-def _execution_scope(i, *allowed: Scope) -> None:
+def _execution_scope(i: Instruction, *allowed: Scope) -> None:
     """Environment 4: the work-group or the sub-group executes together."""
     value = _scope(i.operands[0])
     need(value is None or value in allowed, "scope {} for execution", value)
@@ -71,10 +71,10 @@ _ATOMIC_STORAGE = (
 )
 
 
-def _atomic(kinds: tuple, values: int):
+def _atomic(kinds: tuple[Kind, ...], values: int) -> Rule:
     """values: how many operands at the end have the type of the pointee."""
 
-    def rule(i):
+    def rule(i: Instruction) -> None:
         type_ = pointer(i.operands[0])
         need(type_.storage in _ATOMIC_STORAGE, "an atomic in {}", type_.storage.name)
         of = i.type if i.type is not None else i.operands[-1].type
@@ -93,23 +93,23 @@ def _atomic(kinds: tuple, values: int):
     return rule
 
 
-def _flag(i):
+def _flag(i: Instruction) -> None:
     type_ = pointer(i.operands[0])
     need(type_.element is None or type_.element.kind is INT, "a flag behind {!r}", type_)
     need(i.type is None or i.type.kind is BOOL, "a result of type {!r}", i.type)
     _scopes(i)
 
 
-def _barrier(i):
+def _barrier(i: Instruction) -> None:
     if i.op != Op.MemoryBarrier:
         _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
-def _group(kind: Kind):
+def _group(kind: Kind) -> Rule:
     """Reductions and scans: the value has the type of the result."""
 
-    def rule(i):
+    def rule(i: Instruction) -> None:
         value = i.operands[2]
         need(value.type is i.type and scalar(i.type).kind is kind, "{!r} of {!r}", i.type, value.type)
         _execution_scope(i, *_TOGETHER)
@@ -118,13 +118,13 @@ def _group(kind: Kind):
     return rule
 
 
-def _group_vote(i):
+def _group_vote(i: Instruction) -> None:
     need(i.type.kind is BOOL and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
     _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
-def _group_move(i):
+def _group_move(i: Instruction) -> None:
     """Broadcasts, shuffles, rotations: value and result have one type."""
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
     for value in i.operands[2:]:
@@ -135,13 +135,13 @@ def _group_move(i):
     _scopes(i)
 
 
-def _group_broadcast_first(i):
+def _group_broadcast_first(i: Instruction) -> None:
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
     _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
-def _all_equal(i):
+def _all_equal(i: Instruction) -> None:
     need(
         i.type.kind is BOOL and scalar(i.operands[1].type).kind in (INT, FLOAT, BOOL),
         "{!r} of {!r}",
@@ -152,7 +152,7 @@ def _all_equal(i):
     _scopes(i)
 
 
-def _elect(i):
+def _elect(i: Instruction) -> None:
     need(i.type.kind is BOOL, "a result of type {!r}", i.type)
     _execution_scope(i, *_TOGETHER)
     _scopes(i)
@@ -164,14 +164,14 @@ def _is_ballot(type_: Type) -> bool:
     )
 
 
-def _ballot(i):
+def _ballot(i: Instruction) -> None:
     need(_is_ballot(i.type) and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
     _execution_scope(i, *_TOGETHER)
     _scopes(i)
 
 
-def _of_ballot(kind: Kind, at: int):
-    def rule(i):
+def _of_ballot(kind: Kind, at: int) -> Rule:
+    def rule(i: Instruction) -> None:
         need(
             i.type.kind is kind and _is_ballot(i.operands[at].type),
             "{!r} of {!r}",
@@ -183,7 +183,7 @@ def _of_ballot(kind: Kind, at: int):
     return rule
 
 
-def _async_copy(i):
+def _async_copy(i: Instruction) -> None:
     target, source = pointer(i.operands[1], "the target"), pointer(i.operands[2], "the source")
     need(target.element is source.element and target.element is not None, "from {!r} to {!r}", source, target)
     need(
@@ -199,7 +199,7 @@ def _async_copy(i):
     _scopes(i)
 
 
-def _wait_events(i):
+def _wait_events(i: Instruction) -> None:
     _execution_scope(i, Scope.Workgroup)
     need(i.operands[1].type.kind is INT, "a number of events of type {!r}", i.operands[1].type)
     type_ = pointer(i.operands[2], "the list of events")
@@ -211,29 +211,29 @@ def _wait_events(i):
     _scopes(i)
 
 
-def _lifetime(i):
+def _lifetime(i: Instruction) -> None:
     pointer(i.operands[0])
 
 
-def _size_of(i):
+def _size_of(i: Instruction) -> None:
     type_ = pointer(i.operands[0])
     need(type_.element is not None, "the size of what {!r} points to", type_)
     need(i.type.kind is INT and i.type.width == 32, "a size of type {!r}", i.type)
 
 
-def opaque_rule(i):
+def opaque_rule(i: Instruction) -> None:
     """Pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
     for operand in i.operands:
         if hasattr(operand, "type") and operand.type is None:
             raise RuleError("an operand without a type")
 
 
-def _integer_pair(i):
+def _integer_pair(i: Instruction) -> None:
     a, b = types(i)
     need(a is b is i.type and scalar(a).kind is INT, "{!r} of {!r} and {!r}", i.type, a, b)
 
 
-def _dot_product(i):
+def _dot_product(i: Instruction) -> None:
     """Vectors of 8 or 16-bit integers, or four bytes in a 32-bit integer; with an accumulator maybe."""
     a, b = i.operands[0].type, i.operands[1].type
     accumulated = i.op in (Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
@@ -259,7 +259,7 @@ _LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalXor")
 # Classes of instructions that opaque_rule is the rule of.
 OPAQUE_CLASSES = frozenset({"Image", "Pipe", "Device-Side_Enqueue"})
 
-MORE_RULES = {
+MORE_RULES: dict[Op, Rule] = {
     Op.ExtInst: ext_inst,
     **dict.fromkeys(
         (

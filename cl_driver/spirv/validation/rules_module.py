@@ -46,6 +46,7 @@ TYPE_CAPABILITIES = {
 
 
 def refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
+    """The SpirvError for a rule of a module's declarations. what: the instruction it names."""
     return SpirvError(offset, what, rule)
 
 
@@ -64,7 +65,7 @@ def implied(capabilities: Iterable[int]) -> frozenset[int]:
 class Requirements:
     """What a module has declared, and whether that suffices for what it uses (SPIR-V 2.16.1, 3.x)."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module) -> None:
         self.version = module.version
         self.extensions = module.extensions
         self.capabilities = implied(module.capabilities)
@@ -133,7 +134,7 @@ def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -
     if kind == "Instruction":
         lacking = requirements.missing(ROWS[value])
         if lacking:
-            raise refuse(f"Op{value.name}", lacking, offset)
+            raise refuse(f"Op{Op(value).name}", lacking, offset)
         return
     row = enumerant(kind, value)
     lacking = requirements.too_new(row) if kind == "Capability" else requirements.missing(row)
@@ -229,6 +230,7 @@ def _image(type_: Type) -> None:
 
 
 def check_entry_points(entry_points: list[EntryPoint]) -> None:
+    """Raises SpirvError for entry points that are no kernels (OpenCL SPIR-V environment 2.8)."""
     names = set()
     for entry in entry_points:
         if entry.name in names:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ..enums import OpenCLStd, StorageClass
-from ..module import Kind
+from ..module import Instruction, Kind, Operand
 from .rules import BOOL, FLOAT, INT, RuleError, count, need, pointer, scalar
 
 VECTOR = Kind.VECTOR
+
+# Of an instruction and its arguments, those behind set and number.
+StdRule: TypeAlias = Callable[[Instruction, list[Operand]], None]
 
 
 # Shapes of operands: f float like the result, i integer like the result.
@@ -30,8 +36,8 @@ _INTEGERS = (
 )
 
 
-def _std_same(kind: Kind):
-    def rule(i, operands):
+def _std_same(kind: Kind) -> StdRule:
+    def rule(i: Instruction, operands: list[Operand]) -> None:
         need(scalar(i.type).kind is kind, "the result has type {!r}", i.type)
         for operand in operands:
             need(operand.type is i.type, "an operand of type {!r} for {!r}", operand.type, i.type)
@@ -39,10 +45,10 @@ def _std_same(kind: Kind):
     return rule
 
 
-def _std_pointer(kind: Kind):
+def _std_pointer(kind: Kind) -> StdRule:
     """The last operand points to a second result: fract, frexp, modf, lgamma_r, remquo, sincos."""
 
-    def rule(i, operands):
+    def rule(i: Instruction, operands: list[Operand]) -> None:
         need(scalar(i.type).kind is FLOAT, "the result has type {!r}", i.type)
         for operand in operands[:-1]:
             need(operand.type is i.type, "an operand of type {!r} for {!r}", operand.type, i.type)
@@ -58,7 +64,7 @@ def _std_pointer(kind: Kind):
     return rule
 
 
-def _std_float_int(i, operands):
+def _std_float_int(i: Instruction, operands: list[Operand]) -> None:
     """ldexp, pown, rootn: an integer for each component, or one for all."""
     a, b = (o.type for o in operands)
     need(
@@ -70,7 +76,7 @@ def _std_float_int(i, operands):
     )
 
 
-def _std_float_to_int(i, operands):
+def _std_float_to_int(i: Instruction, operands: list[Operand]) -> None:
     need(
         scalar(i.type).kind is INT
         and scalar(operands[0].type).kind is FLOAT
@@ -81,7 +87,7 @@ def _std_float_to_int(i, operands):
     )
 
 
-def _std_nan(i, operands):
+def _std_nan(i: Instruction, operands: list[Operand]) -> None:
     need(
         scalar(i.type).kind is FLOAT
         and scalar(operands[0].type).kind is INT
@@ -92,12 +98,12 @@ def _std_nan(i, operands):
     )
 
 
-def _std_length(i, operands):
+def _std_length(i: Instruction, operands: list[Operand]) -> None:
     for operand in operands:
         need(i.type.kind is FLOAT and scalar(operand.type) is i.type, "{!r} of {!r}", i.type, operand.type)
 
 
-def _std_upsample(i, operands):
+def _std_upsample(i: Instruction, operands: list[Operand]) -> None:
     a, b = (o.type for o in operands)
     need(
         a is b
@@ -112,7 +118,7 @@ def _std_upsample(i, operands):
     )
 
 
-def _std_select(i, operands):
+def _std_select(i: Instruction, operands: list[Operand]) -> None:
     a, b, c = (o.type for o in operands)
     need(
         a is b is i.type and scalar(c).kind in (INT, BOOL) and count(c) == count(a),
@@ -124,11 +130,11 @@ def _std_select(i, operands):
     )
 
 
-def _std_bitselect(i, operands):
+def _std_bitselect(i: Instruction, operands: list[Operand]) -> None:
     need(all(o.type is i.type for o in operands) and scalar(i.type).kind in (INT, FLOAT), "{!r}", i.type)
 
 
-def _std_vload(i, operands):
+def _std_vload(i: Instruction, operands: list[Operand]) -> None:
     offset, source = operands[:2]
     need(offset.type.kind is INT, "an offset of type {!r}", offset.type)
     pointer(source)
@@ -142,7 +148,7 @@ def _std_vload(i, operands):
     need(scalar(i.type).kind in (INT, FLOAT), "{!r}", i.type)
 
 
-def _std_vstore(i, operands):
+def _std_vstore(i: Instruction, operands: list[Operand]) -> None:
     value, offset, target = operands[:3]
     need(
         scalar(value.type).kind in (INT, FLOAT) and offset.type.kind is INT,
@@ -158,7 +164,7 @@ def _std_vstore(i, operands):
     )
 
 
-def _std_shuffle(i, operands):
+def _std_shuffle(i: Instruction, operands: list[Operand]) -> None:
     mask = operands[-1].type
     need(
         i.type.kind is VECTOR
@@ -180,16 +186,16 @@ def _std_shuffle(i, operands):
         )
 
 
-def _std_printf(i, operands):
+def _std_printf(i: Instruction, operands: list[Operand]) -> None:
     pointer(operands[0], "the format")
 
 
-def _std_prefetch(i, operands):
+def _std_prefetch(i: Instruction, operands: list[Operand]) -> None:
     pointer(operands[0])
     need(operands[1].type.kind is INT, "a number of elements of type {!r}", operands[1].type)
 
 
-_STD = {
+_STD: dict[OpenCLStd, StdRule] = {
     **{OpenCLStd[name]: _std_same(FLOAT) for name in (_FLOAT_1 + " " + _FLOAT_2 + " " + _FLOAT_3).split()},
     **{OpenCLStd[name]: _std_same(INT) for name in _INTEGERS.split()},
     **{OpenCLStd[name]: _std_pointer(FLOAT) for name in ("fract", "modf", "sincos")},
@@ -222,7 +228,7 @@ _STD = {
 }
 
 
-def ext_inst(i):
+def ext_inst(i: Instruction) -> None:
     """OpExtInst of OpenCL.std."""
     rule = _STD.get(i.operands[1])
     if rule is None:

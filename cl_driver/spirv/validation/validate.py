@@ -6,17 +6,17 @@ request. Raises SpirvError with word offset, instruction and rule.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import reduce
 from operator import or_
 
 from ..enums import Capability, FunctionControl, LinkageType, Op
 from ..errors import SpirvError
 from ..link import plain_name
-from ..module import Function, Instruction, Module
+from ..module import Block, Function, Instruction, Module
 from ..reading.body import reverse_postorder
 from ..tables import ROWS
-from .rules import RULES, RuleError
+from .rules import RULES, Rule, RuleError
 from .rules_access import ACCESS_RULES
 from .rules_extensions import EXTENSION_RULES
 from .rules_images import IMAGE_RULES
@@ -61,7 +61,7 @@ def _calls(root: Function, name: str, done: set[int], rules: _Rules) -> None:
     path: list[tuple[Function, list[Function]]] = []  # those being visited, and what is left of their callees
     active: set[int] = set()
 
-    def enter(function):
+    def enter(function: Function) -> None:
         done.add(id(function))
         active.add(id(function))
         path.append((function, _function(function, rules)))
@@ -98,7 +98,7 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
         return []
     if imported:
         raise refuse(f"OpFunction '{function.name}'", "Import linkage, and a body", function.offset)
-    predecessors: dict[int, list] = {id(block): [] for block in blocks}
+    predecessors: dict[int, list[Block]] = {id(block): [] for block in blocks}
     for block in blocks:
         for successor in block.successors():
             predecessors[id(successor)].append(block)
@@ -106,7 +106,7 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
         raise refuse(f"OpFunction '{function.name}'", "a branch to the entry block", function.offset)
     callees: dict[int, Function] = {}
     dominates = _dominance(blocks, predecessors) if len(blocks) > 1 else None
-    instruction = None
+    instruction: Instruction | None = None
     try:
         for block in blocks:
             for instruction in block.instructions:
@@ -125,14 +125,14 @@ def _function(function: Function, rules: _Rules) -> list[Function]:
     return list(callees.values())
 
 
-class _Rules(dict):
+class _Rules(dict[Op, Rule | None]):
     """{Op: its rule or None}, for one module: what an instruction needs is asked when it is first met."""
 
-    def __init__(self, requirements: Requirements):
+    def __init__(self, requirements: Requirements) -> None:
         super().__init__()
         self.requirements = requirements
 
-    def __missing__(self, op: Op):
+    def __missing__(self, op: Op) -> Rule | None:
         row = ROWS[op]
         lacking = self.requirements.missing(row)
         if lacking:
@@ -146,11 +146,17 @@ class _Rules(dict):
         return rule
 
 
-def _at(instruction: Instruction, rule: str) -> SpirvError:
+def _at(instruction: Instruction | None, rule: str) -> SpirvError:
+    assert instruction is not None  # a rule was broken by one
     return SpirvError(instruction.offset, f"Op{instruction.op.name}", rule)
 
 
-def _defined(instruction: Instruction, block, predecessors, dominates) -> None:
+def _defined(
+    instruction: Instruction,
+    block: Block,
+    predecessors: dict[int, list[Block]],
+    dominates: Callable[[Block, Block], bool],
+) -> None:
     """Definitions dominate uses; a phi has one value for each predecessor."""
     if instruction.op == Op.Phi:
         parents = instruction.operands[1::2]
@@ -170,7 +176,7 @@ def _defined(instruction: Instruction, block, predecessors, dominates) -> None:
             raise RuleError("an operand whose definition does not dominate it")
 
 
-def _dominance(blocks, predecessors):
+def _dominance(blocks: list[Block], predecessors: dict[int, list[Block]]) -> Callable[[Block, Block], bool]:
     """A function that tells whether one block dominates another; blocks that cannot be reached are dominated
     by all. (Cooper, Harvey, Kennedy: A simple, fast dominance algorithm.)"""
     order = reverse_postorder(blocks[0])
@@ -211,7 +217,7 @@ def _dominance(blocks, predecessors):
         walk.append(~i)
         walk += children[i]
 
-    def dominates(a, b):
+    def dominates(a: Block, b: Block) -> bool:
         x, y = number.get(id(a)), number.get(id(b))
         if y is None:
             return True
