@@ -2,7 +2,7 @@
 
 Operands and results of every instruction that computes with numbers of that width go through FlushDenormals.
 Instructions that only move numbers leave them as they are: what reads them flushes them. Atomics are neither
-conversions, arithmetic nor comparisons: these alone are meant (VK_KHR_shader_float_controls, issue 1).
+conversions, arithmetic nor comparisons: these alone are meant, as VK_KHR_shader_float_controls says.
 """
 
 from __future__ import annotations
