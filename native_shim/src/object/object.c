@@ -1,109 +1,13 @@
-/* Slots, reference counts, recycling. */
-#define _GNU_SOURCE
+/* Reference counts, and the dead slots that a thread keeps. */
 #include "object/object.h"
 
-#include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/thread.h"
-
-enum { BATCH = 64, COMMIT = 2 << 20 };
-
-_Static_assert(CLD_SLOT_SIZE % 128 == 0, "slots keep their alignment");
-
-_Atomic(uint8_t *) cld_slots;
-_Atomic size_t cld_slots_used;
-
-static size_t reserved, committed;
-static const void *dispatch_table;
-static void *dispatch_data;
-static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER; /* the three above, and the batches */
-static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
+#include "object/slots.h"
 
 static void (*destroy_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
 static void (*release_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
-
-/* A dead slot's body: chains of dead slots, and chains of whole batches. */
-struct dead {
-    struct cld_object obj;
-    struct dead *next;
-    struct dead *next_batch;
-};
-
-static struct dead *batches; /* each a chain of BATCH dead slots */
-
-static void (*around_fork[3])(void);
-
-void cld_object_around_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    around_fork[0] = prepare;
-    around_fork[1] = parent;
-    around_fork[2] = child;
-}
-
-/* Address space is all that the reservation costs; less of it where RLIMIT_AS says that the host counts it.
- */
-static void reserve(void) {
-    struct rlimit limit;
-    size_t size = (size_t)4 << 30;
-    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
-        while (size > limit.rlim_cur / 16)
-            size /= 2;
-    for (; size >= COMMIT; size /= 2) {
-        void *range = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (range != MAP_FAILED) {
-            cld_slots = range;
-            reserved = size;
-            break;
-        }
-    }
-    pthread_atfork(around_fork[0], around_fork[1], around_fork[2]);
-}
-
-void cld_slots_fork_prepare(void) {
-    pthread_mutex_lock(&slots_lock);
-}
-
-void cld_slots_fork_done(void) {
-    pthread_mutex_unlock(&slots_lock);
-}
-
-/* A chain of dead slots, or NULL when there is no memory. */
-static struct dead *take_batch(void) {
-    pthread_once(&slots_once, reserve);
-    pthread_mutex_lock(&slots_lock);
-    struct dead *chain = batches;
-    if (chain) {
-        batches = chain->next_batch;
-    } else {
-        size_t used = atomic_load_explicit(&cld_slots_used, memory_order_relaxed);
-        size_t end = used + (size_t)BATCH * CLD_SLOT_SIZE;
-        if (end > committed && committed < reserved &&
-            !mprotect(cld_slots + committed, COMMIT, PROT_READ | PROT_WRITE))
-            committed += COMMIT;
-        if (end <= committed) {
-            for (size_t at = end; at > used;) {
-                at -= CLD_SLOT_SIZE;
-                struct dead *dead = (struct dead *)(cld_slots + at);
-                dead->obj.dispatch = dispatch_table;
-                dead->obj.dispatch_data = dispatch_data;
-                dead->next = chain;
-                chain = dead;
-            }
-            atomic_store_explicit(&cld_slots_used, end, memory_order_release);
-        }
-    }
-    pthread_mutex_unlock(&slots_lock);
-    return chain;
-}
-
-static void put_batch(struct dead *chain) {
-    pthread_mutex_lock(&slots_lock);
-    chain->next_batch = batches;
-    batches = chain;
-    pthread_mutex_unlock(&slots_lock);
-}
 
 /* What a thread keeps: up to two batches, so that one that alternates between making and dropping an object
  * at a batch's edge does not go to the lock each time. A thread's end gives back what it has, as a batch that
@@ -114,7 +18,7 @@ static struct dead *slot_new(void) {
     if (!dead) {
         dead = self->dead_spare;
         self->dead_spare = NULL;
-        if (!dead && !(dead = take_batch()))
+        if (!dead && !(dead = cld_slots_take()))
             return NULL;
         self->dead_count = 0;
         for (struct dead *at = dead; at; at = at->next)
@@ -127,9 +31,9 @@ static struct dead *slot_new(void) {
 
 static void slot_free(struct dead *dead) {
     struct cld_self *self = cld_self();
-    if (self->dead_count >= BATCH) {
+    if (self->dead_count >= CLD_SLOT_BATCH) {
         if (self->dead_spare)
-            put_batch(self->dead_spare);
+            cld_slots_put(self->dead_spare);
         self->dead_spare = self->dead;
         self->dead = NULL;
         self->dead_count = 0;
@@ -141,9 +45,9 @@ static void slot_free(struct dead *dead) {
 
 static void end_thread(struct cld_self *self) {
     if (self->dead)
-        put_batch(self->dead);
+        cld_slots_put(self->dead);
     if (self->dead_spare)
-        put_batch(self->dead_spare);
+        cld_slots_put(self->dead_spare);
     self->dead = self->dead_spare = NULL;
     self->dead_count = 0;
 }
@@ -244,20 +148,6 @@ void cld_object_on_destroy(enum cld_kind kind, void (*destroy)(void *object)) {
 
 void cld_object_on_release(enum cld_kind kind, void (*release)(void *object)) {
     release_functions[kind - CLD_PLATFORM] = release;
-}
-
-void cld_object_set_dispatch(const void *table) {
-    dispatch_table = table;
-}
-
-void cld_object_set_dispatch_data(void *data) {
-    pthread_once(&slots_once, reserve);
-    pthread_mutex_lock(&slots_lock);
-    dispatch_data = data;
-    size_t used = atomic_load_explicit(&cld_slots_used, memory_order_relaxed);
-    for (size_t at = 0; at < used; at += CLD_SLOT_SIZE)
-        ((struct cld_object *)(cld_slots + at))->dispatch_data = data;
-    pthread_mutex_unlock(&slots_lock);
 }
 
 void cld_object_each(enum cld_kind kind, void (*visit)(void *object)) {

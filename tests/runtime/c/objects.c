@@ -98,12 +98,59 @@ static void threads(void) {
     OK(clReleaseContext(shared_context));
 }
 
+enum { MANY = 30000 };
+
+static cl_event of_threads[4][MANY];
+static _Atomic int ended;
+
+static void *make_and_drop_many(void *row) {
+    cl_event *events = row;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            cl_event event = clCreateUserEvent(shared_context, NULL);
+            CHECK(event);
+            __atomic_store_n(&events[i], event, __ATOMIC_RELAXED);
+        }
+        for (int i = 0; i < MANY; i++)
+            OK(clReleaseEvent(events[(size_t)i * 7919 % MANY]));
+    }
+    ended++;
+    return NULL;
+}
+
+/* The pages of slots that are all dead go back and come again while others read what handles begin with. */
+static void many_of_threads(void) {
+    pthread_t ids[4];
+    shared_context = test_context();
+    const void *dispatch = ((struct cld_object *)shared_context)->dispatch;
+    ended = 0;
+    for (int i = 0; i < 4; i++)
+        CHECK(!pthread_create(&ids[i], NULL, make_and_drop_many, of_threads[i]));
+    while (ended < 4)
+        for (int i = 0; i < 4 * MANY; i += 61) {
+            cl_event event = __atomic_load_n(&of_threads[i / MANY][i % MANY], __ATOMIC_RELAXED);
+            if (!event)
+                continue;
+            CHECK(((struct cld_object *)event)->dispatch == dispatch);
+            cld_object_check(event, CLD_EVENT);
+        }
+    for (int i = 0; i < 4; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < 4 * MANY; i++)
+        CHECK_IS(clRetainEvent(of_threads[i / MANY][i % MANY]), CL_INVALID_EVENT);
+    OK(clReleaseContext(shared_context));
+}
+
 /* cl_khr_icd 2.0: the loader's word is in every object, before and after it is set. */
 static void loader_words(cl_context context) {
     static int word;
     cl_event event = clCreateUserEvent(context, NULL);
     cld_object_set_dispatch_data(&word);
     CHECK(((struct cld_object *)event)->dispatch_data == &word);
+    for (int i = 0; i < 4 * MANY; i++) { /* those without a live neighbour as well */
+        struct cld_object *object = (struct cld_object *)of_threads[i / MANY][i % MANY];
+        CHECK(object->dispatch_data == &word && object->dispatch == ((struct cld_object *)event)->dispatch);
+    }
     cl_event many[200];
     for (int i = 0; i < 200; i++) {
         many[i] = clCreateUserEvent(context, NULL);
@@ -121,6 +168,7 @@ int main(void) {
     parents();
     devices();
     threads();
+    many_of_threads();
     loader_words(context);
     OK(clReleaseContext(context));
 }

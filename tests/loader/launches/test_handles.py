@@ -1,0 +1,6 @@
+"""The memory of handles."""
+
+
+def test_memory_of_many_events_is_given_back(loader, run_client):
+    """Through the loaders, which read what released handles begin with."""
+    run_client("handles", 200_000, loader=loader)
