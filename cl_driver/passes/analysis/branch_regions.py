@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from ...spirv.module import Block, Function
-from ..ir.dominance import DominatorTree, LoopNest, post_dominators
+from ..ir.dominance import EXIT, DominatorTree, Loop, LoopNest, post_dominators
 
 
 class BranchRegions:
     """Branches whose paths all lead to one block behind, through blocks that only the branch leads to."""
 
-    def __init__(self, function: Function, tree: DominatorTree, nest: LoopNest):
+    def __init__(self, function: Function, tree: DominatorTree[Block], nest: LoopNest) -> None:
         self.post = post_dominators(function)
         self.behind: dict[Block, Block | None] = {}  # branch: its immediate post-dominator, or EXIT
         self._between: dict[Block, set[Block]] = {}  # without what lies between the inner ones
-        self.leaving: dict[Block, list] = {}  # the loops that a block has an edge out of
+        self.leaving: dict[Block, list[Loop]] = {}  # the loops that a block has an edge out of
         self.targets: dict[Block, dict[Block, None]] = {}  # by header: where a loop's exits lead
         for loop, blocks in nest.leaving().items():
             out = self.targets[loop.header] = {}
@@ -24,13 +24,13 @@ class BranchRegions:
             if len(block.successors()) > 1:
                 self._add(block, tree)
 
-    def _add(self, branch: Block, tree: DominatorTree) -> None:
+    def _add(self, branch: Block, tree: DominatorTree[Block]) -> None:
         behind, end = self.behind, self.post.immediate(branch)
         seen = {branch}
-        work = branch.successors()
+        work: list[Block | None] = [*branch.successors()]
         while work:
             block = work.pop()
-            if block is end or block in seen:
+            if block is EXIT or block is end or block in seen:
                 continue
             if not tree.dominates(branch, block):
                 return
@@ -48,6 +48,6 @@ class BranchRegions:
         all calls."""
         work = list(branches)
         while work:
-            inner = self._between.pop(work.pop(), ())
+            inner = self._between.pop(work.pop(), set())
             blocks.update(inner)
             work += inner

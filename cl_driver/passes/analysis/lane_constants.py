@@ -4,9 +4,12 @@ each work-item."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ...spirv.enums import BuiltIn, Op
-from ...spirv.module import Constant, Function, Instruction, Kind, Variable
+from ...spirv.module import Constant, Function, Instruction, Kind, Value, Variable
+from ...spirv.types import TypeTable
 from ..ir.fold import COMPARE, INTEGER, LOGICAL, signed
 from ..ir.instructions import ADDRESS, is_constant_int
 from ..ir.ops import PassOp
@@ -14,7 +17,11 @@ from ..ir.ops import PassOp
 _EVALUATED = INTEGER.keys() | COMPARE.keys() | LOGICAL.keys() | {Op.Select, Op.LogicalNot}
 
 
-def decide_branches(function: Function, types, group: tuple[int, int, int]) -> None:
+# One for each work-item: unsigned integers, or bools.
+_Numbers: TypeAlias = tuple[int, ...]
+
+
+def decide_branches(function: Function, types: TypeTable, group: tuple[int, int, int]) -> None:
     """Branches that all work-items take in the same way, which is known, have a constant for a condition."""
     known = ItemConstants(group)
     for block in function.blocks:
@@ -29,13 +36,18 @@ class ItemConstants:
     """The numbers of scalar values for `count` work-items, or all of the group, in the order of their linear
     local ids, from the one that first_item(instruction) says."""
 
-    def __init__(self, group: tuple[int, int, int], count: int = 0, first_item=lambda instruction: 0):
+    def __init__(
+        self,
+        group: tuple[int, int, int],
+        count: int = 0,
+        first_item: Callable[[Instruction], int] = lambda instruction: 0,
+    ) -> None:
         self.group = group
         self.count = count or math.prod(group)
         self.first_item = first_item
-        self._found: dict = {}
+        self._found: dict[Instruction, _Numbers | None] = {}
 
-    def of(self, value) -> tuple | None:
+    def of(self, value: Value) -> _Numbers | None:
         """The unsigned numbers, or bools, of a scalar; None where they are not known."""
         if isinstance(value, Constant):
             if value.type.kind in (Kind.INT, Kind.BOOL):
@@ -48,7 +60,7 @@ class ItemConstants:
             self._found[value] = self._compute(value)
         return self._found[value]
 
-    def _compute(self, i: Instruction) -> tuple | None:
+    def _compute(self, i: Instruction) -> _Numbers | None:
         op, operands = i.op, i.operands
         if op is PassOp.EntryMask:
             return (True,) * self.count
@@ -75,7 +87,7 @@ class ItemConstants:
             return tuple((signed(a, width) if op is Op.SConvert else a) & mask for a in numbers)
         return None
 
-    def _evaluate(self, op, width: int, columns: list[tuple]) -> tuple | None:
+    def _evaluate(self, op: Op, width: int, columns: list[_Numbers]) -> _Numbers | None:
         if op is Op.Select:
             return tuple(a if c else b for c, a, b in zip(*columns, strict=True))
         if op is Op.LogicalNot:
@@ -88,10 +100,15 @@ class ItemConstants:
             compare = COMPARE[op]
             return tuple(compare(a, b, width) for a, b in zip(first, second, strict=True))
         compute, mask = INTEGER[op], (1 << width) - 1
-        results = [compute(a, b, width) for a, b in zip(first, second, strict=True)]
-        return None if None in results else tuple(r & mask for r in results)
+        results: list[int] = []
+        for a, b in zip(first, second, strict=True):
+            result = compute(a, b, width)
+            if result is None:
+                return None
+            results.append(result & mask)
+        return tuple(results)
 
-    def _local_id(self, i: Instruction) -> tuple | None:
+    def _local_id(self, i: Instruction) -> _Numbers | None:
         """Of a load of the linear local id, or one component of the local id."""
         source, k = i.operands[0], 0
         if i.op is Op.CompositeExtract:

@@ -40,6 +40,6 @@ def _orders(instruction: Instruction) -> bool:
         semantics = instruction.operands[2]
         return not isinstance(semantics, Constant) or bool((semantics.value or 0) & _ORDERING)
     if op is Op.FunctionCall:
-        callee = instruction.operands[0]
-        return bool(callee.linkage) and source_name(callee.linkage[0]) in ORDERING_FUNCTIONS
+        callee: Function = instruction.operands[0]
+        return callee.linkage is not None and source_name(callee.linkage[0]) in ORDERING_FUNCTIONS
     return op is Op.MemoryBarrier or op is Op.ControlBarrier and not is_boundary(instruction)

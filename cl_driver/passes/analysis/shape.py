@@ -17,64 +17,27 @@ that are still there, behind it what the loop computed varies. This asks for loo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Value
-from ..ir.dominance import EXIT, LoopNest, dominators
+from ..ir.dominance import EXIT, Loop, LoopNest, dominators
 from ..ir.instructions import PURE, predecessors, users
 from ..ir.plan import PlanOptions
+from ..ir.shapes import UNIFORM, VARYING, ShapeInfo
 from .branch_regions import BranchRegions
 from .shape_lattice import (
     GROUP_STRIDES,
     ID_STRIDES,
     LINEAR_STRIDES,
-    UNIFORM,
     UNKNOWN,
-    VARYING,
+    Found,
     Range,
+    Strides,
     group_part_strides,
     part_strides,
 )
 from .shape_rules import RULES, ValueRules
-
-
-@dataclass
-class ShapeInfo:
-    """Shapes of all values of one function, and where control flow diverges."""
-
-    strides: dict[Value, object] = field(default_factory=dict)
-    private: set[Value] = field(default_factory=set)  # pointers into the lane's own memory
-    divergent_branches: set[Block] = field(default_factory=set)  # their terminators' conditions differ
-    divergent_joins: set[Block] = field(default_factory=set)
-    influenced: set[Block] = field(default_factory=set)  # between a divergent branch and where its paths end
-    divergent_loops: set[Block] = field(default_factory=set)  # headers
-    assumes_small_ids: bool = False
-    across: ShapeInfo | None = None  # the same between parts (vectorize/coarsening.py), if there are several
-    # of what coarsening.py copied, if not part 0
-    part_of: dict[Instruction, int] = field(default_factory=dict)
-
-    def stride(self, value: Value):
-        """0 uniform, s affine, None varying, a tuple of these for the components of a vector."""
-        return self.strides.get(value, UNIFORM)
-
-    def is_uniform(self, value: Value) -> bool:
-        return self.strides.get(value, UNIFORM) == UNIFORM
-
-    def is_common(self, value: Value) -> bool:
-        """True if a value is the same in all lanes of all parts."""
-        return self.is_uniform(value) and (self.across is None or self.across.is_uniform(value))
-
-    def is_part_dependent(self, value: Value) -> bool:
-        """True if a value may differ between parts."""
-        return self.across is not None and (
-            self.across.stride(value) != UNIFORM or value in self.across.private
-        )
-
-    def text(self, value: Value) -> str:
-        stride = self.stride(value)
-        return "varying" if stride is None else "uniform" if stride == 0 else f"stride {stride}"
 
 
 def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
@@ -108,7 +71,7 @@ def analyse_group(function: Function) -> ShapeInfo:
 
 
 class _Analysis(ValueRules):
-    def __init__(self, function: Function, id_strides: dict, small_ids: bool):
+    def __init__(self, function: Function, id_strides: Strides, small_ids: bool) -> None:
         self.function = function
         self.small_ids = small_ids
         self.id_strides = id_strides
@@ -121,7 +84,7 @@ class _Analysis(ValueRules):
         self.tree = dominators(function, self.before)
         self.nest = LoopNest(function, self.tree, self.before)
         self.branch_regions: BranchRegions | None = None
-        self.left_loops: dict[Block, list] = {}  # exit block: the divergent loops that end there
+        self.left_loops: dict[Block, list[Loop]] = {}  # exit block: the divergent loops that end there
         self.marked: list[Block] = []  # blocks whose phis mean less than was thought before
 
     def run(self) -> ShapeInfo:
@@ -157,7 +120,7 @@ class _Analysis(ValueRules):
         old_range = self.ranges.pop(instruction, None)
         rule = RULES.get(instruction.op)
         if rule is not None:
-            new = rule(self, instruction)
+            new: Found = rule(self, instruction)
         elif instruction.op in PURE:
             new = self.all_or_nothing(instruction.operands)
         else:
@@ -232,7 +195,7 @@ class _Analysis(ValueRules):
                     self.left_loops.setdefault(target, []).append(loop)
             loop = loop.parent
 
-    def arrive(self, block: Block, label: Block, labels, work) -> None:
+    def arrive(self, block: Block, label: Block, labels: dict[Block, Block], work: list[int]) -> None:
         """A path with a label comes to a block; with two labels the block is a join, and a label."""
         old = labels.get(block)
         if old is None:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...spirv.enums import Decoration, Op
-from ...spirv.module import Constant, Instruction, Kind, Type
+from ...spirv.module import Constant, Instruction, Kind, Operand, Type, Value
 from ..ir.instructions import is_complement
-from .shape_lattice import UNIFORM, UNKNOWN, VARYING, Range
+from ..ir.shapes import UNIFORM, VARYING, ScalarStride, ShapeInfo, Stride
+from .shape_lattice import UNKNOWN, Found, Range, Unknown
 
 
 class IntegerRules:
     """Methods are rules: an instruction to its stride, with its range noted.
 
-    The analysis that inherits them holds `strides`, `ranges` and `private` found so far.
+    The analysis that inherits them holds what was found so far.
     """
 
-    def stride_of(self, value):
+    info: ShapeInfo
+    strides: dict[Value, Stride]  # the info's
+    private: set[Value]  # the info's
+    ranges: dict[Value, Range]
+
+    def stride_of(self, value: Value) -> Found:
+        """The stride found so far; what is no instruction is uniform."""
         if isinstance(value, Instruction):
             return self.strides.get(value, UNKNOWN)
         return UNIFORM
 
-    def range_of(self, value) -> Range:
+    def scalar_stride_of(self, value: Value) -> ScalarStride | Unknown:
+        """As stride_of, for a value that has no components."""
+        if isinstance(value, Instruction):
+            return self.strides.get(value, UNKNOWN)  # type: ignore[return-value]  # it has one stride
+        return UNIFORM
+
+    def range_of(self, value: Value) -> Range:
+        """What is known of an integer: what a rule noted, or its type's bounds; of constants all."""
         known = self.ranges.get(value)
         if known is not None:
             return known
@@ -33,9 +49,9 @@ class IntegerRules:
         exact = self.stride_of(value) in (UNIFORM, UNKNOWN)
         return Range(-(1 << (width - 1)), (1 << (width - 1)) - 1, 0, exact)
 
-    def all_or_nothing(self, operands):
+    def all_or_nothing(self, operands: Iterable[Operand]) -> Found:
         """Uniform if all operands are."""
-        result = UNIFORM
+        result: Found = UNIFORM
         for operand in operands:
             if isinstance(operand, Instruction):
                 stride = self.strides.get(operand, UNKNOWN)
@@ -45,18 +61,21 @@ class IntegerRules:
                     return VARYING
         return result
 
-    def add(self, instruction):
+    def add(self, instruction: Instruction) -> Found:
+        """OpIAdd."""
         a, b = instruction.operands
         return self.sum(instruction, a, b, 1)
 
-    def subtract(self, instruction):
+    def subtract(self, instruction: Instruction) -> Found:
+        """OpISub."""
         a, b = instruction.operands
         return self.sum(instruction, a, b, -1)
 
-    def sum(self, instruction, a, b, sign):
+    def sum(self, instruction: Instruction, a: Value, b: Value, sign: int) -> Found:
+        """a + sign·b, sign being 1 or -1: the strides add up, wrapped to the type."""
         if instruction.type.kind is not Kind.INT:
             return self.component_sum(a, b, sign)
-        s, t = self.stride_of(a), self.stride_of(b)
+        s, t = self.scalar_stride_of(a), self.scalar_stride_of(b)
         if s is VARYING or t is VARYING:
             return VARYING
         if s is UNKNOWN or t is UNKNOWN:
@@ -67,18 +86,19 @@ class IntegerRules:
         self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride, x, y)
         return stride
 
-    def component_sum(self, a, b, sign):
+    def component_sum(self, a: Value, b: Value, sign: int) -> Found:
+        """The same of vectors, component by component."""
         s, t = self.stride_of(a), self.stride_of(b)
         if s is UNKNOWN or t is UNKNOWN:
             return UNKNOWN
         if s is VARYING or t is VARYING:
             return VARYING
         count, element = a.type.count, a.type.element
-        s = s if type(s) is tuple else (s,) * count
-        t = t if type(t) is tuple else (t,) * count
+        of_a = s if isinstance(s, tuple) else (s,) * count
+        of_b = t if isinstance(t, tuple) else (t,) * count
         return tuple(
             VARYING if x is VARYING or y is VARYING else self.wrap(x + sign * y, element)
-            for x, y in zip(s, t, strict=True)
+            for x, y in zip(of_a, of_b, strict=True)
         )
 
     def wrap(self, stride: int, type_: Type) -> int:
@@ -86,7 +106,16 @@ class IntegerRules:
         stride &= (1 << type_.width) - 1
         return stride - (1 << type_.width) if stride >> (type_.width - 1) else stride
 
-    def bound(self, instruction, low, high, zeros, exact, stride, *sources: Range) -> None:
+    def bound(
+        self,
+        instruction: Instruction,
+        low: int,
+        high: int,
+        zeros: int,
+        exact: bool,
+        stride: int,
+        *sources: Range,
+    ) -> None:
         """Notes the range of a result, computed from others as if numbers were unlimited."""
         width = instruction.type.width
         least, most = -(1 << (width - 1)), (1 << (width - 1)) - 1
@@ -103,11 +132,12 @@ class IntegerRules:
         if known.assumed:
             self.info.assumes_small_ids = True
 
-    def multiply(self, instruction):
+    def multiply(self, instruction: Instruction) -> Found:
+        """OpIMul: affine times a constant is affine."""
         a, b = instruction.operands
-        s, t = self.stride_of(a), self.stride_of(b)
         if instruction.type.kind is not Kind.INT:
             return self.all_or_nothing(instruction.operands)
+        s, t = self.scalar_stride_of(a), self.scalar_stride_of(b)
         if s is VARYING or t is VARYING:
             return VARYING
         if s is UNKNOWN or t is UNKNOWN:
@@ -127,24 +157,25 @@ class IntegerRules:
         )
         return stride
 
-    def complement(self, instruction):
+    def complement(self, instruction: Instruction) -> Found:
         """~a is -1 - a: clang's way to write h - 1 - y begins with it."""
         a = instruction.operands[0]
         if not is_complement(instruction):
             return self.all_or_nothing(instruction.operands)
-        s = self.stride_of(a)
+        s = self.scalar_stride_of(a)
         if s is VARYING or s is UNKNOWN:
             return s
         x, stride = self.range_of(a), self.wrap(-s, instruction.type)
         self.bound(instruction, -1 - x.high, -1 - x.low, 0, x.exact, stride, x)
         return stride
 
-    def shift_left(self, instruction):
+    def shift_left(self, instruction: Instruction) -> Found:
+        """OpShiftLeftLogical by a constant multiplies the stride."""
         a, b = instruction.operands
         amount = self.constant_amount(instruction)
         if amount is None:
             return self.all_or_nothing(instruction.operands)
-        s = self.stride_of(a)
+        s = self.scalar_stride_of(a)
         if s is VARYING or s is UNKNOWN:
             return s
         x = self.range_of(a)
@@ -152,12 +183,13 @@ class IntegerRules:
         self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride, x)
         return stride
 
-    def shift_right_arithmetic(self, instruction):
+    def shift_right_arithmetic(self, instruction: Instruction) -> Found:
+        """OpShiftRightArithmetic by a constant divides the stride if no bits that differ fall out."""
         amount = self.constant_amount(instruction)
         if amount is None:
             return self.all_or_nothing(instruction.operands)
         a = instruction.operands[0]
-        s = self.stride_of(a)
+        s = self.scalar_stride_of(a)
         if s is VARYING or s is UNKNOWN:
             return s
         x = self.range_of(a)
@@ -170,13 +202,15 @@ class IntegerRules:
         self.bound(instruction, x.low >> amount, x.high >> amount, max(0, x.zeros - amount), True, stride, x)
         return stride
 
-    def shift_right_logical(self, instruction):
+    def shift_right_logical(self, instruction: Instruction) -> Found:
+        """OpShiftRightLogical: as the arithmetic one where the number is not negative."""
         amount = self.constant_amount(instruction)
         if amount is None or self.range_of(instruction.operands[0]).low < 0:
             return self.all_or_nothing(instruction.operands)
         return self.shift_right_arithmetic(instruction)
 
-    def constant_amount(self, instruction) -> int | None:
+    def constant_amount(self, instruction: Instruction) -> int | None:
+        """By how much an integer is shifted, if that is a constant below its width."""
         if instruction.type.kind is not Kind.INT:
             return None
         b = instruction.operands[1]
@@ -185,13 +219,13 @@ class IntegerRules:
         amount = b.value or 0
         return amount if amount < instruction.type.width else None
 
-    def bitwise_or(self, instruction):
+    def bitwise_or(self, instruction: Instruction) -> Found:
         """Like a sum where the bits of a constant lie below the other operand's lowest."""
         a, b = instruction.operands
         if instruction.type.kind is Kind.INT and isinstance(b, Constant):
             x, y = self.range_of(a), self.range_of(b)
             if y.low >= 0 and y.low < (1 << x.zeros):
-                stride = self.stride_of(a)
+                stride = self.scalar_stride_of(a)
                 if type(stride) is int:  # nothing is carried
                     assumed, zeros = x.assumed, min(x.zeros, y.zeros)
                     low, high = x.low + y.low, x.high + y.low
@@ -200,7 +234,8 @@ class IntegerRules:
                 return stride
         return self.all_or_nothing(instruction.operands)
 
-    def bitwise_and(self, instruction):
+    def bitwise_and(self, instruction: Instruction) -> Found:
+        """OpBitwiseAnd: a mask bounds the result, and keeps the stride of what it changes nothing of."""
         if instruction.type.kind is Kind.INT:
             for operand in instruction.operands:
                 if isinstance(operand, Constant) and self.range_of(operand).low >= 0:
@@ -214,11 +249,11 @@ class IntegerRules:
             self.ranges[instruction] = Range(known.low, known.high, known.zeros, True)
         return stride
 
-    def kept_by_mask(self, instruction, constant, mask: int):
+    def kept_by_mask(self, instruction: Instruction, constant: Constant, mask: int) -> ScalarStride:
         """The stride of what has no bits outside of a mask: `(uint)` of a size_t becomes an `and`."""
         a, b = instruction.operands
         other = b if a is constant else a
-        s, x = self.stride_of(other), self.range_of(other)
+        s, x = self.scalar_stride_of(other), self.range_of(other)
         if s is VARYING or s is UNKNOWN or mask & (mask + 1):
             return None
         if not (x.exact and 0 <= x.low <= x.high <= mask):
@@ -227,12 +262,12 @@ class IntegerRules:
         self.ranges[instruction] = x
         return s
 
-    def convert(self, instruction):
+    def convert(self, instruction: Instruction) -> Found:
         """UConvert, SConvert: truncation keeps strides, extension only if nothing wraps."""
         a = instruction.operands[0]
-        s = self.stride_of(a)
         if instruction.type.kind is not Kind.INT or Decoration.SaturatedConversion in instruction.decorations:
             return self.all_or_nothing(instruction.operands)
+        s = self.scalar_stride_of(a)
         if s is VARYING or s is UNKNOWN:
             return s
         x = self.range_of(a)
@@ -251,8 +286,9 @@ class IntegerRules:
         self.bound(instruction, low, high, x.zeros, True, s, x)
         return s
 
-    def negate(self, instruction):
-        s = self.stride_of(instruction.operands[0])
+    def negate(self, instruction: Instruction) -> Found:
+        """OpSNegate."""
+        s = self.scalar_stride_of(instruction.operands[0])
         if s is VARYING or s is UNKNOWN or instruction.type.kind is not Kind.INT:
             return s if s is UNKNOWN else self.all_or_nothing(instruction.operands)
         x = self.range_of(instruction.operands[0])

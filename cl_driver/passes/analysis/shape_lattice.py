@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
 
 from ...spirv.enums import BuiltIn
+from ..ir.shapes import UNIFORM, VARYING, Stride
 
-VARYING = None
-UNIFORM = 0
-UNKNOWN = object()  # top of the lattice: not computed yet
+
+class Unknown(Enum):
+    """The top of the lattice."""
+
+    NOT_COMPUTED_YET = "?"
+
+
+UNKNOWN: Final = Unknown.NOT_COMPUTED_YET
+
+Found: TypeAlias = Stride | Unknown
+Strides: TypeAlias = Mapping[BuiltIn, Stride]
 
 SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
 
-ID_STRIDES = {
+ID_STRIDES: Strides = {
     BuiltIn.GlobalInvocationId: (1, 0, 0),
     BuiltIn.LocalInvocationId: (1, 0, 0),
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: 1,
     BuiltIn.SubgroupLocalInvocationId: 1,
 }
-LINEAR_STRIDES = {
+LINEAR_STRIDES: Strides = {
     BuiltIn.GlobalInvocationId: VARYING,
     BuiltIn.LocalInvocationId: VARYING,
     BuiltIn.LocalInvocationIndex: 1,
@@ -28,10 +40,10 @@ LINEAR_STRIDES = {
 }
 
 
-def part_strides(width: int, axis: int, linear_lanes: bool) -> dict:
+def part_strides(width: int, axis: int, linear_lanes: bool) -> Strides:
     """What ids differ by from one part to the next: in the next `width` work-items, or in the next row."""
     if linear_lanes:
-        return LINEAR_STRIDES | {BuiltIn.LocalInvocationIndex: width}
+        return {**LINEAR_STRIDES, BuiltIn.LocalInvocationIndex: width}
     along = tuple((width if k == 0 else 1) if k == axis else 0 for k in range(3))
     linear = width if axis == 0 else VARYING
     return {
@@ -42,7 +54,7 @@ def part_strides(width: int, axis: int, linear_lanes: bool) -> dict:
     }
 
 
-def group_part_strides(width: int, group: tuple[int, ...]) -> dict:
+def group_part_strides(width: int, group: tuple[int, ...]) -> Strides:
     """The same where the parts are all vectors of groups of that size, in the order of linear local ids."""
     x, y, z = group
     steps = (width if y == z == 1 else UNIFORM if x == width else VARYING,
@@ -57,7 +69,7 @@ def group_part_strides(width: int, group: tuple[int, ...]) -> dict:
 
 
 # Between all work-items of a group instead of neighbours: what differs, and what is the same.
-GROUP_STRIDES = {
+GROUP_STRIDES: Strides = {
     BuiltIn.GlobalInvocationId: VARYING,
     BuiltIn.LocalInvocationId: VARYING,
     BuiltIn.LocalInvocationIndex: VARYING,

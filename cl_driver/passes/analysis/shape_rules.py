@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...spirv.enums import BuiltIn, GroupOperation, Op, Scope, StorageClass
-from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Variable
+from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
+from ..ir.dominance import Loop
 from ..ir.instructions import ADDRESS, EXTINST_WITH_EFFECT
 from ..ir.layout import size_of, step_into
 from ..ir.ops import PassOp
+from ..ir.plan import Slot
+from ..ir.shapes import UNIFORM, VARYING, ScalarStride
 from .shape_integers import IntegerRules
 from .shape_lattice import (
     LARGEST_LANE,
     SMALL_ID,
     SMALL_INPUTS,
-    UNIFORM,
     UNKNOWN,
-    VARYING,
+    Found,
     Range,
+    Strides,
+    Unknown,
 )
 
 
 class ValueRules(IntegerRules):
-    """Methods are rules; the analysis that inherits them holds the strides and ranges found so far."""
+    """Methods are rules; the analysis that inherits them holds what was found so far."""
 
-    def phi(self, instruction):
+    id_strides: Strides  # of built-in variables; the others are uniform
+    of_lanes: bool  # not of parts, nor of all work-items of a group
+    small_ids: bool  # as in PlanOptions
+    left_loops: dict[Block, list[Loop]]  # exit block: the divergent loops that end there
+
+    def phi(self, instruction: Instruction) -> Found:
+        """OpPhi: what all values have in common; varying where lanes come by different ways."""
         block = instruction.block
         values = {v for v in instruction.operands[::2] if not isinstance(v, Undef) and v is not instruction}
         if any(v in self.private for v in values):
@@ -40,7 +53,7 @@ class ValueRules(IntegerRules):
             return VARYING
         if block in self.info.divergent_joins or block in self.left_loops:
             return VARYING
-        result = UNKNOWN
+        result: Found = UNKNOWN
         for value in values:
             stride = self.stride_of(value)
             if stride is UNKNOWN:
@@ -53,13 +66,13 @@ class ValueRules(IntegerRules):
             result = stride
         return UNIFORM if not values else result
 
-    def leaves_divergent_loop(self, value, block: Block) -> bool:
+    def leaves_divergent_loop(self, value: Value, block: Block) -> bool:
         """True if the value comes from inside of a divergent loop that ends at the block."""
         if not isinstance(value, Instruction):
             return False
         return any(value.block in loop.blocks for loop in self.left_loops.get(block, ()))
 
-    def same(self, instruction):
+    def same(self, instruction: Instruction) -> Found:
         """Casts that change no bits of an integer or pointer."""
         a = instruction.operands[0]
         if a in self.private:
@@ -81,11 +94,12 @@ class ValueRules(IntegerRules):
             return self.stride_of(a)
         return self.all_or_nothing(instruction.operands)
 
-    def address(self, instruction):
+    def address(self, instruction: Instruction) -> Found:
+        """Access chains: the strides of base and indices add up, in bytes."""
         base, *indices = instruction.operands
         if base in self.private:
             self.private.add(instruction)
-        s = self.stride_of(base)
+        s = self.scalar_stride_of(base)
         if s is VARYING or s is UNKNOWN:
             return s
         type_ = base.type.element
@@ -108,9 +122,9 @@ class ValueRules(IntegerRules):
             s += step
         return s
 
-    def index_stride(self, index, scale: int):
+    def index_stride(self, index: Value, scale: int) -> ScalarStride | Unknown:
         """What an index adds to the stride of an address, in bytes."""
-        s = self.stride_of(index)
+        s = self.scalar_stride_of(index)
         if s is VARYING or s is UNKNOWN or s == 0:
             return s
         if index.type.width < 64:
@@ -119,7 +133,8 @@ class ValueRules(IntegerRules):
             self.rely_on(self.range_of(index))
         return s * scale
 
-    def select(self, instruction):
+    def select(self, instruction: Instruction) -> Found:
+        """OpSelect: with a uniform condition what both values have in common."""
         condition, a, b = instruction.operands
         c, s, t = (self.stride_of(o) for o in instruction.operands)
         if a in self.private or b in self.private:
@@ -140,7 +155,7 @@ class ValueRules(IntegerRules):
             self.ranges[instruction] = Range(min(x.low, y.low), max(x.high, y.high), zeros, True, assumed)
         return s if s == t and type(s) is not tuple else (s if s == t else VARYING)
 
-    def compare(self, instruction):
+    def compare(self, instruction: Instruction) -> Found:
         """Equal strides compare alike in all lanes where only the difference matters."""
         a, b = instruction.operands
         s = self.stride_of(a)
@@ -154,12 +169,14 @@ class ValueRules(IntegerRules):
             return UNIFORM
         return self.all_or_nothing(instruction.operands)
 
-    def load(self, instruction):
+    def load(self, instruction: Instruction) -> Found:
+        """OpLoad: built-in inputs have known strides; equal addresses hold equal values."""
         pointer = instruction.operands[0]
         access = instruction.memory
         if pointer in self.private or (access is not None and access.volatile):
             return VARYING
-        source, component = pointer, None
+        source: Value = pointer
+        component: int | None = None
         if isinstance(pointer, Instruction) and pointer.op in ADDRESS and len(pointer.operands) == 2:
             index = pointer.operands[1]
             if isinstance(index, Constant):
@@ -168,22 +185,24 @@ class ValueRules(IntegerRules):
             return self.input(instruction, source.builtin, component)
         return self.all_or_nothing((pointer,))
 
-    def input(self, instruction, builtin, component):
-        stride = self.id_strides.get(builtin, UNIFORM)
+    def input(self, instruction: Instruction, builtin: BuiltIn | None, component: int | None) -> Found:
+        """A load of a built-in variable, or of one component of it."""
+        stride = UNIFORM if builtin is None else self.id_strides.get(builtin, UNIFORM)
         if component is not None and type(stride) is tuple:
             stride = stride[component]
         if instruction.type.kind is Kind.INT:
             self.small(instruction, builtin)
         return stride
 
-    def small(self, instruction, builtin) -> None:
+    def small(self, instruction: Instruction, builtin: BuiltIn | None) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
         if builtin == BuiltIn.SubgroupLocalInvocationId:
             self.ranges[instruction] = Range(0, LARGEST_LANE)
         elif builtin in SMALL_INPUTS and self.small_ids:
             self.ranges[instruction] = Range(0, SMALL_ID, assumed=True)
 
-    def extract(self, instruction):
+    def extract(self, instruction: Instruction) -> Found:
+        """OpCompositeExtract."""
         value, *indices = instruction.operands
         s = self.stride_of(value)
         if type(s) is tuple and len(indices) == 1:
@@ -194,41 +213,51 @@ class ValueRules(IntegerRules):
                 self.small(instruction, source.builtin)
         return s
 
-    def construct(self, instruction):
+    def construct(self, instruction: Instruction) -> Found:
+        """OpCompositeConstruct: a vector of scalars has their strides."""
         if instruction.type.kind is not Kind.VECTOR or len(instruction.operands) != instruction.type.count:
             return self.all_or_nothing(instruction.operands)
-        strides = tuple(self.stride_of(o) for o in instruction.operands)
-        return UNKNOWN if UNKNOWN in strides else strides
+        strides = []
+        for operand in instruction.operands:
+            stride = self.scalar_stride_of(operand)
+            if stride is UNKNOWN:
+                return UNKNOWN
+            strides.append(stride)
+        return tuple(strides)
 
-    def slot_load(self, instruction):
-        slot = instruction.operands[0]
+    def slot_load(self, instruction: Instruction) -> Found:
+        """SlotLoad: as the slot was noted when it was stored."""
+        slot: Slot = instruction.operands[0]
         return UNIFORM if slot.uniform else slot.stride if self.of_lanes else slot.part_stride
 
-    def collective(self, instruction):
+    def collective(self, instruction: Instruction) -> Found:
+        """Reductions and broadcasts of work-groups are uniform, scans vary."""
         scope, operation = instruction.operands[:2]
         if not isinstance(scope, Constant) or scope.value != Scope.Workgroup:
             return VARYING
         scans = (GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
         return VARYING if operation in scans and instruction.op is not Op.GroupBroadcast else UNIFORM
 
-    def of_subgroup(self, instruction):
+    def of_subgroup(self, instruction: Instruction) -> Found:
         """What the active lanes share, but not the whole group."""
         return UNIFORM if self.of_lanes else VARYING
 
-    def any_of_part(self, instruction):
+    def any_of_part(self, instruction: Instruction) -> Found:
         """The same in all lanes, not in all parts."""
         return UNIFORM if self.of_lanes else self.all_or_nothing(instruction.operands)
 
-    def variable(self, instruction):
+    def variable(self, instruction: Instruction) -> Found:
+        """OpVariable, PrivatePointer: the same place in each lane's own memory."""
         self.private.add(instruction)
         return UNIFORM
 
-    def ext_inst(self, instruction):
+    def ext_inst(self, instruction: Instruction) -> Found:
+        """OpExtInst."""
         if instruction.operands[1] in EXTINST_WITH_EFFECT:
             return VARYING
         return self.all_or_nothing(instruction.operands)
 
-    def call(self, instruction):
+    def call(self, instruction: Instruction) -> Found:
         """A function of the builtin library: uniform if it promises to depend on its arguments alone."""
         if instruction.operands[0].control & 0xC and instruction.type.kind is not Kind.POINTER:
             return self.all_or_nothing(instruction.operands[1:])
@@ -238,7 +267,7 @@ class ValueRules(IntegerRules):
 # Work-group collectives, which give every work-item the same unless they scan.
 _COLLECTIVES = [op for op in Op if 263 <= op <= 271 or 6401 <= op <= 6408]
 
-RULES = {
+RULES: dict[Op, Callable[[Any, Instruction], Found]] = {
     Op.Phi: ValueRules.phi,
     Op.IAdd: ValueRules.add,
     Op.ISub: ValueRules.subtract,

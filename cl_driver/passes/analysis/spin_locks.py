@@ -11,8 +11,10 @@ same: clang moves what follows on success out of the loop.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Function, Instruction, Value
+from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, predecessors
 
@@ -53,9 +55,10 @@ def _and_parents(loop: Loop) -> set[Loop | None]:
     return found
 
 
-def _asked(loop: Loop) -> set:
+def _asked(loop: Loop) -> set[Any]:
     """The addresses of what decides whether a loop goes on, of atomics and volatile loads in it."""
-    found, seen = set(), set()
+    found: set[Any] = set()  # of what _address gives
+    seen: set[Instruction] = set()
     pending: list[Value] = []
     for block in loop.blocks:
         if any(s not in loop.blocks for s in block.successors()):
@@ -77,14 +80,14 @@ def _asked(loop: Loop) -> set:
     return found
 
 
-def _writes(instruction: Instruction, addresses: set) -> bool:
+def _writes(instruction: Instruction, addresses: set[Any]) -> bool:
     op = instruction.op
     if op is Op.AtomicLoad or not (op in _ATOMICS or op is Op.Store):
         return False
     return _address(instruction.operands[0]) in addresses
 
 
-def _address(pointer):
+def _address(pointer: Operand) -> Any:
     """The same for pointers that are computed alike."""
     while type(pointer) is Instruction and pointer.op in _CASTS:
         pointer = pointer.operands[0]

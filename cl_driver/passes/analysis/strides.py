@@ -21,7 +21,7 @@ class Strides:
     varying: tells whether a value may depend on that id, if that is known.
     """
 
-    def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None):
+    def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None) -> None:
         self.dimension = dimension
         self.varying = varying
         self._known: dict[Instruction, int | None] = {}

@@ -8,30 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 from ...spirv.module import Block, Function
 from .instructions import predecessors, reverse_postorder
 
+_Node = TypeVar("_Node", bound=Block | None)
 
-class DominatorTree:
+
+class DominatorTree(Generic[_Node]):
     """Immediate dominators; also of the reversed graph, whose root is the virtual exit None."""
 
-    def __init__(self, order: list, parents_of: dict):
+    def __init__(self, order: list[_Node], parents_of: dict[_Node, list[_Node]]) -> None:
         """order: reverse postorder from the root; parents_of: predecessors of each node in this direction."""
         self.order = order
         number = {node: i for i, node in enumerate(order)}
-        immediate: list[int | None] = [None] * len(order)
+        immediate = [-1] * len(order)  # not known yet
         immediate[0] = 0
         parents = [[number[p] for p in parents_of[node] if p in number] for node in order]
         changed = True
         while changed:
             changed = False
             for i in range(1, len(order)):
-                new = None
+                new = -1
                 for p in parents[i]:
-                    if immediate[p] is None:
+                    if immediate[p] < 0:
                         continue
-                    if new is None:
+                    if new < 0:
                         new = p
                         continue
                     a, b = p, new
@@ -65,34 +68,32 @@ class DominatorTree:
                 self._leave[node] = clock
                 stack.pop()
 
-    def immediate(self, node):
+    def immediate(self, node: _Node) -> _Node | None:
         """The immediate dominator; None for the root."""
         i = self.number[node]
         return self.order[self._immediate[i]] if i else None
 
-    def dominates(self, a, b) -> bool:
+    def dominates(self, a: _Node, b: _Node) -> bool:
         """True if every path from the root to b passes a (a block dominates itself)."""
         i, j = self.number[a], self.number[b]
         return self._enter[i] <= self._enter[j] <= self._leave[i]
 
 
-def dominators(function: Function, before=None) -> DominatorTree:
+def dominators(function: Function, before: dict[Block, list[Block]] | None = None) -> DominatorTree[Block]:
+    """The dominator tree of the blocks that can be reached. before: their predecessors, if they are known."""
     return DominatorTree(reverse_postorder(function), before or predecessors(function))
 
 
-EXIT = None  # the virtual block behind all ends of a function
+EXIT: Final = None  # the virtual block behind all ends of a function
 
 
-def post_dominators(function: Function) -> DominatorTree:
+def post_dominators(function: Function) -> DominatorTree[Block | None]:
     """The dominator tree of the reversed graph, rooted at EXIT.
 
     Blocks of loops without an end are given an edge to EXIT from one of them, so that every block is in it.
     """
-    after = {block: block.successors() for block in function.blocks}
-    before: dict = {block: [] for block in function.blocks}
-    for block, successors in after.items():
-        for successor in successors:
-            before[successor].append(block)
+    after: dict[Block | None, list[Block | None]] = {b: [*b.successors()] for b in function.blocks}
+    before = predecessors(function)
     ends = [block for block in function.blocks if not after[block]]
     order, seen = _postorder_backwards(ends, before)
     while len(seen) < len(function.blocks):
@@ -107,7 +108,9 @@ def post_dominators(function: Function) -> DominatorTree:
     return DominatorTree([EXIT, *order], after)
 
 
-def _postorder_backwards(ends, before):
+def _postorder_backwards(
+    ends: list[Block], before: dict[Block, list[Block]]
+) -> tuple[list[Block], set[Block]]:
     """Reverse postorder of the reversed graph from all ends, and the set of blocks in it."""
     order: list[Block] = []
     seen: set[Block] = set()
@@ -144,7 +147,9 @@ class Loop:
 class LoopNest:
     """All loops of a reducible function, innermost of each block, outer before inner."""
 
-    def __init__(self, function: Function, tree: DominatorTree, before):
+    def __init__(
+        self, function: Function, tree: DominatorTree[Block], before: dict[Block, list[Block]]
+    ) -> None:
         self.loops: list[Loop] = []
         self.innermost: dict[Block, Loop] = {}
         self.order = tree.order
@@ -220,7 +225,7 @@ class LoopNest:
         return result
 
 
-def is_reducible(function: Function, tree: DominatorTree) -> bool:
+def is_reducible(function: Function, tree: DominatorTree[Block]) -> bool:
     """True if every edge back in reverse postorder goes to a block that dominates its source."""
     number = tree.number
     for block in tree.order:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ...spirv.module import Block, Constant, ConstantExpr, Function, Kind, Type, Undef, Value
+from typing import Any
+
+from ...spirv.module import Block, Constant, ConstantExpr, Function, Kind, Operand, Type, Undef, Value
 from .plan import KernelPlan, PrivateVariable, Slot
+from .shapes import ShapeInfo
 
 
 def type_text(type_: Type | None) -> str:
@@ -31,11 +34,11 @@ def type_text(type_: Type | None) -> str:
 class _Names:
     """Short names, unique within one text."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._of: dict[object, str] = {}
         self._count: dict[str, int] = {}
 
-    def __call__(self, value) -> str:
+    def __call__(self, value: Any) -> str:
         name = self._of.get(value)
         if name is None:
             stem = value.name or ("b" if isinstance(value, Block) else "v")
@@ -46,7 +49,8 @@ class _Names:
         return name
 
 
-def operand_text(operand, names: _Names) -> str:
+def operand_text(operand: Operand, names: _Names) -> str:
+    """One operand for people; names: those given so far in this text."""
     if isinstance(operand, Constant):
         value = operand.value
         if value is None:
@@ -69,7 +73,7 @@ def operand_text(operand, names: _Names) -> str:
     return str(operand)
 
 
-def function_text(function: Function, shapes=None) -> str:
+def function_text(function: Function, shapes: ShapeInfo | None = None) -> str:
     """The whole function; with shapes, the lane stride of each value behind it."""
     names = _Names()
     arguments = ", ".join(f"{type_text(a.type)} %{names(a)}" for a in function.arguments)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ...spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ...spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
+from ...spirv.types import TypeTable
 from .instructions import ADDRESS, int_value, is_constant_int, is_id
 from .layout import member_offset, size_of, step_into
 
 
 def signed(value: int, width: int) -> int:
+    """The number that the bits of an integer stand for in two's complement."""
     return value - (1 << width) if value >> (width - 1) else value
 
 
-def _shift_in_range(function):
+# Two unsigned integers and their width in bits to a result that is masked afterwards, or None.
+_Law: TypeAlias = Callable[[int, int, int], int | None]
+
+
+def _shift_in_range(function: _Law) -> _Law:
     return lambda a, b, width: function(a, b, width) if b < width else None
 
 
-def _nonzero(function):
+def _nonzero(function: _Law) -> _Law:
     return lambda a, b, width: function(a, b, width) if b else None
 
 
@@ -25,8 +34,7 @@ def _truncated_division(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# Integer laws: (a, b, width in bits) of unsigned operands to a result that is masked afterwards, or None.
-INTEGER = {
+INTEGER: dict[Op, _Law] = {
     Op.IAdd: lambda a, b, w: a + b,
     Op.ISub: lambda a, b, w: a - b,
     Op.IMul: lambda a, b, w: a * b,
@@ -41,7 +49,7 @@ INTEGER = {
     Op.ShiftRightArithmetic: _shift_in_range(lambda a, b, w: signed(a, w) >> b),
 }
 
-COMPARE = {
+COMPARE: dict[Op, Callable[[int, int, int], bool]] = {
     Op.IEqual: lambda a, b, w: a == b,
     Op.INotEqual: lambda a, b, w: a != b,
     Op.UGreaterThan: lambda a, b, w: a > b,
@@ -54,7 +62,7 @@ COMPARE = {
     Op.SLessThanEqual: lambda a, b, w: signed(a, w) <= signed(b, w),
 }
 
-LOGICAL = {
+LOGICAL: dict[Op, Callable[[int, int], int]] = {
     Op.LogicalAnd: lambda a, b: a and b,
     Op.LogicalOr: lambda a, b: a or b,
     Op.LogicalEqual: lambda a, b: a == b,
@@ -76,9 +84,9 @@ _CUTS = frozenset((Op.BitwiseAnd, Op.ShiftRightArithmetic, Op.ShiftRightLogical)
 class Folder:
     """Simplifies one instruction at a time; `fold` returns a value that can stand for it, or None."""
 
-    def __init__(self, types):
+    def __init__(self, types: TypeTable) -> None:
         self.types = types
-        self.by_op = {
+        self.by_op: dict[Op, Callable[[Instruction], Value | None]] = {
             Op.Phi: self._phi,
             Op.Select: self._select,
             Op.CompositeExtract: self._extract,
@@ -94,10 +102,11 @@ class Folder:
         self.by_op.update(dict.fromkeys(LOGICAL, self._logical))
 
     def fold(self, instruction: Instruction) -> Value | None:
+        """A value that stands for the instruction, by the law of its operation; None if there is none."""
         law = self.by_op.get(instruction.op)
         return law(instruction) if law else None
 
-    def _integer(self, instruction):
+    def _integer(self, instruction: Instruction) -> Value | None:
         a, b = instruction.operands
         if type(b) is not Constant or b.type.kind is not Kind.INT:
             return None
@@ -113,14 +122,14 @@ class Folder:
         result = INTEGER[op](a.value or 0, right, width)
         return None if result is None else self.types.integer(width, result)
 
-    def _compare(self, instruction):
+    def _compare(self, instruction: Instruction) -> Value | None:
         a, b = instruction.operands
         if type(a) is not Constant or type(b) is not Constant or a.type.kind is not Kind.INT:
             return None
         result = COMPARE[instruction.op](a.value or 0, b.value or 0, a.type.width)
         return self.types.constant(instruction.type, result)
 
-    def _logical(self, instruction):
+    def _logical(self, instruction: Instruction) -> Value | None:
         a, b = instruction.operands
         if instruction.type.kind is not Kind.BOOL:
             return None
@@ -135,13 +144,13 @@ class Folder:
                     return known if known.value else other
         return None
 
-    def _not(self, instruction):
+    def _not(self, instruction: Instruction) -> Value | None:
         value = instruction.operands[0]
         if type(value) is Constant and instruction.type.kind is Kind.BOOL:
             return self.types.constant(instruction.type, not value.value)
         return None
 
-    def _phi(self, instruction):
+    def _phi(self, instruction: Instruction) -> Value | None:
         only = None
         for operand in instruction.operands[::2]:
             if operand is instruction or operand is only:
@@ -151,7 +160,10 @@ class Folder:
             only = operand
         return self.types.undef(instruction.type) if only is None else only
 
-    def _select(self, instruction):
+    def _select(self, instruction: Instruction) -> Value | None:
+        condition: Value
+        a: Value
+        b: Value
         condition, a, b = instruction.operands
         if a is b:
             return a
@@ -161,7 +173,7 @@ class Folder:
             return b if type(a) is Undef else a
         return None
 
-    def _extract(self, instruction):
+    def _extract(self, instruction: Instruction) -> Value | None:
         value, *indices = instruction.operands
         while indices:
             if type(value) is Instruction and value.op is Op.CompositeConstruct:
@@ -185,7 +197,7 @@ class Folder:
             indices = indices[1:]
         return value if isinstance(value, Value) and value.type is instruction.type else None
 
-    def _load(self, instruction):
+    def _load(self, instruction: Instruction) -> Value | None:
         """What is at a known place of a constant variable."""
         pointer, offset, access = instruction.operands[0], 0, instruction.memory
         while type(pointer) is Instruction and (pointer.op is Op.Bitcast or pointer.op in ADDRESS):
@@ -207,8 +219,8 @@ class Folder:
             return self.types.constant(type_, None if type_.kind is Kind.VECTOR else 0)
         return found
 
-    def _bitcast(self, instruction):
-        value = instruction.operands[0]
+    def _bitcast(self, instruction: Instruction) -> Value | None:
+        value: Value = instruction.operands[0]
         while True:
             if value.type is instruction.type:
                 return value
@@ -216,7 +228,7 @@ class Folder:
                 return None
             value = value.operands[0]
 
-    def _convert(self, instruction):
+    def _convert(self, instruction: Instruction) -> Value | None:
         value = instruction.operands[0]
         if type(value) is Instruction and value.op is Op.UConvert and value.type.width == 32:
             source = value.operands[0]

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeGuard
+
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, Scope
-from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Value, Variable
+from ...spirv.module import (
+    Argument,
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Operand,
+    Type,
+    Value,
+    Variable,
+)
 from .ops import PassOp
 
 TERMINATORS = frozenset((
@@ -66,12 +81,13 @@ def is_arithmetic(instruction: Instruction) -> bool:
 
 
 def is_extinst(instruction: Instruction, number: int) -> bool:
+    """Whether an instruction is the one of OpenCL.std with this number."""
     return instruction.op is Op.ExtInst and instruction.operands[1] == number
 
 
 def predecessors(function: Function) -> dict[Block, list[Block]]:
     """The predecessors of every block, in the order of the blocks, without repeats."""
-    result = {block: [] for block in function.blocks}
+    result: dict[Block, list[Block]] = {block: [] for block in function.blocks}
     for block in function.blocks:
         for successor in block.successors():
             result[successor].append(block)
@@ -98,7 +114,7 @@ def reverse_postorder(function: Function) -> list[Block]:
     return order
 
 
-def clone_instruction(instruction: Instruction, operands: list, block: Block) -> Instruction:
+def clone_instruction(instruction: Instruction, operands: list[Operand], block: Block) -> Instruction:
     """A copy of an instruction with other operands, not yet put into the block."""
     copy = Instruction(instruction.op, instruction.type, operands, block, instruction.name)
     copy.decorations = instruction.decorations
@@ -109,7 +125,13 @@ def clone_instruction(instruction: Instruction, operands: list, block: Block) ->
     return copy
 
 
-def append(block: Block, op, type_=None, operands=(), memory=None) -> Instruction:
+def append(
+    block: Block,
+    op: Op,
+    type_: Type | None = None,
+    operands: Iterable[Operand] = (),
+    memory: MemoryAccess | None = None,
+) -> Instruction:
     """Puts a new instruction at the end of a block."""
     instruction = Instruction(op, type_, operands, block)
     instruction.memory = memory
@@ -122,7 +144,7 @@ def substitute(function: Function, replacement: dict[Value, Value]) -> None:
     if not replacement:
         return
 
-    def final(value):
+    def final(value: Value) -> Value:
         while value in replacement:
             value = replacement[value]
         return value
@@ -185,7 +207,7 @@ def users(function: Function) -> dict[Value, list[Instruction]]:
     return result
 
 
-def is_constant_int(value) -> bool:
+def is_constant_int(value: object) -> TypeGuard[Constant]:
     """True for integer constants with a value, OpConstantNull included."""
     return isinstance(value, Constant) and value.type.kind is Kind.INT
 
@@ -207,13 +229,13 @@ def is_complement(instruction: Instruction) -> bool:
 
 
 def instruction_count(function: Function) -> int:
+    """The instructions in all blocks of a function."""
     return sum(len(block.instructions) for block in function.blocks)
 
 
-def is_id(value) -> bool:
-    """Whether a value is one of the built-in variables."""
-    is_load = isinstance(value, Instruction) and value.op is Op.Load
-    source = value.operands[0] if is_load else None
+def is_id(value: object) -> TypeGuard[Instruction]:
+    """Whether a value is what a load of a built-in variable gave."""
+    source = value.operands[0] if isinstance(value, Instruction) and value.op is Op.Load else None
     return isinstance(source, Variable) and source.builtin is not None
 
 
@@ -226,5 +248,6 @@ def is_boundary(instruction: Instruction) -> bool:
 
 
 def is_by_value(parameter: Argument) -> bool:
+    """Whether a parameter is a pointer to a copy of its own (ByVal)."""
     attributes = parameter.decorations.get(Decoration.FuncParamAttr)
-    return bool(attributes) and FunctionParameterAttribute.ByVal in attributes
+    return attributes is not None and FunctionParameterAttribute.ByVal in attributes

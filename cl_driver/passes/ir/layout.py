@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.layout import alignment_of, member_offset, size_of
-from ...spirv.module import Constant, Kind, Type
+from ...spirv.module import Constant, Instruction, Kind, Type, Value
 
 __all__ = ["alignment_of", "is_private", "member_offset", "size_of", "step_into", "walk"]
 
@@ -17,13 +17,14 @@ def step_into(type_: Type, index: int) -> tuple[Type, int]:
 
 
 def is_private(type_: Type) -> bool:
+    """Whether a type is a pointer into private memory."""
     return type_.kind is Kind.POINTER and type_.storage is StorageClass.Function
 
 
 _CHAINS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
 
-def walk(chain, steps: list) -> int:
+def walk(chain: Instruction, steps: list[tuple[Value, int]]) -> int:
     """The constant part of what an access chain adds; the rest is appended as (index, bytes)."""
     type_, indices, offset = chain.operands[0].type.element, list(chain.operands[1:]), 0
     sizes = []

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Value
-from .dominance import LoopNest, dominators
+from ...spirv.types import TypeTable
+from .dominance import DominatorTree, Loop, LoopNest, dominators
 from .instructions import predecessors, substitute
 from .ssa_updater import SsaUpdater
 
 
-def close_loops(function: Function, types) -> None:
+def close_loops(function: Function, types: TypeTable) -> None:
     """Adds the phis. A value leaves one loop at a time: inner loops come first, and of those side by side the
     one that is executed first, as what it leaves may become a phi in the next one."""
     before = predecessors(function)
@@ -31,7 +32,9 @@ def close_loops(function: Function, types) -> None:
 
 
 class _Closing:
-    def __init__(self, before, tree, types):
+    def __init__(
+        self, before: dict[Block, list[Block]], tree: DominatorTree[Block], types: TypeTable
+    ) -> None:
         self.before = before
         self.tree = tree
         self.types = types
@@ -43,7 +46,7 @@ class _Closing:
             if type(operand) is Instruction:
                 self.uses.setdefault(operand, []).append((user, i))
 
-    def close(self, loop, own: list[Block], leaving: list[Block]) -> None:
+    def close(self, loop: Loop, own: list[Block], leaving: list[Block]) -> None:
         """own: the loop's blocks that are in no inner loop: values of inner ones are closed already. leaving:
         the blocks with edges out of the loop."""
         number = self.tree.number.__getitem__
@@ -56,7 +59,7 @@ class _Closing:
             if places:
                 self.close_value(value, places, loop, exits)
 
-    def uses_outside(self, value: Instruction, loop) -> list[tuple[Instruction, int]]:
+    def uses_outside(self, value: Instruction, loop: Loop) -> list[tuple[Instruction, int]]:
         """Uses outside of the loop. A phi uses at the end of its predecessor."""
         blocks = loop.blocks
         result = []
@@ -68,7 +71,9 @@ class _Closing:
                 result.append((user, i))
         return result
 
-    def close_value(self, value: Instruction, places, loop, exits: list[Block]) -> None:
+    def close_value(
+        self, value: Instruction, places: list[tuple[Instruction, int]], loop: Loop, exits: list[Block]
+    ) -> None:
         updater = SsaUpdater(value.type, self.before, self.types.undef(value.type), value.name, self.replaced)
         added = [target for target in exits if self.tree.dominates(value.block, target)]
         phis = [Instruction(Op.Phi, value.type, (), target, value.name) for target in added]

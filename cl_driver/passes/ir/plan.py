@@ -14,8 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...spirv.enums import BuiltIn, StorageClass
-from ...spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Variable
+from ...spirv.location import Location
+from ...spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Value, Variable
 from .remarks import Remarks
+from .shapes import ShapeInfo
 
 # Built-in variables by which a work-item can tell how work-items are divided into groups.
 _OF_GROUPS = frozenset((
@@ -66,7 +68,7 @@ class Slot:
     stride: int | None = None  # known lane stride of the value (analysis/shape.py); None: varying
     part_stride: int | None = None  # likewise from one part to the next
     name: str = ""
-    line: object = None  # Location of what it holds, if known
+    line: Location | None = None  # of what it holds, if known
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +79,7 @@ class PrivateVariable:
     type: Type  # the pointee
     size: int  # bytes
     alignment: int
-    initializer: object = None  # a Constant that region 0 stores, or None
+    initializer: Value | None = None  # a constant that region 0 stores
     name: str = ""
 
 
@@ -103,7 +105,7 @@ class Region:
     function: Function
     once: bool = False
     successors: tuple[int, ...] = ()  # region indices that it may exit to, REGION_END left out
-    shapes: object = None  # shape.ShapeInfo
+    shapes: ShapeInfo = field(default_factory=ShapeInfo)  # one lane, if nobody says more: all is uniform
 
 
 @dataclass(eq=False, slots=True)
@@ -123,7 +125,7 @@ class KernelPlan:
     private_size: int = 0  # bytes of Function variables that are still memory, per work-item, all regions
     constants: list[Variable] = field(default_factory=list)  # UniformConstant variables used, transitively
     globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
-    builtins: set = field(default_factory=set)  # BuiltIn of each Input variable read
+    builtins: set[BuiltIn] = field(default_factory=set)  # of each Input variable read
     calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...spirv.enums import Decoration, Op, StorageClass
-from ...spirv.module import Constant, ConstantExpr, Function, Variable
+from ...spirv.enums import BuiltIn, Decoration, Op, StorageClass
+from ...spirv.module import Constant, ConstantExpr, Function, Instruction, Value, Variable
 from .instructions import EXTINST_PRINTF, is_extinst
 from .layout import alignment_of, size_of
 from .plan import KernelPlan, LocalVariable
@@ -35,7 +35,7 @@ def describe(plan: KernelPlan) -> None:
     plan.local_size = offset
 
 
-def variable_alignment(variable) -> int:
+def variable_alignment(variable: Variable) -> int:
     """The alignment of a variable, in bytes: its type's, its decoration's, more for arrays."""
     alignment = alignment_of(variable.type.element)
     decorated = variable.decorations.get(Decoration.Alignment)
@@ -47,15 +47,15 @@ def variable_alignment(variable) -> int:
 
 
 class _Found:
-    def __init__(self):
-        self.builtins: set = set()
+    def __init__(self) -> None:
+        self.builtins: set[BuiltIn] = set()
         self.calls: dict[Function, None] = {}
         self.variables: dict[Variable, None] = {}
         self.uses_printf = False
         self.private_size = 0
-        self.seen: set = set()
+        self.seen: set[Value] = set()
 
-    def scan(self, function: Function, part_of) -> None:
+    def scan(self, function: Function, part_of: dict[Instruction, int]) -> None:
         for block in function.blocks:
             for instruction in block.instructions:
                 op = instruction.op
@@ -70,7 +70,7 @@ class _Found:
                     if kind is Variable or kind is ConstantExpr or kind is Constant:
                         self.value(operand)
 
-    def value(self, value) -> None:
+    def value(self, value: Value) -> None:
         """A module-scope value and everything that it is made of."""
         if value in self.seen:
             return

@@ -5,11 +5,14 @@ A Remarks is handed along in PlanOptions; everywhere else None stands in its pla
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import Counter
+from typing import Any, NamedTuple
 
 from ...spirv.enums import Op
-from ...spirv.module import Kind, Variable
+from ...spirv.location import Location
+from ...spirv.module import Instruction, Kind, Variable
 from .instructions import EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
+from .shapes import Stride
 
 # How something is done for the lanes of a vector, from best to worst.
 UNIFORM = "uniform"  # once for all lanes
@@ -31,16 +34,23 @@ DROPPED = "dropped"  # a barrier with nothing to do
 
 LOAD, STORE, ATOMIC, CALL, ARITHMETIC, CONTROL = "load", "store", "atomic", "call", "arithmetic", "control"
 
-# location: Location or None; what: one of the line above; how: one of those above it; why: a
-# sentence's part, or ""; masked: whether lanes outside of a mask take no part.
-Note = namedtuple("Note", "location what how why masked")
+
+class Note(NamedTuple):
+    """How an instruction at a place is done."""
+
+    location: Location | None
+    what: str  # LOAD ... CONTROL
+    how: str  # UNIFORM ... DROPPED
+    why: str  # a sentence's part, or ""
+    masked: bool  # whether lanes outside of a mask take no part
+
 
 _VSTORES = 172  # what has an effect from here on writes what it is given; before, it computes
 _ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
 _ARITHMETIC = frozenset([op for op in Op if 126 <= op <= 205 or 109 <= op <= 115 or 4450 <= op <= 4455])
 
 
-def what_is(instruction) -> str | None:
+def what_is(instruction: Instruction) -> str | None:
     """What an instruction is to a reader of the source: one of LOAD ... ARITHMETIC, or None."""
     op = instruction.op
     if op is Op.ExtInst:
@@ -64,7 +74,7 @@ def what_is(instruction) -> str | None:
     return ARITHMETIC if op in _ARITHMETIC else None
 
 
-def _why_by_lane(instruction) -> str:
+def _why_by_lane(instruction: Instruction) -> str:
     """Why there is nothing but scalar code for each lane of an instruction."""
     op = instruction.op
     if instruction.memory is not None and instruction.memory.volatile:
@@ -82,12 +92,12 @@ def _why_by_lane(instruction) -> str:
 class Remarks:
     """choices: {what was chosen: why}; notes: how often each Note was made; facts: {topic: sentences}."""
 
-    def __init__(self, choices: dict[str, str] | None = None):
+    def __init__(self, choices: dict[str, str] | None = None) -> None:
         self.choices = dict(choices or {})
-        self.notes: Counter = Counter()
-        self.facts: dict[str, list] = {}
+        self.notes: Counter[Note] = Counter()
+        self.facts: dict[str, list[tuple[Any, ...]]] = {}
         self._own: list[Note] = []
-        self._instruction = None
+        self._instruction: Instruction | None = None
 
     def again(self) -> Remarks:
         """For another attempt, with what was chosen so far."""
@@ -97,31 +107,35 @@ class Remarks:
         """Says why a width, or a number of parts, is what it is."""
         self.choices[topic] = why
 
-    def fact(self, topic: str, *values) -> None:
+    def fact(self, topic: str, *values: Any) -> None:
         """Something about the whole kernel."""
         self.facts.setdefault(topic, []).append(values)
 
-    def control(self, instruction, how: str, why: str = "") -> None:
+    def control(self, instruction: Instruction, how: str, why: str = "") -> None:
         """What became of a branch or loop."""
         self.notes[Note(instruction.line, CONTROL, how, why, False)] += 1
 
     # One instruction at a time, as it is lowered.
 
-    def begin(self, instruction) -> None:
+    def begin(self, instruction: Instruction) -> None:
+        """Lowering of an instruction begins: note() is about it."""
         self._instruction = instruction
         self._own = []
 
     def note(self, how: str, why: str = "", masked: bool = False) -> None:
         """How the instruction at hand is done; the first word counts, what follows is done in some cases."""
-        what = what_is(self._instruction)
+        i = self._instruction
+        assert i is not None  # begin() was called
+        what = what_is(i)
         if what is not None:
             if how == LANES and not why:
-                why = _why_by_lane(self._instruction)
-            self._own.append(Note(self._instruction.line, what, how, why, masked))
+                why = _why_by_lane(i)
+            self._own.append(Note(i.line, what, how, why, masked))
 
-    def end(self, is_varying: bool, stride) -> None:
+    def end(self, is_varying: bool, stride: Stride) -> None:
         """The instruction is lowered. What nothing was said of is as its shape is."""
         i = self._instruction
+        assert i is not None
         what = what_is(i)
         if self._own:
             first = self._own[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Type, Value
+from ...spirv.types import TypeTable
 from .dominance import DominatorTree
 from .instructions import predecessors, remove_unreachable_blocks, substitute
 
@@ -22,13 +23,14 @@ class SsaUpdater:
         undefined: Value,
         name: str = "",
         replaced: dict[Value, Value] | None = None,
-    ):
+    ) -> None:
         """replaced: what stands for values that are gone; updaters whose values mix share one."""
         self.type = type_
         self.predecessors = predecessors
         self.undefined = undefined  # what it is where no definition reaches
         self.name = name
-        self.undefined_above = None  # (DominatorTree, Block): what strictly dominates the block has no value
+        # What strictly dominates the block has no value.
+        self.undefined_above: tuple[DominatorTree[Block], Block] | None = None
         self.at_end: dict[Block, Value] = {}
         self.at_start: dict[Block, Value] = {}
         self.phis: list[Instruction] = []
@@ -40,11 +42,13 @@ class SsaUpdater:
         self.at_end[block] = value
 
     def value_at_end(self, block: Block) -> Value:
+        """The variable's value where the block ends."""
         value = self._at_end(block)
         self._fill()
         return self.resolve(value)
 
     def value_at_start(self, block: Block) -> Value:
+        """The variable's value where the block begins, behind its phis."""
         value = self._at_start(block)
         self._fill()
         return self.resolve(value)
@@ -132,7 +136,7 @@ class SsaUpdater:
         return self._replaced
 
 
-def repair(function: Function, types) -> None:
+def repair(function: Function, types: TypeTable) -> None:
     """Makes SSA form valid again after edges were added: uses that their definition no longer dominates get
     phis, with an undefined value on the paths that did not exist before."""
     remove_unreachable_blocks(function)

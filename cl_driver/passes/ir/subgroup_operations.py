@@ -34,9 +34,11 @@ def is_subgroup_operation(instruction: Instruction) -> bool:
     return op in GROUP_OR_SUBGROUP and scope_of(instruction) == Scope.Subgroup
 
 
-def scope_of(instruction: Instruction):
+def scope_of(instruction: Instruction) -> int | None:
+    """The Scope of a group operation or barrier, if it is a constant that is not null."""
     scope = instruction.operands[0]
-    return scope.value if isinstance(scope, Constant) else None
+    value: int | None = scope.value if isinstance(scope, Constant) else None
+    return value
 
 
 def _of_subgroup(instruction: Instruction) -> bool:
@@ -44,7 +46,7 @@ def _of_subgroup(instruction: Instruction) -> bool:
     if op is Op.ControlBarrier:
         return scope_of(instruction) == Scope.Subgroup
     if op is Op.FunctionCall:
-        callee = instruction.operands[0]
+        callee: Function = instruction.operands[0]
         return callee.linkage is not None and callee.linkage[0].startswith(_BARRIER)
     if op is Op.Load or op in ADDRESS or op is Op.CopyObject:
         pointer = instruction.operands[0]

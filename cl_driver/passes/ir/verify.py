@@ -11,11 +11,12 @@ from ...spirv.module import (
     Function,
     Instruction,
     Kind,
+    Type,
     Undef,
     Value,
     Variable,
 )
-from .dominance import dominators
+from .dominance import DominatorTree, dominators
 from .dump import function_text
 from .instructions import TERMINATORS, predecessors, reverse_postorder
 from .plan import PrivateVariable, Slot
@@ -81,7 +82,16 @@ def find_problem(function: Function) -> str | None:
     return None
 
 
-def _check_operands(instruction, block, index, blocks, where, reachable, tree, arguments) -> str | None:
+def _check_operands(
+    instruction: Instruction,
+    block: Block,
+    index: int,
+    blocks: set[Block],
+    where: dict[Instruction, tuple[Block, int]],
+    reachable: set[Block],
+    tree: DominatorTree[Block],
+    arguments: set[Argument],
+) -> str | None:
     operands = instruction.operands
     if instruction.mask is not None:
         operands = [*operands, instruction.mask]
@@ -113,7 +123,7 @@ def _check_operands(instruction, block, index, blocks, where, reachable, tree, a
     return None
 
 
-def _check_types(instruction: Instruction, before) -> str | None:
+def _check_types(instruction: Instruction, before: dict[Block, list[Block]]) -> str | None:
     op = instruction.op
     operands = instruction.operands
     if op is Op.Phi:
@@ -146,5 +156,5 @@ def _check_types(instruction: Instruction, before) -> str | None:
     return None
 
 
-def _shape_of(type_):
+def _shape_of(type_: Type) -> Type | tuple[Type, int]:
     return (type_.element, type_.count) if type_.kind is Kind.VECTOR else type_
