@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections import namedtuple
@@ -10,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import lru_cache
 
-from . import corrections, effort, prelude, resident
+from . import corrections, effort, includes, prelude, resident
 from .find_clang import Clang, environment
 from .options import BuildOptions
 
@@ -39,11 +38,16 @@ class Language(namedtuple("Language", "extensions features images fma half_fma v
         return super().__new__(cls, tuple(extensions), tuple(features), images, fma, half_fma, tuple(version))
 
 
-class FrontendResult(namedtuple("FrontendResult", "spirv log dependencies")):
-    """spirv: None if the program is wrong, and log says why. dependencies: absolute paths of the files that
-    the source includes, headers given by the program and clang's own left out."""
+class FrontendResult(namedtuple("FrontendResult", "spirv log files", defaults=(includes.Files(),))):
+    """spirv: None if the program is wrong, and log says why. files: what else it depends on."""
 
     __slots__ = ()
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        """Absolute paths of the files that the source includes, headers given by the program and clang's own
+        left out."""
+        return self.files.read
 
 
 # Extensions of SPIR-V that clang may use where the program asks for what they offer.
@@ -174,8 +178,8 @@ def link_arguments(clang: Clang, parts: Iterable[corrections.Part] = corrections
     return [word for each in libraries for word in ("-Xclang", "-mlink-bitcode-file", "-Xclang", each)]
 
 
-# What a run of clang gave; status None: it was stopped, and errors say why.
-_Run = namedtuple("_Run", "output errors status dependencies")
+# What a run of clang gave; status None: it was stopped, and errors say why. files: see includes.Files.
+_Run = namedtuple("_Run", "output errors status files")
 
 
 def run(
@@ -193,46 +197,26 @@ def run(
     """
     with _folder_of(headers) as private:
         if private:
-            arguments = [*arguments, "-I", private]
-        follow = _may_read_files(source) or headers or "-include" in arguments
-        list_fd = _high(os.memfd_create("dependencies")) if follow else -1
-        dependencies: tuple[str, ...] = ()
+            arguments = [*arguments[:-1], "-I", private, arguments[-1]]
+        listing = _listing() if resident.is_program(arguments) else -1
         try:
-            fds = ()
-            if follow:
-                arguments, fds = [*arguments, "-MD", "-MF", f"/proc/self/fd/{list_fd}"], (list_fd,)
-            output, errors, status = _spawn(arguments, source, folder, fds, allowance)
+            output, errors, status = _spawn(arguments, source, folder, listing, allowance)
             while status and _learn_unknown_extension(clang, errors):
                 option = _extensions_option(clang)
                 arguments = [option if a.startswith(EXTENSIONS_OPTION) else a for a in arguments]
-                output, errors, status = _spawn(arguments, source, folder, fds, allowance)
-            if follow:
-                from .includes import read_dependencies
-
-                dependencies = read_dependencies(list_fd, private, folder)
+                if listing >= 0:
+                    os.ftruncate(listing, 0)
+                output, errors, status = _spawn(arguments, source, folder, listing, allowance)
+            files = includes.read(listing, source, private, folder)
             if errors and status is not None:
                 from .log import without_quotes
 
                 folders = [a[2:] for a in arguments if a.startswith("-I")] + [private] * bool(private)
                 errors = without_quotes(errors, SOURCE_NAME, folders, folder)
         finally:
-            if follow:
-                os.close(list_fd)
-    return _Run(output, errors, status, dependencies)
-
-
-_LINE_END = re.compile(rb"\\[ \t\v\f]*(?:\r\n|\n|\r)")
-
-
-def _may_read_files(source: bytes) -> bool:
-    """False only if no directive of the program can read a file: macros make none. Macros like
-    __INCLUDE_LEVEL__ tell how a program is read (resident.py), which so is as usual, too."""
-    if b"??" in source:
-        return True
-    if b"\\" in source:
-        source = _LINE_END.sub(b"", source)  # a line that goes on in the next may have a word in two
-    words = (b"include", b"import", b"embed", b"__INCLUDE", b"__BASE_FILE__")
-    return any(word in source for word in words)
+            if listing >= 0:
+                os.close(listing)
+    return _Run(output, errors, status, files)
 
 
 @contextmanager
@@ -243,23 +227,21 @@ def _folder_of(headers: dict[str, bytes]):
         return
     import tempfile
 
-    from .includes import write_headers
-
     with tempfile.TemporaryDirectory(prefix="cl_driver-") as private:
-        write_headers(private, headers)
+        includes.write_headers(private, headers)
         yield private
 
 
-def _high(descriptor: int) -> int:
-    """The same file under a number that resident.py leaves to its callers."""
+def _listing() -> int:
+    """A file for what the program includes; -1 if it cannot be had: then nobody knows what it includes."""
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, resident.FREE)
-    finally:
-        os.close(descriptor)
+        return os.memfd_create("files")
+    except OSError:
+        return -1
 
 
-def _spawn(arguments, source, folder, fds, allowance):
-    output, errors, status = resident.run(arguments, source, folder, environment(), fds, allowance)
+def _spawn(arguments, source, folder, listing, allowance):
+    output, errors, status = resident.run(arguments, source, folder, environment(), listing, allowance)
     return output, errors.decode("utf-8", "replace"), status
 
 

@@ -1,14 +1,33 @@
-"""Headers that a program brings along, and files that it includes."""
+"""Headers that a program brings along, and files that it looks for."""
 
 from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from collections import namedtuple
+
+# What asks for the time, as far as the text of a program can tell: see read().
+_TIME = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
+
+_CLANGS_OWN = re.compile(r"/clang/[^/]+/include/opencl-c")
+_OF_RESIDENT = "/proc/self/fd/"
+_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+
+
+class Files(namedtuple("Files", "read absent is_timeless", defaults=((), (), True))):
+    """What a program depends on besides its text and options, as absolute paths.
+
+    read: files that it includes, or whose presence it tests; headers that it brings along and clang's own are
+    left out. absent: what it looked for and did not find. is_timeless: the same again at another time.
+    """
+
+    __slots__ = ()
 
 
 def write_headers(where: str, headers: dict[str, bytes]) -> None:
     """Headers under the names by which the source includes them; with folders, but none outside."""
+    from pathlib import Path
+
     folder = Path(where)
     for name, text in headers.items():
         path = Path(os.path.normpath(folder / name.lstrip("/")))
@@ -18,20 +37,37 @@ def write_headers(where: str, headers: dict[str, bytes]) -> None:
         path.write_bytes(text)
 
 
-def read_dependencies(fd: int, private: str, folder: str | None) -> tuple[str, ...]:
-    """The make rule that clang wrote, without the target, the source, clang's headers and private ones."""
-    os.lseek(fd, 0, os.SEEK_SET)
+def read(listing: int, source: bytes, private: str, folder: str | None) -> Files:
+    """The list of a run of clang: records of native_shim/clang/resident.c, then the make rule of clang's own.
+
+    Without that library there are no records, and the source's text has to tell whether it asks for the time.
+    private: the folder of the program's own headers, "" for none. folder: the working folder.
+    """
+    if listing < 0:
+        return Files(is_timeless=False)
+    os.lseek(listing, 0, os.SEEK_SET)
     text = b""
-    while part := os.read(fd, 1 << 16):
+    while part := os.read(listing, 1 << 16):
         text += part
-    words = re.findall(r"(?:\\.|[^\s\\])+", text.decode("utf-8", "surrogateescape").replace("\\\n", " "))
+    *records, rule = text.split(b"\0")
     base = os.path.abspath(folder or ".")
-    out = []
+
+    def absolute(path: str) -> str:
+        return os.path.normpath(os.path.join(base, path))
+
+    found: dict[str, None] = {}
+    words = _WORD.findall(rule.decode("utf-8", "surrogateescape").replace("\\\n", " "))
     for word in words[1:]:
-        path = os.path.normpath(os.path.join(base, re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")))
-        if word == "-" or os.path.basename(path) == "<stdin>":
+        path = absolute(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$"))
+        if word == "-" or os.path.basename(path) == "<stdin>" or path.startswith(_OF_RESIDENT):
             continue
-        if (private and path.startswith(private)) or re.search(r"/clang/[^/]+/include/opencl-c", path):
-            continue
-        out.append(path)
-    return tuple(dict.fromkeys(out))
+        if not ((private and path.startswith(private)) or _CLANGS_OWN.search(path)):
+            found[path] = None
+    absent = {absolute(os.fsdecode(record[1:])): None for record in records if record[:1] == b"A"}
+    not_meant = (_OF_RESIDENT, private) if private else (_OF_RESIDENT,)
+    absent = [path for path in absent if path not in found and not path.startswith(not_meant)]
+    if b"L" in records:
+        is_timeless = b"T" not in records
+    else:
+        is_timeless = not any(word in source for word in _TIME)
+    return Files(tuple(found), tuple(absent), is_timeless)

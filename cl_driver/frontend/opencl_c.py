@@ -83,7 +83,7 @@ def compile(
         try:
             found = find_clang.find(clang)
         except find_clang.ClangError as why:
-            return FrontendResult(None, f"error: {why}\n", ())
+            return FrontendResult(None, f"error: {why}\n")
         allowance = effort.Allowance(time_limit, find_clang.patience(found))
         result, doubt = _compile_by(found, source, *given, allowance)
         if not doubt:
@@ -158,13 +158,13 @@ def _compile_by(
         if done.status == 0 and corrections.asks_for_seldom(done.output):
             done = run_once(text, corrections.Part.SELDOM)
     except corrections.CorrectionsError as why:
-        return FrontendResult(None, f"error: {why}\n", ()), f"made no corrections: {why}"
+        return FrontendResult(None, f"error: {why}\n"), f"made no corrections: {why}"
     except ValueError as why:
-        return FrontendResult(None, f"error: {why}\n", ()), ""
+        return FrontendResult(None, f"error: {why}\n"), ""
     except OSError as why:
-        return FrontendResult(None, f"error: clang could not be run: {why}\n", ()), f"could not be run: {why}"
+        return FrontendResult(None, f"error: clang could not be run: {why}\n"), f"could not be run: {why}"
     if done.status is None:
-        return FrontendResult(None, f"error: {done.errors}\n", done.dependencies), done.errors
+        return FrontendResult(None, f"error: {done.errors}\n", done.files), done.errors
     log = ""
     if done.errors:
         from .log import clean_log
@@ -181,7 +181,7 @@ def _compile_by(
             )
         log = log or f"error: clang ended with status {done.status}\n"
         doubt = "" if find_clang.has_diagnostic(done.errors) else f"ended with status {done.status}"
-        return FrontendResult(None, log, done.dependencies), doubt
+        return FrontendResult(None, log, done.files), doubt
     spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
@@ -192,4 +192,4 @@ def _compile_by(
 
         known = information.ask(source, options, headers, language, folder, clang, allowance)
         spirv = information.embed(spirv, known, options.kernel_arg_info)
-    return FrontendResult(spirv, log, done.dependencies), ""
+    return FrontendResult(spirv, log, done.files), ""

@@ -2,9 +2,9 @@
 read OpenCL's header, too; it forks a child for each program.
 
 Two thirds of a small program's run of clang are its start. native_shim/clang/resident.c, preloaded, stops
-clang before its main(), where it forks a child for each request. A child that is to hold has a main file of
-one line, which includes the program; there it forks a child for each program itself. All of them end when
-their sockets close, which the end of this process does.
+clang before its main(), where it forks a child for each request. A child that is to hold has a main file
+that waits for the program's text; where that would begin it forks a child for each program itself. All of
+them end when their sockets close, which the end of this process does.
 
 Where that cannot be (a static clang, another C library), each program has a clang of its own.
 """
@@ -12,7 +12,6 @@ Where that cannot be (a static clang, another C library), each program has a cla
 from __future__ import annotations
 
 import os
-import re
 import resource
 import select
 import socket
@@ -25,8 +24,8 @@ from .effort import Allowance, Watch
 
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
-# Numbers of descriptors in a child; resident.c has the same. From FREE on they are the caller's.
-_SOURCE, _OUTPUT, _MAIN, _HOLD, FREE = range(3, 8)
+# Numbers of descriptors in a child; resident.c has the same.
+_SOURCE, _OUTPUT, _MAIN, _HOLD, _LIST = range(3, 8)
 _PATH = "/proc/self/fd/"
 
 _MOST_TEXT = 60_000  # bytes of arguments in a request
@@ -36,16 +35,17 @@ _ENOUGH_DESCRIPTORS = 64  # with fewer there are descriptors for one of these
 # A folder in which nothing is found by a name that a program would have.
 _NOWHERE = "/proc/self/fdinfo"
 _MOST_SEEN = 100  # sets of arguments that are known
+_MOST_FAILURES = 3  # of clangs that hold; then there are no more of them
 
 _INT = 4  # bytes of an int
 
 # What loaders do with a library that is not for them: of glibc, of musl.
 _NOT_PRELOADED, _NOT_STARTED = b"ERROR: ld.so: ", 127
 
-# In messages about the line that includes the program: something is unfinished where that ends.
-_MAIN_FILE = _PATH.encode()
-# What clang says before messages about the program, where that is what the main file includes.
-_INCLUDED = re.compile(rb"^In file included from %s%d:1:\n" % (_MAIN_FILE, _MAIN), re.MULTILINE)
+# Bytes of the main file of a clang that holds: the smallest that has room for a program. It is a comment, of
+# which the program's text takes the end; a little less than whole pages, for which files are mapped.
+_ROOM = tuple((1 << exponent) - 1 for exponent in (16, 20, 22))
+_COMMENT, _COMMENT_ENDS = b"/*", b"*/"
 
 _tries = 0  # how often a clang that is loaded may fail; none in processes that are not the compiler's own
 _loaded: list[_Loaded] = []  # one at most
@@ -62,28 +62,25 @@ def run(
     source: bytes,
     folder: str | None,
     environment: dict[str, str],
-    fds: tuple[int, ...] = (),
+    listing: int = -1,
     allowance: Allowance | None = None,
 ) -> tuple[bytes, bytes, int | None]:
     """What clang writes to `-o -`, what it says, and its status: None, and why, if it had to be stopped.
 
-    fds: descriptors that it gets, too, under their numbers, which are FREE or above.
+    listing: a file for what the program includes, as includes.read() reads it; -1 for none.
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
     if _tries and sum(map(len, arguments)) + len(arguments) < _MOST_TEXT:
         try:
-            loaded = _clang(arguments[0], environment)
-            done = loaded.run(arguments, source, folder, fds, allowance)
-            if _MAIN_FILE in done[1]:
-                done = loaded.run(arguments, source, folder, fds, allowance, may_hold=False)
+            done = _clang(arguments[0], environment).run(arguments, source, folder, listing, allowance)
             if done[2] is None:
                 end()
             return done
         except (OSError, EOFError):
             end()
             _tries -= 1
-    return _run_alone(arguments, source, folder, environment, fds, allowance)
+    return _run_alone(arguments, source, folder, environment, listing, allowance)
 
 
 def _enterable(folder: str | None) -> str | None:
@@ -110,14 +107,20 @@ def _clang(path: str, environment: dict[str, str]) -> _Loaded:
     return _loaded[0]
 
 
-def _run_alone(arguments, source, folder, environment, fds, allowance: Allowance):
+def _run_alone(arguments, source, folder, environment, listing, allowance: Allowance):
     """By a clang of its own, with the library for what it says of files, if the loader takes that."""
     library = _library()
+    fds = (listing,) if listing >= 0 else ()
+    arguments = _with_list(arguments, listing)
     if os.path.exists(library):
         guarded = environment | {"LD_PRELOAD": str(library)}
+        if fds:
+            guarded["CLD_CLANG_LIST"] = str(listing)
         output, errors, status = _run_process(arguments, source, folder, guarded, fds, allowance)
         if status != _NOT_STARTED and not errors.startswith(_NOT_PRELOADED):
             return output, errors, status
+        if fds:
+            os.ftruncate(listing, 0)
     return _run_process(arguments, source, folder, environment, fds, allowance)
 
 
@@ -161,6 +164,7 @@ class _Loaded:
         self._identity = _identity(clang)
         self._held: dict[tuple, socket.socket] = {}  # by arguments and folder; the last used is the last
         self._seen: dict[tuple, None] = {}
+        self._failures = 0  # of those that hold
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         null = subprocess.DEVNULL
         with theirs:
@@ -183,44 +187,64 @@ class _Loaded:
         self.process.kill()
         self.process.wait()
 
-    def run(self, arguments, source, folder, fds, allowance: Allowance, may_hold: bool = True):
+    def run(self, arguments, source, folder, listing, allowance: Allowance):
         """See run() above. OSError or EOFError where it does not do as it should."""
-        may_hold = may_hold and not fds and _may_hold(arguments)
-        held = self._hold(arguments, folder) if may_hold else None
-        texts = [] if held else [folder or "", *_named(arguments)]
+        if listing >= 0:
+            arguments = _with_list(arguments, _LIST)
+        if self._failures < _MOST_FAILURES and _may_hold(arguments):
+            room = next((each for each in _ROOM if each >= len(source) + 4), 0)
+            key = (*arguments, folder, room)
+            try:
+                held = self._hold(arguments, folder, room, key) if room else None
+                if held:
+                    text = _COMMENT_ENDS + source
+                    return self._ask_and_collect(held, [], _SOURCE, text, listing, allowance)
+            except (OSError, EOFError):
+                self._failures += 1
+                if key in self._held:
+                    self._held.pop(key).close()
+                if listing >= 0:
+                    os.ftruncate(listing, 0)
+        texts = [folder or "", *_named(arguments)]
+        return self._ask_and_collect(self._socket, texts, 0, source, listing, allowance)
+
+    def _ask_and_collect(self, where, texts, source_number, source, listing, allowance: Allowance):
         with ExitStack() as ours:
             with ExitStack() as theirs:
                 (output, errors, status), ends = zip(*(_pipe(ours, theirs) for _ in range(3)), strict=True)
                 program = theirs.enter_context(_file(source))
-                numbers = {_SOURCE if held else 0: program, _OUTPUT: ends[0], 2: ends[1]}
-                _ask(held or self._socket, ends[2], numbers | {fd: fd for fd in fds}, texts)
+                numbers = {source_number: program, _OUTPUT: ends[0], 2: ends[1]}
+                if listing >= 0:
+                    numbers[_LIST] = listing
+                _ask(where, ends[2], numbers, texts)
             with Watch(allowance, self.process.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
 
-    def _hold(self, arguments: list[str], folder: str | None) -> socket.socket | None:
+    def _hold(self, arguments: list[str], folder: str | None, room: int, key: tuple) -> socket.socket | None:
         """One that holds, from the second program with these arguments on."""
-        key = (*arguments, folder)
         if key not in self._seen:
             self._seen[key] = None
             if len(self._seen) > _MOST_SEEN:
                 del self._seen[next(iter(self._seen))]
             return None
-        held = self._held.pop(key, None) or self._start(arguments, folder)
+        held = self._held.pop(key, None) or self._start(arguments, folder, room)
         self._held[key] = held
         if len(self._held) > _most_held():
             self._held.pop(next(iter(self._held))).close()
         return held
 
-    def _start(self, arguments: list[str], folder: str | None) -> socket.socket:
-        texts = [folder or "", *_named(arguments[:-1]), f"{_PATH}{_MAIN}"]
+    def _start(self, arguments: list[str], folder: str | None, room: int) -> socket.socket:
+        # A main file from standard input is in the working folder, where its includes are looked for first.
+        more = ["-iquote", ".", "-include", f"{_PATH}/{_SOURCE}", f"{_PATH}/{_MAIN}"]
+        texts = [folder or "", *_named(arguments[:-1]), *more]
         with ExitStack() as stack:
-            main = stack.enter_context(_file(b'#include "%s%d"\n' % (_MAIN_FILE, _SOURCE)))
+            main = stack.enter_context(_file(_COMMENT.ljust(room, b".")))
             ours, theirs = map(stack.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             # It looks at what it will write to before it reads anything.
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
-            # The number of the source is taken, or clang would have a file of its own under it.
-            numbers = {_SOURCE: main, _OUTPUT: output, _MAIN: main, _HOLD: theirs}
+            # The numbers of what a program brings are taken, or clang would have files of its own under them.
+            numbers = {_SOURCE: main, _OUTPUT: output, _MAIN: main, _HOLD: theirs, _LIST: main}
             _ask(self._socket, status, numbers, texts)
             return ours.dup()
 
@@ -235,11 +259,19 @@ def _most_held() -> int:
 
 
 def _may_hold(arguments: list[str]) -> bool:
-    """Whether clang does the same with a program that the main file includes. It leaves out some warnings on
-    files that are included, which are off by default, and debug information names the main file."""
-    asks = any(a.startswith("-W") and not a.startswith("-Wno-") for a in arguments)
-    is_text = "cl" in arguments[1:] and "-c" in arguments  # not LLVM IR, which includes nothing
-    return arguments[-1] == "-" and is_text and "-g" not in arguments and not asks
+    """Whether clang does the same with a program whose main file has another name, which debug information
+    has."""
+    return arguments[-1] == "-" and is_program(arguments) and "-c" in arguments and "-g" not in arguments
+
+
+def is_program(arguments: list[str]) -> bool:
+    """Whether clang reads OpenCL C and not LLVM IR, which includes nothing."""
+    return "cl" in arguments[1:]
+
+
+def _with_list(arguments: list[str], number: int) -> list[str]:
+    """With an option that has clang write what it includes to a descriptor, if there is one."""
+    return [*arguments[:-1], "-MD", "-MF", f"{_PATH}{number}", arguments[-1]] if number >= 0 else arguments
 
 
 def _named(arguments: list[str]) -> list[str]:
@@ -301,7 +333,7 @@ def _collect(output, errors, status, watch: Watch) -> tuple[bytes, bytes, int | 
     for file in (output, errors):
         _read(file.fileno(), texts[file.fileno()])
     code = os.waitstatus_to_exitcode(int.from_bytes(told[_INT : 2 * _INT], "little"))
-    return bytes(made), _INCLUDED.sub(b"", bytes(said)), code
+    return bytes(made), bytes(said), code
 
 
 def _read(file: int, text: bytearray) -> bool:

@@ -22,8 +22,8 @@ from ..jit.executable import Executable, ExecutableError, KernelInfo
 # processes would take longer.
 _FINISH_ALONE = 600
 
-# Of files whose appearance would change a program. Beyond it the last ones are not looked for.
-_MAX_ABSENT = 4096
+# Files that a program looks for, of one that is cached.
+_MOST_FILES = 4096
 
 # Bytes of a file that a program includes; native_shim/clang/resident.c has the same.
 _MOST_FILE = 64 << 20
@@ -32,8 +32,8 @@ _PART = 1 << 20  # bytes read at a time
 # Seconds by which a file's time stamp may lag behind the clock.
 _CLOCK_STEP = 0.02
 
-# Preprocessor text that makes the same source mean something else at another time.
-_UNCACHEABLE = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
+# What a build without a source depends on: no file, none that is missing, and not the time.
+_NO_FILES = [[], [], True]
 
 
 class SourceResult:
@@ -68,41 +68,50 @@ class Service:
         common = (what, identity.compiler(), self.target.key, self._key, options)
         return digest(*(text.encode("utf-8", "surrogateescape") for text in common), *parts)
 
-    def _source_key(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> str | None:
-        if any(word in source for word in _UNCACHEABLE) or not self._uses_cache:
-            return None
+    def _source_keys(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> list[str]:
+        """Of a program that looks for no files, and of one that does: relative paths start in the working
+        folder. Which it is, clang tells."""
+        if not self._uses_cache:
+            return []
         parts = [source]
         for name in sorted(headers):
             parts += [name.encode("utf-8", "surrogateescape"), headers[name]]
-        if b"include" in source or "-I" in options or "-include" in options:
-            parts.append(os.fsencode(_cwd()))  # relative folders start there
-        return self._digest(what, options, *parts)
+        plain = self._digest(what, options, *parts)
+        return [plain, digest(plain.encode(), os.fsencode(_cwd()))]
 
     # The cache.
 
-    def _load(self, key: str | None) -> tuple[str, bytes] | None:
-        """Log and result of an entry whose source files and tools are still what they were."""
-        entry = self.cache.load(key) if key else None
+    def _load(self, keys: list[str]) -> tuple[str, bytes] | None:
+        """Log and result of the first entry that is there, if its files and tools are what they were."""
+        entry = next((found for key in keys if (found := self.cache.load(key)) is not None), None)
         if entry is None:
             return None
         try:
-            tools, dependencies, log, result = wire.decode(entry)
+            tools, files, log, result = wire.decode(entry)
         except ValueError:
             return None
         if not identity.unchanged(tools):
             return None
-        return (log, result) if all(_content(path) == content for path, content in dependencies) else None
+        for path, content in files:
+            if os.path.lexists(path) if content is None else _content(path) != content:
+                return None
+        return log, result
 
-    def _store(self, key, options: str, start: float, dependencies: list, log: str, result: bytes) -> None:
-        """start: time.time() before the source was read."""
-        if key is None or any(_changed_since(path, start) for path in dependencies):
+    def _store(self, keys, options: str, start: float, files: list, log: str, result: bytes) -> None:
+        """start: time.time() before the source was read. files: those of frontend/includes.Files."""
+        read, absent, is_timeless = files
+        if not keys or not is_timeless or any(_changed_since(path, start) for path in read):
             return
-        known = [[path, _content(path)] for path in dependencies]
+        known = [[path, _content(path)] for path in read]
         if any(content is None for _, content in known):
-            return  # it would count as one that is not there
-        known += [[path, None] for path in _would_come_first(dependencies, options)]
+            return
+        known += [[path, None] for path in _would_come_first(read, absent, options)]
+        if len(known) > _MOST_FILES or any(
+            content is None and os.path.lexists(path) for path, content in known
+        ):
+            return  # it has come into being meanwhile
         tools = identity.tools(self._settings["CL_DRIVER_CLANG"], self._settings["CL_DRIVER_LLVM"])
-        self.cache.store(key, wire.encode([tools, known, log, result]))
+        self.cache.store(keys[-1 if known else 0], wire.encode([tools, known, log, result]))
 
     # Processes.
 
@@ -149,18 +158,21 @@ class Service:
     def compile_source(self, source: bytes, options: str, headers: dict[str, bytes]) -> SourceResult:
         if self._explain:
             options += " -g"  # so that the report on what is linked has lines; the code is the same
-        key, copy = self._source_key("compile", source, options, headers), self._source_copy(source, options)
-        found = self._load(key)
+        keys, copy = (
+            self._source_keys("compile", source, options, headers),
+            self._source_copy(source, options),
+        )
+        found = self._load(keys)
         if found:
             return SourceResult(found[1], found[0])
         start = time.time()
         try:
             request = ["compile_source", self._job(options, copy), source, headers]
-            [(il, log, dependencies)] = self._run([request], self._budget())
+            [(il, log, files)] = self._run([request], self._budget())
         except CompileError as error:
             return SourceResult(None, str(error))
         if il is not None:
-            self._store(key, options, start, dependencies, log, il)
+            self._store(keys, options, start, files, log, il)
         return SourceResult(il, log)
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
@@ -180,31 +192,31 @@ class Service:
                 il = bundle.specialise(il, specialisation)
         except bundle.BundleError as error:
             return None, str(error)
-        key = self._digest("build", options, il) if self._uses_cache else None
-        finished = self._finished(key)
+        keys = [self._digest("build", options, il)] if self._uses_cache else []
+        finished = self._finished(keys)
         if finished:
             return finished
-        return self._build(key, ["prepare", self._job(options), il, self._finish()])
+        return self._build(keys, ["prepare", self._job(options), il, self._finish()])
 
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
     ) -> tuple[Executable | None, str]:
-        key, copy = self._source_key("build", source, options, headers), self._source_copy(source, options)
-        finished = self._finished(key)
+        keys, copy = self._source_keys("build", source, options, headers), self._source_copy(source, options)
+        finished = self._finished(keys)
         if finished:
             return finished
         if len(source) > 4000:
             self._start_more(source.count(b"kernel void"))
         request = ["build_source", self._job(options, copy), source, headers, self._finish()]
-        return self._build(key, request)
+        return self._build(keys, request)
 
     def _finish(self) -> int:
         """Programs of at most so many instructions are finished by the process that reads them."""
         return 1 << 62 if self._inprocess or self._pool().limit == 1 else _FINISH_ALONE
 
-    def _finished(self, key: str | None) -> tuple[Executable, str] | None:
+    def _finished(self, keys: list[str]) -> tuple[Executable, str] | None:
         """What the cache has."""
-        found = self._load(key)
+        found = self._load(keys)
         if not found:
             return None
         try:
@@ -212,7 +224,7 @@ class Service:
         except ExecutableError:
             return None
 
-    def _build(self, key: str | None, request: list) -> tuple[Executable | None, str]:
+    def _build(self, keys: list[str], request: list) -> tuple[Executable | None, str]:
         start, budget, log = time.time(), self._budget(), ""
         try:
             [answer] = self._run([request], budget)
@@ -223,7 +235,7 @@ class Service:
             executable = Executable.from_bytes(data)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
-        self._store(key, request[1]["options"], start, answer.get("dependencies", []), log, data)
+        self._store(keys, request[1]["options"], start, answer.get("files", _NO_FILES), log, data)
         if self._explain:
             self._report(request)
         return executable, log
@@ -249,10 +261,10 @@ class Service:
         return executable.to_bytes()
 
     def kernel_variant(self, options: str, il: bytes, *what) -> list:
-        key = None
+        keys = []
         if self._uses_cache:
-            key = self._digest("variant", options, il, wire.encode(list(what)))
-        start, found = time.time(), self._load(key)
+            keys = [self._digest("variant", options, il, wire.encode(list(what)))]
+        start, found = time.time(), self._load(keys)
         if found:
             return wire.decode(found[1])
         try:
@@ -260,7 +272,7 @@ class Service:
             [answer] = self._run([request], self._budget())
         except CompileError as error:
             return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
-        self._store(key, options, start, [], "", wire.encode(answer))
+        self._store(keys, options, start, _NO_FILES, "", wire.encode(answer))
         return answer
 
     def unload(self) -> None:
@@ -311,30 +323,32 @@ def _changed_since(path: str, start: float) -> bool:
         return True
 
 
-def _would_come_first(dependencies: list[str], options: str) -> list[str]:
-    """Files that are not there, but which #include would find before those that it found.
+def _would_come_first(read: list[str], absent: list[str], options: str) -> list[str]:
+    """Files that are not there, but which the program would find before those that it read, or in place of
+    those that it did not find: those, and what it did not even look for in folders that are not there.
 
     The search goes through the folder of the including file, then the folders of -I in their order.
     """
-    if not dependencies:
+    if not read and not absent:
         return []
     from ..frontend.options import parse
 
     cwd = _cwd()
     folders = [os.path.normpath(os.path.join(cwd, folder)) for folder in parse(options).include_folders]
-    including = list(dict.fromkeys([cwd, *map(os.path.dirname, dependencies)]))
-    absent: dict[str, None] = {}
-    for path in dependencies:
+    including = list(dict.fromkeys([cwd, *map(os.path.dirname, read)]))
+    missing = [folder for folder in folders if not os.path.isdir(folder)]
+    found = dict.fromkeys(absent)
+    for path in (*read, *absent):
         for folder in {*including, *folders}:
             name = path.removeprefix(folder.rstrip("/") + "/")
             if name == path:
-                continue  # it was not found there
+                continue  # it was not looked for there
             before = folders[: folders.index(folder)] if folder in folders else []
-            for other in [*including, *before]:
+            for other in missing if path in found else [*including, *before]:
                 candidate = os.path.join(other, name)
                 if not os.path.lexists(candidate):
-                    absent[candidate] = None
-    return list(absent)[:_MAX_ABSENT]
+                    found[candidate] = None
+    return list(found)
 
 
 _services: dict[int, Service] = {}

@@ -56,9 +56,13 @@ def _prepare(job: dict, il: bytes):
 
 
 def compile_source(job: dict, source: bytes, headers: dict) -> list:
-    """[SPIR-V or None, log, dependencies]."""
+    """[SPIR-V or None, log, files]; files: those of frontend/includes.Files."""
     result = frontend.compile_source(source, headers, _context(job))
-    return [result.spirv, result.log, list(result.dependencies)]
+    return [
+        result.spirv,
+        result.log,
+        [list(result.files.read), list(result.files.absent), result.files.is_timeless],
+    ]
 
 
 def link(job: dict, il: bytes) -> str:
@@ -82,14 +86,14 @@ def prepare(job: dict, il: bytes, finish: int) -> dict:
 
 
 def build_source(job: dict, source: bytes, headers: dict, finish: int) -> dict:
-    """compile_source() and prepare() in one go: what prepare() answers, and "dependencies"; {"log",
-    "dependencies"} alone where the source does not compile."""
+    """compile_source() and prepare() in one go: what prepare() answers, and "files"; {"log", "files"}
+    alone where the source does not compile."""
     compiling = Background(compile_source, job, source, headers)
     try:
         warm_up()  # while clang runs
     finally:
-        spirv, log, dependencies = compiling.result()
-    answer = {"log": "", "dependencies": dependencies}
+        spirv, log, files = compiling.result()
+    answer = {"log": "", "files": files}
     if spirv is not None:
         try:
             answer |= prepare(job, spirv, finish)

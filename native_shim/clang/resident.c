@@ -1,5 +1,9 @@
 /* Preloaded into clang by cl_driver/frontend/resident.py: a clang that has been loaded forks a child for each
- * program, before its main() or, where it was asked to hold, once it comes to the program's text.
+ * program, before its main() or, where it was asked to hold, once it has read everything before the program.
+ *
+ * A clang that is to hold has a main file of comment, which it maps, and includes (-include) a file without
+ * text after OpenCL's header. When it opens that, it forks a child for each program, which puts the
+ * program's text at the mapping's end: the program is the main file, as it is everywhere else.
  *
  * A request is one packet: the number of descriptors that come with it but for the first, the numbers that
  * the child shall have them under, then strings: the working folder, "" for this one's, and the arguments of
@@ -7,7 +11,9 @@
  * wait status. It writes the latter itself when all that it made is written, and ends after that: to take a
  * large process apart takes some milliseconds. For one that dies, who forked it does.
  *
- * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. */
+ * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. Of
+ * files that it looked for and that are not there a list is kept, and whether the program asked for the time;
+ * clang appends the rule of make with those that are (-MF). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,19 +27,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Numbers of descriptors in a child; resident.py has the same. They are low: a process may have few. */
-enum { SOURCE = 3, OUTPUT, MAIN, HOLD, FREE };
-static const char source_path[] = "/proc/self/fd/3", output_path[] = "/proc/self/fd/4";
+enum { SOURCE = 3, OUTPUT, MAIN, HOLD, LIST, FREE };
+static const char descriptors[] = "/proc/self/fd/";
+static const char output_path[] = "/proc/self/fd/4";
+/* clang remembers files by their names: one that a program includes from the folder of its main file has one
+ * slash. */
+static const char source_path[] = "/proc/self/fd//3", main_path[] = "/proc/self/fd//5";
+static const char last_of_clangs[] = "/opencl-c-base.h"; /* what comes then is the program's */
 
 enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_CHILDREN = 16 };
 
@@ -61,7 +76,13 @@ static struct {
 static unsigned running_count;
 
 static main_function *clang_main;
-static bool is_child, holds, is_guarded;
+static bool is_child, holds, is_guarded, is_programs;
+static int list = -1; /* where what is not there is written, until clang writes what is */
+static char list_path[32];
+static struct {
+    char *at;
+    size_t size;
+} main_text;
 static int own_status = -1; /* where this child tells how it is */
 
 /* The next request; false where nobody can make one any more, or it makes no sense. */
@@ -127,6 +148,25 @@ static bool make_room(int number) {
     return true;
 }
 
+static void list_to(int number) {
+    list = number;
+    snprintf(list_path, sizeof list_path, "/proc/self/fd/%d", number);
+}
+
+/* Adds a record to the list: its kind, and a path. */
+static void note(char kind, const char *path) {
+    int saved = errno;
+    struct iovec parts[] = {{&kind, 1}, {(void *)path, strlen(path) + 1}};
+    if (list >= 0 && writev(list, parts, 2) < 0)
+        list = -1;
+    errno = saved;
+}
+
+static void note_absence(const char *path) {
+    if (is_programs && (errno == ENOENT || errno == ENOTDIR))
+        note('A', path);
+}
+
 /* The child has what it asked for under the numbers that it asked for, and nothing of the others'. */
 static void take_over(int control, int ended) {
     close(control);
@@ -135,6 +175,7 @@ static void take_over(int control, int ended) {
         close(own_status);
     while (running_count)
         close(running[--running_count].status);
+    bool has_list = false;
     for (uint32_t i = 0; i < request.count; i++) {
         int number = (int)request.numbers[i], received = request.descriptors[i];
         request.descriptors[i] = -1;
@@ -146,11 +187,15 @@ static void take_over(int control, int ended) {
         if (received != number)
             close(received);
         holds |= number == HOLD;
+        has_list |= number == LIST;
     }
+    if (has_list && !holds)
+        list_to(LIST);
     own_status = request.status;
     if (request.size && *request.text && chdir(request.text))
         _exit(127);
     is_child = is_guarded = true;
+    note('L', "");
     tell(getpid());
 }
 
@@ -222,6 +267,11 @@ static int main_of_child(int count, char **arguments, char **environment) {
     if (!is_meant(getenv("CLD_CLANG_SOCKET"), &control)) {
         const char *name = strrchr(program_invocation_name, '/');
         is_guarded = !strncmp(name ? name + 1 : program_invocation_name, "clang", 5);
+        const char *number = getenv("CLD_CLANG_LIST");
+        if (is_guarded && number) {
+            list_to(atoi(number));
+            note('L', "");
+        }
         return clang_main(count, arguments, environment);
     }
     unsetenv("LD_PRELOAD");
@@ -251,10 +301,17 @@ PUBLIC int __libc_start_main(main_function *main, int count, char **arguments, v
     return start(main_of_child, count, arguments, init, fini, end, stack);
 }
 
+/* There a clang that holds has its main file. Programs have nothing to do with it, whoever compiles them. */
+static bool is_descriptor(const char *path) {
+    return !strncmp(path, descriptors, sizeof descriptors - 1);
+}
+
 /* Opens a file to be read, unless it is none: a device may have no end, and a pipe nobody who writes. */
 static int open_to_read(const char *path, int flags) {
     struct stat status;
     int descriptor = openat(AT_FDCWD, path, flags | O_NONBLOCK);
+    if (descriptor < 0)
+        note_absence(path);
     if (descriptor < 0 || fstat(descriptor, &status))
         return descriptor;
     if (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size <= MOST_FILE))
@@ -265,17 +322,57 @@ static int open_to_read(const char *path, int flags) {
     return -1;
 }
 
+/* Puts the program's text at the end of the main file's, in memory; what is opened has none. */
+static int take_text(void) {
+    struct stat status;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (fstat(SOURCE, &status) || (size_t)status.st_size > main_text.size)
+        _exit(127);
+    char *start = main_text.at + main_text.size - status.st_size;
+    char *first = start - (uintptr_t)start % page;
+    if (mprotect(first, (size_t)(main_text.at + main_text.size - first), PROT_READ | PROT_WRITE))
+        _exit(127);
+    for (off_t done = 0; done < status.st_size;) {
+        ssize_t size = pread(SOURCE, start + done, (size_t)(status.st_size - done), done);
+        if (size <= 0)
+            _exit(127);
+        done += size;
+    }
+    int empty = memfd_create("nothing", MFD_CLOEXEC);
+    if (empty < 0)
+        _exit(127);
+    is_programs = true;
+    return empty;
+}
+
 /* clang closes its output when all is written; opened by name it would be open twice. */
 static int open_one(const char *path, int flags, mode_t mode) {
     if (is_child && !strcmp(path, output_path))
         return OUTPUT;
+    if (list >= 0 && (flags & O_ACCMODE) != O_RDONLY && !strcmp(path, list_path)) {
+        int number = list;
+        list = -1; /* clang closes it, and then the number may be another file's */
+        return number;
+    }
+    if (holds && !strcmp(path, main_path))
+        return openat(AT_FDCWD, path, flags, mode);
     if (holds && !strcmp(path, source_path)) {
         holds = false;
+        if (!main_text.at)
+            _exit(127); /* it has not mapped its main file */
         serve(HOLD);
-        return SOURCE;
+        return take_text();
     }
-    if (is_guarded && (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH)))
-        return open_to_read(path, flags);
+    if (is_guarded && (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_PATH))) {
+        if (is_descriptor(path)) {
+            errno = ENOENT;
+            return -1;
+        }
+        int descriptor = open_to_read(path, flags);
+        const char *name = strrchr(path, '/');
+        is_programs |= descriptor >= 0 && name && !strcmp(name, last_of_clangs);
+        return descriptor;
+    }
     return openat(AT_FDCWD, path, flags, mode);
 }
 
@@ -294,3 +391,46 @@ static mode_t mode_of(int flags, va_list more) {
 
 OPEN(open)
 OPEN(open64)
+
+#define STAT(name, type)                                                                                     \
+    PUBLIC int name(const char *path, struct type *status) {                                                 \
+        int failed = fstatat(AT_FDCWD, path, (struct stat *)status, 0);                                      \
+        if (!failed && is_programs && is_descriptor(path)) {                                                 \
+            errno = ENOENT;                                                                                  \
+            return -1;                                                                                       \
+        }                                                                                                    \
+        if (failed)                                                                                          \
+            note_absence(path);                                                                              \
+        return failed;                                                                                       \
+    }
+
+STAT(stat, stat)
+STAT(stat64, stat64)
+
+/* Of the libraries that clang consists of, for the text of __DATE__, __TIME__ and __TIMESTAMP__ alone. */
+PUBLIC struct tm *localtime(const time_t *at) {
+    struct tm *(*real)(const time_t *) = (struct tm * (*)(const time_t *)) dlsym(RTLD_NEXT, "localtime");
+    note('T', "");
+    return real ? real(at) : NULL;
+}
+
+/* Remembers where the main file is. */
+static void note_mapping(void *mapped, size_t size, int descriptor) {
+    struct stat mapping, status;
+    if (!fstat(descriptor, &mapping) && !fstat(MAIN, &status) && mapping.st_dev == status.st_dev &&
+        mapping.st_ino == status.st_ino) {
+        main_text.at = mapped;
+        main_text.size = size;
+    }
+}
+
+#define MMAP(name)                                                                                           \
+    PUBLIC void *name(void *at, size_t size, int protection, int flags, int descriptor, off_t offset) {      \
+        void *mapped = (void *)syscall(SYS_mmap, at, size, protection, flags, descriptor, offset);           \
+        if (mapped != MAP_FAILED && holds && descriptor >= 0 && !offset)                                     \
+            note_mapping(mapped, size, descriptor);                                                          \
+        return mapped;                                                                                       \
+    }
+
+MMAP(mmap)
+MMAP(mmap64)

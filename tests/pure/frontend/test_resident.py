@@ -105,6 +105,43 @@ def test_includes_are_followed(loaded, tmp_path):
     assert loaded and resident._tries == 3
 
 
+def test_programs_that_include_something_are_held_too(loaded, tmp_path):
+    """What they include from the folder of the program, of one of their files, and of -I."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "n.h").write_text('#include "sub/m.h"\n')
+    (tmp_path / "sub" / "m.h").write_text('#include "o.h"\n')
+    (tmp_path / "sub" / "o.h").write_text("#define N 7\n")
+    source = b'#define NAME "n.h"\n#include NAME\n' + SOURCE.replace(b"+= f", b"+= N")
+    for options, folder in (("", tmp_path), (f"-I{tmp_path}", tmp_path / "sub")):
+        done = [result(options, source, folder=str(folder)) for _ in range(3)]
+        assert done[0].spirv is not None and done == done[:1] * 3
+        assert set(done[0].dependencies) == {str(tmp_path / n) for n in ("n.h", "sub/m.h", "sub/o.h")}
+    assert len(loaded[0]._held) == 2 and loaded[0]._failures == 0
+    (tmp_path / "sub" / "o.h").write_text("#define N 8\n")
+    assert result("", source, folder=str(tmp_path)).spirv not in (None, done[0].spirv)
+
+
+@pytest.mark.parametrize("size", [*resident._ROOM, resident._ROOM[-1] + 100])
+def test_programs_of_every_size(loaded, size):
+    """Those that just fit, and those that just do not."""
+    for length in range(size - 6, size - 2):
+        text = clang.marked_source(SOURCE, parse(""), clang.Language(), with_functions=True)
+        source = SOURCE + b"\n" * (length - len(text))
+        done = [compiled(source=source) for _ in range(2 + (length == size - 6))]
+        assert done[0] and done == done[:1] * len(done)
+    assert loaded[0]._failures == 0 and bool(loaded[0]._held) == (size <= resident._ROOM[-1])
+
+
+def test_a_clang_that_does_not_map_its_main_file(loaded, monkeypatch):
+    """Then none holds, and programs are compiled all the same."""
+    monkeypatch.setattr(resident, "_ROOM", (16383,))  # so small a file is read
+    first = compiled("-cl-std=CL1.1")
+    for _ in range(6):
+        assert compiled("-cl-std=CL1.1") == first
+    assert loaded[0]._held == {} and loaded[0]._failures == resident._MOST_FAILURES
+    assert resident._tries == 3
+
+
 def test_the_folder_is_the_programs(loaded, tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "n.h").write_text("#define N 5\n")
@@ -353,6 +390,16 @@ def test_arguments_that_are_too_long(loaded):
     b"kernel void k(global int *p) {",
     b"",
     b"kernel void k(global uint *p) { p[0] = (uint)p; }\n" + b"//\n" * 40_000,
+    b'#include "no_such.h"\n' + SOURCE,
+    b'#include "3"\n' + SOURCE,
+    b'#if __has_include("5")\n#error\n#endif\n' + SOURCE,
+    b'#if __has_include(<no_such.h>) || __has_include("no/such.h")\n#error\n#endif\n#pragma once\n' + SOURCE,
+    b'#include_next "no_such.h"\n' + SOURCE,
+    b"#pragma GCC system_header\nkernel void k(global int *p) { int unused; }",
+    b"constant char c[] = __DATE__; kernel void k(global char *p) { *p = c[3]; }",
+    b"kernel void k(global int *p) { *p = 1; }\n/* not finished",
+    b"kernel void k(global int *p) { *p = 1; }\n#if 1",
+    b"kernel void k(global int *p) { *p = 1; }\\",
 ])  # fmt: skip
 def test_it_says_the_same(loaded, monkeypatch, options, source):
     """Modules, warnings and errors: the program's place is its own, whoever reads it."""
@@ -362,6 +409,7 @@ def test_it_says_the_same(loaded, monkeypatch, options, source):
     for _ in range(3):  # before main(), and then twice where clang holds
         assert result(options, source) == expected
     assert resident._tries == 3 and len(loaded) == 1
+    assert loaded[0]._failures == 0 and (len(loaded[0]._held) == 1 or options == "-g")
 
 
 @pytest.mark.parametrize("scarce", ["memfd_create", "pipe", "process"])

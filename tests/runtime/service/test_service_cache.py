@@ -111,6 +111,62 @@ def test_a_new_file_that_comes_first_on_the_search_path_is_noticed(make_service,
     assert scaled(executable) == [2 * value for value in EXPECTED]
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [("-I {}", "maybe.h"), ("-I {}", "sub/maybe.h"), ("-I {}/none", "none/maybe.h"), ("", "here/maybe.h")],
+)
+def test_a_file_whose_absence_the_program_looked_at_is_noticed(
+    make_service, tmp_path, monkeypatch, options, name
+):
+    """In a folder that is there, or that is not there either."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    asked = "sub/maybe.h" if name.startswith("sub") else "maybe.h"
+    source = f"""#if __has_include("{asked}")
+    #include "{asked}"
+    #else
+    #define FACTOR 2.5f
+    #endif
+    kernel void scale(global float *a, float f) {{ a[get_global_id(0)] *= FACTOR; }}""".encode()
+    options = options.format(tmp_path)
+    for _ in range(2):
+        service = make_service()
+        assert scaled(service.build_source(source, options, {})[0]) == EXPECTED
+    assert not service._pools
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("#define FACTOR 5.0f\n")
+    os.utime(tmp_path / name, (time.time() - 10,) * 2)
+    for _ in range(2):
+        service = make_service()
+        assert scaled(service.build_source(source, options, {})[0]) == [2 * value for value in EXPECTED]
+    assert not service._pools
+
+
+def test_what_counts_is_what_a_program_does_and_not_its_words(make_service, tmp_path, monkeypatch):
+    """One that looks for no files is the same in every folder."""
+    source = SOURCE + b"// #include, import, embed, __TIME__ and __BASE_FILE__\n"
+    make_service().build_source(source, "-I nowhere", {})
+    monkeypatch.chdir(tmp_path)
+    service = make_service()
+    assert scaled(service.build_source(source, "-I nowhere", {})[0]) == EXPECTED
+    assert not service._pools
+
+
+def test_a_relative_name_is_another_file_in_another_folder(make_service, tmp_path, monkeypatch):
+    for folder, factor in (("a", "2.5f"), ("b", "5.0f")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "factor.h").write_text(f"#define FACTOR {factor}\n")
+        os.utime(tmp_path / folder / "factor.h", (time.time() - 10,) * 2)
+    for n in range(2):
+        for folder, times in (("a", 1), ("b", 2)):
+            monkeypatch.chdir(tmp_path / folder)
+            service = make_service()
+            executable, log = service.build_source(INCLUDES, "", {})
+            assert executable, log
+            assert scaled(executable) == [times * value for value in EXPECTED]
+            assert bool(service._pools) == (n == 0)
+
+
 def test_a_header_that_is_written_while_the_program_builds_is_not_trusted(make_service, tmp_path):
     header = tmp_path / "factor.h"
     header.write_text("#define FACTOR 2.5f\n")
@@ -163,10 +219,23 @@ def test_without_any_folder_for_the_cache(monkeypatch, make_service):
         assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
 
 
-def test_programs_that_ask_for_the_time_are_not_cached(make_service):
-    source = b"constant char when[] = __TIME__; kernel void k(global char *a) { a[0] = when[0]; }"
+@pytest.mark.parametrize(
+    ("when", "header"),
+    [
+        ("__TIME__", ""),
+        ("__TIMESTAMP__", ""),
+        ("PASTED(__DA, TE__)", "#define PASTED(a, b) a ## b\n"),
+        ("WHEN", "#define WHEN __TIME__\n"),
+    ],
+)
+def test_programs_that_ask_for_the_time_are_not_cached(make_service, tmp_path, when, header):
+    (tmp_path / "time.h").write_text(header)
+    os.utime(tmp_path / "time.h", (time.time() - 10,) * 2)
+    source = f"""#include "time.h"
+    constant char when[] = {when}; kernel void k(global char *a) {{ a[0] = when[0]; }}"""
     service = make_service()
-    assert service.build_source(source, "", {})[0]
+    executable, log = service.build_source(source.encode(), f"-I {tmp_path}", {})
+    assert executable, log
     assert not list(Path(service.cache.folder).rglob("*"))
 
 
