@@ -61,10 +61,13 @@ def parent(process: Path) -> int:
 
 def started_clangs(service) -> list[int]:
     """Waits until a service has clang read a program."""
-    wait_until(lambda: service._pools and service._pool().processes())
-    [pid] = service._pool().processes()
-    wait_until(lambda: running_clangs(pid))
-    return running_clangs(pid)
+
+    def running() -> list[int]:
+        """One that was killed may be listed a while longer."""
+        return [clang for pid in service._pool().processes() for clang in running_clangs(pid)]
+
+    wait_until(lambda: service._pools and running())
+    return running()
 
 
 def alive(pid: int) -> bool:
