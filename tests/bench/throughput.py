@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cl_driver.accuracy.report import put_between
 from tests.bench import platforms, report
 from tests.bench.cases import BENCHMARKS
 from tests.bench.model import Case
@@ -185,6 +186,9 @@ def main() -> int:
     )
     parser.add_argument("--no-build", action="store_true", help="leave out the times of building all kernels")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="folder of the report")
+    parser.add_argument(
+        "--readme", type=Path, metavar="FILE", help="put the table between its marks there, too"
+    )
     arguments = parser.parse_args()
     names = [
         name
@@ -215,7 +219,10 @@ def main() -> int:
             results["built"] = build_all(found, names, work, min(arguments.rounds, 2))
             write(results, arguments.output)
     report.plot(results, arguments.output / "throughput.png")
-    print((arguments.output / "throughput.md").read_text())
+    text = (arguments.output / "throughput.md").read_text()
+    if arguments.readme:
+        put_between(arguments.readme, "throughput", text)
+    print(text)
     return 0
 
 

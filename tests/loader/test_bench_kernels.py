@@ -48,10 +48,15 @@ def test_the_script_writes_table_and_plot(environment, tmp_path):
     pytest.importorskip("matplotlib", reason="make bench installs it")
     command = [sys.executable, "-m", "tests.bench.throughput", "--filter", "^(poly_float8|gcd)$"]
     command += ["--rounds", "1", "--seconds", "0.05", "--output", str(tmp_path)]
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- throughput -->\nold\n<!-- end of throughput -->\nafter\n")
+    command += ["--readme", str(page)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     table = (tmp_path / "throughput.md").read_text()
     assert "poly_float8" in table and "2 right, 0 skipped, 0 failed" in table and "warm sum" in table
+    begin, end = "before\n<!-- throughput -->\n", "<!-- end of throughput -->\nafter\n"
+    assert page.read_text() == begin + table + end
 
 
 @pytest.mark.parametrize(

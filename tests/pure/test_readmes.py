@@ -100,6 +100,29 @@ def test_no_file_refers_to_a_document_elsewhere(texts):
     assert found == []
 
 
+# Times, rates and ratios that somebody measured.
+FIGURE = re.compile(
+    r"\b\d[\d.,]*\s?(?:ms|µs|us|ns|GB/s|MB/s|GFLOPS|ulp)\b|\b\d+(?:\.\d+)? times (?:as|the|its)\b"
+    r"|\b\d+(?:\.\d+)? ?(?:%|percent) (?:of|less|more)|(?<![\d.])\d+\.\d+ (?:to|and|of) \d+\.\d+(?![\d.])"
+    r"|\b0\.\d+ of\b|\b\d+(?:\.\d+)? cycles\b"
+)
+
+
+def test_figures_are_on_pages_of_the_benchmarks(texts):
+    """Elsewhere stands the claim, and the command that measures it."""
+    pages = [path for path in texts if path.endswith(".md") and path != "CHANGELOG.md"]
+    found = {path: FIGURE.findall(_prose(texts[path])) for path in pages}
+    assert [path for path in pages if found[path] and path.startswith("tests/bench/results/")]
+    elsewhere = {path: figures for path, figures in found.items() if figures and "/results/" not in path}
+    assert elsewhere == {}
+
+
+def _prose(text: str) -> str:
+    """Without code and commands."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", ["docs/nothing.md", "passes/vectorize/nothing.py", "src/kernel_launch.c"])
 def test_a_name_of_nothing_is_found(texts, name):
     (found,) = NAMED.findall(f"see {name}, which says why")
