@@ -45,5 +45,5 @@ def log(at_level: int, text: str) -> None:
             os.write(file, data)
         finally:
             os.close(file)
-    except OSError:  # not contextlib.suppress: its import costs every host 2 ms
+    except OSError:  # not contextlib.suppress, which every host would import for this
         pass

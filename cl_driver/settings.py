@@ -10,7 +10,7 @@ from . import trust
 
 
 class Setting:
-    """One environment variable. (A plain class: dataclasses would cost the host's process 12 ms to import.)
+    """One environment variable. (A plain class: dataclasses would be slow to import for the host's process.)
 
     type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1), "choice",
     "list" (of choices, with commas between them). wanted: the choices in words, where they are many. default:

@@ -25,7 +25,7 @@ _UNROLLED_TEXT = 300_000
 # work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
-# a launch waits for: one vector at a time and loops as they are, a quarter of the time to compile, and
+# a launch waits for: one vector at a time and loops as they are, quick to compile, and
 # where groups consist of whole vectors for these alone.
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon"
 VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = _KINDS

@@ -104,8 +104,8 @@ class Cpu:
 
     @property
     def has_slow_division(self) -> bool:
-        """Whether the divider takes several times as long for vectors of 512 bits as estimates and Newton's
-        method: Intel's cores need 16 cycles for 16 quotients of floats, AMD's 5 to 10."""
+        """Whether estimates and Newton's method are much faster for vectors of 512 bits than the divider, as
+        on Intel's cores."""
         return self.vendor == "GenuineIntel" and self.vector_bytes == 64
 
     @property

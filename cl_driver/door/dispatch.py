@@ -35,7 +35,7 @@ def serve(request: bytes) -> bytes:
         status, answer = CL_OUT_OF_HOST_MEMORY, b""
         log(1, f"{operation}: the driver's files are not there any more: {error}")
     except Exception:
-        import traceback  # 5 ms, and only a defect needs it
+        import traceback  # slow to import, and only a defect needs it
 
         status, answer = CL_OUT_OF_HOST_MEMORY, b""
         log(1, f"{operation}: {traceback.format_exc()}")

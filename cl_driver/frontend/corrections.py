@@ -1,7 +1,7 @@
 """Bodies of the built-in functions that clang's SPIR-V back end (20 to 22) makes wrong code of: libraries in
 LLVM's bitcode, which clang links into programs before it optimises. Of what a program does not call, or
 defines itself, nothing comes with it; its text knows nothing of all this. But each function of a library
-costs every build that has it 2 us or so; hence there are several (Part).
+costs time in every build that has it; hence there are several (Part).
 
 Conversions: convert_T(x) of an integer to an integer becomes an instruction that is chosen by the signedness
 of T: convert_int(char) extends with zeros, convert_uchar_sat(ushort) treats its operand as signed. The bodies

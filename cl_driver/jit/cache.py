@@ -31,7 +31,7 @@ from .. import trust
 from ..log import log
 
 try:
-    from _blake2 import blake2b  # hashlib would load OpenSSL, ten times as long
+    from _blake2 import blake2b  # hashlib would load OpenSSL
 except ImportError:
     from hashlib import blake2b
 

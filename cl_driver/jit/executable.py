@@ -2,7 +2,7 @@
 
 The same bytes are in the cache, in a compiler process's answer, and in program binaries. The last may come
 from anywhere, so everything that the data plane will trust is checked by from_bytes(). No dataclasses here:
-this module is imported by the host's process, where they would cost 15 ms.
+this module is imported by the host's process, where they would be slow to import.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import wire
 
 try:
-    from _blake2 import blake2b  # hashlib would load OpenSSL, ten times as long
+    from _blake2 import blake2b  # hashlib would load OpenSSL
 except ImportError:
     from hashlib import blake2b
 

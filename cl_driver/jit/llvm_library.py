@@ -1,6 +1,6 @@
 """LLVM as the shared library that clang is linked with, through its C API (llvm-c/*.h).
 
-It has no assertions, which makes it a third faster than llvmlite's, and any number of threads may compile at
+It has no assertions, which makes it faster than llvmlite's, and any number of threads may compile at
 once, each in a context of its own; ctypes lets go of the GIL meanwhile.
 """
 

@@ -3,7 +3,7 @@
 A tag byte and the content, little endian: n(one), t(rue), f(alse), i(nt64), I (longer int: uint32 n, n bytes
 signed), d(ouble), s(tring: uint32 n, n bytes UTF-8), b(ytes: uint64 n, n bytes), l(ist: uint32 n, n values),
 m(ap: uint32 n, n pairs). Decoding never raises anything but WireError, whatever it is given; pickle and
-marshal do not promise that, and json costs the host's process 10 ms to import.
+marshal do not promise that, and json is slow to import for the host's process.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ Decorations: TypeAlias = "Mapping[Decoration, Any]"
 
 
 class Kind:
-    """Type constructors. Plain objects, compared with `is`: members of an Enum take four times as long to
-    reach and to hash."""
+    """Type constructors. Plain objects, compared with `is`: members of an Enum are slow to reach
+    and to hash."""
 
     __slots__ = ("name", "value")
 

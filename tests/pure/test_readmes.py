@@ -117,6 +117,23 @@ def test_figures_are_on_pages_of_the_benchmarks(texts):
     assert elsewhere == {}
 
 
+MEASURED = re.compile(
+    r"\b\d[\d.,]*\s?(?:ms|us|µs|ns|GB/s|MB/s|GFLOPS)\b(?! per)|\b\w+ times as (?:long|fast|much)\b"
+    r"|\b(?:third|quarter|fifth|sixth|eighth|tenth|half) (?:less|more|faster|slower|of the time|the time)\b"
+)
+
+
+def test_comments_of_the_product_have_no_figures(texts):
+    found = {
+        path: figures
+        for path, text in texts.items()
+        if path.startswith(("cl_driver/", "native_shim/src/"))
+        for figures in [MEASURED.findall("\n".join(comments_of(path, text)))]
+        if figures
+    }
+    assert found == {}
+
+
 def _prose(text: str) -> str:
     """Without code and commands."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)

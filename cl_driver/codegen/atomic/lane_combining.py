@@ -101,9 +101,9 @@ def _values_in_lanes(e, i) -> tuple:
 def _in_turn(e, i, addresses: str, mask: str | None, value: str, values: str | None) -> None:
     """Each lane's addition and the like, without a branch.
 
-    Addresses are extracted from vectors, not read from the stack: on a Skylake 1.1 cycles a lane against 3.6,
-    as stores whose address is known late make loads wait. A Zen 4 takes up to 30 where an address comes
-    straight from a vector register, so it is done by indices wherever it can be.
+    Addresses are extracted from vectors, not read from the stack: stores whose address is known late
+    make loads wait. A Zen 4 is slow where an address comes straight from a vector register, so indices are
+    used where possible (python -m tests.bench.throughput --filter histogram).
     """
     f = e.form
     e.note(LANES, masked=mask is not None)

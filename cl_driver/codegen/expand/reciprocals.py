@@ -1,12 +1,11 @@
 """Reciprocals and roots of floats from the CPU's estimates: where its divider is slow, and for half_*.
 
-An Intel core takes 20 times as long for 16 quotients of floats as for a multiplication, 23 for their roots
-and 42 for the reciprocals of these, while an estimate of 14 bits (AVX-512) and a step of Newton's method take
-8, 12 and 9; AMD's dividers are faster. A quotient in general takes 14 so, but the divider works while others
-do: only reciprocals pay. On Zen 4, where quotients take 6 cycles, roots 10 and an estimate 1 as fma does, the
-reciprocals of roots pay, too (16 cycles or 6, of doubles 25 or 8). OpenCL C allows 2.5 ulp for 1 / x, 3 for
-sqrt and 2 for rsqrt (section 7.4), unless -cl-fp32-correctly-rounded-divide-sqrt asks for correctly rounded
-quotients and roots.
+An Intel core divides vectors of 512 bits many times slower than it multiplies them. An estimate of 14 bits
+(AVX-512) and a step of Newton's method are faster for reciprocals, roots and reciprocals of roots, but not
+for quotients in general, as the divider works while other units do. AMD's dividers are faster: on Zen 4 only
+the reciprocals of roots pay (python -m tests.bench.builtins --filter rsqrt). OpenCL C allows 2.5 ulp for
+1 / x, 3 for sqrt and 2 for rsqrt (section 7.4), unless -cl-fp32-correctly-rounded-divide-sqrt asks for
+correctly rounded quotients and roots.
 
 The step of a root adds the residual, x - s·s, which fma computes without error: what comes out is within
 2^-28 before it is rounded. So errors are below 0.6 ulp, and roots that are floats are exact, as reciprocals

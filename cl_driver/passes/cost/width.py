@@ -62,7 +62,7 @@ _WAITING = (0.08, 0.03)
 # More vectors are more code to compile: what they have to gain, unless they share what rows have in common.
 _GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
 
-# Instructions that parts may add to a kernel that has them from the start: to compile those takes some 5 ms.
+# Instructions that parts may add to a kernel that has them from the start: these compile quickly.
 _FEW = 40
 
 # What parts must gain for a kernel to have them from the start nevertheless.
@@ -192,7 +192,7 @@ def prefers_one(plan: KernelPlan) -> bool:
 
 def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
     """The options of a plan with as many parts as are estimated to be fastest, and whether the kernel should
-    get them only once it has run for a while: without parts it takes half as long to compile (tests/bench).
+    get them only once it has run for a while: without parts it compiles faster (tests/bench/compile.py).
 
     Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
     """

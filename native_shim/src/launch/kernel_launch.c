@@ -256,8 +256,8 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
 }
 
 /* Groups with local memory that run for long read much that others do, too: those above and below the same
- * columns, those beside them the same rows. In panels of this many work-items, caches hold both. Measured
- * (product of matrices in tiles of 16 x 16, two threads): 5.3 ms of 7.8 for 768 x 768. */
+ * columns, those beside them the same rows. In panels of this many work-items, caches hold both
+ * (python -m tests.bench.throughput --filter matmul_tiled). */
 enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
 
 static void choose_panel(struct cld_event *command, uint64_t item_time) {

@@ -9,9 +9,8 @@
  * enough that a group's data stays in the cache and that there are groups for all threads. */
 enum { GROUP = 256, GROUPS_PER_THREAD = 4 };
 
-/* Output of so many bytes is stored past the caches. Measured (triad, two threads): a fifth less time from 4
- * MiB on; but with a kernel that reads the output next 7 % more at 8 and 16 MiB, 2 % at 32 MiB, a fifth less
- * at 64. */
+/* Output of so many bytes is stored past the caches. That pays for smaller outputs, too, but not where the
+ * next kernel reads them (tests/bench/results/history.md). */
 enum { STREAM_BYTES = 32 << 20 };
 
 /* What is about to be read is fetched ahead where all that is read is so much: of less, caches hold much. */
