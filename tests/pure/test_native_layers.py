@@ -100,6 +100,12 @@ def test_the_readme_has_the_order():
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)) == shim.FOLDERS
 
 
+def test_include_guards_are_named_as_their_headers():
+    for path in sorted(SOURCES.glob("*/*.h")):
+        guard = re.search(r"^#ifndef (\w+)$", path.read_text(), re.MULTILINE)[1]
+        assert guard == f"CLD_{path.stem.upper()}_H", path
+
+
 def test_what_leads_upwards_is_found(tmp_path):
     low, high = tmp_path / shim.FOLDERS[1], tmp_path / shim.FOLDERS[2]
     low.mkdir()

@@ -96,12 +96,12 @@ def _may_be_packed(e, i) -> bool:
         if bits > _MOST_REGISTERS * e.options.vector_bits:
             return False
     if i.op is Op.Load:
-        return _streams(e, i, i.operands[0], type_)
+        return _passes_through(e, i, i.operands[0], type_)
     lowering = EXTENDED.get(i.operands[1]) if i.op is Op.ExtInst else LOWERINGS.get(i.op)
     return i.op is Op.Phi or lowering in COMPONENTWISE
 
 
-def _streams(e, i, pointer, type_) -> bool:
+def _passes_through(e, i, pointer, type_) -> bool:
     """Whether an access is one of neighbours, or may turn out to be."""
     storage = pointer.type.storage
     if storage not in _STREAMED or type_.element.kind is Kind.BOOL:
@@ -127,7 +127,7 @@ def _suit(e, i, found: set) -> bool:
 
 def _stays_whole(e, value, user, found: set) -> bool:
     if user.op is Op.Store:
-        return user.operands[0] is not value and _streams(e, user, user.operands[0], value.type)
+        return user.operands[0] is not value and _passes_through(e, user, user.operands[0], value.type)
     return user in found
 
 

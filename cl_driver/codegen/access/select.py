@@ -64,15 +64,15 @@ def all_lanes(e, address: Address) -> str:
 
 def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> Address:
     """address + index * scale bytes, index being a Value."""
-    known = e.integer(index)
-    if known is not None:
+    literal = e.integer(index)
+    if literal is not None:
         width = index.type.width
-        known -= 1 << width if known >> width - 1 else 0
+        literal -= 1 << width if literal >> width - 1 else 0
         if address.leaf is not None and address.single is None:
             return Address(
-                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {known * scale}")
+                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {literal * scale}")
             )
-        return Address(offset_pointer(e, address.single, known * scale, ""), address.stride, None)
+        return Address(offset_pointer(e, address.single, literal * scale, ""), address.stride, None)
     t = ir_type(index.type)
     varying = e.is_varying(index)
     operand = e.leaf(index) if varying or address.single is None else e.operand(index)
@@ -111,9 +111,9 @@ def access_chain(e, i):
             type_ = type_.members[number]
             continue
         type_ = type_.element
-        known = e.integer(index)
-        if known is not None:
-            constant += known * size_of(type_) * spacing
+        literal = e.integer(index)
+        if literal is not None:
+            constant += literal * size_of(type_) * spacing
         else:
             address = advance(e, address, index, size_of(type_) * spacing)
     leaf = all_lanes(e, address)
@@ -226,7 +226,7 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
             e.define(i, single)
         return
     element = types[0]
-    if address.single is not None and address.stride == place and _is_regular(type_):
+    if address.single is not None and address.stride == place and _may_be_contiguous(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
@@ -272,7 +272,7 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
 
 def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
     """What there is to ask of a varying address when the kernel runs: an i1, lane 0's address, the stride."""
-    if not _is_regular(type_) or (index is not None and index.type.width < 64):
+    if not _may_be_contiguous(type_) or (index is not None and index.type.width < 64):
         return None
     terms = [(pointer, 1)] if index is None else [(pointer, 1), (index, strides[0])]
     for stride in strides:
@@ -282,7 +282,7 @@ def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
     return None
 
 
-def _is_regular(type_) -> bool:
+def _may_be_contiguous(type_) -> bool:
     """Scalars and vectors, which lie in memory as one kind of element."""
     return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
 
@@ -403,7 +403,7 @@ def store_to(
     is_packed = len(leaves) < len(types)
     if not is_packed:
         leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves, strict=True)]
-    if address.single is not None and address.stride == place and _is_regular(type_):
+    if address.single is not None and address.stride == place and _may_be_contiguous(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer)
         return

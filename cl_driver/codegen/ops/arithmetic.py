@@ -289,8 +289,8 @@ def shift(e, f, i, a, b):
     if amount_element != element:
         opcode = "zext" if int(amount_element[1:]) < width else "trunc"
         b = e.emit(f"{opcode} {f(amount_element)} {b} to {f(element)}")
-    known = e.integer(amount)
-    if known is None or known >= width:
+    literal = e.integer(amount)
+    if literal is None or literal >= width:
         b = e.emit(f"and {f(element)} {b}, {f.splat(element, str(width - 1))}")
     wrap = _no_wrap(i) if i.op is Op.ShiftLeftLogical else ""
     return e.emit(f"{_SHIFTS[i.op]}{wrap} {f(element)} {a}, {b}")

@@ -215,7 +215,7 @@ def fence(e, scope, semantics) -> None:
     if bits == 0:
         return
     order = ordering(e, semantics, default="acq_rel")
-    known = e.integer(scope)
-    local = known is not None and known in (Scope.Workgroup, Scope.Subgroup, Scope.Invocation)
+    literal = e.integer(scope)
+    local = literal is not None and literal in (Scope.Workgroup, Scope.Subgroup, Scope.Invocation)
     where = 'syncscope("singlethread") ' if local else ""
     e.emit_void(f"fence {where}{order}")

@@ -124,9 +124,9 @@ def vector_insert_dynamic(e, i):
 
 def bounded_index(e, index, count: int) -> str:
     """An index as a typed operand, kept inside the vector."""
-    known = e.integer(index)
-    if known is not None:
-        return f"i32 {known if known < count else 0}"
+    literal = e.integer(index)
+    if literal is not None:
+        return f"i32 {literal if literal < count else 0}"
     t = ir_type(index.type)
     if count & count - 1 == 0 and count <= 1 << index.type.width - 1:
         return f"{t} {e.emit(f'and {t} {e.operand(index)}, {count - 1}')}"

@@ -16,8 +16,8 @@ from .memory import access_metadata, step
 
 def _address(e, pointer, offset, stride: int) -> str:
     """pointer + offset * stride bytes. vload and vstore offsets are size_t: of any width, unsigned."""
-    known = e.integer(offset)
-    if known is None and offset.type.width < 64:
+    literal = e.integer(offset)
+    if literal is None and offset.type.width < 64:
         wide = e.emit(f"zext {e.typed(offset)} to i64")
         return e.emit(f"getelementptr [{stride} x i8], ptr {e.operand(pointer)}, i64 {wide}")
     return step(e, e.operand(pointer), offset, stride, "")

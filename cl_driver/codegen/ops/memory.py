@@ -35,12 +35,12 @@ def context_variable(e, i):
 
 def step(e, pointer: str, index, stride: int, inbounds: str) -> str:
     """pointer + index * stride bytes; index is a Value, signed."""
-    known = e.integer(index)
-    if known is not None:
+    literal = e.integer(index)
+    if literal is not None:
         width = index.type.width
-        if known >> (width - 1):
-            known -= 1 << width
-        return offset_pointer(e, pointer, known * stride, inbounds)
+        if literal >> (width - 1):
+            literal -= 1 << width
+        return offset_pointer(e, pointer, literal * stride, inbounds)
     text = e.typed(index)
     unit = "i8" if stride == 1 else f"[{stride} x i8]"
     return e.emit(f"getelementptr{inbounds} {unit}, ptr {pointer}, {text}")
@@ -82,13 +82,13 @@ def access_chain(e, i):
 
 def _advance(e, pointer, offset, index, stride, inbounds) -> tuple[str, int]:
     """One step of a chain: constants add to the offset, other indices make a GEP."""
-    known = e.integer(index)
-    if known is None:
+    literal = e.integer(index)
+    if literal is None:
         return step(e, pointer, index, stride, inbounds), offset
     width = index.type.width
-    if known >> (width - 1):
-        known -= 1 << width
-    return pointer, offset + known * stride
+    if literal >> (width - 1):
+        literal -= 1 << width
+    return pointer, offset + literal * stride
 
 
 @lowers(Op.PtrDiff)

@@ -24,7 +24,7 @@ _HALVES = frozenset((
 ))  # fmt: skip
 
 
-def streams(function: Function) -> bool:
+def stays_packed(function: Function) -> bool:
     """Whether neighbours load neighbouring vectors, many for each vector that is taken apart in the end."""
     loads, apart, steps = 0, set(), Strides(0)
     for i in (i for b in function.blocks for i in b.instructions):

@@ -13,7 +13,7 @@ from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
 from ..ir.plan import KernelPlan, PlanOptions, recurs
 from .latency import Work, work_of
-from .packed_profit import streams
+from .packed_profit import stays_packed
 from .pressure import divergent_loops, mostly_gathers, vector_pressure
 from .row_reuse import share_of_rows
 
@@ -98,7 +98,7 @@ def choose(functions: list[Function], required_local_size, target: Target, remar
         lanes //= 2
         say(f"its values of {widest} bits in all lanes take {_VALUE_REGISTERS} registers at most")
     least = target.vector_bits // 2
-    if least <= widest < target.vector_bits and all(streams(f) for f in functions):
+    if least <= widest < target.vector_bits and all(stays_packed(f) for f in functions):
         say(f"vectors of {widest} bits stream through it, two and more to a register")
         return lanes
     if lanes > 1 and widest >= least and _reads_registers(functions, target.vector_bits):

@@ -64,7 +64,7 @@ class LinearisedBranch:
         self.order: dict = {}  # place in straight order
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
-        self.known: dict = {}  # and, or, not that were already made
+        self.made: dict = {}  # and, or, not that were already made
         self.kept: dict = {}  # branch block: Kept
 
     def emit(self) -> None:
@@ -112,9 +112,9 @@ class LinearisedBranch:
             if b is neutral or a is b:
                 return a
         key = op, *operands
-        found = self.known.get(key)
+        found = self.made.get(key)
         if found is None:
-            found = self.known[key] = append(self.current, op, self.worker.bool, operands)
+            found = self.made[key] = append(self.current, op, self.worker.bool, operands)
         return found
 
     def leave(self, source: Block, terminator: Instruction, mask: Value) -> None:
@@ -387,9 +387,9 @@ class LinearisedBranch:
 
     def any_of(self, op, mask: Value) -> Value:
         key = op, mask
-        found = self.known.get(key)
+        found = self.made.get(key)
         if found is None:
-            found = self.known[key] = append(self.current, op, self.worker.bool, [mask])
+            found = self.made[key] = append(self.current, op, self.worker.bool, [mask])
         return found
 
     def select(self, type_, choices: list[tuple[Value, Value]]) -> Value:

@@ -1,19 +1,19 @@
 /* Two ways to execute a kernel, in turn, until it is known which one is faster on this machine. */
-#ifndef CLD_CONTEST_H
-#define CLD_CONTEST_H
+#ifndef CLD_AB_TRIAL_H
+#define CLD_AB_TRIAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum cld_contest_state {
+enum cld_ab_trial_state {
     CLD_TRIAL,    /* every other launch goes the new way, and both are timed */
     CLD_ADOPTED,  /* every launch does */
     CLD_REJECTED, /* none does */
 };
 
 struct cld_ab_trial {
-    _Atomic int32_t state;        /* enum cld_contest_state */
+    _Atomic int32_t state;        /* enum cld_ab_trial_state */
     _Atomic uint64_t items;       /* work-items of the launches that are compared */
     _Atomic uint32_t turn;        /* counts them */
     _Atomic uint64_t best[2];     /* the least time of one that went the usual way, and the new one: ns */

@@ -4,8 +4,8 @@
  * and samplers the formats and bits are such values, too: a launch waits for code for these
  * (passes/lower/images.py).
  */
-#ifndef CLD_VALUE_CODE_H
-#define CLD_VALUE_CODE_H
+#ifndef CLD_ARGUMENT_SPECIALISATION_H
+#define CLD_ARGUMENT_SPECIALISATION_H
 
 #include "launch/ab_trial.h"
 #include "launch/tiers.h"

@@ -1,6 +1,6 @@
 /* The shape of a launch: its sizes, checked, and the local size that the driver chooses. */
-#ifndef CLD_LAUNCH_H
-#define CLD_LAUNCH_H
+#ifndef CLD_NDRANGE_H
+#define CLD_NDRANGE_H
 
 #include "launch/kernel.h"
 

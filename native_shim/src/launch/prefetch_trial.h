@@ -1,6 +1,6 @@
 /* Whether a kernel that reads at many places is to fetch ahead what it reads: measured within launches. */
-#ifndef CLD_AHEAD_H
-#define CLD_AHEAD_H
+#ifndef CLD_PREFETCH_TRIAL_H
+#define CLD_PREFETCH_TRIAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

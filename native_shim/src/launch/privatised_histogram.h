@@ -1,8 +1,8 @@
 /* Copies of a buffer that kernels do nothing with but add to it
  * (cl_driver/codegen/atomic/privatised_histogram.py): each thread that executes a part of the launch adds to
  * a copy of its own, and adds that to the buffer in the end. */
-#ifndef CLD_OWN_COUNTS_H
-#define CLD_OWN_COUNTS_H
+#ifndef CLD_PRIVATISED_HISTOGRAM_H
+#define CLD_PRIVATISED_HISTOGRAM_H
 
 #include "launch/kernel.h"
 #include "runtime/command.h"

@@ -1,7 +1,7 @@
 /* Code that a kernel gets for some launches only, made when there is such a launch: what the build made does
  * for most. Programs do not wait for what they never use. */
-#ifndef CLD_LAUNCH_CODE_H
-#define CLD_LAUNCH_CODE_H
+#ifndef CLD_TIERS_H
+#define CLD_TIERS_H
 
 #include "launch/kernel.h"
 

@@ -1,6 +1,6 @@
 /* What the files of the code loader share. */
-#ifndef CLD_CODE_INTERNAL_H
-#define CLD_CODE_INTERNAL_H
+#ifndef CLD_INTERNAL_H
+#define CLD_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

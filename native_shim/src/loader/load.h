@@ -1,6 +1,6 @@
 /* Loads relocatable ELF objects made by cl_driver/jit: maps, relocates, resolves, protects. */
-#ifndef CLD_CODE_H
-#define CLD_CODE_H
+#ifndef CLD_LOAD_H
+#define CLD_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Memory of buffers and of SVM allocations. */
-#ifndef CLD_STORAGE_H
-#define CLD_STORAGE_H
+#ifndef CLD_ALLOCATOR_H
+#define CLD_ALLOCATOR_H
 
 #include <stddef.h>
 

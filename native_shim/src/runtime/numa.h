@@ -1,6 +1,6 @@
 /* Memory nodes (NUMA). */
-#ifndef CLD_NODES_H
-#define CLD_NODES_H
+#ifndef CLD_NUMA_H
+#define CLD_NUMA_H
 
 #include <stdint.h>
 

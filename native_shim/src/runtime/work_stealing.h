@@ -5,8 +5,8 @@
  * that it had in the last command: where commands are alike it works on the same part of the data again,
  * which its core's cache may hold, and which on machines of several memory nodes is near, if it was the first
  * to touch it. */
-#ifndef CLD_SHARE_H
-#define CLD_SHARE_H
+#ifndef CLD_WORK_STEALING_H
+#define CLD_WORK_STEALING_H
 
 #include <stdbool.h>
 #include <stdint.h>
