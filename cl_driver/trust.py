@@ -19,6 +19,9 @@ _PAIR = struct.Struct("@LL")
 # and so no cache on disk, and no settings.
 FIXED = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
+# Bytes of a file that a program includes: whoever wrote the program may name any file.
+MOST_INCLUDED = 64 << 20
+
 _known: list[bool] = []
 
 

@@ -24,7 +24,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from gen import answers, dispatch, embed, headers, platform, settings  # noqa: E402
+from gen import answers, dispatch, embed, headers, platform, settings, shared  # noqa: E402
 
 from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
@@ -184,6 +184,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     api = headers.read(builder.compiler)
     write(generated / "settings_table.h", settings.generate())
     write(generated / "platform_table.h", platform.generate())
+    write(generated / "shared.h", shared.generate())
     write(generated / "answers.h", answers.header())
     made = {"answers.c": answers.source(), "error_names.c": dispatch.error_names(api)}
     for name, text in made.items():

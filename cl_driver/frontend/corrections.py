@@ -34,6 +34,8 @@ import subprocess
 from itertools import product
 from pathlib import Path
 
+from .. import trust
+
 SIZES = ("", "2", "3", "4", "8", "16")
 ROUNDINGS = ("_rte", "_rtz", "_rtp", "_rtn")
 # Widths, and whether they are signed.
@@ -80,7 +82,6 @@ _OPTIONS = (
 )  # fmt: skip
 _AS_BITCODE = "-target spirv64 -x ir -w -Xclang -disable-llvm-passes -c -emit-llvm -o - -".split()
 
-_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}  # nothing that changes what clang does
 TIME_LIMIT = 300  # seconds, of one run of clang
 
 
@@ -151,7 +152,7 @@ def bitcode(clang: str, part: Part) -> bytes:
 def _run(command: list[str], given: bytes) -> bytes:
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, timeout=TIME_LIMIT, check=False, env=_ENVIRONMENT
+            command, input=given, capture_output=True, timeout=TIME_LIMIT, check=False, env=trust.FIXED
         )
     except (OSError, subprocess.SubprocessError) as why:
         raise CorrectionsError(f"{command[0]} made no corrections of its back end: {why}") from None

@@ -11,6 +11,7 @@ Where that cannot be (a static clang, another C library), each program has a cla
 
 from __future__ import annotations
 
+import enum
 import os
 import resource
 import select
@@ -24,11 +25,27 @@ from .effort import Allowance, Watch
 
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
-# Numbers of descriptors in a child; resident.c has the same.
-_SOURCE, _OUTPUT, _MAIN, _HOLD, _LIST = range(3, 8)
-_PATH = "/proc/self/fd/"
+# What resident.c knows of requests, too (native_shim/gen/shared.py).
+PATH = "/proc/self/fd/"
+MOST_TEXT = 60_000  # bytes of arguments
 
-_MOST_TEXT = 60_000  # bytes of arguments in a request
+
+class Number(enum.IntEnum):
+    """Of descriptors in a child."""
+
+    SOURCE = 3
+    OUTPUT = 4
+    MAIN = 5
+    HOLD = 6
+    LIST = 7
+
+
+OUTPUT_PATH = f"{PATH}{Number.OUTPUT.value}"
+# clang remembers files by their names: one that a program includes from the folder of its main file has one
+# slash before its name.
+MAIN_PATH = f"{PATH}/{Number.MAIN.value}"
+EMPTY_PATH = f"{PATH}/{Number.SOURCE.value}"
+
 _MOST_HELD = 4  # sets of arguments for which a clang holds
 _ENOUGH_DESCRIPTORS = 64  # with fewer there are descriptors for one of these
 
@@ -71,7 +88,7 @@ def run(
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
-    if _tries and sum(map(len, arguments)) + len(arguments) < _MOST_TEXT:
+    if _tries and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
         try:
             done = _clang(arguments[0], environment).run(arguments, source, folder, listing, allowance)
             if done[2] is None:
@@ -190,7 +207,7 @@ class _Loaded:
     def run(self, arguments, source, folder, listing, allowance: Allowance):
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
-            arguments = _with_list(arguments, _LIST)
+            arguments = _with_list(arguments, Number.LIST.value)
         if self._failures < _MOST_FAILURES and _may_hold(arguments):
             room = next((each for each in _ROOM if each >= len(source) + 4), 0)
             key = (*arguments, folder, room)
@@ -198,7 +215,7 @@ class _Loaded:
                 held = self._hold(arguments, folder, room, key) if room else None
                 if held:
                     text = _COMMENT_ENDS + source
-                    return self._ask_and_collect(held, [], _SOURCE, text, listing, allowance)
+                    return self._ask_and_collect(held, [], Number.SOURCE, text, listing, allowance)
             except (OSError, EOFError):
                 self._failures += 1
                 if key in self._held:
@@ -213,9 +230,9 @@ class _Loaded:
             with ExitStack() as theirs:
                 (output, errors, status), ends = zip(*(_pipe(ours, theirs) for _ in range(3)), strict=True)
                 program = theirs.enter_context(_file(source))
-                numbers = {source_number: program, _OUTPUT: ends[0], 2: ends[1]}
+                numbers = {source_number: program, Number.OUTPUT: ends[0], 2: ends[1]}
                 if listing >= 0:
-                    numbers[_LIST] = listing
+                    numbers[Number.LIST] = listing
                 _ask(where, ends[2], numbers, texts)
             with Watch(allowance, self.process.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
@@ -235,7 +252,7 @@ class _Loaded:
 
     def _start(self, arguments: list[str], folder: str | None, room: int) -> socket.socket:
         # A main file from standard input is in the working folder, where its includes are looked for first.
-        more = ["-iquote", ".", "-include", f"{_PATH}/{_SOURCE}", f"{_PATH}/{_MAIN}"]
+        more = ["-iquote", ".", "-include", EMPTY_PATH, MAIN_PATH]
         texts = [folder or "", *_named(arguments[:-1]), *more]
         with ExitStack() as stack:
             main = stack.enter_context(_file(_COMMENT.ljust(room, b".")))
@@ -244,7 +261,7 @@ class _Loaded:
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
             # The numbers of what a program brings are taken, or clang would have files of its own under them.
-            numbers = {_SOURCE: main, _OUTPUT: output, _MAIN: main, _HOLD: theirs, _LIST: main}
+            numbers = dict.fromkeys(Number, main) | {Number.OUTPUT: output, Number.HOLD: theirs}
             _ask(self._socket, status, numbers, texts)
             return ours.dup()
 
@@ -271,13 +288,13 @@ def is_program(arguments: list[str]) -> bool:
 
 def _with_list(arguments: list[str], number: int) -> list[str]:
     """With an option that has clang write what it includes to a descriptor, if there is one."""
-    return [*arguments[:-1], "-MD", "-MF", f"{_PATH}{number}", arguments[-1]] if number >= 0 else arguments
+    return [*arguments[:-1], "-MD", "-MF", f"{PATH}{number}", arguments[-1]] if number >= 0 else arguments
 
 
 def _named(arguments: list[str]) -> list[str]:
     """With the output under its name, which resident.c knows."""
     pairs = zip(["", *arguments], arguments, strict=False)
-    return [f"{_PATH}{_OUTPUT}" if before == "-o" and a == "-" else a for before, a in pairs]
+    return [OUTPUT_PATH if before == "-o" and a == "-" else a for before, a in pairs]
 
 
 def _file(content: bytes):

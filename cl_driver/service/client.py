@@ -11,7 +11,7 @@ import os
 import stat
 import time
 
-from .. import settings
+from .. import settings, trust
 from ..device.target import Target, target_of
 from ..jit import bundle, identity, wire
 from ..jit.cache import Cache, default_folder, digest
@@ -25,8 +25,6 @@ _FINISH_ALONE = 600
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
 
-# Bytes of a file that a program includes; native_shim/clang/resident.c has the same.
-_MOST_FILE = 64 << 20
 _PART = 1 << 20  # bytes read at a time
 
 # Seconds by which a file's time stamp may lag behind the clock.
@@ -301,12 +299,12 @@ def _content(path: str) -> str | None:
         return None
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_FILE:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > trust.MOST_INCLUDED:
             return None
         data = []
         while part := os.read(descriptor, _PART):
             data.append(part)
-            if len(data) * _PART > 2 * _MOST_FILE:
+            if len(data) * _PART > 2 * trust.MOST_INCLUDED:
                 return None  # of those of /proc no size is known
         return digest(b"".join(data))
     except OSError:

@@ -39,24 +39,33 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shared.h"
+
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Numbers of descriptors in a child; resident.py has the same. They are low: a process may have few. */
-enum { SOURCE = 3, OUTPUT, MAIN, HOLD, LIST, FREE };
-static const char descriptors[] = "/proc/self/fd/";
-static const char output_path[] = "/proc/self/fd/4";
-/* clang remembers files by their names: one that a program includes from the folder of its main file has one
- * slash. */
-static const char source_path[] = "/proc/self/fd//3", main_path[] = "/proc/self/fd//5";
+/* Numbers of descriptors in a child. They are low: a process may have few. */
+enum {
+    SOURCE = CLD_CLANG_SOURCE,
+    OUTPUT = CLD_CLANG_OUTPUT,
+    MAIN = CLD_CLANG_MAIN,
+    HOLD = CLD_CLANG_HOLD,
+    LIST = CLD_CLANG_LIST,
+    FREE = CLD_CLANG_FREE
+};
+static const char descriptors[] = CLD_CLANG_PATH;
+static const char output_path[] = CLD_CLANG_OUTPUT_PATH, source_path[] = CLD_CLANG_SOURCE_PATH,
+                  main_path[] = CLD_CLANG_MAIN_PATH;
 static const char last_of_clangs[] = "/opencl-c-base.h"; /* what comes then is the program's */
 
-enum { MOST_TEXT = 64 << 10, MOST_ARGUMENTS = 4096, MOST_DESCRIPTORS = 16, MOST_CHILDREN = 16 };
+enum {
+    MOST_TEXT = CLD_CLANG_MOST_TEXT + (4 << 10),
+    MOST_ARGUMENTS = 4096,
+    MOST_DESCRIPTORS = 16,
+    MOST_CHILDREN = 16
+};
 
 /* Bytes of stack that clang wants; where the limit is lower, a thread has them. */
 enum { STACK_SIZE = 8 << 20 };
-
-/* Bytes of a file that clang reads; cl_driver/service/client.py has the same. */
-enum { MOST_FILE = 64 << 20 };
 
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void),
@@ -77,8 +86,8 @@ static unsigned running_count;
 
 static main_function *clang_main;
 static bool is_child, holds, is_guarded, is_programs;
-static int list = -1; /* where what is not there is written, until clang writes what is */
 static char list_path[32];
+static int list = -1; /* where what is not there is written, until clang writes what is */
 static struct {
     char *at;
     size_t size;
@@ -150,7 +159,7 @@ static bool make_room(int number) {
 
 static void list_to(int number) {
     list = number;
-    snprintf(list_path, sizeof list_path, "/proc/self/fd/%d", number);
+    snprintf(list_path, sizeof list_path, CLD_CLANG_PATH "%d", number);
 }
 
 /* Adds a record to the list: its kind, and a path. */
@@ -314,7 +323,7 @@ static int open_to_read(const char *path, int flags) {
         note_absence(path);
     if (descriptor < 0 || fstat(descriptor, &status))
         return descriptor;
-    if (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size <= MOST_FILE))
+    if (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size <= CLD_MOST_INCLUDED))
         return descriptor;
     bool is_large = S_ISREG(status.st_mode);
     close(descriptor);

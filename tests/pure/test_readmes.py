@@ -26,6 +26,7 @@ MADE = (
     "dispatch.c",
     "error_names.c",
     "settings_table.h",
+    "shared.h",
     "platform_table.h",
     "embed_bindings.c",
     "embed_start.h",

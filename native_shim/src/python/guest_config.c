@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "python/guest.h"
+#include "shared.h"
 
 static struct cld_guest_config config;
 static bool loaded;
@@ -80,11 +81,10 @@ const struct cld_guest_config *cld_guest_config(void) {
 
 char **cld_helper_environment(char *const *environment) {
     static const char *const dropped[] = {"LD_LIBRARY_PATH=", "LD_PRELOAD=", "LD_AUDIT="};
-    static char path[] = "PATH=/usr/bin:/bin", locale[] = "LC_ALL=C"; /* as in cl_driver/trust.py */
-    static char *const fixed[] = {path, locale, NULL};
+    static const char *const fixed[] = {CLD_FIXED_ENVIRONMENT, NULL};
     size_t count = 0, at = 0;
     if (!cld_is_trusted())
-        environment = fixed;
+        environment = (char *const *)fixed;
     while (environment[count])
         count++;
     char **kept = calloc(count + 2, sizeof *kept);

@@ -42,7 +42,7 @@ def descendants(pid: int) -> list[int]:
 def holding(clang_) -> list[int]:
     """Those that hold: others may just be ending."""
     pids = descendants(clang_.process.pid)
-    return [pid for pid in pids if os.path.exists(f"/proc/{pid}/fd/{resident._HOLD}")]
+    return [pid for pid in pids if os.path.exists(f"/proc/{pid}/fd/{resident.Number.HOLD}")]
 
 
 def is_gone(pid: int) -> bool:
