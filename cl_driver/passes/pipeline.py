@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module
+from ..spirv.types import TypeTable
 from .analysis.memory_order import orders_memory
-from .analysis.shape import ShapeInfo, analyse_parts
+from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
 from .groups.barriers import has_boundary, split_at_barriers
 from .groups.lockstep import hold_group
 from .groups.row_early_exit import mark_row_ends
 from .ir.dump import function_text
+from .ir.library import Library
 from .ir.ops import REGION_END, PassOp
 from .ir.plan import KernelPlan, PlanError, PlanOptions, Region
 from .ir.plan_summary import describe
+from .ir.shapes import ShapeInfo
 from .ir.verify import verify
 from .loops.narrow_integers import narrow
 from .loops.unroll import unroll
@@ -56,7 +61,9 @@ OPTIONAL = ("sroa", "simplify")  # passes that may be left out by PlanOptions.sk
 timings: dict[str, float] = {}  # seconds per pass since the program began, for `cl-driver` and benchmarks
 
 
-def plan(module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT, library=None) -> KernelPlan:
+def plan(
+    module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT, library: Library | None = None
+) -> KernelPlan:
     """Compiles one entry point of a module to a plan. The module is not changed.
 
     library: see lower/expand_builtins.py; without one, library functions stay calls and instructions at every
@@ -188,7 +195,7 @@ def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
     return width
 
 
-def unroll_short_loops(function: Function, types, budget: int) -> None:
+def unroll_short_loops(function: Function, types: TypeTable, budget: int) -> None:
     """Unrolls short loops that arguments with known values count. Longer ones gain nothing (tests/bench)."""
     unroll(function, types, budget, budget, 16)
     drop_repeated(function)
@@ -247,7 +254,9 @@ def whole_region(function: Function) -> Region:
     return Region(0, function)
 
 
-def run_pass(name: str, pass_, options: PlanOptions, function: Function | None, *arguments):
+def run_pass(
+    name: str, pass_: Callable[..., Any], options: PlanOptions, function: Function | None, *arguments: Any
+) -> Any:
     """Runs one pass on a function in place (or to make one), unless the options skip it."""
     if name in options.skip and name in OPTIONAL:
         return None

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Function, Instruction, Kind
-from ..analysis.shape import ShapeInfo
+from ...spirv.module import Block, Function, Instruction, Kind, Operand
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, predecessors
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 from .pressure import registers_of
 
 _STARTED = 2  # vector operations a cycle
@@ -60,7 +60,7 @@ class Work:
     once: float = 0.0
     loops: list[tuple[float, float, float, float]] = field(default_factory=list)
     walks: bool = False
-    weights: dict = field(default_factory=dict)  # operations of each instruction
+    weights: dict[Instruction, float] = field(default_factory=dict)  # operations of each instruction
 
     def cycles(self, vectors: int, pressure: int, registers: int, share: float = 1.0) -> float:
         """Of one vector, when so many are executed together, each of which needs `pressure` registers. share:
@@ -116,11 +116,11 @@ def _depth(loop: Loop | None) -> int:
     return depth
 
 
-def _asks_lanes(condition) -> bool:
+def _asks_lanes(condition: Operand) -> bool:
     return isinstance(condition, Instruction) and condition.op is PassOp.AnyLane
 
 
-def _is_varying(shapes: ShapeInfo, value) -> bool:
+def _is_varying(shapes: ShapeInfo, value: Operand) -> bool:
     stride = shapes.strides.get(value, 0)
     return stride is None or (type(stride) is tuple and None in stride)
 
@@ -153,7 +153,7 @@ def _walks(i: Instruction, loop: Loop, shapes: ShapeInfo) -> bool:
     return moves
 
 
-def _chains(blocks, loop: Loop | None, weights: dict) -> tuple[float, float]:
+def _chains(blocks: list[Block], loop: Loop | None, weights: dict[Instruction, float]) -> tuple[float, float]:
     """Cycles of the longest chain of operations through blocks that are executed once, and of what each
     iteration of a loop has to wait for the one before."""
     start = dict.fromkeys(loop.header.phis(), 0.0) if loop is not None else {}
@@ -167,14 +167,16 @@ def _chains(blocks, loop: Loop | None, weights: dict) -> tuple[float, float]:
     return longest, max(_finished(blocks, start, weights).values(), default=0.0) - longest
 
 
-def _finished(blocks, start: dict, weights: dict) -> dict[Instruction, float]:
+def _finished(
+    blocks: list[Block], start: dict[Instruction, float], weights: dict[Instruction, float]
+) -> dict[Instruction, float]:
     """When each value is there. start: the same of phis."""
     done = dict(start)
     for block in blocks:
         for i in block.instructions:
             if i in start:
                 continue
-            at = 0.0 if i.mask is None else done.get(i.mask, 0.0)
+            at = done.get(i.mask, 0.0) if isinstance(i.mask, Instruction) else 0.0
             for o in i.operands:
                 if o in done and done[o] > at:
                     at = done[o]

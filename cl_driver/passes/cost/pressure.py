@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Type
-from ..analysis.shape import ShapeInfo
-from ..ir.dominance import LoopNest, dominators
+from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, INTEGER_ATOMICS, predecessors
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 
 LARGEST = 3_000  # instructions of a region beyond which nobody looks
 RARELY = 2  # how much less a register counts in a loop's blocks that not every iteration comes to
@@ -74,7 +74,7 @@ def divergent_loops(function: Function) -> int | None:
     return sum(isinstance(c, Instruction) and c.op is PassOp.AnyLane for c in conditions)
 
 
-def mostly_gathers(function: Function, shapes) -> bool:
+def mostly_gathers(function: Function, shapes: ShapeInfo) -> bool:
     """Whether all that a linearised function does in its inner loops is done while any lane goes on, and most
     of it is to access memory at places of each lane's own: rows of sparse matrices, lists of neighbours."""
     before = predecessors(function)
@@ -84,7 +84,7 @@ def mostly_gathers(function: Function, shapes) -> bool:
     return bool(inner) and all(_gathers(loop, shapes) for loop in inner)
 
 
-def _gathers(loop, shapes) -> bool:
+def _gathers(loop: Loop, shapes: ShapeInfo) -> bool:
     accesses = work = 0
     for latch in loop.latches:
         condition = latch.terminator.operands[0]
@@ -103,15 +103,15 @@ def _gathers(loop, shapes) -> bool:
     return accesses >= LEAST_GATHERS and work <= accesses
 
 
-def _live_out(function: Function, sizes: dict) -> dict[Block, set]:
+def _live_out(function: Function, sizes: dict[Instruction, int]) -> dict[Block, set[Instruction]]:
     """Values that are wanted behind each block."""
-    live_in: dict[Block, set] = {block: set() for block in function.blocks}
-    live_out: dict[Block, set] = {block: set() for block in function.blocks}
+    live_in: dict[Block, set[Instruction]] = {block: set() for block in function.blocks}
+    live_out: dict[Block, set[Instruction]] = {block: set() for block in function.blocks}
     changed = True
     while changed:
         changed = False
         for block in reversed(function.blocks):
-            wanted: set = set()
+            wanted: set[Instruction] = set()
             for successor in block.successors():
                 wanted |= live_in[successor]
                 for phi in successor.phis():
@@ -133,7 +133,7 @@ def _live_out(function: Function, sizes: dict) -> dict[Block, set]:
     return live_out
 
 
-def _peak(block: Block, live_out: set, sizes: dict) -> int:
+def _peak(block: Block, live_out: set[Instruction], sizes: dict[Instruction, int]) -> int:
     live = set(live_out)
     total = peak = sum(sizes[v] for v in live)
     for i in reversed(block.instructions):

@@ -4,6 +4,8 @@ parts: values are numbered for each row, those that come to the same get the sam
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind
 from ..ir.instructions import PURE, is_arithmetic
@@ -11,17 +13,22 @@ from ..ir.ops import PassOp
 from ..scalar.simplify import STAY
 from ..vectorize.coarsening_cse import CONVERSIONS, reads
 
+# Integers: the number of a value, and a constant more than that.
+_Sums: TypeAlias = dict[Instruction, tuple[Any, int]]
 
-def share_of_rows(function: Function, weights: dict, row_ids: set[Instruction], count: int) -> float:
+
+def share_of_rows(
+    function: Function, weights: dict[Instruction, float], row_ids: set[Instruction], count: int
+) -> float:
     """The weight of what `count` rows do together, as a share of what they do one by one.
 
     weights: of each instruction; row_ids: ids of work-items that are one more in each row.
     """
-    numbers: dict[tuple, int] = {}
+    numbers: dict[tuple[Any, ...], int] = {}
     total = distinct = 0.0
     for row in range(count):
-        mine: dict = {}
-        sums: dict = {}  # of integers: (number of a value, a constant more)
+        mine: dict[Instruction, int] = {}
+        sums: _Sums = {}
         for block in function.blocks:
             for i in block.instructions:
                 key = _key(i, row, mine, sums, row_ids)
@@ -34,7 +41,9 @@ def share_of_rows(function: Function, weights: dict, row_ids: set[Instruction], 
     return distinct / total if total else 1.0
 
 
-def _key(i: Instruction, row: int, mine: dict, sums: dict, row_ids: set) -> tuple:
+def _key(
+    i: Instruction, row: int, mine: dict[Instruction, int], sums: _Sums, row_ids: set[Instruction]
+) -> tuple[Any, ...]:
     if i in row_ids:
         sums[i] = "row", row
     elif i.op is Op.IAdd and i.type.kind is Kind.INT:

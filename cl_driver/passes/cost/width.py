@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...device.target import Target
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Function, Instruction, Kind, Type, Variable
+from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
 from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
-from ..ir.plan import KernelPlan, PlanOptions, recurs
+from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
+from ..ir.remarks import Remarks
 from .latency import Work, work_of
 from .packed_profit import stays_packed
 from .pressure import divergent_loops, mostly_gathers, vector_pressure
@@ -75,7 +77,12 @@ _SHARED = 0.9
 _GAIN_OF_TILES = 1.2
 
 
-def choose(functions: list[Function], required_local_size, target: Target, remarks=None) -> int:
+def choose(
+    functions: list[Function],
+    required_local_size: tuple[int, ...],
+    target: Target,
+    remarks: Remarks | None = None,
+) -> int:
     """functions: the kernel and what it calls."""
 
     def say(why: str) -> None:
@@ -145,7 +152,7 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
         is_id = i.op is Op.Load and isinstance(i.operands[0], Variable) and i.operands[0].builtin is not None
         if is_id or (type_.kind is Kind.INT and type_.width == 64):  # an id, or made into an address
             continue
-        registers, shuffles = size / bits, 0
+        registers, shuffles = size / bits, 0.0
         if (is_load or is_store) and type_.kind is Kind.VECTOR:
             shuffles = registers * math.log2(type_.count)
             loads += times * (is_load and 2 * size >= bits)
@@ -157,7 +164,7 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     return loads > 4 * stores and alone < _WORTH * together
 
 
-def _times(function: Function):
+def _times(function: Function) -> Iterable[tuple[Block, int]]:
     """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
     times = dict.fromkeys(function.blocks, 1)
     places = {block: place for place, block in enumerate(function.blocks)}
@@ -222,13 +229,16 @@ def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
 
 
 def _best(
-    plan: KernelPlan, regions: list, axis: int, target: Target, most: int = 8
+    plan: KernelPlan, regions: list[Region], axis: int, target: Target, most: int = 8
 ) -> tuple[int, float, str]:
     """How many vectors are best executed together, how much faster that is than one by one, and why."""
     lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, _registers(target)
-    pressures = [vector_pressure(region.function, region.shapes, lane_bits) for region in regions]
-    if None in pressures:
-        return 1, 1.0, "the kernel is too large to look at"
+    pressures = []
+    for region in regions:
+        of_region = vector_pressure(region.function, region.shapes, lane_bits)
+        if of_region is None:
+            return 1, 1.0, "the kernel is too large to look at"
+        pressures.append(of_region)
     works = [work_of(region.function, region.shapes, lane_bits, lanes) for region in regions]
     if any(work.walks for work in works):
         return 1, 1.0, "its lanes walk through rows, of which caches hold few at a time"
@@ -243,9 +253,9 @@ def _best(
             _share(plan, region, work, count) if axis else 1.0
             for region, work in zip(regions, works, strict=True)
         ]
-        times = zip(works, pressures, shares, strict=True)
-        cycles[count] = sum(work.cycles(count, p, room, share) for work, p, share in times)
-        cycles[count] *= 1 + waiting * (count - 1)
+        parts = zip(works, pressures, shares, strict=True)
+        together = sum(work.cycles(count, p, room, share) for work, p, share in parts)
+        cycles[count] = together * (1 + waiting * (count - 1))
     gain = 1.0 if axis and not is_divergent else _GAIN
     limit = min(time for count, time in cycles.items() if count < 8) * gain
     found = next(count for count, time in cycles.items() if time <= limit)
@@ -256,11 +266,11 @@ def _best(
     return found, cycles[1] / cycles[found], why
 
 
-def _row_ids(region) -> set[Instruction]:
+def _row_ids(region: Region) -> set[Instruction]:
     return {i for block in region.function.blocks for i in block.instructions if _is_row_id(i)}
 
 
-def _share(plan: KernelPlan, region, work: Work, count: int) -> float:
+def _share(plan: KernelPlan, region: Region, work: Work, count: int) -> float:
     """What is left of the work of so many rows where rows of pixels have reads in common."""
     if not plan.module.images or count == 1:
         return 1.0
@@ -291,7 +301,7 @@ def _registers(target: Target) -> int:
     return 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
 
 
-def _axis(regions: list) -> int:
+def _axis(regions: list[Region]) -> int:
     """The dimension along which several vectors are taken: 1 for kernels that ask for their ids in it.
 
     But where nothing is a loop and comparisons tell rows apart, those of one row share all that comes of
@@ -308,7 +318,7 @@ def _axis(regions: list) -> int:
     return axis
 
 
-def _stores_columns(region) -> bool:
+def _stores_columns(region: Region) -> bool:
     """Whether the work-item of the next row stores right behind or before, and the next of its row elsewhere:
     several rows are one store then (codegen/access/store_merging.py)."""
     of_rows = _of_rows(region)
@@ -322,7 +332,7 @@ def _stores_columns(region) -> bool:
     return False
 
 
-def _of_rows(region) -> set[Instruction]:
+def _of_rows(region: Region) -> set[Instruction]:
     """The ids of dimension 1 of a region, and what depends on them."""
     found, before = _row_ids(region), 0
     while len(found) > before:

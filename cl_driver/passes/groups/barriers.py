@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
-from ..analysis.shape import ShapeInfo, analyse_group, analyse_shapes
+from ..analysis.shape import analyse_group, analyse_shapes
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, PURE, append, is_boundary, is_by_value, predecessors
 from ..ir.layout import size_of
@@ -30,6 +30,7 @@ from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import KernelPlan, PlanOptions, PrivateVariable, Region, Slot
 from ..ir.plan_summary import variable_alignment
 from ..ir.remarks import BARRIER
+from ..ir.shapes import ShapeInfo
 from ..lower.collectives import Once, lower_collectives
 from ..scalar.simplify import simplify
 from .regions import RegionMaker
@@ -49,13 +50,17 @@ _CHEAP = frozenset((
 
 def note_boundaries(function: Function, options: PlanOptions, what: str) -> None:
     """Tells who wants to know what becomes of the barriers."""
-    for block in function.blocks if options.remarks is not None else ():
+    remarks = options.remarks
+    if remarks is None:
+        return
+    for block in function.blocks:
         for i in block.instructions:
             if is_boundary(i):
-                options.remarks.control(i, what)
+                remarks.control(i, what)
 
 
 def has_boundary(function: Function) -> bool:
+    """Whether a function has a barrier that the work-items of a group wait at, or a collective operation."""
     for block in function.blocks:
         for instruction in block.instructions:
             op = instruction.op
@@ -74,17 +79,17 @@ def common_stride(shapes: ShapeInfo, values: list[Instruction]) -> int | None:
     """The stride that all the values have, or None."""
     strides = {shapes.stride(v) for v in values}
     (stride,) = strides if len(strides) == 1 else (None,)
-    return None if type(stride) is tuple or not shapes.private.isdisjoint(values) else stride
+    return None if isinstance(stride, tuple) or not shapes.private.isdisjoint(values) else stride
 
 
 class _Splitter:
-    def __init__(self, function: Function, plan: KernelPlan):
+    def __init__(self, function: Function, plan: KernelPlan) -> None:
         self.function = function
         self.plan = plan
         self.types = plan.module.types
         self.entries: list[Block] = []  # of the regions of work-items
         self.next_region: dict[Block, int] = {}  # block that ends in a boundary: the region that follows
-        self.live_in: dict[Block, set[Instruction]] = {}
+        self.live_in: dict[Block, list[Instruction]] = {}
         self.slot_of: dict[Instruction, Slot] = {}
         self.cost: dict[Value, int | None] = {}
         self.private_of: dict[Instruction, PrivateVariable] = {}
@@ -196,7 +201,7 @@ class _Splitter:
                     work.append(successor)
         return [b for b in self.function.blocks if b in seen]
 
-    def number(self, members, once) -> None:
+    def number(self, members: list[list[Block]], once: dict[Block, Once]) -> None:
         """Regions that no region leads to are left out; regions that run once come last."""
         used = [0]
         for index in used:
@@ -327,7 +332,7 @@ class _Splitter:
 
     def join_phis(self, values: list[Instruction]) -> list[list[Instruction]]:
         """Values that share a slot: a phi and what flows into it, if no two are needed at once."""
-        needed = {v: set() for v in values}  # at which entries
+        needed: dict[Instruction, set[int]] = {v: set() for v in values}  # at which entries
         for index, entry in enumerate(self.entries):
             for value in self.live_in[entry]:
                 if value in needed:
@@ -346,7 +351,7 @@ class _Splitter:
                     web_of[value] = web
         return list({id(web): web for web in web_of.values()}.values())
 
-    def place_variables(self, members) -> None:
+    def place_variables(self, members: list[list[Block]]) -> None:
         """Decides which private variables live across regions."""
         variables = [i for i in self.function.blocks[0].instructions if i.op is Op.Variable]
         if not variables:
@@ -372,7 +377,7 @@ class _Splitter:
             self.plan.private_variables.append(private)
             self.private_of[variable] = private
 
-    def recurring_regions(self, members) -> set[int]:
+    def recurring_regions(self, members: list[list[Block]]) -> set[int]:
         """Regions that a group may run more than once."""
         after = {
             i: {
@@ -395,7 +400,13 @@ class _Splitter:
                 result.add(start)
         return result
 
-    def is_local_to_region(self, variable, regions_of, recurring, tree: DominatorTree) -> bool:
+    def is_local_to_region(
+        self,
+        variable: Instruction,
+        regions_of: dict[Block, list[int]],
+        recurring: set[int],
+        tree: DominatorTree[Block],
+    ) -> bool:
         """True if the variable's content never matters after the region that sets it."""
         derived = {variable}
         used: set[int] = set()
@@ -460,7 +471,7 @@ def drop_small_barriers(function: Function) -> None:
         ]
 
 
-def drop_redundant_barriers(function: Function, boundaries) -> None:
+def drop_redundant_barriers(function: Function, boundaries: dict[Instruction, Once]) -> None:
     """Of two barriers with no memory access between them in one block, one is enough."""
     harmless = PURE | {PassOp.SlotStore, PassOp.SlotLoad}
     for block in function.blocks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Constant, Function, Instruction, Variable
+from ...spirv.types import TypeTable
 from ..analysis.lane_constants import decide_branches
 from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, is_boundary, substitute
 from ..ir.plan import PlanError, PlanOptions
@@ -28,7 +29,7 @@ MOST_OF_LOCAL = 20_000
 _SIZES = (BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize)
 
 
-def hold_group(function: Function, types, options: PlanOptions) -> None:
+def hold_group(function: Function, types: TypeTable, options: PlanOptions) -> None:
     """Makes a kernel into code for groups of PlanOptions.group, all of them full. PlanError where it uses
     what only regions have: collectives and asynchronous copies."""
     note_boundaries(function, options, DROPPED)
@@ -37,17 +38,18 @@ def hold_group(function: Function, types, options: PlanOptions) -> None:
             if i.op in GROUP_OPERATIONS:
                 raise PlanError("collective operations of a group in lockstep")
         block.instructions = [i for i in block.instructions if not is_boundary(i)]
-    put_sizes(function, types, options.group)
+    x, y, z = options.group
+    put_sizes(function, types, (x, y, z))
     simplify(function, types)
     make_reducible(function, types)
     budget = MOST_INSTRUCTIONS // options.parts
     unroll(function, types, budget, MOST_OF_LOCAL // options.parts)
-    decide_branches(function, types, options.group)
+    decide_branches(function, types, (x, y, z))
     simplify(function, types)
     split_loops(function, types, options, budget)
 
 
-def put_sizes(function: Function, types, group: tuple[int, int, int]) -> None:
+def put_sizes(function: Function, types: TypeTable, group: tuple[int, int, int]) -> None:
     """Sizes of the group are constants; an id in a dimension of one work-item is 0."""
     replaced = {}
     for block in function.blocks:

@@ -3,19 +3,35 @@ kept where)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeAlias
+
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Value
-from ..ir.instructions import append, clone_instruction, predecessors, remove_unreachable_blocks, substitute
+from ..ir.instructions import (
+    Copies,
+    append,
+    clone_instruction,
+    predecessors,
+    remove_unreachable_blocks,
+    substitute,
+)
 from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import Region
 from ..ir.ssa_updater import SsaUpdater
 from ..scalar.simplify import simplify
 
+if TYPE_CHECKING:
+    from .barriers import _Splitter
+
+
+# A block of a region that ends in a RegionExit, and the entry, in the kernel, of what follows.
+_Exit: TypeAlias = tuple[Block, Block]
+
 
 class RegionMaker:
     """Builds the function of one region from clones of its blocks."""
 
-    def __init__(self, splitter, index: int, entry: Block, blocks: list[Block]):
+    def __init__(self, splitter: _Splitter, index: int, entry: Block, blocks: list[Block]) -> None:
         self.splitter = splitter
         self.types = splitter.types
         self.index = index
@@ -27,11 +43,12 @@ class RegionMaker:
             source.type, f"{source.name}.{index}" if index else source.name, source.control
         )
         self.function.arguments = source.arguments
-        self.values: dict[object, object] = {}  # of the kernel: of the region
+        self.values: Copies = {}  # of the kernel: in the region
         self.head: list[Instruction] = []  # loads and recomputed values at the entry
         self.loaded: dict[Instruction, Instruction] = {}
 
     def make(self) -> Region:
+        """The region, whose function is whole but for what runs once per group."""
         splitter = self.splitter
         live_in = splitter.live_in[self.entry]
         values = self.values
@@ -75,7 +92,7 @@ class RegionMaker:
 
     def bring_in(self, value: Instruction, entry_block: Block) -> Value:
         """Makes a value of an earlier region available at the entry."""
-        found = self.values.get(value)
+        found: Value | None = self.values.get(value)
         if found is not None:
             return found
         slot = self.splitter.slot_of.get(value)
@@ -92,6 +109,7 @@ class RegionMaker:
         return copy
 
     def clone_blocks(self, mixed: set[Instruction]) -> None:
+        """Copies the region's blocks with their operands, but for values that are brought in."""
         values = self.values
         kept = {v for v in values if isinstance(v, Instruction) and (v.op is Op.Variable or v not in mixed)}
         phis = []
@@ -101,7 +119,7 @@ class RegionMaker:
                 if instruction in kept:
                     continue  # recomputed at the entry, with the same result
                 if instruction.op is Op.Phi:
-                    copy = clone_instruction(instruction, (), new)
+                    copy = clone_instruction(instruction, [], new)
                     phis.append((copy, instruction))
                 else:
                     copy = clone_instruction(instruction, instruction.operands, new)
@@ -118,7 +136,7 @@ class RegionMaker:
                 if operands[i + 1] in self.inside and operands[i + 1] not in self.splitter.next_region:
                     copy.operands += [get(operands[i], operands[i]), get(operands[i + 1])]
 
-    def end_blocks(self) -> list[tuple[Block, Block]]:
+    def end_blocks(self) -> list[_Exit]:
         """Boundaries and returns become RegionExits. Returns (block, the entry block that follows)."""
         splitter = self.splitter
         exits = []
@@ -137,7 +155,7 @@ class RegionMaker:
             append(new, PassOp.RegionExit, None, [following])
         return exits
 
-    def repair(self, mixed: set[Instruction], exits) -> dict[Instruction, SsaUpdater]:
+    def repair(self, mixed: set[Instruction], exits: list[_Exit]) -> dict[Instruction, SsaUpdater]:
         """Values that come from the context on some paths and are computed on others."""
         if not mixed:
             return {}
@@ -158,16 +176,17 @@ class RegionMaker:
             for instruction in list(block.instructions):
                 operands = instruction.operands
                 for i, operand in enumerate(operands):
-                    updater = by_clone.get(operand) if type(operand) is Instruction else None
-                    if updater is None:
+                    found = by_clone.get(operand) if type(operand) is Instruction else None
+                    if found is None:
                         continue
                     if instruction.op is Op.Phi:
-                        operands[i] = updater.value_at_end(operands[i + 1])
+                        operands[i] = found.value_at_end(operands[i + 1])
                     elif operand.block is not block:
-                        operands[i] = updater.value_at_start(block)
+                        operands[i] = found.value_at_start(block)
         return updaters
 
-    def store_at_exits(self, exits, updaters) -> None:
+    def store_at_exits(self, exits: list[_Exit], updaters: dict[Instruction, SsaUpdater]) -> None:
+        """Stores into slots what regions that follow need and what has changed here."""
         splitter = self.splitter
         for block, following in exits:
             stores = []
@@ -177,16 +196,19 @@ class RegionMaker:
                     continue
                 updater = updaters.get(value)
                 current = self.values[value] if updater is None else updater.value_at_end(block)
-                unchanged = type(current) is Instruction and current.op is PassOp.SlotLoad
-                if not (unchanged and current.operands[0] is slot):
+                if not isinstance(current, Instruction) or not (
+                    current.op is PassOp.SlotLoad and current.operands[0] is slot
+                ):
                     stores.append(Instruction(PassOp.SlotStore, None, [slot, current], block))
             block.instructions[-1:-1] = stores
 
-    def substitute_phis(self, updaters) -> None:
+    def substitute_phis(self, updaters: dict[Instruction, SsaUpdater]) -> None:
+        """Puts what stands for phis that were removed in their place."""
         if updaters and self.replaced:
             substitute(self.function, self.replaced)
 
     def find_successors(self) -> tuple[int, ...]:
+        """The regions that the region's exits lead to, REGION_END left out."""
         found = {
             b.terminator.operands[0] for b in self.function.blocks if b.terminator.op is PassOp.RegionExit
         }

@@ -6,11 +6,15 @@ below the count, the vectors behind it in the row would do nothing either: the r
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Value, Variable
+from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import PURE, TERMINATORS, int_value, is_constant_int, is_removable
 from ..ir.ops import PassOp
+from ..ir.plan import Slot
 
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
 _GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))
@@ -23,7 +27,7 @@ _OF_GROUP = frozenset((
 _DEPTH = 8  # of expressions that are looked at
 
 
-def mark_row_ends(function: Function, types) -> None:
+def mark_row_ends(function: Function, types: TypeTable) -> None:
     """Gives RegionExits of a linearised region a second operand: whether anything may be left to do for the
     vectors that follow in the row. What there is to do is masked, or behind a jump over empty masks."""
     reached = _without_lanes(function)
@@ -68,12 +72,14 @@ def _without_lanes(function: Function) -> dict[Block, list[Block]]:
     return reached
 
 
-def _masks_before(end: Block, reached, tree: DominatorTree) -> list[Value]:
+def _masks_before(
+    end: Block, reached: dict[Block, list[Block]], tree: DominatorTree[Block]
+) -> list[Instruction]:
     """The masks of all that is done before a block is left, itself included: none if something is done under
     no mask of the first work-items, or under one that is not known at the end."""
     seen = {end}
     work = [end]
-    masks: dict[Value, None] = {}
+    masks: dict[Instruction, None] = {}
     while work:
         block = work.pop()
         if block is not end and _row_test(block):
@@ -106,7 +112,7 @@ def _row_test(block: Block) -> bool:
     return isinstance(test, Instruction) and test.op is PassOp.AnyLane and _is_prefix(test.operands[0])
 
 
-def _is_prefix(mask: Value, depth: int = _DEPTH) -> bool:
+def _is_prefix(mask: Value, depth: int = _DEPTH) -> TypeGuard[Instruction]:
     """Whether a mask is true for the first work-items of a row and for no others."""
     if not isinstance(mask, Instruction) or not depth:
         return False
@@ -116,7 +122,10 @@ def _is_prefix(mask: Value, depth: int = _DEPTH) -> bool:
     if op is Op.LogicalAnd or op is Op.LogicalOr:
         return all(_is_prefix(o, depth - 1) or _is_of_group(o) for o in operands)
     if op is Op.LogicalNot and isinstance(operands[0], Instruction):
-        op, operands = _NOT.get(operands[0].op), operands[0].operands
+        opposite = _NOT.get(operands[0].op)
+        if opposite is None:
+            return False
+        op, operands = opposite, operands[0].operands
     if op in _GREATER:
         operands = operands[::-1]
     elif op is Op.IEqual:
@@ -171,7 +180,8 @@ def _is_of_group(value: Value, depth: int = _DEPTH) -> bool:
     if not depth or value.op is Op.Phi:
         return False
     if value.op is PassOp.SlotLoad:
-        return value.operands[0].uniform
+        slot: Slot = value.operands[0]
+        return slot.uniform
     if value.op is Op.Load:
         variable = value.operands[0]
         return (

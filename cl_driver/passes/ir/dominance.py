@@ -73,6 +73,10 @@ class DominatorTree(Generic[_Node]):
         i = self.number[node]
         return self.order[self._immediate[i]] if i else None
 
+    def above(self, node: _Node) -> _Node:
+        """The immediate dominator of a node other than the root."""
+        return self.order[self._immediate[self.number[node]]]
+
     def dominates(self, a: _Node, b: _Node) -> bool:
         """True if every path from the root to b passes a (a block dominates itself)."""
         i, j = self.number[a], self.number[b]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeGuard
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, Scope
 from ...spirv.module import (
@@ -85,6 +85,10 @@ def is_extinst(instruction: Instruction, number: int) -> bool:
     return instruction.op is Op.ExtInst and instruction.operands[1] == number
 
 
+# What stands in a copy of some blocks for these, and for their instructions.
+Copies: TypeAlias = dict[Any, Any]
+
+
 def predecessors(function: Function) -> dict[Block, list[Block]]:
     """The predecessors of every block, in the order of the blocks, without repeats."""
     result: dict[Block, list[Block]] = {block: [] for block in function.blocks}
@@ -139,7 +143,7 @@ def append(
     return instruction
 
 
-def substitute(function: Function, replacement: dict[Value, Value]) -> None:
+def substitute(function: Function, replacement: Mapping[Any, Value]) -> None:
     """Replaces values by others in all operands; chains of replacements are followed."""
     if not replacement:
         return

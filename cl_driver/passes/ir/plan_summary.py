@@ -35,7 +35,7 @@ def describe(plan: KernelPlan) -> None:
     plan.local_size = offset
 
 
-def variable_alignment(variable: Variable) -> int:
+def variable_alignment(variable: Variable | Instruction) -> int:
     """The alignment of a variable, in bytes: its type's, its decoration's, more for arrays."""
     alignment = alignment_of(variable.type.element)
     decorated = variable.decorations.get(Decoration.Alignment)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Block, Function, Instruction
+from ...spirv.module import Block, Function, Instruction, Operand
+from ...spirv.types import TypeTable
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import (
     PURE,
@@ -21,7 +22,7 @@ MOST_LOADS = 48  # of one loop: what registers do not hold is kept on the stack
 _READ = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant)
 
 
-def hoist_loads(function: Function, types) -> None:
+def hoist_loads(function: Function, types: TypeTable) -> None:
     """Moves loads from global and constant memory out of loops that write nothing but private variables."""
     before = predecessors(function)
     tree = dominators(function, before)
@@ -52,14 +53,17 @@ def _movable(loop: Loop, always: list[Block]) -> list[Instruction]:
             is_free = i.memory is None or not i.memory.volatile
             if count == MOST_LOADS or i.op is not Op.Load or not is_free:
                 continue
-            if i.operands[0].type.storage in _READ and _follow(i.operands[0], inside, needed := {}, moved):
+            needed: dict[Instruction, None] = {}
+            if i.operands[0].type.storage in _READ and _follow(i.operands[0], inside, needed, moved):
                 moved |= needed
                 moved[i] = None
                 count += 1
     return list(moved)
 
 
-def _follow(value, inside: set, needed: dict, moved: dict) -> bool:
+def _follow(
+    value: Operand, inside: set[Instruction], needed: dict[Instruction, None], moved: dict[Instruction, None]
+) -> bool:
     """Adds the instructions of a loop that a value takes, operands first. False if it changes in the loop."""
     if value not in inside or value in moved or value in needed:
         return True

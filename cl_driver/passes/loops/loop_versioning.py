@@ -10,14 +10,17 @@ for which the copy goes on fit an int, so there nothing is cut, and the number s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Value
-from ..analysis.shape import ShapeInfo, analyse_shapes
-from ..ir.dominance import LoopNest, dominators
+from ...spirv.types import TypeTable
+from ..analysis.shape import analyse_shapes
+from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import (
     PURE,
+    Copies,
     append,
     clone_instruction,
     int_value,
@@ -29,6 +32,7 @@ from ..ir.instructions import (
 from ..ir.lcssa import close_loops
 from ..ir.ops import PassOp
 from ..ir.plan import PlanOptions
+from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import simplify
 
 # Pure, but not to be executed where they were not.
@@ -68,7 +72,7 @@ class _Counter:
     start: Value
 
 
-def split_loops(function: Function, types, options: PlanOptions, budget: int) -> None:
+def split_loops(function: Function, types: TypeTable, options: PlanOptions, budget: int) -> None:
     """Changes a function in place. budget: instructions that it may have afterwards."""
     close_loops(function, types)
     shapes = analyse_shapes(function, options)
@@ -86,9 +90,18 @@ def split_loops(function: Function, types, options: PlanOptions, budget: int) ->
 
 
 class _Split:
-    def __init__(self, function: Function, types, options: PlanOptions, shapes: ShapeInfo, *graph):
+    def __init__(
+        self,
+        function: Function,
+        types: TypeTable,
+        options: PlanOptions,
+        shapes: ShapeInfo,
+        nest: LoopNest,
+        loop: Loop,
+        before: dict[Block, list[Block]],
+    ) -> None:
         self.function = function
-        self.nest, self.loop, self.before = graph
+        self.nest, self.loop, self.before = nest, loop, before
         self.types = types
         self.options = options
         self.shapes = shapes
@@ -106,9 +119,12 @@ class _Split:
         if asks in self.shapes.influenced or self.nest.innermost.get(asks) is not loop.parent:
             return
         stay = next(s for s in end.successors() if s in loop.blocks)
-        test, counter = self.test(end, stay), None
+        test = self.test(end, stay)
+        counter: _Counter | None = None
         if test is None and end is latch:
-            test, counter = self.extended_test(end, stay, entry)
+            extended = self.extended_test(end, stay, entry)
+            if extended is not None:
+                test, counter = extended
         if test is None:
             return
         if end is latch:
@@ -133,7 +149,7 @@ class _Split:
         harmless = all(i.op in PURE and i.op not in _STAY for i in entry.instructions[:-1])
         return asks if harmless else entry
 
-    def comparison(self, block: Block, stay: Block):
+    def comparison(self, block: Block, stay: Block) -> tuple[Op, Value, Value] | None:
         """The condition at the end of a block for going on at `stay` as (operation, number, limit), if it has
         the right form."""
         terminator = block.terminator
@@ -143,7 +159,11 @@ class _Split:
         if not isinstance(condition, Instruction) or if_true is if_false:
             return None
         op = condition.op if if_true is stay else _OPPOSITE.get(condition.op)
-        a, b = condition.operands if len(condition.operands) == 2 else (None, None)
+        if op is None or len(condition.operands) != 2:
+            return None
+        a: Value
+        b: Value
+        a, b = condition.operands
         if op in _SWAPPED:
             op, a, b = _SWAPPED[op], b, a
         if op not in _LESS or a.type.kind is not Kind.INT or not self.shapes.is_common(b):
@@ -152,27 +172,36 @@ class _Split:
 
     def rise(self, number: Value) -> int | None:
         """By how much a number rises from the first to the last work-item."""
-        steps = self.shapes.stride(number), self.shapes.across.stride(number) if self.shapes.across else 0
-        if not all(type(step) is int and step >= 0 for step in steps) or not any(steps):
+        step = self.shapes.stride(number)
+        part_step = 0 if self.shapes.across is None else self.shapes.across.stride(number)
+        if not isinstance(step, int) or not isinstance(part_step, int):
             return None
-        rise = steps[0] * (self.options.width - 1) + steps[1] * (self.options.parts - 1)
+        if step < 0 or part_step < 0 or not (step or part_step):
+            return None
+        rise = step * (self.options.width - 1) + part_step * (self.options.parts - 1)
         return rise if rise < 1 << (number.type.width - 2) else None
 
     def test(self, block: Block, stay: Block) -> _Test | None:
         """The test at the end of a block for going on at `stay`."""
         found = self.comparison(block, stay)
-        rise = found and self.rise(found[1])
+        if found is None:
+            return None
+        rise = self.rise(found[1])
         return _Test(*found, rise) if rise is not None else None
 
-    def extended_test(self, latch: Block, stay: Block, entry: Block):
+    def extended_test(self, latch: Block, stay: Block, entry: Block) -> tuple[_Test, _Counter] | None:
         """The test at the latch, of a counter that is cut to 32 bits and extended, in its 64 bits."""
-        op, cut, limit = self.comparison(latch, stay) or (None, None, None)
+        found = self.comparison(latch, stay)
+        if found is None:
+            return None
+        op, cut, limit = found
         if op not in _SIGNED or not isinstance(cut, Instruction) or cut.op is not Op.UConvert:
-            return None, None
-        number = cut.operands[0]
-        is_sum = isinstance(number, Instruction) and number.op is Op.IAdd
-        if not is_sum or cut.type.width != 32 or number.type.width != 64 or self.is_inside(limit):
-            return None, None
+            return None
+        number: Value = cut.operands[0]
+        if not isinstance(number, Instruction) or number.op is not Op.IAdd:
+            return None
+        if cut.type.width != 32 or number.type.width != 64 or self.is_inside(limit):
+            return None
         for extended, step in (number.operands, number.operands[::-1]):
             phi = _extended_from(extended)
             if phi is None or phi.op is not Op.Phi or phi.block is not self.header:
@@ -180,15 +209,17 @@ class _Split:
             start, value = (next((v for v, b in _edges(phi) if b is e), None) for e in (entry, latch))
             is_alone = all(phi not in i.operands or i is extended.operands[0]
                            for b in self.function.blocks for i in b.instructions)  # fmt: skip
-            rise = self.rise(start) if isinstance(start, Instruction) else None
-            if value is number and is_alone and rise is not None and self.shapes.is_common(step):
+            if value is not number or not is_alone or not isinstance(start, Instruction):
+                continue
+            rise = self.rise(start)
+            if rise is not None and self.shapes.is_common(step):
                 return _Test(op, number, limit, rise, -1 << 31), _Counter(phi, extended, start)
-        return None, None
+        return None
 
     def is_inside(self, value: Value) -> bool:
         return isinstance(value, Instruction) and value.block in self.loop.blocks
 
-    def extend(self, counter: _Counter, test: _Test, values: dict, block: Block, entry: Block) -> None:
+    def extend(self, counter: _Counter, test: _Test, values: Copies, block: Block, entry: Block) -> None:
         """Makes the copy of a counter's phi what it is extended to; appends to the block before both loops
         what it starts with, and the limit."""
         terminator = block.instructions.pop()
@@ -204,22 +235,22 @@ class _Split:
                 i.operands = [phi if o is old else o for o in i.operands]
         values[counter.extended] = phi
 
-    def all_pass(self, block: Block, test: _Test, values: dict) -> Instruction:
+    def all_pass(self, block: Block, test: _Test, values: Copies) -> Instruction:
         """Appends the test of all work-items at once; values: of the copy that it is made in."""
         bool_, number = self.types.bool(), values.get(test.number, test.number)
         first = append(block, PassOp.FirstItem, number.type, [number])
         last = append(block, Op.IAdd, number.type, [first, self.types.integer(number.type.width, test.rise)])
         below = append(block, test.op, bool_, [last, values.get(test.limit, test.limit)])
         rises = Op.SLessThanEqual if test.op in _SIGNED else Op.ULessThanEqual
-        least = first, last
+        least: tuple[Value, Value] = first, last
         if test.least is not None:
             least = self.types.integer(number.type.width, test.least), first
         no_wrap = append(block, rises, bool_, [*least])
         return append(block, Op.LogicalAnd, bool_, [below, no_wrap])
 
-    def copy(self) -> dict:
+    def copy(self) -> Copies:
         """Copies the loop's blocks; phis of the header have the operands of their latch yet to come."""
-        values: dict = {b: Block(self.function, b.name) for b in self.loop.blocks}
+        values: Copies = {b: Block(self.function, b.name) for b in self.loop.blocks}
         blocks = [b for b in self.function.blocks if b in self.loop.blocks]
         for block in blocks:
             for i in block.instructions:
@@ -281,7 +312,7 @@ class _Split:
         append(join, Op.BranchConditional, None, [chosen, header, outside])
         self.function.blocks += [rest, join]
 
-    def condition(self, block: Block, stay: Block, where: Block, values: dict) -> Value:
+    def condition(self, block: Block, stay: Block, where: Block, values: Copies) -> Value:
         """Appends the condition at the end of a block for going on, as it is in a copy."""
         condition, if_true = block.terminator.operands[:2]
         copy = clone_instruction(condition, [values.get(o, o) for o in condition.operands], where)
@@ -307,7 +338,7 @@ class _Split:
         self.function.blocks.append(rest)
 
 
-def _extended_from(value: Value):
+def _extended_from(value: Value) -> Instruction | None:
     """Of what a value is the lowest 32 bits, as a signed number of 64."""
     shifts = (Op.ShiftRightArithmetic, Op.ShiftLeftLogical)
     for op in shifts:
@@ -323,5 +354,5 @@ def _is_cut(value: Value, of: Value) -> bool:
     return isinstance(value, Instruction) and value.op is Op.UConvert and value.operands[0] is of
 
 
-def _edges(phi: Instruction):
+def _edges(phi: Instruction) -> Iterator[tuple[Value, Block]]:
     return zip(phi.operands[::2], phi.operands[1::2], strict=True)

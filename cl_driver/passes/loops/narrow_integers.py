@@ -7,7 +7,8 @@ back. A sum in a loop is bounded by how often the loop runs.
 from __future__ import annotations
 
 from ...spirv.enums import Decoration, Op
-from ...spirv.module import Constant, Function, Instruction, Kind
+from ...spirv.module import Constant, Function, Instruction, Kind, Operand, Type
+from ...spirv.types import TypeTable
 from ..ir.dominance import LoopNest, dominators
 from ..ir.fold import Folder
 from ..ir.instructions import predecessors, users
@@ -21,7 +22,7 @@ _ARITHMETIC = frozenset((
 _CONVERSIONS = (Op.UConvert, Op.SConvert)
 
 
-def narrow(function: Function, types) -> None:
+def narrow(function: Function, types: TypeTable) -> None:
     """Changes a reducible function in place."""
     found = {i for block in function.blocks for i in block.instructions if _may_be_narrow(i)}
     if not any(i.op is Op.UConvert for i in found):
@@ -44,7 +45,7 @@ def narrow(function: Function, types) -> None:
         i.decorations = {k: v for k, v in i.decorations.items() if k is not Decoration.NoSignedWrap}
 
 
-def _may_be_narrow(i) -> bool:
+def _may_be_narrow(i: Instruction) -> bool:
     if i.type is None or i.type.kind is not Kind.VECTOR:
         return False
     element = i.type.element
@@ -53,19 +54,20 @@ def _may_be_narrow(i) -> bool:
     return i.op in _ARITHMETIC or _widens(i)
 
 
-def _widens(i) -> bool:
+def _widens(i: Instruction) -> bool:
     return i.op is Op.UConvert and i.operands[0].type.element.width <= BITS
 
 
-def _suits(i, found: set) -> bool:
+def _suits(i: Instruction, found: set[Instruction]) -> bool:
     return _widens(i) or all(o in found for o in _values(i) if type(o) is not Constant)
 
 
-def _values(i) -> list:
-    return i.operands[::2] if i.op is Op.Phi else i.operands
+def _values(i: Instruction) -> list[Operand]:
+    operands = i.operands
+    return operands[::2] if i.op is Op.Phi else operands
 
 
-def _takes(user, found: set) -> bool:
+def _takes(user: Instruction, found: set[Instruction]) -> bool:
     """Whether a user of a number does with 16 bits of it."""
     if user in found:
         return True
@@ -73,7 +75,7 @@ def _takes(user, found: set) -> bool:
     return is_cut and Decoration.SaturatedConversion not in user.decorations
 
 
-def _narrow_constant(constant: Constant, types) -> Constant:
+def _narrow_constant(constant: Constant, types: TypeTable) -> Constant:
     parts = constant.value
     type_ = types.vector(types.int(BITS), constant.type.count)
     if parts is None:
@@ -84,14 +86,14 @@ def _narrow_constant(constant: Constant, types) -> Constant:
 class _Bounds:
     """The largest number, unsigned, that a component of a value may be; None if it may exceed 16 bits."""
 
-    def __init__(self, function: Function, types):
+    def __init__(self, function: Function, types: TypeTable) -> None:
         self.before = predecessors(function)
         self.tree = dominators(function, self.before)
         self.loops = {loop.header: loop for loop in LoopNest(function, self.tree, self.before).loops}
         self.folder = Folder(types)
-        self.known: dict = {}
+        self.known: dict[Instruction, int | None] = {}
 
-    def of(self, value) -> int | None:
+    def of(self, value: Operand) -> int | None:
         if type(value) is Constant:
             numbers = _numbers(value) if value.type.kind is Kind.VECTOR else None
             return None if numbers is None or max(numbers) > _MOST else max(numbers)
@@ -103,9 +105,10 @@ class _Bounds:
             self.known[value] = None if found is None or found > _MOST else found
         return self.known[value]
 
-    def result(self, i) -> int | None:
+    def result(self, i: Instruction) -> int | None:
         if i.op is Op.UConvert:
-            return (1 << i.operands[0].type.element.width) - 1
+            source: Type = i.operands[0].type
+            return (1 << source.element.width) - 1
         a = self.of(i.operands[0])
         b = self.of(i.operands[1])
         if a is None or b is None:
@@ -118,16 +121,17 @@ class _Bounds:
             return min(a, b)
         if i.op in (Op.BitwiseOr, Op.BitwiseXor):
             return (1 << max(a, b).bit_length()) - 1
-        least = min(_numbers(i.operands[1]), default=0) if type(i.operands[1]) is Constant else 0
+        least = min(_numbers(i.operands[1]) or (), default=0) if type(i.operands[1]) is Constant else 0
         if i.op is Op.UDiv:
             return a // least if least else None
         return a >> least if type(i.operands[1]) is Constant and b < BITS else None
 
-    def phi(self, phi) -> int | None:
+    def phi(self, phi: Instruction) -> int | None:
         loop = self.loops.get(phi.block)
         if loop is None:
-            bounds = [self.of(v) for v in _values(phi)]
-            return None if None in bounds else max(bounds)
+            found = [self.of(v) for v in _values(phi)]
+            bounds = [bound for bound in found if bound is not None]
+            return max(bounds) if len(bounds) == len(found) else None
         edges = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
         counted = iterations(loop, self.folder, self.tree, self.before)
         if counted is None or len(edges) != 2:
@@ -139,7 +143,7 @@ class _Bounds:
             return None
         return start + step * (len(counted[0]) - 1)
 
-    def growth(self, value, phi) -> int | None:
+    def growth(self, value: Operand, phi: Instruction) -> int | None:
         """What is added to a phi until it comes back as a value."""
         total = 0
         while value is not phi:
@@ -154,7 +158,7 @@ class _Bounds:
             value = on
         return total
 
-    def leads_to(self, value, phi) -> bool:
+    def leads_to(self, value: Operand, phi: Instruction) -> bool:
         """Whether a sum begins with a phi."""
         pending, seen = [value], set()
         while pending:

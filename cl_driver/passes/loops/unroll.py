@@ -3,11 +3,16 @@ the steps of trees and scans have their distances as constants then, and so are 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value
-from ..ir.dominance import Loop, LoopNest, dominators
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ...spirv.types import TypeTable
+from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
 from ..ir.fold import Folder
 from ..ir.instructions import (
+    Copies,
     append,
     clone_instruction,
     instruction_count,
@@ -20,7 +25,9 @@ from ..scalar.simplify import simplify
 MOST_ITERATIONS = 64
 
 
-def unroll(function: Function, types, budget: int, local_budget: int, most: int = MOST_ITERATIONS) -> None:
+def unroll(
+    function: Function, types: TypeTable, budget: int, local_budget: int, most: int = MOST_ITERATIONS
+) -> None:
     """Changes a reducible function in place. budget: instructions that it may have afterwards; local_budget:
     the same where what is unrolled accesses local memory; most: how often a loop may run.
 
@@ -61,9 +68,18 @@ def _is_local(loop: Loop) -> bool:
     )
 
 
+# Values of one iteration: constants, or None where they are none.
+Known: TypeAlias = dict[Value, Constant | None]
+
+
 def iterations(
-    loop: Loop, folder: Folder, tree, before, known: dict | None = None, blocks: set[Block] | None = None
-) -> tuple[list[dict], Block] | None:
+    loop: Loop,
+    folder: Folder,
+    tree: DominatorTree[Block],
+    before: dict[Block, list[Block]],
+    known: Known | None = None,
+    blocks: set[Block] | None = None,
+) -> tuple[list[Known], Block] | None:
     """What the phis of a loop's header are each time that it is executed, as far as they are constants, and
     the block that leaves the loop in the end. None if it is not known how often that is, or too often.
 
@@ -82,8 +98,8 @@ def iterations(
     phis = {}
     for phi in loop.header.phis():
         phis[phi] = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-    step = {phi: evaluate(edges[entries[0]], blocks, around, folder) for phi, edges in phis.items()}
-    steps: list[dict[Value, Constant | None]] = []
+    step: Known = {phi: evaluate(edges[entries[0]], blocks, around, folder) for phi, edges in phis.items()}
+    steps: list[Known] = []
     while len(steps) < MOST_ITERATIONS:
         steps.append(step)
         values = {**(known or {}), **step}
@@ -96,11 +112,11 @@ def iterations(
     return None
 
 
-def _constant(value) -> Constant | None:
+def _constant(value: object) -> Constant | None:
     return value if type(value) is Constant and value.type.kind in (Kind.INT, Kind.BOOL) else None
 
 
-def evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Constant | None:
+def evaluate(value: Operand, blocks: set[Block], values: Known, folder: Folder) -> Constant | None:
     """A value in one iteration, if it follows from what phis are in it. blocks: of the loops concerned."""
     if not isinstance(value, Instruction):
         return _constant(value)
@@ -117,11 +133,11 @@ def evaluate(value, blocks: set[Block], values: dict, folder: Folder) -> Constan
                 return None
         operands.append(operand)
     found = folder.fold(clone_instruction(value, operands, value.block))
-    values[value] = _constant(found)
-    return values[value]
+    known = values[value] = _constant(found)
+    return known
 
 
-def copy_loop(function: Function, types, loop: Loop, count: int, end: Block) -> None:
+def copy_loop(function: Function, types: TypeTable, loop: Loop, count: int, end: Block) -> None:
     """Puts `count` copies of a loop one behind the other in its place."""
     close_loops(function, types)
     (latch,) = loop.latches
@@ -129,10 +145,10 @@ def copy_loop(function: Function, types, loop: Loop, count: int, end: Block) -> 
     outside = [b for b in function.blocks if b not in loop.blocks]
     leaving = {b: [s for s in b.successors() if s not in loop.blocks] for b in blocks}
     targets = dict.fromkeys(s for successors in leaving.values() for s in successors)
-    maps: list[dict] = []
+    maps: list[Copies] = []
     copies: list[Block] = []
     for k in range(count):
-        values: dict = {b: Block(function, b.name) for b in blocks}
+        values: Copies = {b: Block(function, b.name) for b in blocks}
         if k:
             previous = maps[-1]
             for phi in loop.header.phis():
@@ -171,17 +187,18 @@ def copy_loop(function: Function, types, loop: Loop, count: int, end: Block) -> 
     remove_unreachable_blocks(function)
 
 
-def _edges(phi: Instruction):
+def _edges(phi: Instruction) -> Iterator[tuple[Value, Block]]:
     return zip(phi.operands[::2], phi.operands[1::2], strict=True)
 
 
-def _from(phi: Instruction, block: Block, values: dict) -> Value:
+def _from(phi: Instruction, block: Block, values: Copies) -> Value:
     """What a phi gets from a block, in the copy that has these values."""
     (value,) = (v for v, b in _edges(phi) if b is block)
-    return values.get(value, value)
+    new: Value = values.get(value, value)
+    return new
 
 
-def _end_iteration(loop: Loop, end: Block, values: dict, is_last: bool) -> None:
+def _end_iteration(loop: Loop, end: Block, values: Copies, is_last: bool) -> None:
     """The test of the loop's end in one copy, whose outcome is known."""
     copy = values[end]
     stays = [s for s in end.successors() if s in loop.blocks]

@@ -8,16 +8,19 @@ besides may be the same in each iteration of the loops around, as no compiler co
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Function, Instruction, Kind
-from ..ir.dominance import Loop, LoopNest, dominators
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ...spirv.types import TypeTable
+from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
 from ..ir.fold import Folder
 from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, predecessors, users
 from ..ir.layout import size_of
 from ..scalar.simplify import simplify
 from ..scalar.sroa import MAX_PIECES, promote
 from .licm import hoist_loads
-from .unroll import copy_loop, iterations
+from .unroll import Known, copy_loop, iterations
 
 # Instructions that the loops may have when they are unrolled, before any is folded.
 MOST_INSTRUCTIONS = 1500
@@ -26,7 +29,7 @@ _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject)
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 
 
-def unroll_arrays(function: Function, types) -> None:
+def unroll_arrays(function: Function, types: TypeTable) -> None:
     """Changes a reducible function in place."""
     has_changed = False
     while (counted := _next(function, types)) is not None:
@@ -39,12 +42,16 @@ def unroll_arrays(function: Function, types) -> None:
         hoist_loads(function, types)
 
 
-def has_unrollable_arrays(function: Function, types) -> bool:
+def has_unrollable_arrays(function: Function, types: TypeTable) -> bool:
     """Whether there is anything to be unrolled."""
     return _next(function, types) is not None
 
 
-def _next(function: Function, types) -> tuple | None:
+# A loop, how often its header is executed, and the block that leaves it.
+_Found: TypeAlias = tuple[Loop, int, Block]
+
+
+def _next(function: Function, types: TypeTable) -> _Found | None:
     """What _Search.outermost() finds."""
     arrays = _arrays(function)
     if not arrays:
@@ -55,7 +62,7 @@ def _next(function: Function, types) -> tuple | None:
     return _Search(nest, Folder(types), tree, before).outermost(arrays)
 
 
-def _arrays(function: Function) -> list[list]:
+def _arrays(function: Function) -> list[list[Value]]:
     """Of each array that could become values but for indices that are not constant: these indices."""
     variables = [i for i in function.blocks[0].instructions if i.op is Op.Variable]
     if not variables:
@@ -72,9 +79,10 @@ def _fits(variable: Instruction) -> bool:
     return 1 < count <= MAX_PIECES and scalar.kind in (Kind.INT, Kind.FLOAT, Kind.VECTOR)
 
 
-def _indices(variable: Instruction, used_by) -> list:
+def _indices(variable: Instruction, used_by: dict[Value, list[Instruction]]) -> list[Value]:
     """The indices into a variable that are not constant; none if it has to stay in memory."""
-    found, work, scalar = [], [variable], variable.type.element
+    found: list[Value] = []
+    work, scalar = [variable], variable.type.element
     while scalar.kind is Kind.ARRAY:
         scalar = scalar.element
     for pointer in work:
@@ -97,17 +105,19 @@ def _indices(variable: Instruction, used_by) -> list:
 class _Search:
     """The loops of a function that are to be unrolled."""
 
-    def __init__(self, nest: LoopNest, folder: Folder, tree, before):
+    def __init__(
+        self, nest: LoopNest, folder: Folder, tree: DominatorTree[Block], before: dict[Block, list[Block]]
+    ) -> None:
         self.nest = nest
         self.folder = folder
         self.tree = tree
         self.before = before
         self.headers = {loop.header: loop for loop in nest.loops}
 
-    def outermost(self, arrays: list[list]):
-        """(loop, how often its header is executed, the block that leaves it), or None."""
+    def outermost(self, arrays: list[list[Value]]) -> _Found | None:
+        """The first loop, the outermost of those that an array's indices count in; None if there is none."""
         for indices in arrays:
-            wanted: set = set()
+            wanted: set[Loop] = set()
             if not all(self._counters(index, wanted, set()) for index in indices):
                 continue
             tops = [loop for loop in self.nest.loops if loop in wanted and not self._is_inside(loop, wanted)]
@@ -121,11 +131,12 @@ class _Search:
             else:
                 if tops:
                     loop = tops[0]
-                    steps, end = iterations(loop, self.folder, self.tree, self.before)
-                    return loop, len(steps), end
+                    counted = iterations(loop, self.folder, self.tree, self.before)
+                    assert counted is not None  # _size() found it so
+                    return loop, len(counted[0]), counted[1]
         return None
 
-    def _counters(self, value, wanted: set, seen: set) -> bool:
+    def _counters(self, value: Operand, wanted: set[Loop], seen: set[Instruction]) -> bool:
         """Adds the loops whose counters a value follows from. False if it depends on anything else."""
         if isinstance(value, Constant):
             return True
@@ -143,13 +154,13 @@ class _Search:
         return all(self._counters(operand, wanted, seen) for operand in operands)
 
     @staticmethod
-    def _is_inside(loop: Loop, wanted: set) -> bool:
+    def _is_inside(loop: Loop, wanted: set[Loop]) -> bool:
         around = loop.parent
         while around is not None and around not in wanted:
             around = around.parent
         return around is not None
 
-    def _size(self, loop: Loop, wanted: set, known: dict, blocks, room: int) -> int:
+    def _size(self, loop: Loop, wanted: set[Loop], known: Known, blocks: set[Block] | None, room: int) -> int:
         """Instructions of a loop once it and the wanted ones in it are unrolled; more than there is room for
         if that cannot be done.
 
@@ -173,7 +184,7 @@ class _Search:
                 total += self._size(child, wanted, {**known, **step}, blocks, room - total)
         return total
 
-    def _wanted_inside(self, loop: Loop, wanted: set) -> list[Loop]:
+    def _wanted_inside(self, loop: Loop, wanted: set[Loop]) -> list[Loop]:
         """The next wanted loops in a loop."""
         found = []
         for child in loop.children:

@@ -8,19 +8,20 @@ anything is decided, others stay loops: what is gained is no more than what the 
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Constant, Function
+from ...spirv.module import Block, Constant, Function, Instruction
+from ...spirv.types import TypeTable
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.fold import Folder
 from ..ir.instructions import GROUP_OPERATIONS, TERMINATORS, instruction_count, predecessors
 from ..scalar.simplify import simplify
-from .unroll import copy_loop, evaluate, iterations
+from .unroll import Known, copy_loop, evaluate, iterations
 
 # Instructions that all iterations of a loop execute, and those of all its copies before any is folded.
 MOST_EXECUTED = 1000
 MOST_COPIED = 4000
 
 
-def unroll_branches(function: Function, types) -> None:
+def unroll_branches(function: Function, types: TypeTable) -> None:
     """Changes a reducible function in place."""
     refused: set[Block] = set()
     while (found := _next(function, types, refused)) is not None:
@@ -28,12 +29,12 @@ def unroll_branches(function: Function, types) -> None:
         simplify(function, types)
 
 
-def has_unrollable_branches(function: Function, types) -> bool:
+def has_unrollable_branches(function: Function, types: TypeTable) -> bool:
     """Whether there is anything to be unrolled."""
     return _next(function, types, set()) is not None
 
 
-def _next(function: Function, types, refused: set[Block]) -> tuple[Loop, int, Block] | None:
+def _next(function: Function, types: TypeTable, refused: set[Block]) -> tuple[Loop, int, Block] | None:
     """A loop that is to be unrolled, how often its header is executed, and the block that leaves it.
 
     refused: headers of those that were looked at before; they are added to.
@@ -53,7 +54,7 @@ def _next(function: Function, types, refused: set[Block]) -> tuple[Loop, int, Bl
     return None
 
 
-def _pays(loop: Loop, order: list[Block], steps: list[dict], end: Block, folder: Folder, room: int) -> bool:
+def _pays(loop: Loop, order: list[Block], steps: list[Known], end: Block, folder: Folder, room: int) -> bool:
     if len(steps) * sum(len(block.instructions) for block in loop.blocks) > room:
         return False
     leaves = [b for b in loop.blocks if b is not end and not loop.blocks.issuperset(b.successors())]
@@ -61,7 +62,8 @@ def _pays(loop: Loop, order: list[Block], steps: list[dict], end: Block, folder:
         return False
     executed = decided = 0
     for step in steps:
-        values, entered = dict(step), {loop.header: []}
+        values = dict(step)
+        entered: dict[Block, list[Block]] = {loop.header: []}
         for block in order:
             if block not in entered:
                 continue
@@ -86,11 +88,11 @@ def _pays(loop: Loop, order: list[Block], steps: list[dict], end: Block, folder:
     return decided >= len(steps)
 
 
-def _acts_on_group(i) -> bool:
+def _acts_on_group(i: Instruction) -> bool:
     return i.op in GROUP_OPERATIONS or i.op is Op.ControlBarrier
 
 
-def _successors(loop: Loop, block: Block, end: Block, values: dict, folder: Folder) -> list[Block]:
+def _successors(loop: Loop, block: Block, end: Block, values: Known, folder: Folder) -> list[Block]:
     """Where a block goes in one iteration."""
     terminator = block.terminator
     if block is end or terminator.op not in (Op.BranchConditional, Op.Switch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Value
+from ...spirv.types import TypeTable
 from ..ir.fold import COMPARE
 from ..ir.instructions import ADDRESS, substitute
 
@@ -27,7 +28,7 @@ _CHEAPER = frozenset((
 ))  # fmt: skip
 
 
-def put_values(function: Function, types, values: tuple[tuple[int, bytes], ...]) -> None:
+def put_values(function: Function, types: TypeTable, values: tuple[tuple[int, bytes], ...]) -> None:
     """Arguments become constants. values: the number of each, and the bytes that clSetKernelArg was given.
     Those of images and samplers are for images.py."""
     known = ((function.arguments[k], data) for k, data in values)
@@ -35,7 +36,7 @@ def put_values(function: Function, types, values: tuple[tuple[int, bytes], ...])
     substitute(function, known)
 
 
-def _constant(types, type_: Type, data: bytes) -> Constant:
+def _constant(types: TypeTable, type_: Type, data: bytes) -> Constant:
     if type_.kind is not Kind.VECTOR:
         return types.constant(type_, int.from_bytes(data, "little"))
     size = type_.element.width // 8

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Argument, Block, Constant, Function
+from ...spirv.types import TypeTable
 from ..ir.instructions import clone_instruction, substitute
 from ..scalar.simplify import simplify
 
@@ -16,7 +17,7 @@ from ..scalar.simplify import simplify
 class Specialiser:
     """Copies for one kernel, made once each."""
 
-    def __init__(self, types):
+    def __init__(self, types: TypeTable) -> None:
         self.types = types
         self.made: dict[tuple, Function] = {}
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Value, Variable
+from ...spirv.types import TypeTable
 from ..ir.instructions import PURE, append
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
@@ -53,7 +54,7 @@ def combination(op, a: Value, b: Value) -> tuple:
     return (Op.ExtInst, [_EXT, how, a, b]) if type(how) is OpenCLStd else (how, [a, b])
 
 
-def identity(op, type_, types) -> Constant:
+def identity(op, type_, types: TypeTable) -> Constant:
     """The neutral element of a collective, as the specification gives it for exclusive scans."""
     if type_.kind is Kind.BOOL:
         return types.constant(type_, op in (Op.GroupAll, Op.GroupLogicalAndKHR))
@@ -84,7 +85,9 @@ class Once:
     stored: list[Slot] = field(default_factory=list)
 
 
-def lower_collectives(function: Function, types, slots: list[Slot], address_bits: int = 64) -> dict:
+def lower_collectives(
+    function: Function, types: TypeTable, slots: list[Slot], address_bits: int = 64
+) -> dict:
     """Replaces all collectives; returns {boundary instruction: Once} for the boundaries put in their place.
 
     A boundary is an OpControlBarrier. New slots are appended to `slots`.
@@ -97,7 +100,7 @@ def lower_collectives(function: Function, types, slots: list[Slot], address_bits
 
 
 class _Lowering:
-    def __init__(self, function: Function, types, slots, address_bits: int):
+    def __init__(self, function: Function, types: TypeTable, slots, address_bits: int) -> None:
         self.function = function
         self.types = types
         self.slots = slots

@@ -10,7 +10,8 @@ Function or None. Its module and the program's must share their table of types (
 from __future__ import annotations
 
 from ...spirv.enums import Op, OpenCLStd, StorageClass
-from ...spirv.module import Function, Instruction, Kind, MemoryAccess, Value
+from ...spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Value
+from ...spirv.types import TypeTable
 from ..ir.instructions import EXTINST_WITH_EFFECT, append, instruction_count
 from ..ir.layout import size_of
 
@@ -22,13 +23,13 @@ IMAGE_FUNCTIONS = "__cld_image_"  # what images.py leaves as calls is for any fo
 _SIN_AND_COS = (OpenCLStd.sin, OpenCLStd.cos)
 
 
-def expand_builtins(function: Function, types, library) -> bool:
+def expand_builtins(function: Function, types: TypeTable, library) -> bool:
     """Makes calls of library functions with bodies; the caller inlines them. True if there are any."""
     return _Expansion(function, types, library).run()
 
 
 class _Expansion:
-    def __init__(self, function: Function, types, library):
+    def __init__(self, function: Function, types: TypeTable, library) -> None:
         self.function = function
         self.types = types
         self.library = library
@@ -45,7 +46,7 @@ class _Expansion:
                     block.instructions.append(instruction)
         return self.grown > 0
 
-    def with_sincos(self, block) -> list[Instruction]:
+    def with_sincos(self, block: Block) -> list[Instruction]:
         """The instructions of a block, sin and cos of one number being one instruction, sincos."""
         wanted: dict[Value, dict[int, Instruction]] = {}
         for i in block.instructions:
@@ -179,7 +180,7 @@ class _Expansion:
     def component_type(self, value: Value):
         return value.type.element if value.type.kind is Kind.VECTOR else value.type
 
-    def component(self, block, value: Value, k: int) -> Value:
+    def component(self, block: Block, value: Value, k: int) -> Value:
         if value.type.kind is not Kind.VECTOR:
             return value
         return append(block, Op.CompositeExtract, value.type.element, [value, k])
@@ -194,7 +195,7 @@ class _Expansion:
         entry.instructions.insert(0, variable)
         return variable
 
-    def store_second(self, block, pointer: Value, seconds: list[Value]) -> None:
+    def store_second(self, block: Block, pointer: Value, seconds: list[Value]) -> None:
         value = seconds[0]
         if len(seconds) > 1:
             vector = self.types.vector(value.type, len(seconds))

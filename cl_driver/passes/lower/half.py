@@ -13,7 +13,18 @@ from __future__ import annotations
 import struct
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op, OpenCLStd, StorageClass
-from ...spirv.module import NO_DECORATIONS, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.module import (
+    NO_DECORATIONS,
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Type,
+    Value,
+)
+from ...spirv.types import TypeTable
 from ..ir.instructions import append, clone_instruction
 from ..ir.layout import alignment_of
 
@@ -34,13 +45,13 @@ _POINTER_TO_HALF = (_Std.fract, _Std.modf, _Std.sincos)  # whose second result i
 _BELOW_ONE = 0x3F7FE000  # the largest half below 1, as a float
 
 
-def promote_halves(function: Function, types, native: bool) -> None:
+def promote_halves(function: Function, types: TypeTable, native: bool) -> None:
     """native: the CPU has half arithmetic."""
     _Promotion(function, types, native).run()
 
 
 class _Promotion:
-    def __init__(self, function: Function, types, native: bool):
+    def __init__(self, function: Function, types: TypeTable, native: bool) -> None:
         self.function = function
         self.types = types
         self.half = types.float(16)
@@ -103,7 +114,7 @@ class _Promotion:
         instruction.op, instruction.operands, instruction.decorations = Op.FConvert, [wide], NO_DECORATIONS
         block.instructions.append(instruction)
 
-    def next_after(self, block, instruction: Instruction) -> None:
+    def next_after(self, block: Block, instruction: Instruction) -> None:
         """nextafter: a step in float towards y, rounded in the same direction, is one to the next half."""
         x, y = (self.extend(block, o) for o in instruction.operands[2:])
         step = append(block, Op.ExtInst, x.type, [*instruction.operands[:2], x, y])
@@ -115,7 +126,7 @@ class _Promotion:
         instruction.op, instruction.operands = Op.Select, [up, *ways]
         block.instructions.append(instruction)
 
-    def multiply_add(self, block, instruction: Instruction) -> None:
+    def multiply_add(self, block: Block, instruction: Instruction) -> None:
         """mad: product and sum, each rounded."""
         a, b, c = instruction.operands[2:]
         product = Instruction(Op.FMul, instruction.type, [a, b], block)
@@ -124,7 +135,7 @@ class _Promotion:
         instruction.op, instruction.operands = Op.FAdd, [product, c]
         self.promote(instruction)
 
-    def extremum(self, block, instruction: Instruction) -> None:
+    def extremum(self, block: Block, instruction: Instruction) -> None:
         """fmax, fmin, fclamp: of a NaN and a number the number. By selection, since LLVM would narrow
         llvm.maxnum of extended halves and then call fmaxf."""
         number, x, y, *limit = instruction.operands[1:]
@@ -135,7 +146,7 @@ class _Promotion:
             instruction.operands = self.number(block, Op.FOrdLessThan, first, *limit)
         block.instructions.append(instruction)
 
-    def number(self, block, comparison: Op, x: Value, y: Value) -> list[Value]:
+    def number(self, block: Block, comparison: Op, x: Value, y: Value) -> list[Value]:
         """The operands of OpSelect: x if it compares so with y, or y is NaN, else y."""
         a, b = self.extend(block, x), self.extend(block, y)
         bools = self.bools(a.type)
@@ -148,7 +159,7 @@ class _Promotion:
         bools = self.types.bool()
         return self.types.vector(bools, type_.count) if type_.kind is Kind.VECTOR else bools
 
-    def extend(self, block, value):
+    def extend(self, block: Block, value):
         """A half as a float; everything else as it is."""
         if not isinstance(value, Value) or value.type is None or not self.is_half(value.type):
             return value
@@ -180,7 +191,7 @@ class _Promotion:
         self.variables.append(variable)
         return variable
 
-    def store(self, block, instruction: Instruction, variable: Instruction) -> None:
+    def store(self, block: Block, instruction: Instruction, variable: Instruction) -> None:
         """The second result, rounded, through the program's pointer."""
         second = append(block, Op.Load, variable.type.element, [variable], MemoryAccess())
         second = append(block, Op.FConvert, instruction.type, [second])
@@ -190,7 +201,7 @@ class _Promotion:
             pointer = append(block, Op.Bitcast, wanted, [pointer])
         append(block, Op.Store, None, [pointer, second], MemoryAccess(alignment_of(second.type)))
 
-    def below_one(self, block, part: Instruction) -> Instruction:
+    def below_one(self, block: Block, part: Instruction) -> Instruction:
         """fract's float result, which might round to 1 as a half, limited to the largest half below."""
         limit = self.types.constant(self.float, _BELOW_ONE)
         if part.type.kind is Kind.VECTOR:

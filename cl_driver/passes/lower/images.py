@@ -13,6 +13,7 @@ import struct
 
 from ...spirv.enums import AccessQualifier, Dim, LinkageType, Op, StorageClass
 from ...spirv.module import Argument, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.types import TypeTable
 from ...spirv.validation.rules import RuleError, need
 from ...spirv.validation.rules_images import check_access, check_query
 from ..ir.instructions import substitute
@@ -80,7 +81,7 @@ def sampler_word(value: tuple[int, int, int]) -> int:
     return normalized | addressing << 1 | NEAREST << filter_ | ANY_LOD
 
 
-def lower_images(function: Function, types, library, values: tuple = ()) -> bool:
+def lower_images(function: Function, types: TypeTable, library, values: tuple = ()) -> bool:
     """Replaces all image instructions. True if there are calls to inline.
 
     values: PlanOptions.values; those of images and samplers are used here.
@@ -93,7 +94,7 @@ def lower_images(function: Function, types, library, values: tuple = ()) -> bool
     return _Lowering(function, types, library, values).run()
 
 
-def _number_samplers(function: Function, types) -> None:
+def _number_samplers(function: Function, types: TypeTable) -> None:
     """OpConstantSampler's values become their words."""
     found = {
         o: types.constant(o.type, sampler_word(o.value))
@@ -108,7 +109,7 @@ def _number_samplers(function: Function, types) -> None:
 class _Image:
     """What is known of an image value: its fields, loaded when first asked for."""
 
-    def __init__(self, lowering: _Lowering, value: Value, known: tuple[int, int, int] | None):
+    def __init__(self, lowering: _Lowering, value: Value, known: tuple[int, int, int] | None) -> None:
         self.lowering, self.value, self.known = lowering, value, known
         _, self.dim, _, self.arrayed, _, _, _, self.access = value.type.operands
         self.dims = {Dim.Dim2D: 2, Dim.Dim3D: 3}.get(self.dim, 1)
@@ -172,7 +173,7 @@ class _Image:
 
 
 class _Lowering:
-    def __init__(self, function: Function, types, library, values: tuple):
+    def __init__(self, function: Function, types: TypeTable, library, values: tuple) -> None:
         self.function, self.types, self.library = function, types, library
         self.values = dict(values)
         self.specialiser = Specialiser(types)
@@ -312,10 +313,10 @@ class _Lowering:
 
     # Instructions. Each returns what its result is, or None.
 
-    def sampled_image(self, i):
+    def sampled_image(self, i) -> None:
         self.sampled[i] = i.operands[:2]
 
-    def image_of_sampled(self, i):
+    def image_of_sampled(self, i) -> None:
         self.taken[i] = self.sampled[i.operands[0]][0]
 
     def sample(self, i):
@@ -364,7 +365,7 @@ class _Lowering:
             return self.read(i.operands[0], nearest, i.operands[1], [number], i.type)
         return self.read(i.operands[0], None, i.operands[1], None, i.type)
 
-    def write(self, i):
+    def write(self, i) -> None:
         lod = _image_operands(i).get(_LOD)
         self.write_to(*i.operands[:3], None if lod is None else lod[0])
 

@@ -60,7 +60,7 @@ def _callees(function: Function) -> list[Function]:
 
 
 class _Inliner:
-    def __init__(self, module: Module):
+    def __init__(self, module: Module) -> None:
         self.types = module.types
         self.module_variables = module.variables
         self.function = None

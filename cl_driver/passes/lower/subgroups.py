@@ -8,7 +8,8 @@ Work-items that are "active" are the lanes of the mask that vectorize/linearise.
 from __future__ import annotations
 
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
-from ...spirv.module import Constant, Function, Instruction, Kind, MemoryAccess, Value, Variable
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Value, Variable
+from ...spirv.types import TypeTable
 from ..ir.instructions import ADDRESS
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
@@ -31,7 +32,7 @@ _MASKS = {
 }  # fmt: skip
 
 
-def lower_subgroups(function: Function, types, width: int) -> None:
+def lower_subgroups(function: Function, types: TypeTable, width: int) -> None:
     """Rewrites a function in place. PlanError for scopes that are no sub-group."""
     lowering = _Lowering(types, width)
     if uses_subgroups([function]):
@@ -42,7 +43,7 @@ def lower_subgroups(function: Function, types, width: int) -> None:
 class _Lowering:
     """Appends to `out` what replaces the instructions of one block."""
 
-    def __init__(self, types, width: int):
+    def __init__(self, types: TypeTable, width: int) -> None:
         self.types = types
         self.width = width
         self.int = types.int(32)
@@ -52,7 +53,7 @@ class _Lowering:
         self.block = None
         self.out: list[Instruction] = []
 
-    def lower(self, block) -> None:
+    def lower(self, block: Block) -> None:
         self.block, self.out = block, []
         for i in block.instructions:
             value = self.replacement(i)

@@ -12,7 +12,8 @@ from collections.abc import Container
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import NO_DECORATIONS, Function, Instruction, Kind, Value
+from ...spirv.module import NO_DECORATIONS, Block, Function, Instruction, Kind, Value
+from ...spirv.types import TypeTable
 from ..ir.instructions import append
 from ..ir.plan import PlanError
 
@@ -25,13 +26,13 @@ _STORES = {
 }
 
 
-def round_toward_zero(function: Function, types, widths: Container[int], library) -> bool:
+def round_toward_zero(function: Function, types: TypeTable, widths: Container[int], library) -> bool:
     """Changes a function in place. True if it calls library functions now, for the caller to inline."""
     return _Rounding(types, widths, library).run(function)
 
 
 class _Rounding:
-    def __init__(self, types, widths: Container[int], library):
+    def __init__(self, types: TypeTable, widths: Container[int], library) -> None:
         self.types = types
         self.widths = widths
         self.library = library
@@ -78,7 +79,7 @@ class _Rounding:
         scalar = type_.element if type_.kind is Kind.VECTOR else type_
         return scalar.kind is Kind.FLOAT and scalar.width in self.widths
 
-    def component(self, block, value: Value, k: int) -> Value:
+    def component(self, block: Block, value: Value, k: int) -> Value:
         if value.type.kind is not Kind.VECTOR:
             return value
         return append(block, Op.CompositeExtract, value.type.element, [value, k])
@@ -102,7 +103,7 @@ class _Rounding:
             total = product if total is None else self.compute(i, _Rounding.add, [total, product])
         return total
 
-    def call(self, block, name: str, *operands: Value) -> Instruction:
+    def call(self, block: Block, name: str, *operands: Value) -> Instruction:
         callee = self.library.function(f"__cld_rtz_{name}_f64") if self.library is not None else None
         if callee is None:
             raise PlanError("RoundingModeRTZ needs the builtin library")
@@ -112,19 +113,19 @@ class _Rounding:
     # Operands and results are doubles; width: of what they were and will be. Products of floats are exact,
     # and quotients and square roots of them never so close to a float that rounding them reaches it.
 
-    def add(self, block, width: int, a: Value, b: Value) -> Instruction:
+    def add(self, block: Block, width: int, a: Value, b: Value) -> Instruction:
         return self.call(block, "add", a, b)
 
-    def subtract(self, block, width: int, a: Value, b: Value) -> Instruction:
+    def subtract(self, block: Block, width: int, a: Value, b: Value) -> Instruction:
         return self.add(block, width, a, append(block, Op.FNegate, self.double, [b]))
 
-    def multiply(self, block, width: int, a: Value, b: Value) -> Instruction:
+    def multiply(self, block: Block, width: int, a: Value, b: Value) -> Instruction:
         return self.call(block, "mul", a, b) if width == 64 else self.plain(block, Op.FMul, a, b)
 
-    def divide(self, block, width: int, a: Value, b: Value) -> Instruction:
+    def divide(self, block: Block, width: int, a: Value, b: Value) -> Instruction:
         return self.call(block, "div", a, b) if width == 64 else self.plain(block, Op.FDiv, a, b)
 
-    def modulo(self, block, width: int, a: Value, b: Value) -> Instruction:
+    def modulo(self, block: Block, width: int, a: Value, b: Value) -> Instruction:
         """OpFMod: the exact remainder, and b more where their signs differ."""
         rest = self.plain(block, Op.FRem, a, b)
         zero, bools = self.types.null(self.double), self.types.bool()
@@ -135,17 +136,17 @@ class _Rounding:
         moved = self.add(block, width, rest, b)
         return append(block, Op.Select, self.double, [both, moved, self.plain(block, Op.FMod, a, b)])
 
-    def fused(self, block, width: int, a: Value, b: Value, c: Value) -> Instruction:
+    def fused(self, block: Block, width: int, a: Value, b: Value, c: Value) -> Instruction:
         if width == 64:
             return self.call(block, "fma", a, b, c)
         return self.add(block, width, self.plain(block, Op.FMul, a, b), c)
 
-    def root(self, block, width: int, a: Value) -> Instruction:
+    def root(self, block: Block, width: int, a: Value) -> Instruction:
         if width == 64:
             return self.call(block, "sqrt", a)
         return self.plain(block, Op.ExtInst, "OpenCL.std", Std.sqrt, a)
 
-    def plain(self, block, op: Op, *operands) -> Instruction:
+    def plain(self, block: Block, op: Op, *operands) -> Instruction:
         """No flag may make it less exact."""
         instruction = append(block, op, self.double, list(operands))
         instruction.decorations = {Decoration.FPFastMathMode: (0,)}

@@ -11,12 +11,13 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import size_of
 from ...spirv.module import NO_DECORATIONS, Block, Function, Instruction, Kind, MemoryAccess, Value
+from ...spirv.types import TypeTable
 from ..ir.instructions import append, int_value, is_constant_int
 
 _STORAGES = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant)
 
 
-def load_vectors(function: Function, types) -> None:
+def load_vectors(function: Function, types: TypeTable) -> None:
     """Every vloadn and vstoren in such memory becomes an OpLoad or OpStore, aligned as one element."""
     for block in function.blocks:
         if not any(map(_is_concerned, block.instructions)):
@@ -53,7 +54,7 @@ def _is_concerned(instruction: Instruction) -> bool:
     return found is not None and not vector_stays(found[0], found[2])
 
 
-def _rewrite(block: Block, instruction: Instruction, types) -> None:
+def _rewrite(block: Block, instruction: Instruction, types: TypeTable) -> None:
     value, offset, pointer = vector_access(instruction)
     type_ = types.pointer(pointer.type.storage, value.type)
     place = append(block, Op.Bitcast, type_, [pointer])

@@ -15,7 +15,7 @@ _REPEATABLE = PURE - STAY
 def drop_repeated(function: Function) -> None:
     """Changes a function in place, whose blocks are in reverse postorder. Before masks are there."""
     tree = dominators(function)
-    known: dict[tuple, Instruction] = {}
+    known: dict[tuple[object, ...], Instruction] = {}
     replaced: dict[Value, Value] = {}
     for block in function.blocks:
         kept = []

@@ -5,9 +5,11 @@ and the phis, where questions on demand (ir/ssa_updater.py) walk the graph once 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Type, Value
-from ..ir.dominance import dominators
+from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import predecessors
 
 
@@ -16,7 +18,7 @@ class Renamed:
 
     __slots__ = ("definitions", "name", "questions", "type", "undefined")
 
-    def __init__(self, type_: Type, undefined: Value, name: str):
+    def __init__(self, type_: Type, undefined: Value, name: str) -> None:
         self.type = type_
         self.undefined = undefined  # what it is where no definition reaches
         self.name = name
@@ -35,7 +37,11 @@ def rename(function: Function, variables: list[Renamed], replaced: dict[Value, V
     _keep_needed(asked, phis, before, replaced)
 
 
-def _frontiers(tree, before) -> dict[Block, list[Block]]:
+# Where variables meet: the phis of each block, with the variable that each is of.
+_Phis: TypeAlias = dict[Block, list[tuple[Renamed, Instruction]]]
+
+
+def _frontiers(tree: DominatorTree[Block], before: dict[Block, list[Block]]) -> dict[Block, list[Block]]:
     """The dominance frontier of each block that has one."""
     found: dict[Block, dict[Block, None]] = {}
     for block, sources in before.items():
@@ -47,13 +53,13 @@ def _frontiers(tree, before) -> dict[Block, list[Block]]:
                     if block in frontier:
                         break  # the rest of the way was gone for another predecessor
                     frontier[block] = None
-                    runner = tree.immediate(runner)
+                    runner = tree.above(runner)
     return {block: list(frontier) for block, frontier in found.items()}
 
 
-def _place(variables: list[Renamed], frontiers) -> dict[Block, list[tuple[Renamed, Instruction]]]:
+def _place(variables: list[Renamed], frontiers: dict[Block, list[Block]]) -> _Phis:
     """Phis without operands, wherever definitions meet."""
-    phis: dict[Block, list[tuple[Renamed, Instruction]]] = {}
+    phis: _Phis = {}
     for variable in variables:
         seen: set[Block] = set()
         work = list(variable.definitions)
@@ -67,7 +73,13 @@ def _place(variables: list[Renamed], frontiers) -> dict[Block, list[tuple[Rename
     return phis
 
 
-def _walk(function: Function, tree, variables: list[Renamed], phis, replaced) -> None:
+def _walk(
+    function: Function,
+    tree: DominatorTree[Block],
+    variables: list[Renamed],
+    phis: _Phis,
+    replaced: dict[Value, Value],
+) -> None:
     """Goes down the dominator tree with the value that each variable has; fills the phis."""
     questions: dict[Block, list[tuple[Renamed, Value]]] = {}
     definitions: dict[Block, list[tuple[Renamed, Value]]] = {}
@@ -78,16 +90,17 @@ def _walk(function: Function, tree, variables: list[Renamed], phis, replaced) ->
             definitions.setdefault(block, []).append((variable, value))
     children: dict[Block, list[Block]] = {block: [] for block in function.blocks}
     for block in function.blocks[1:]:
-        children[tree.immediate(block)].append(block)
+        children[tree.above(block)].append(block)
     now: dict[Renamed, Value] = {variable: variable.undefined for variable in variables}
-    work: list = [function.blocks[0]]
+    work: list[Block | list[tuple[Renamed, Value]]] = [function.blocks[0]]
     while work:
-        block = work.pop()
-        if block.__class__ is list:  # leave a block: what it defined is undone
-            for variable, value in reversed(block):
+        what = work.pop()
+        if isinstance(what, list):  # leave a block: what it defined is undone
+            for variable, value in reversed(what):
                 now[variable] = value
             continue
-        undo = []
+        block = what
+        undo: list[tuple[Renamed, Value]] = []
         for variable, value in phis.get(block, ()):
             undo.append((variable, now[variable]))
             now[variable] = value
@@ -104,11 +117,13 @@ def _walk(function: Function, tree, variables: list[Renamed], phis, replaced) ->
         work += children[block]
 
 
-def _keep_needed(variables: list[Renamed], phis, before, replaced) -> None:
+def _keep_needed(
+    variables: list[Renamed], phis: _Phis, before: dict[Block, list[Block]], replaced: dict[Value, Value]
+) -> None:
     """Drops phis that nobody needs, or that merge one value only."""
     made = {phi: variable for here in phis.values() for variable, phi in here}
 
-    def resolve(value):
+    def resolve(value: Value) -> Value:
         passed = []
         while value in replaced:
             passed.append(value)
@@ -117,22 +132,22 @@ def _keep_needed(variables: list[Renamed], phis, before, replaced) -> None:
             replaced[other] = value
         return value
 
-    needed: set[Value] = set()
+    needed: set[Instruction] = set()
     work = [replaced[placeholder] for variable in variables for _, placeholder in variable.questions]
     # A needed phi needs the phis behind its operands, and what defines a variable may be another's value.
     work += [value for variable in variables for value in variable.definitions.values()]
     users: dict[Value, list[Instruction]] = {}
     while work:
         value = resolve(work.pop())
-        if value in made and value not in needed:
+        if isinstance(value, Instruction) and value in made and value not in needed:
             needed.add(value)
             work += value.operands[::2]
     for phi in needed:
         for operand in phi.operands[::2]:
             users.setdefault(resolve(operand), []).append(phi)
-    work = list(needed)
-    while work:
-        phi = work.pop()
+    phis_left = list(needed)
+    while phis_left:
+        phi = phis_left.pop()
         if phi in replaced:
             continue
         values = {resolve(o) for o in phi.operands[::2]} - {phi}
@@ -142,7 +157,7 @@ def _keep_needed(variables: list[Renamed], phis, before, replaced) -> None:
         replaced[phi] = only
         again = users.pop(phi, [])
         users.setdefault(only, []).extend(again)
-        work += again
+        phis_left += again
     for block, here in phis.items():
         for _, phi in here:
             if phi in needed and phi not in replaced:

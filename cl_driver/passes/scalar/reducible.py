@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction
+from ...spirv.types import TypeTable
 from ..ir.dominance import dominators, is_reducible
 from ..ir.instructions import append, predecessors
 from ..ir.ssa_updater import repair
 
 
-def make_reducible(function: Function, types) -> None:
+def make_reducible(function: Function, types: TypeTable) -> None:
     """Changes a function in place; does nothing if it is reducible."""
     if is_reducible(function, dominators(function)):
         return
@@ -22,7 +23,7 @@ def make_reducible(function: Function, types) -> None:
     repair(function, types)
 
 
-def _split(function: Function, blocks: set[Block], types) -> None:
+def _split(function: Function, blocks: set[Block], types: TypeTable) -> None:
     """Gives every cycle within a set of blocks one entry, then looks for cycles behind that entry."""
     for cycle in _cycles(function, blocks):
         before = predecessors(function)
@@ -79,7 +80,13 @@ def _cycles(function: Function, blocks: set[Block]) -> list[set[Block]]:
     return result
 
 
-def _dispatch(function: Function, cycle: set[Block], entries: list[Block], before, types) -> Block:
+def _dispatch(
+    function: Function,
+    cycle: set[Block],
+    entries: list[Block],
+    before: dict[Block, list[Block]],
+    types: TypeTable,
+) -> Block:
     """Leads all edges to the entries through one new block, which becomes the cycle's header."""
     header = Block(function, "dispatch")
     number = types.int(32)

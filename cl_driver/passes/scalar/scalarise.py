@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Function, Instruction, Kind, Value
+from ...spirv.types import TypeTable
 from ..ir.instructions import substitute, users
 
 # Operations on each component by itself, whose operands are vectors of as many.
@@ -21,7 +22,7 @@ _DIVIDED = _SEPARATE | {Op.VectorTimesScalar, Op.VectorShuffle}
 _ANY = 0xFFFFFFFF  # a component of OpVectorShuffle that may be anything
 
 
-def scalarise(function: Function, types) -> None:
+def scalarise(function: Function, types: TypeTable) -> None:
     """Blocks are in reverse postorder. Integers always; numbers of which nobody wants the whole vector."""
     divided = _divided(function)
     if divided:
@@ -44,7 +45,7 @@ def _divided(function: Function) -> set[Instruction]:
 
 
 class _Split:
-    def __init__(self, function: Function, types, divided: set[Instruction]):
+    def __init__(self, function: Function, types: TypeTable, divided: set[Instruction]) -> None:
         self.function, self.types, self.divided = function, types, divided
         self.parts: dict[Value, list[Value]] = {}
         self.made: list[Instruction] = []  # in the block that is being gone through

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Value
+from ...spirv.types import TypeTable
 from ..ir.fold import Folder
 from ..ir.instructions import (
     PURE,
@@ -27,7 +28,7 @@ STAY = frozenset((
 ))  # fmt: skip
 
 
-def simplify(function: Function, types) -> None:
+def simplify(function: Function, types: TypeTable) -> None:
     """Simplifies a function in place. Blocks end up in reverse postorder."""
     folder = Folder(types)
     changed = True
@@ -94,7 +95,7 @@ def merge_equal_operands(function: Function) -> bool:
     return bool(replaced)
 
 
-def _equal(a, b, budget: int) -> bool:
+def _equal(a: Value, b: Value, budget: int) -> bool:
     """True for expressions of the same operations on the same values."""
     if a is b:
         return True
@@ -189,7 +190,7 @@ def merge_blocks(function: Function) -> bool:
     if changed:
         function.blocks = [b for b in function.blocks if b not in gone]
 
-        def final(block):
+        def final(block: Block) -> Block:
             while block in renamed:
                 block = renamed[block]
             return block

@@ -10,9 +10,11 @@ stays memory as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.types import TypeTable
 from ..ir.instructions import (
     ADDRESS,
     append,
@@ -50,7 +52,7 @@ def constant_offset(instruction: Instruction) -> int | None:
     return offset
 
 
-def _signed(constant) -> int:
+def _signed(constant: Constant) -> int:
     value, width = int_value(constant), constant.type.width
     return value - (1 << width) if value >> (width - 1) else value
 
@@ -61,12 +63,20 @@ def stored_size(type_: Type) -> int:
 
 
 @dataclass(slots=True)
-class _Access:
+class _Copy:
+    """Bytes of a variable that an instruction reads or writes."""
+
     instruction: Instruction
     offset: int
     size: int
-    type: Type | None  # None: a copy of bytes
     is_write: bool
+
+
+@dataclass(slots=True)
+class _Access(_Copy):
+    """The same as a value of a type."""
+
+    type: Type
 
 
 @dataclass(slots=True)
@@ -74,13 +84,13 @@ class _Uses:
     """All uses of one variable's address, if each is understood."""
 
     accesses: list[_Access] = field(default_factory=list)
-    copies: list[_Access] = field(default_factory=list)
+    copies: list[_Copy] = field(default_factory=list)
     addresses: list[Instruction] = field(
         default_factory=list
     )  # and lifetime marks: dropped with the variable
 
 
-def _find_uses(variable: Instruction, used_by) -> _Uses | None:
+def _find_uses(variable: Instruction, used_by: dict[Value, list[Instruction]]) -> _Uses | None:
     uses = _Uses()
     total = size_of(variable.type.element)
     work: list[tuple[Value, int]] = [(variable, 0)]
@@ -90,12 +100,12 @@ def _find_uses(variable: Instruction, used_by) -> _Uses | None:
             op = user.op
             operands = user.operands
             if op is Op.Load:
-                uses.accesses.append(_Access(user, offset, stored_size(user.type), user.type, False))
+                uses.accesses.append(_Access(user, offset, stored_size(user.type), False, user.type))
             elif op is Op.Store:
                 if operands[1] is pointer:
                     return None
                 type_ = operands[1].type
-                uses.accesses.append(_Access(user, offset, stored_size(type_), type_, True))
+                uses.accesses.append(_Access(user, offset, stored_size(type_), True, type_))
             elif op in _SAME_ADDRESS:
                 if user.type.kind is not Kind.POINTER:
                     return None
@@ -111,10 +121,10 @@ def _find_uses(variable: Instruction, used_by) -> _Uses | None:
                 uses.addresses.append(user)
             elif op is Op.CopyMemorySized and is_constant_int(operands[2]) and operands[0] is not operands[1]:
                 size = int_value(operands[2])
-                uses.copies.append(_Access(user, offset, size, None, operands[0] is pointer))
+                uses.copies.append(_Copy(user, offset, size, operands[0] is pointer))
             elif op is Op.CopyMemory and operands[0] is not operands[1]:
                 size = size_of(pointer.type.element)
-                uses.copies.append(_Access(user, offset, size, None, operands[0] is pointer))
+                uses.copies.append(_Copy(user, offset, size, operands[0] is pointer))
             else:
                 return None
             if user.memory is not None and user.memory.volatile:
@@ -177,7 +187,7 @@ def _convertible(a: Type, b: Type) -> bool:
     return all(_is_number(t) for t in plain) and stored_size(a) == stored_size(b)
 
 
-def promote(function: Function, types) -> None:
+def promote(function: Function, types: TypeTable) -> None:
     """Promotes what can be. Leaves dead address arithmetic to remove_dead_code."""
     entry = function.blocks[0]
     variables = [i for i in entry.instructions if i.op is Op.Variable]
@@ -199,7 +209,12 @@ def promote(function: Function, types) -> None:
         _Promotion(function, types, promoted).run()
 
 
-def expand_copies(function: Function, types, variables, used_by) -> bool:
+def expand_copies(
+    function: Function,
+    types: TypeTable,
+    variables: list[Instruction],
+    used_by: dict[Value, list[Instruction]],
+) -> bool:
     """Turns copies from and to variables that can be promoted into loads and stores of their pieces."""
     changed = False
     for variable in variables:
@@ -238,7 +253,9 @@ def _leaves(type_: Type, offset: int, found: dict[int, Type]) -> dict[int, Type]
     return found
 
 
-def _fill_copied_gaps(variable, pieces, copies: list[_Access], types) -> dict[int, Type] | None:
+def _fill_copied_gaps(
+    variable: Instruction, pieces: dict[int, Type], copies: list[_Copy], types: TypeTable
+) -> dict[int, Type] | None:
     """Adds pieces for bytes that are only ever copied: the scalars of the variable's type, so that variables
     of one type are cut alike. None if a copy would cut a piece."""
     leaves = _leaves(variable.type.element, 0, {})
@@ -283,7 +300,9 @@ def _fill_copied_gaps(variable, pieces, copies: list[_Access], types) -> dict[in
     return pieces
 
 
-def _expand(copy: _Access, pieces: dict[int, Type], types, used_by) -> None:
+def _expand(
+    copy: _Copy, pieces: dict[int, Type], types: TypeTable, used_by: dict[Value, list[Instruction]]
+) -> None:
     """Replaces one copy by a load and a store per piece."""
     instruction = copy.instruction
     block = instruction.block
@@ -315,7 +334,7 @@ def _alignment_at(alignment: int, offset: int) -> int:
     return min(alignment, offset & -offset) if offset else alignment
 
 
-def _address(block: Block, pointer: Value, offset: int, type_: Type, types) -> Value:
+def _address(block: Block, pointer: Value, offset: int, type_: Type, types: TypeTable) -> Value:
     """pointer + offset bytes as a pointer to the type, by instructions appended to the block."""
     storage = pointer.type.storage
     if offset:
@@ -328,14 +347,20 @@ def _address(block: Block, pointer: Value, offset: int, type_: Type, types) -> V
     return pointer if pointer.type is wanted else append(block, Op.Bitcast, wanted, [pointer])
 
 
+# A variable and the byte where one of its pieces begins.
+_Key: TypeAlias = tuple[Instruction, int]
+
+
 class _Promotion:
     """Rewrites the loads and stores of all promoted variables in one sweep."""
 
-    def __init__(self, function: Function, types, promoted):
+    def __init__(
+        self, function: Function, types: TypeTable, promoted: dict[Instruction, tuple[_Uses, dict[int, Type]]]
+    ) -> None:
         self.function = function
         self.types = types
         self.replaced: dict[Value, Value] = {}
-        self.pieces: dict[tuple, Renamed] = {}
+        self.pieces: dict[_Key, Renamed] = {}
         self.accesses: dict[Instruction, tuple[Instruction, _Access]] = {}
         self.dropped: set[Instruction] = set(promoted)
         for variable, (uses, pieces) in promoted.items():
@@ -355,8 +380,8 @@ class _Promotion:
         accesses = self.accesses
         if not any(i in accesses or i in self.dropped for i in block.instructions):
             return
-        current: dict[tuple, Value] = {}
-        asked: dict[tuple, Value] = {}
+        current: dict[_Key, Value] = {}
+        asked: dict[_Key, Value] = {}
         old = block.instructions
         block.instructions = []
         for instruction in old:
@@ -385,7 +410,7 @@ class _Promotion:
             if value is not asked.get(key):
                 self.pieces[key].definitions[block] = value
 
-    def _keys(self, variable: Instruction, access: _Access) -> list[tuple]:
+    def _keys(self, variable: Instruction, access: _Access) -> list[_Key]:
         keys = []
         offset, end = access.offset, access.offset + access.size
         while offset < end:
@@ -393,7 +418,7 @@ class _Promotion:
             offset += stored_size(self.pieces[variable, offset].type)
         return keys
 
-    def _split(self, block: Block, value: Value, keys) -> list[Value]:
+    def _split(self, block: Block, value: Value, keys: list[_Key]) -> list[Value]:
         """The pieces of a stored value."""
         if len(keys) == 1:
             return [self._convert(block, value, self.pieces[keys[0]].type)]

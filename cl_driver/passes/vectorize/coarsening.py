@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Function, Instruction, Kind, Value
-from ..analysis.shape import ShapeInfo
+from ...spirv.types import TypeTable
 from ..ir.instructions import PURE, TERMINATORS, clone_instruction
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import remove_dead_code
 from .coarsening_cse import share
 
@@ -23,7 +24,7 @@ from .coarsening_cse import share
 _ONCE = frozenset((Op.Nop, Op.MemoryBarrier, Op.ControlBarrier, Op.AssumeTrueKHR))
 
 
-def copy_parts(function: Function, types, shapes: ShapeInfo, parts: int) -> None:
+def copy_parts(function: Function, types: TypeTable, shapes: ShapeInfo, parts: int) -> None:
     """Changes a linearised region in place, and adds the copies to its shapes."""
     _Copier(function, types, shapes, parts).run()
     remove_dead_code(function)
@@ -31,7 +32,7 @@ def copy_parts(function: Function, types, shapes: ShapeInfo, parts: int) -> None
 
 
 class _Copier:
-    def __init__(self, function: Function, types, shapes: ShapeInfo, parts: int):
+    def __init__(self, function: Function, types: TypeTable, shapes: ShapeInfo, parts: int) -> None:
         self.function = function
         self.types = types
         self.shapes = shapes

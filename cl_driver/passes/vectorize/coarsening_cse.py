@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value, Variable
-from ..analysis.shape import ShapeInfo
 from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, substitute
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import STAY, remove_dead_code
 
 _REPEATABLE = PURE - STAY - {PassOp.FirstItem}
@@ -45,7 +45,7 @@ def reads(i: Instruction) -> bool:
 
 
 class _Sharer:
-    def __init__(self, shapes: ShapeInfo):
+    def __init__(self, shapes: ShapeInfo) -> None:
         self.part_of = shapes.part_of
         self.private = shapes.private
         self.sums: dict[Value, tuple[Value, int]] = {}  # what an integer is, and a constant more
@@ -150,7 +150,7 @@ def _arrange(block: Block) -> None:
 class _Run:
     """Instructions without effects. What waits for no load is put where it is wanted first, at the latest."""
 
-    def __init__(self, run: list[Instruction]):
+    def __init__(self, run: list[Instruction]) -> None:
         self.run = run
         self.missing: dict[Instruction, int] = {}  # loads, and what waits for loads: operands that do, too
         self.followers: dict[Instruction, list[Instruction]] = {}

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction
+from ...spirv.types import TypeTable
 from ..ir.dominance import Loop
 from ..ir.instructions import PURE, append, clone_instruction, is_arithmetic, predecessors, remove_phi_edge
 from ..ir.ops import PassOp
@@ -25,7 +26,9 @@ from ..scalar.simplify import STAY
 MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it
 
 
-def linearise_loops(function: Function, loops: list[Loop], types, number, leaving) -> list[Instruction]:
+def linearise_loops(
+    function: Function, loops: list[Loop], types: TypeTable, number, leaving
+) -> list[Instruction]:
     """Rewrites loops, inner ones listed first; returns their phis `live`.
 
     number: reverse postorder numbers, for a fixed order; new blocks get numbers, too. leaving: the blocks
@@ -36,7 +39,15 @@ def linearise_loops(function: Function, loops: list[Loop], types, number, leavin
 
 
 class _Rewrite:
-    def __init__(self, function: Function, loop: Loop, types, number, before, leaving):
+    def __init__(
+        self,
+        function: Function,
+        loop: Loop,
+        types: TypeTable,
+        number,
+        before: dict[Block, list[Block]],
+        leaving,
+    ) -> None:
         self.function = function
         self.before = before  # predecessors, kept up to date
         self.number = number

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value, Variable
-from ..analysis.shape import ShapeInfo
+from ...spirv.types import TypeTable
 from ..ir.fold import Folder
 from ..ir.instructions import (  # fmt: skip
     PURE,
@@ -26,6 +26,7 @@ from ..ir.instructions import (  # fmt: skip
 )
 from ..ir.ops import PassOp
 from ..ir.plan import PlanOptions
+from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import fold_branches, remove_dead_code
 from .linearise_branch import needs_mask
 
@@ -53,7 +54,7 @@ _LOGIC = frozenset(
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.WorkgroupId)
 
 
-def version_guards(function: Function, types, shapes: ShapeInfo, options: PlanOptions) -> bool:
+def version_guards(function: Function, types: TypeTable, shapes: ShapeInfo, options: PlanOptions) -> bool:
     """Changes a linearised region in place, whose parts have been copied. True if it was worth it."""
     if options.group or options.linear_lanes or options.sub_groups or instruction_count(function) > _MOST:
         return False
@@ -108,7 +109,7 @@ class _Bounds:
     """Comparisons of what rises from lane to lane with what is the same for all: how they mostly go, and the
     test that they all do."""
 
-    def __init__(self, shapes: ShapeInfo, width: int, entry: Block):
+    def __init__(self, shapes: ShapeInfo, width: int, entry: Block) -> None:
         self.shapes = shapes
         self.width = width
         self.entry = entry
@@ -166,7 +167,7 @@ class _Bounds:
         shapes = self.shapes
         return self.is_early(value) and shapes.is_common(value) and not shapes.part_of.get(value)
 
-    def test(self, block: Block, types) -> Value:
+    def test(self, block: Block, types: TypeTable) -> Value:
         """Appends the test to a block."""
         result = None
         for (relation, value, bound), (low, high) in self.ranges.items():
@@ -174,7 +175,7 @@ class _Bounds:
                 result = one if result is None else append(block, Op.LogicalAnd, types.bool(), [result, one])
         return result
 
-    def conditions(self, block: Block, types, relation, value, bound, low: int, high: int):
+    def conditions(self, block: Block, types: TypeTable, relation, value, bound, low: int, high: int):
         type_ = value.type
         first = append(block, PassOp.FirstItem, type_, [value])
         if low:
@@ -220,7 +221,9 @@ def _is_of_id(value: Value, depth: int = _DEPTH) -> bool:
 class _Copy:
     """A copy of a function with some values decided, but for what is needed to know whether they are."""
 
-    def __init__(self, function: Function, types, shapes: ShapeInfo, decided: dict, needed: set):
+    def __init__(
+        self, function: Function, types: TypeTable, shapes: ShapeInfo, decided: dict, needed: set
+    ) -> None:
         self.function = function
         self.types = types
         self.shapes = shapes

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Value
+from ...spirv.types import TypeTable
 from ..ir.dominance import LoopNest, dominators
 from ..ir.instructions import append, clone_instruction, predecessors, remove_phi_edge, replace_successor
 from ..ir.ops import PassOp
@@ -19,7 +20,7 @@ from ..ir.ssa_updater import SsaUpdater
 LARGEST = 64  # instructions of a latch that is copied
 
 
-def thread_exits(function: Function, types) -> bool:
+def thread_exits(function: Function, types: TypeTable) -> bool:
     """One step in each loop; True if anything changed. The function must be simplified afterwards."""
     before = predecessors(function)
     nest = LoopNest(function, dominators(function, before), before)
@@ -58,7 +59,7 @@ def _is_false(mask: Value, latch: Block, source: Block) -> bool:
     return mask.op is Op.LogicalOr and all(_is_false(o, latch, source) for o in mask.operands)
 
 
-def _leave(function: Function, types, latch: Block, source: Block, after: Block) -> None:
+def _leave(function: Function, types: TypeTable, latch: Block, source: Block, after: Block) -> None:
     """Gives a block that leads to the latch a copy of it that leads to what is behind the loop."""
     copy = Block(function, "leave")
     of: dict[Value, Value] = {}
@@ -80,7 +81,9 @@ def _leave(function: Function, types, latch: Block, source: Block, after: Block)
     _merge_uses(function, types, latch, copy, of)
 
 
-def _merge_uses(function: Function, types, latch: Block, copy: Block, of: dict[Value, Value]) -> None:
+def _merge_uses(
+    function: Function, types: TypeTable, latch: Block, copy: Block, of: dict[Value, Value]
+) -> None:
     """Uses behind the loop of what the latch computes get phis of both of its forms."""
     inside = set(latch.instructions)
     uses: dict[Instruction, list[tuple[Instruction, int | None]]] = {}
@@ -120,7 +123,7 @@ def _merge_uses(function: Function, types, latch: Block, copy: Block, of: dict[V
                 user.operands[k] = updater.resolve(user.operands[k])
 
 
-def split_tests(function: Function, types, shapes) -> bool:
+def split_tests(function: Function, types: TypeTable, shapes) -> bool:
     """Tests by themselves what all lanes have in common of the condition to go on in a live loop.
 
     `n < limit && ...` with a counter: the counter need not become part of a mask. True if anything changed.
@@ -172,7 +175,7 @@ def _conjuncts(mask: Value, leaves: list[Value]) -> None:
     leaves.append(mask)
 
 
-def _all_of(block: Block, types, values: list[Value]) -> Value:
+def _all_of(block: Block, types: TypeTable, values: list[Value]) -> Value:
     result = values[0]
     for value in values[1:]:
         result = append(block, Op.LogicalAnd, types.bool(), [result, value])

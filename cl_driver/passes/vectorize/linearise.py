@@ -18,14 +18,16 @@ from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Value
+from ...spirv.types import TypeTable
 from ..analysis.lane_constants import ItemConstants
-from ..analysis.shape import ShapeInfo, analyse_shapes
+from ..analysis.shape import analyse_shapes
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import append, predecessors, remove_unreachable_blocks, substitute
 from ..ir.lcssa import close_loops
 from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import PlanOptions
 from ..ir.remarks import LIVE
+from ..ir.shapes import ShapeInfo
 from ..ir.ssa_updater import repair
 from ..scalar.reducible import make_reducible
 from ..scalar.simplify import simplify
@@ -35,7 +37,7 @@ from .linearise_branch import Kept, LinearisedBranch, needs_mask
 from .region_graph import EXIT, Graph
 
 
-def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
+def linearise(function: Function, types: TypeTable, options: PlanOptions) -> ShapeInfo:
     """Changes a region function in place; returns the shapes of the result."""
     make_reducible(function, types)
     merge_latches(function)
@@ -76,7 +78,7 @@ def linearise(function: Function, types, options: PlanOptions) -> ShapeInfo:
     return shapes
 
 
-def unify_exits(function: Function, types) -> list[Instruction]:
+def unify_exits(function: Function, types: TypeTable) -> list[Instruction]:
     """One block with one RegionExit, or with uniform branches to several of them.
 
     Work-items that go on all go to the same region, so any lane decides; those that have returned do not.
@@ -135,7 +137,7 @@ def merge_latches(function: Function) -> None:
         function.blocks.append(latch)
 
 
-def open_endless_loops(function: Function, types) -> None:
+def open_endless_loops(function: Function, types: TypeTable) -> None:
     """Every loop gets an exit, if need be one that is never taken, so that influence regions have an end."""
     while True:
         before = predecessors(function)
@@ -166,7 +168,9 @@ def is_stay(value: Value, source: Block) -> bool:
 
 
 class _Linearizer:
-    def __init__(self, function: Function, types, shapes: ShapeInfo, live, options: PlanOptions):
+    def __init__(
+        self, function: Function, types: TypeTable, shapes: ShapeInfo, live, options: PlanOptions
+    ) -> None:
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
         self.remarks = options.remarks

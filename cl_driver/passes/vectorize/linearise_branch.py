@@ -38,7 +38,7 @@ class Kept:
 
     __slots__ = ("branch", "join", "nodes")
 
-    def __init__(self, branch: Block, nodes: set, join: Block):
+    def __init__(self, branch: Block, nodes: set, join: Block) -> None:
         self.branch = branch
         self.nodes = nodes
         self.join = join  # the new block where its paths meet
@@ -49,7 +49,7 @@ class LinearisedBranch:
 
     def __init__(
         self, worker, graph: Graph, branch: Block, influence: set, mask: Value, loop, filled, pending
-    ):
+    ) -> None:
         self.worker = worker
         self.types = worker.types
         self.graph = graph

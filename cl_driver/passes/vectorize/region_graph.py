@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...spirv.module import Value
 from ..ir.dominance import DominatorTree, Loop
 
 EXIT = None  # what lies behind a region
@@ -10,7 +11,7 @@ EXIT = None  # what lies behind a region
 class Graph:
     """The acyclic graph of one region: nodes are blocks and inner loops."""
 
-    def __init__(self, worker, nodes: set, loop: Loop | None):
+    def __init__(self, worker, nodes: set, loop: Loop | None) -> None:
         self.nodes = sorted(nodes, key=worker.number_of)
         self.edges: dict = {}  # node: [(source block, target block, target node or EXIT)]
         self.before: dict = {node: [] for node in self.nodes}
@@ -50,7 +51,7 @@ class Graph:
                 work.extend(s for s in self.after[n] if s is not end)
         return result
 
-    def common_dominator(self, a, b):
+    def common_dominator(self, a: Value, b: Value):
         while not self.dominators.dominates(a, b):
             a = self.dominators.immediate(a)
         return a
