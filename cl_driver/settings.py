@@ -182,7 +182,7 @@ _ROWS = (
         "CL_DRIVER_ICD2",
         "flag",
         "0",
-        "Offers loader-managed dispatch (cl_khr_icd 2.0) to the ICD loader; some loaders crash of it.",
+        "Offers loader-managed dispatch (cl_khr_icd 2.0) to the ICD loader; some loaders crash with it.",
     ),
     Setting("CL_DRIVER_PLATFORM_NAME", "string", "", "CL_PLATFORM_NAME, for programs that select by it."),
     Setting("CL_DRIVER_PLATFORM_VENDOR", "string", "", "CL_PLATFORM_VENDOR, likewise."),
