@@ -127,17 +127,17 @@ _ROWS = (
         "CL_DRIVER_GROUP_CODE",
         "choice",
         "background",
-        "Code for kernels with barriers that is made for the local size of a launch, or for its tiles, "
-        "and code that takes longer to compile, say with several vectors of work-items at a time: in the "
-        "background once a kernel has run for a while, at the first launch, or not at all.",
+        "When faster code that takes longer to compile is made, for the local size of a launch or with "
+        "several vectors of work-items at a time: in the background once a kernel has run for a while, at "
+        "the first launch, or not at all.",
         choices=("background", "now", "off"),
     ),
     Setting(
         "CL_DRIVER_VALUE_CODE",
         "choice",
         "background",
-        "Code for the values of integer arguments: in the background for those that stay the same while a "
-        "kernel runs for a while, and kept if it is faster; at the first launch, and kept; or not at all.",
+        "When code for the values of integer arguments is made: in the background for values that stay the "
+        "same, and used if it is faster; at the first launch, and used; or not at all.",
         choices=("background", "now", "off"),
     ),
     Setting(
@@ -157,7 +157,7 @@ _ROWS = (
         "CL_DRIVER_JIT_DEBUG",
         "list",
         "",
-        "Who is told of loaded kernels.",
+        "Debuggers and profilers that are told where kernels are loaded.",
         choices=("gdb", "perf"),
         wanted="gdb, perf, or gdb,perf",
     ),
@@ -165,18 +165,18 @@ _ROWS = (
         "CL_DRIVER_FAULT_MESSAGE",
         "choice",
         "auto",
-        "When stderr has a line about a fault in a kernel, with its name, its source line if the program was "
-        "built with -g, and the address: before the host dies of it, if it has no handler of its own for the "
-        "signal; before that handler runs, too; or never.",
+        "When a line on stderr tells of a fault in a kernel (its name, its source line if the program was "
+        "built with -g, the address): if the host has no handler for the signal and ends; also before such "
+        "a handler runs; or never.",
         choices=("auto", "on", "off"),
     ),
-    Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave what every stage made."),
+    Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave the output of every stage."),
     Setting(
         "CL_DRIVER_EXPLAIN",
         "path",
         "",
-        "A folder where each build of a program leaves a report, as text and as a page: what became of its "
-        "kernels, line by line (cl-driver explain). Builds take longer, and nothing comes from the cache.",
+        "A folder where each build of a program leaves a report, as text and as a page, on how its kernels "
+        "were compiled, line by line (cl-driver explain). Builds take longer, and do not use the cache.",
     ),
     Setting(
         "CL_DRIVER_ICD2",
