@@ -1,4 +1,4 @@
-"""Show what became of a kernel, line by line: what is vector code and what is not, and why.
+"""Show how a kernel was compiled, line by line: what is vector code and what is not, and why.
 
 FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
 vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their

@@ -1,1 +1,1 @@
-"""What became of a program: reports for people. README.md has the parts."""
+"""How a program was compiled: reports for people. README.md has the parts."""

@@ -23,8 +23,8 @@ def loop_text(loop: Loop) -> str:
 
 LEGEND = (
     "cycles are estimates from the machine code and a table of instructions (cl_driver/explain/cost.py): "
-    "caches hit, and all of a loop's code is executed in each iteration, but for the slower of two ways "
-    "where it asks when it runs"
+    "caches hit, and all of a loop's code is executed in each iteration, except the slower one of two "
+    "versions that a test at run time chooses from"
 )
 
 
