@@ -119,8 +119,8 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
         tiled.remarks.choose("parts of tiles", code.remarks.choices.get("parts of tiles", ""))
         made.variants.append(_variant(program, tiled, title, ".tiled", file))
     if code.has_narrow:
-        is_flat = program.uses_sub_groups(name)
-        how = "whose lanes follow the linear local id" if is_flat else "for one work-item at a time"
+        has_sub_groups = program.uses_sub_groups(name)
+        how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
         why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
     if code.value_args:

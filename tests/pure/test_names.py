@@ -1,0 +1,52 @@
+"""Private names that cl_driver/GLOSSARY.md has replaced do not come back."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tokenize
+
+import pytest
+
+from tests.conftest import ROOT
+
+# By the word that took their place.
+RETIRED = {
+    "slot": "context_load context_store context_array ContextLoad ContextStore ContextLoadItem",
+    "lane constant": "KnownItems KnownLanes",
+    "stride": "Steps",
+    "influence region": "Detours detours in_lines",
+    "contiguous": "Regularity regularity _is_regular",
+    "interleaved access": "find_records load_record store_record lower_record",
+    "merged stores": "find_columns store_column",
+    "packed vector": "find_flat ask_flat flat_type is_flat _load_flat _late_flat _may_be_flat",
+    "linear lanes": "flat_lanes FLAT_STRIDES FLAT_IDS",
+    "nontemporal store": "Streams",
+    "atomic reduction": "Totals",
+    "privatised histogram": "OwnCounts own_counts",
+    "guard": "split_inner split_inner_tiles inner_tiles",
+    "unroll": "unroll_decided_loops has_decided_loops unroll_array_loops has_array_loops unroll_known",
+    "linearisation": "make_live_loops",
+    "trial": "contest cld_contest_state",
+    "tier": "launch_code",
+}  # fmt: skip
+OLD = {name: word for word, names in RETIRED.items() for name in names.split()}
+
+
+def found_in(source: str) -> dict[str, str]:
+    """Old names in a Python source, with the words to be used instead."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {t.string: OLD[t.string] for t in tokens if t.type == tokenize.NAME and t.string in OLD}
+
+
+def test_old_names_are_gone():
+    command = ["git", "ls-files", "cl_driver", "native_shim", "tests"]
+    files = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True).stdout.split()
+    sources = {path: (ROOT / path).read_text() for path in files if path.endswith(".py")}
+    assert len(sources) > 300
+    assert {path: old for path, source in sources.items() if (old := found_in(source))} == {}
+
+
+@pytest.mark.parametrize("name", ["flat_lanes", "KnownItems"])
+def test_an_old_name_is_found(name):
+    assert found_in(f"def f(options):\n    return options.{name}  # {name}\n") == {name: OLD[name]}
