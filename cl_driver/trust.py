@@ -12,6 +12,10 @@ from __future__ import annotations
 import os
 import struct
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _AT_SECURE = 23
 _PAIR = struct.Struct("@LL")
 
@@ -26,7 +30,10 @@ _known: list[bool] = []
 
 
 def hand(trusted: bool) -> None:
-    """Takes the answer from whoever started this Python, before anything else of the driver is imported."""
+    """Takes the answer from whoever started this Python, before anything else of the driver is imported.
+
+    trusted: what is_trusted() is to say from now on.
+    """
     _known[:] = [bool(trusted)]
 
 
@@ -48,7 +55,7 @@ def _ask_kernel(path: str = "/proc/self/auxv") -> bool:
     return dict(_PAIR.iter_unpack(data[:whole])).get(_AT_SECURE) == 0
 
 
-def environment():
+def environment() -> Mapping[str, str]:
     """The variables that this process may believe: what the driver reads in place of os.environ."""
     return os.environ if is_trusted() else FIXED
 

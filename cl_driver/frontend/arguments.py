@@ -17,6 +17,13 @@ from . import find_clang
 from .effort import Allowance
 from .options import BuildOptions
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Argument: TypeAlias = tuple[int, int, str, int, str]
+    Information: TypeAlias = dict[str, tuple[list[Argument], str]]
+
 PREFIX = "cl_driver.kernel_arguments."  # spirv/reflect.py has the same
 
 # CL_KERNEL_ARG_ADDRESS_*, by SPIR's numbers of address spaces.
@@ -41,9 +48,12 @@ def ask(
     folder: str | None = None,
     clang: str = "",
     allowance: Allowance | None = None,
-) -> dict[str, tuple[list, str]]:
-    """{kernel: ([[address, access, type name, type qualifiers, name] of each argument], vector type hint)},
-    in the API's numbers. Empty if the source does not compile."""
+) -> Information:
+    """{kernel: ([(address, access, type name, type qualifiers, name) of each argument], vector type hint)},
+    in the API's numbers (5.9.4, clGetKernelArgInfo). Empty if the source does not compile.
+
+    The arguments are those of opencl_c.compile.
+    """
     language = language or clang_.device_language()
     headers = headers or {}
     try:
@@ -71,31 +81,29 @@ def ask(
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}
 
 
-def parse(text: str) -> dict[str, tuple[list, str]]:
-    """The metadata of the kernels in LLVM IR; see ask()."""
-    nodes = dict(_NODE.findall(text))
+def parse(text: str) -> Information:
+    """The metadata of the kernels in the text of LLVM IR; see ask()."""
+    nodes: dict[str, str] = dict(_NODE.findall(text))
 
     def node(attached: str, name: str) -> str:
         number = re.search(rf"!{name} !(\d+)", attached)
         return nodes.get(number[1], "") if number else ""
 
-    out = {}
+    out: Information = {}
     for name, attached in _KERNEL.findall(text):
-        columns = []
-        for field in _FIELDS:
-            items = _ITEM.findall(node(attached, f"kernel_arg_{field}"))
-            columns.append([int(i) if i else _unescape(s) for s, i in items])
-        if len(set(map(len, columns))) != 1:
+        addresses, *columns = (_ITEM.findall(node(attached, f"kernel_arg_{field}")) for field in _FIELDS)
+        if any(len(column) != len(addresses) for column in columns):
             continue
+        texts = [[_unescape(string) for string, _ in column] for column in columns]
         rows = [
-            [
-                _ADDRESSES.get(address, 0x119E),
+            (
+                _ADDRESSES.get(int(number or 0), 0x119E),
                 _ACCESSES.get(access, 0x11A3),
                 type_,
                 sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split()),
                 argument,
-            ]
-            for address, access, type_, qualifiers, argument in zip(*columns, strict=True)
+            )
+            for (_, number), access, type_, qualifiers, argument in zip(addresses, *texts, strict=True)
         ]
         out[name] = rows, _hint(node(attached, "vec_type_hint"))
     return out
@@ -118,7 +126,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
 
 
-def embed(spirv: bytes, information: dict[str, tuple[list, str]], with_arguments: bool) -> bytes:
+def embed(spirv: bytes, information: Information, with_arguments: bool) -> bytes:
     """The module (of little-endian words) with the information in it; without that of arguments if the
     program was not built with -cl-kernel-arg-info."""
     position = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -26,15 +26,23 @@ class Language(namedtuple("Language", "extensions features images fma half_fma v
 
     __slots__ = ()
 
+    extensions: tuple[str, ...]
+    features: tuple[str, ...]
+    images: bool
+    fma: bool
+    half_fma: bool
+    version: tuple[int, int]
+
     def __new__(
         cls,
-        extensions=("cl_khr_byte_addressable_store", "cl_khr_fp64"),
-        features=("__opencl_c_fp64", "__opencl_c_int64"),
-        images=False,
-        fma=True,
-        half_fma=False,
-        version=(3, 0),
-    ):
+        extensions: Iterable[str] = ("cl_khr_byte_addressable_store", "cl_khr_fp64"),
+        features: Iterable[str] = ("__opencl_c_fp64", "__opencl_c_int64"),
+        images: bool = False,
+        fma: bool = True,
+        half_fma: bool = False,
+        version: tuple[int, int] = (3, 0),
+    ) -> Language:
+        """The defaults are what every device of OpenCL C 3.0 with double precision has."""
         return super().__new__(cls, tuple(extensions), tuple(features), images, fma, half_fma, tuple(version))
 
 
@@ -42,6 +50,10 @@ class FrontendResult(namedtuple("FrontendResult", "spirv log files", defaults=(i
     """spirv: None if the program is wrong, and log says why. files: what else it depends on."""
 
     __slots__ = ()
+
+    spirv: bytes | None
+    log: str
+    files: includes.Files
 
     @property
     def dependencies(self) -> tuple[str, ...]:
@@ -178,8 +190,15 @@ def link_arguments(clang: Clang, parts: Iterable[corrections.Part] = corrections
     return [word for each in libraries for word in ("-Xclang", "-mlink-bitcode-file", "-Xclang", each)]
 
 
-# What a run of clang gave; status None: it was stopped, and errors say why. files: see includes.Files.
-_Run = namedtuple("_Run", "output errors status files")
+class Run(namedtuple("Run", "output errors status files")):
+    """What a run of clang gave; status None: it was stopped, and errors say why. files: see includes.py."""
+
+    __slots__ = ()
+
+    output: bytes
+    errors: str
+    status: int | None
+    files: includes.Files
 
 
 def run(
@@ -189,11 +208,12 @@ def run(
     headers: dict[str, bytes],
     folder: str | None,
     allowance: effort.Allowance | None = None,
-) -> _Run:
+) -> Run:
     """Runs clang with the source on its standard input; the result comes from its standard output.
 
     headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
-    include folders refer.
+    include folders refer. Raises OSError if it cannot be run, ValueError for names of headers that lead out
+    of the program.
     """
     with _folder_of(headers) as private:
         if private:
@@ -216,11 +236,11 @@ def run(
         finally:
             if listing >= 0:
                 os.close(listing)
-    return _Run(output, errors, status, files)
+    return Run(output, errors, status, files)
 
 
 @contextmanager
-def _folder_of(headers: dict[str, bytes]):
+def _folder_of(headers: dict[str, bytes]) -> Iterator[str]:
     """A folder with the program's headers while clang runs; "" if there are none."""
     if not headers:
         yield ""
@@ -240,7 +260,13 @@ def _listing() -> int:
         return -1
 
 
-def _spawn(arguments, source, folder, listing, allowance):
+def _spawn(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    listing: int,
+    allowance: effort.Allowance | None,
+) -> tuple[bytes, str, int | None]:
     output, errors, status = resident.run(arguments, source, folder, environment(), listing, allowance)
     return output, errors.decode("utf-8", "replace"), status
 
@@ -251,7 +277,7 @@ def _spawn(arguments, source, folder, listing, allowance):
 WITHOUT_MEMSET = ("-mllvm", "-disable-loop-idiom-memset")
 
 
-def _has_vector_hint(spirv: bytes) -> bool:
+def has_vector_hint(spirv: bytes) -> bool:
     """True if a kernel of the module has a vec_type_hint, of which SPIR-V keeps no signedness."""
     words = memoryview(spirv).cast("I")
     position, mode, hint, function = 5, 16, 30, 54

@@ -31,6 +31,7 @@ import enum
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
 
@@ -186,7 +187,7 @@ def asks_for_seldom(spirv: bytes) -> bool:
     return False
 
 
-_MADE_BY = {
+_MADE_BY: dict[Part, Callable[[], Iterable[str]]] = {
     Part.ALWAYS: lambda: (*_conversions(), *_vectors(), *_images()),
     Part.ATOMICS: lambda: _atomics(),
     Part.SELDOM: lambda: (*_rounded_conversions(), *_copies()),
@@ -240,7 +241,8 @@ def _rounded_conversions() -> list[str]:
     return out
 
 
-def _pairs():
+def _pairs() -> Iterable[tuple[str, str, str]]:
+    """Sizes, and the types that are converted to and from."""
     return product(SIZES, INTEGERS, INTEGERS)
 
 

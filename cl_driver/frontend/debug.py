@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import struct
 from collections import namedtuple
+from collections.abc import Callable, Iterator
 
+from .clang import Run
 from .long_composites import mended
 
 MARKER = "__cl_driver_location"
@@ -30,19 +32,37 @@ class Place(namedtuple("Place", "file line column function at")):
 
     __slots__ = ()
 
+    file: int
+    line: int
+    column: int
+    function: int
+    at: Place | None
+
 
 class Metadata:
     """The debug nodes of LLVM IR in text form."""
 
-    def __init__(self, text: str):
-        self._texts = {int(n): (kind, fields) for n, kind, fields in _NODE.findall(text)}
-        self._fields: dict[int, dict] = {}
+    def __init__(self, text: str) -> None:
+        self._texts: dict[int, tuple[str, str]] = {
+            int(n): (kind, fields) for n, kind, fields in _NODE.findall(text)
+        }
+        self._fields: dict[int, dict[str, int | str]] = {}
 
     def kind(self, number: int) -> str:
+        """The name of a node's class, "" if there is no such node."""
         return self._texts.get(number, ("", ""))[0]
 
-    def fields(self, number: int) -> dict:
-        """{name: text of a string, or integer of a literal or a reference}."""
+    def text(self, number: int, field: str, otherwise: str = "") -> str:
+        """A field of a node that is a string."""
+        found = self._of(number).get(field, otherwise)
+        return found if isinstance(found, str) else otherwise
+
+    def number(self, number: int, field: str, otherwise: int = 0) -> int:
+        """A field of a node that is a number, or the number of the node that a field refers to."""
+        found = self._of(number).get(field, otherwise)
+        return found if isinstance(found, int) else otherwise
+
+    def _of(self, number: int) -> dict[str, int | str]:
         if number not in self._fields:
             found = _FIELD.findall(self._texts.get(number, ("", ""))[1])
             self._fields[number] = {
@@ -53,24 +73,23 @@ class Metadata:
 
     def place(self, number: int) -> Place | None:
         """What a DILocation says. The body that clang splits off a kernel counts as the kernel."""
-        fields = self.fields(number)
-        if self.kind(number) != "DILocation" or "scope" not in fields:
+        if self.kind(number) != "DILocation":
             return None
-        file, function = 0, fields["scope"]
+        file, function = 0, self.number(number, "scope", -1)
         while self.kind(function) in _SCOPES:
-            file = file or self.fields(function).get("file", 0)
-            function = self.fields(function).get("scope", 0)
+            file = file or self.number(function, "file")
+            function = self.number(function, "scope", -1)
         if self.kind(function) != "DISubprogram":
             return None
-        subprogram = self.fields(function)
-        file = file or subprogram.get("file", 0)
-        at = self.place(fields["inlinedAt"]) if "inlinedAt" in fields else None
-        if at is not None and subprogram.get("linkageName") == KERNEL_BODY + self.name(at.function):
+        file = file or self.number(function, "file")
+        at = self.place(self.number(number, "inlinedAt", -1))
+        if at is not None and self.text(function, "linkageName") == KERNEL_BODY + self.name(at.function):
             function, at = at.function, at.at
-        return Place(file, fields.get("line", 0), fields.get("column", 0), function, at)
+        return Place(file, self.number(number, "line"), self.number(number, "column"), function, at)
 
     def name(self, function: int) -> str:
-        return self.fields(function).get("name", "")
+        """The name of a function in the source; "" if it has none."""
+        return self.text(function, "name")
 
 
 def _unescaped(text: str) -> str:
@@ -135,15 +154,16 @@ def _text(words: list[int]) -> str:
 class _Writer:
     """Replaces the markers of one module."""
 
-    def __init__(self, spirv: bytes, metadata: Metadata, numbers: list[int], files: dict[str, str]):
-        self.words = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
+    def __init__(self, spirv: bytes, metadata: Metadata, numbers: list[int], files: dict[str, str]) -> None:
+        self.words: list[int] = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
         self.metadata = metadata
         self.numbers = numbers
         self.files = files
-        self.bound = self.words[3]
+        self.bound: int = self.words[3]
         self.strings: list[int] = []
         self.nodes: list[int] = []
-        self._known: dict = {}
+        self._strings: dict[str, int] = {}  # ids, as those of nodes
+        self._nodes: dict[tuple[int, ...], int] = {}
         self.set_id = self.void = 0
         self.functions: dict[str, int] = {}
 
@@ -151,7 +171,7 @@ class _Writer:
         self.bound += 1
         return self.bound - 1
 
-    def instructions(self):
+    def instructions(self) -> Iterator[tuple[int, int, int]]:
         """(position, number of words, opcode) of each."""
         words, p = self.words, 5
         while p < len(words):
@@ -160,41 +180,39 @@ class _Writer:
             p += n
 
     def string(self, text: str) -> int:
-        key = ("string", text)
-        if key not in self._known:
-            number = self._known[key] = self.id()
+        if text not in self._strings:
+            number = self._strings[text] = self.id()
             words = _words(text.encode("utf-8", "replace"))
             self.strings += [len(words) + 2 << 16 | STRING, number, *words]
-        return self._known[key]
+        return self._strings[text]
 
     def node(self, *operands: int) -> int:
         """A debug instruction outside of functions."""
-        if operands not in self._known:
-            number = self._known[operands] = self.id()
+        if operands not in self._nodes:
+            number = self._nodes[operands] = self.id()
             self.nodes += self.extended(number, *operands)
-        return self._known[operands]
+        return self._nodes[operands]
 
     def extended(self, number: int, *operands: int) -> list[int]:
         return [len(operands) + 4 << 16 | EXT_INST, self.void, number, self.set_id, *operands]
 
     def file_name(self, file: int) -> str:
-        fields = self.metadata.fields(file)
-        name = fields.get("filename", "")
-        folder = fields.get("directory", "")
+        name = self.metadata.text(file, "filename")
+        folder = self.metadata.text(file, "directory")
         return self.files.get(name) or (name if name.startswith(("/", "<")) else f"{folder}/{name}")
 
     def source(self, file: int) -> int:
         return self.node(DEBUG_SOURCE, self.string(self.file_name(file)))
 
     def function(self, number: int) -> int:
-        fields = self.metadata.fields(number)
-        name, line = fields.get("name", ""), fields.get("line", 0)
-        source = self.source(fields.get("file", 0))
+        metadata = self.metadata
+        name, line = metadata.name(number), metadata.number(number, "line")
+        source = self.source(metadata.number(number, "file"))
         unit = self.node(COMPILATION_UNIT, 0x10000, 4, source, OPENCL_C)
-        defined = self.functions.get(fields.get("linkageName", name)) or self.node(DEBUG_NONE)
+        defined = self.functions.get(metadata.text(number, "linkageName", name)) or self.node(DEBUG_NONE)
         type_ = self.node(TYPE_FUNCTION, 0, self.void)
-        linkage = self.string(fields.get("linkageName", ""))
-        scope_line = fields.get("scopeLine", line)
+        linkage = self.string(metadata.text(number, "linkageName"))
+        scope_line = metadata.number(number, "scopeLine", line)
         return self.node(
             DEBUG_FUNCTION, self.string(name), type_, source, line, 0, unit, linkage, IS_DEFINITION,
             scope_line, defined,
@@ -223,7 +241,8 @@ class _Writer:
 
     def run(self) -> bytes:
         words = self.words
-        marker, constants, self.set_id = 0, {}, self.id()
+        marker, self.set_id = 0, self.id()
+        constants: dict[int, int] = {}
         for p, n, opcode in self.instructions():
             if opcode == DECORATE and words[p + 2] == LINKAGE_ATTRIBUTES:
                 name = _text(words[p + 3 : p + n])
@@ -242,7 +261,8 @@ class _Writer:
         head: list[int] = []
         types: list[int] = []
         bodies: list[int] = []
-        out, place = head, None
+        out = head
+        place: Place | None = None
         strings_at = imports_at = -1
         skipping = False
         for p, n, opcode in self.instructions():
@@ -279,13 +299,18 @@ def embed(spirv: bytes, text: str, numbers: list[int], files: dict[str, str]) ->
 
 
 def compile(
-    clang, arguments: list[str], source: bytes, again: list[str], files: dict[str, str], library: list[str]
-):
+    clang: Callable[[list[str], bytes], Run],
+    arguments: list[str],
+    source: bytes,
+    again: list[str],
+    files: dict[str, str],
+    library: list[str],
+) -> Run | None:
     """What clang gave for a program, with debug instructions in the module; None where that failed, and the
     program is to be compiled without them.
 
     clang(arguments, text) runs it. arguments: for the program; again: for LLVM IR that is
-    optimised already; library: for what is linked into the program.
+    optimised already; files: see embed(); library: for what is linked into the program.
     """
     first = clang([*arguments, *library, "-g", "-S", "-emit-llvm", "-o", "-", "-"], source)
     if first.status != 0:

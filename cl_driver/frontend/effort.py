@@ -46,7 +46,7 @@ class Allowance:
     """CPU seconds for a program, in however many runs of clang. stalled: seconds without any CPU time after
     which a run is given up."""
 
-    def __init__(self, seconds: float | None = None, stalled: float | None = None):
+    def __init__(self, seconds: float | None = None, stalled: float | None = None) -> None:
         self.seconds = limit() if seconds is None else seconds
         self.stalled = STALLED if stalled is None else stalled
         self.used = 0.0
@@ -55,7 +55,7 @@ class Allowance:
 class Watch:
     """One run of clang, in a with statement. stopped: why it has to be ended, "" if it need not be."""
 
-    def __init__(self, allowance: Allowance, pid: int, is_new: bool = True):
+    def __init__(self, allowance: Allowance, pid: int, is_new: bool = True) -> None:
         """is_new: the process was started for this run."""
         self.allowance = allowance
         self.stopped = ""
@@ -63,10 +63,10 @@ class Watch:
         self._used = self._still = 0.0
         _running[pid] = self._before
 
-    def __enter__(self):
+    def __enter__(self) -> Watch:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         global _ended
         self._look()
         self.allowance.used += self._used

@@ -38,6 +38,10 @@ class Clang(namedtuple("Clang", "path major identity")):
 
     __slots__ = ()
 
+    path: str
+    major: int
+    identity: str
+
 
 _found: dict[str, Clang] = {}  # by setting
 _known: set[str] = set()  # identities of those that have worked, or have told their version

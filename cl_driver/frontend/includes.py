@@ -23,9 +23,16 @@ class Files(namedtuple("Files", "read absent is_timeless", defaults=((), (), Tru
 
     __slots__ = ()
 
+    read: tuple[str, ...]
+    absent: tuple[str, ...]
+    is_timeless: bool
+
 
 def write_headers(where: str, headers: dict[str, bytes]) -> None:
-    """Headers under the names by which the source includes them; with folders, but none outside."""
+    """Headers of clCompileProgram (5.8.7) under the names by which the source includes them; with folders.
+
+    where: the folder to write to; headers: name to text. Raises ValueError for a name that leads out of it.
+    """
     from pathlib import Path
 
     folder = Path(where)
@@ -63,9 +70,9 @@ def read(listing: int, source: bytes, private: str, folder: str | None) -> Files
             continue
         if not ((private and path.startswith(private)) or _CLANGS_OWN.search(path)):
             found[path] = None
-    absent = {absolute(os.fsdecode(record[1:])): None for record in records if record[:1] == b"A"}
+    looked_for = dict.fromkeys(absolute(os.fsdecode(record[1:])) for record in records if record[:1] == b"A")
     not_meant = (_OF_RESIDENT, private) if private else (_OF_RESIDENT,)
-    absent = [path for path in absent if path not in found and not path.startswith(not_meant)]
+    absent = [path for path in looked_for if path not in found and not path.startswith(not_meant)]
     if b"L" in records:
         is_timeless = b"T" not in records
     else:

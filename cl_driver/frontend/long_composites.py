@@ -11,6 +11,7 @@ to there it writes the first instruction once, and what continues each of them b
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 MOST_WORDS = 0xFFFF
 OP_EXTENSION, OP_MEMORY_MODEL, OP_CAPABILITY = 10, 14, 17
@@ -100,7 +101,7 @@ def _parted(spirv: bytes) -> bytes:
     return out.tobytes()
 
 
-def _cut(spirv: bytes):
+def _cut(spirv: bytes) -> Iterator[tuple[int, int]]:
     """(word offset, number of constituents) of each such constant."""
     if len(spirv) <= 4 * MOST_WORDS:
         return
@@ -125,7 +126,7 @@ def _cut(spirv: bytes):
         p += size
 
 
-def _declared(words: array) -> array:
+def _declared(words: array[int]) -> array[int]:
     """The module with the capability and the extension, each unless it is there."""
     capability = array("I", [2 << 16 | OP_CAPABILITY, LONG_COMPOSITES])
     extension = array("I", EXTENSION)

@@ -6,18 +6,18 @@ from . import corrections, effort, find_clang, long_composites, prelude
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
-    Clang,
     FrontendResult,
     Language,
-    _has_vector_hint,
-    _Run,
+    Run,
     base_arguments,
     device_arguments,
     device_language,
+    has_vector_hint,
     link_arguments,
     marked_source,
     run,
 )
+from .find_clang import Clang
 from .options import BuildOptions
 
 # Inline, so that it may be in every module of a link; its name is reserved.
@@ -55,7 +55,7 @@ def _has_odd_integers(spirv: bytes) -> bool:
     return False
 
 
-def _has_crashed(done: _Run) -> bool:
+def _has_crashed(done: Run) -> bool:
     return done.status is not None and (
         done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
     )
@@ -90,11 +90,11 @@ def compile(
             if result.spirv is not None:
                 find_clang.has_worked(found)
             return result
-        why = find_clang.reject(found, doubt)
-        if why and clang:
-            more = f"error: {found.path}, which CL_DRIVER_CLANG names, is {why}\n"
+        refusal = find_clang.reject(found, doubt)
+        if refusal and clang:
+            more = f"error: {found.path}, which CL_DRIVER_CLANG names, is {refusal}\n"
             return result._replace(log=result.log + more)
-        if not why and allowance.stalled >= effort.STALLED:
+        if not refusal and allowance.stalled >= effort.STALLED:
             return result
 
 
@@ -119,24 +119,24 @@ def _compile_by(
     if options.standard >= (2, 0):
         parts.append(corrections.Part.ATOMICS)
 
-    def run_once(text: bytes, *more_parts: corrections.Part) -> _Run:
+    def run_clang(arguments: list[str], text: bytes) -> Run:
+        return run(found, arguments, text, headers, folder, allowance)
+
+    def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
+        if options.debug:
+            from . import debug
+
+            again = [*base_arguments(found, "ir"), options.optimisation]
+            files = {SOURCE_NAME: source_copy} if source_copy else {}
+            done = debug.compile(run_clang, [*arguments, *more], text, again, files, library)
+            if done is not None:
+                return done
+        return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text)
+
+    def run_once(text: bytes, *more_parts: corrections.Part) -> Run:
         library = link_arguments(found, (*parts, *more_parts))
         for more in ((), WITHOUT_MEMSET, *PLAINER):
-            done = None
-            if options.debug:
-                from . import debug
-
-                done = debug.compile(
-                    lambda more, text: run(found, more, text, headers, folder, allowance),
-                    [*arguments, *more],
-                    text,
-                    [*base_arguments(found, "ir"), options.optimisation],
-                    {SOURCE_NAME: source_copy} if source_copy else {},
-                    library,
-                )
-            if done is None:
-                command = [*arguments, *more, *library, "-c", "-o", "-", "-"]
-                done = run(found, command, text, headers, folder, allowance)
+            done = run_with(more, text, library)
             if done.status == 0 and not find_clang.is_module(done.output):
                 return done._replace(status=1, errors=f"{done.errors}clang made no SPIR-V\n")
             if done.status == 0 and (
@@ -146,8 +146,10 @@ def _compile_by(
                 continue
             if not _has_crashed(done):
                 break
+        if done.status != 0:
+            return done
         # Before anybody walks through its instructions.
-        return done._replace(output=long_composites.mended(done.output)) if done.status == 0 else done
+        return done._replace(output=long_composites.mended(done.output))
 
     text = marked_source(source, options, language)
     try:
@@ -187,7 +189,7 @@ def _compile_by(
         # clang 22 leaves the variables out of a module without functions.
         more = (options, headers, language, folder, clang, source_copy, allowance)
         return _compile_by(found, source + KEEPER, *more)
-    if options.kernel_arg_info or _has_vector_hint(spirv):
+    if options.kernel_arg_info or has_vector_hint(spirv):
         from . import arguments as information
 
         known = information.ask(source, options, headers, language, folder, clang, allowance)

@@ -7,6 +7,16 @@ the attributes that the code generator reads.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Version: TypeAlias = tuple[int, int]
+    Definition: TypeAlias = tuple[str, str | None]
+    Field: TypeAlias = bool | str | Version | tuple[str, ...] | tuple[Definition, ...]
+    Flags: TypeAlias = Mapping[str, tuple[str, ...]]
+
 BUILD, COMPILE, LINK = "build", "compile", "link"
 
 
@@ -15,14 +25,14 @@ class OptionError(ValueError):
 
 
 # name: default. Order is the order of the key.
-FIELDS = {
-    "definitions": (),  # of (name, text or None); text None removes the macro
+FIELDS: dict[str, Field] = {
+    "definitions": (),
     "include_folders": (),
-    "standard": (1, 2),  # of OpenCL C; (3, 1) stands for nothing, C++ for OpenCL is `cpp`
-    "cpp": "",  # "CLC++1.0", "CLC++2021"
+    "standard": (1, 2),
+    "cpp": "",
     "standard_given": False,
-    "warnings_off": False,  # -w
-    "warnings": (),  # -Werror, -Wall, -Wno-...
+    "warnings_off": False,
+    "warnings": (),
     "single_precision_constant": False,
     "denorms_are_zero": False,
     "fp32_correctly_rounded_divide_sqrt": False,
@@ -35,14 +45,14 @@ FIELDS = {
     "uniform_work_group_size": False,
     "no_subgroup_ifp": False,
     "kernel_arg_info": False,
-    "debug": False,  # -g
+    "debug": False,
     "create_library": False,
     "enable_link_options": False,
-    "spir": False,  # -x spir
+    "spir": False,
 }
 
 # What each option sets, by where it is allowed.
-_MATH = {
+_MATH: Flags = {
     "-cl-denorms-are-zero": ("denorms_are_zero",),
     "-cl-no-signed-zeros": ("no_signed_zeros",),
     # "This option includes the -cl-no-signed-zeros and -cl-mad-enable options."
@@ -58,7 +68,7 @@ _MATH = {
     ),
     "-cl-no-subgroup-ifp": ("no_subgroup_ifp",),
 }
-_COMPILER_FLAGS = {
+_COMPILER_FLAGS: Flags = {
     **_MATH,
     "-w": ("warnings_off",),
     "-cl-single-precision-constant": ("single_precision_constant",),
@@ -70,7 +80,7 @@ _COMPILER_FLAGS = {
     "-cl-kernel-arg-info": ("kernel_arg_info",),
     "-g": ("debug",),
 }
-_LINKER_FLAGS = {
+_LINKER_FLAGS: Flags = {
     **_MATH,
     "-create-library": ("create_library",),
     "-enable-link-options": ("enable_link_options",),
@@ -81,7 +91,7 @@ _LINKER_FLAGS = {
     "-cl-fp32-correctly-rounded-divide-sqrt": ("fp32_correctly_rounded_divide_sqrt",),
     "-g": ("debug",),
 }
-_STANDARDS = {
+_STANDARDS: dict[str, Version] = {
     "CL1.0": (1, 0),
     "CL1.1": (1, 1),
     "CL1.2": (1, 2),
@@ -91,7 +101,7 @@ _STANDARDS = {
     "CLC++1.0": (2, 0),
     "CLC++2021": (3, 0),
 }
-_CODE = {
+_CODE: Flags = {
     **_MATH,
     "-cl-fp32-correctly-rounded-divide-sqrt": ("fp32_correctly_rounded_divide_sqrt",),
     "-cl-mad-enable": ("mad_enable",),
@@ -117,27 +127,52 @@ class BuildOptions:
 
     __slots__ = tuple(FIELDS)
 
-    def __init__(self, **given):
+    definitions: tuple[Definition, ...]  # names and texts; None removes the macro
+    include_folders: tuple[str, ...]
+    standard: Version  # of OpenCL C; (3, 1) stands for nothing, C++ for OpenCL is `cpp`
+    cpp: str  # "CLC++1.0", "CLC++2021"
+    standard_given: bool
+    warnings_off: bool  # -w
+    warnings: tuple[str, ...]  # -Werror, -Wall, -Wno-...
+    single_precision_constant: bool
+    denorms_are_zero: bool
+    fp32_correctly_rounded_divide_sqrt: bool
+    opt_disable: bool
+    mad_enable: bool
+    no_signed_zeros: bool
+    unsafe_math_optimizations: bool
+    finite_math_only: bool
+    fast_relaxed_math: bool
+    uniform_work_group_size: bool
+    no_subgroup_ifp: bool
+    kernel_arg_info: bool
+    debug: bool  # -g
+    create_library: bool
+    enable_link_options: bool
+    spir: bool  # -x spir
+
+    def __init__(self, **given: Field) -> None:
         for name, default in FIELDS.items():
             setattr(self, name, given.pop(name, default))
         if given:
             raise TypeError(f"no such option: {', '.join(given)}")
 
-    def values(self) -> tuple:
+    def values(self) -> tuple[Field, ...]:
+        """All of them, in the order of FIELDS."""
         return tuple(getattr(self, name) for name in FIELDS)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, BuildOptions) and self.values() == other.values()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.values())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         changed = [f"{n}={v!r}" for n, v in zip(FIELDS, self.values(), strict=True) if v != FIELDS[n]]
         return f"BuildOptions({', '.join(changed)})"
 
-    def replace(self, **changes) -> BuildOptions:
-        """A copy with changes."""
+    def replace(self, **changes: Field) -> BuildOptions:
+        """A copy with changes. TypeError for one that is no option."""
         return BuildOptions(**{**dict(zip(FIELDS, self.values(), strict=True)), **changes})
 
     def code_options(self) -> frozenset[str]:
@@ -196,7 +231,7 @@ def tokens(text: str) -> list[str]:
 
     Double quotes group and disappear; a backslash makes a quote, a backslash or a space literal, and is
     itself elsewhere. Single quotes group where a token or the value of -D or -I begins, and stand for
-    themselves elsewhere, as in -DSEPARATOR=','.
+    themselves elsewhere, as in -DSEPARATOR=','. Raises OptionError for a quote that does not end.
     """
     out: list[str] = []
     current: list[str] | None = None
@@ -211,7 +246,7 @@ def tokens(text: str) -> list[str]:
             if c == quote:
                 quote = ""
             else:
-                current.append(c)
+                current = [*(current or []), c]
         elif c == '"' or (c == "'" and "".join(current or []) in ("", "-D", "-I")):
             quote = c
             current = current or []
@@ -232,10 +267,15 @@ def tokens(text: str) -> list[str]:
 
 
 def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
-    """The options of clBuildProgram, clCompileProgram or clLinkProgram. Raises OptionError."""
+    """The options of clBuildProgram, clCompileProgram or clLinkProgram (5.8.6 and 5.8.7).
+
+    text: as the application gave it, None for none; stage: BUILD, COMPILE or LINK. Raises OptionError.
+    """
     flags = _LINKER_FLAGS if stage == LINK else _COMPILER_FLAGS
-    values: dict = {}
-    definitions, folders, warnings = [], [], []
+    values: dict[str, Field] = {}
+    definitions: list[Definition] = []
+    folders: list[str] = []
+    warnings: list[str] = []
     words = iter(tokens(text or ""))
     for word in words:
         if word in flags:

@@ -16,6 +16,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+TYPE_CHECKING = False  # typing takes long to import, and clang waits
+if TYPE_CHECKING:
+    from .clang import Language
+
 NAME = "<cl_driver>"  # in clang's messages
 
 _CONFLICT = re.compile(rf"^{NAME}:\d+:\d+: note: previous ", re.MULTILINE)
@@ -36,8 +40,11 @@ _BITWISE = ("and", "or", "xor")
 
 
 @cache
-def text(standard: tuple[int, int], language, with_functions: bool) -> bytes:
-    """What stands before programs in that version of OpenCL C. language: clang.Language."""
+def text(standard: tuple[int, int], language: Language, with_functions: bool) -> bytes:
+    """What stands before programs in that version of OpenCL C.
+
+    language: what the device offers; with_functions: declarations as well, not the pragmas alone.
+    """
     has = {*language.extensions, *(language.features if standard >= (2, 0) else ())}
     lines = [f'# 1 "{NAME}" 3']
     if "cl_khr_fp16" in has:

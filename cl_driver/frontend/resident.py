@@ -18,10 +18,23 @@ import select
 import socket
 import struct
 import subprocess
+from collections import namedtuple
 from contextlib import ExitStack, suppress
 
 from .. import native
 from .effort import Allowance, Watch
+
+TYPE_CHECKING = False  # typing takes long to import, and clang waits
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from io import FileIO
+    from pathlib import Path
+    from typing import TypeAlias
+
+    # Device, inode, time and path of a file.
+    Identity: TypeAlias = tuple[int, int, int, str]
+    # Arguments, folder and room of a clang that holds.
+    Key: TypeAlias = tuple[tuple[str, ...], str | None, int]
 
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
@@ -74,6 +87,16 @@ def allow() -> None:
     _tries = 3
 
 
+class Done(namedtuple("Done", "output errors status")):
+    """What clang wrote to `-o -`, what it said, and its status: None, and why, if it had to be stopped."""
+
+    __slots__ = ()
+
+    output: bytes
+    errors: bytes
+    status: int | None
+
+
 def run(
     arguments: list[str],
     source: bytes,
@@ -81,17 +104,19 @@ def run(
     environment: dict[str, str],
     listing: int = -1,
     allowance: Allowance | None = None,
-) -> tuple[bytes, bytes, int | None]:
-    """What clang writes to `-o -`, what it says, and its status: None, and why, if it had to be stopped.
+) -> Done:
+    """Runs clang to its end. Raises OSError if it cannot be started.
 
-    listing: a file for what the program includes, as includes.read() reads it; -1 for none.
+    arguments: its path first; source: its standard input; folder: to work in, None for that of this process;
+    environment: its variables; listing: a file for what the program includes, as includes.read() reads it, -1
+    for none; allowance: the time that it may take.
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
     if _tries and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
         try:
             done = _clang(arguments[0], environment).run(arguments, source, folder, listing, allowance)
-            if done[2] is None:
+            if done.status is None:
                 end()
             return done
         except (OSError, EOFError):
@@ -124,7 +149,14 @@ def _clang(path: str, environment: dict[str, str]) -> _Loaded:
     return _loaded[0]
 
 
-def _run_alone(arguments, source, folder, environment, listing, allowance: Allowance):
+def _run_alone(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    listing: int,
+    allowance: Allowance,
+) -> Done:
     """By a clang of its own, with the library for what it says of files, if the loader takes that."""
     library = _library()
     fds = (listing,) if listing >= 0 else ()
@@ -133,15 +165,22 @@ def _run_alone(arguments, source, folder, environment, listing, allowance: Allow
         guarded = environment | {"LD_PRELOAD": str(library)}
         if fds:
             guarded["CLD_CLANG_LIST"] = str(listing)
-        output, errors, status = _run_process(arguments, source, folder, guarded, fds, allowance)
-        if status != _NOT_STARTED and not errors.startswith(_NOT_PRELOADED):
-            return output, errors, status
+        done = _run_process(arguments, source, folder, guarded, fds, allowance)
+        if done.status != _NOT_STARTED and not done.errors.startswith(_NOT_PRELOADED):
+            return done
         if fds:
             os.ftruncate(listing, 0)
     return _run_process(arguments, source, folder, environment, fds, allowance)
 
 
-def _run_process(arguments, source, folder, environment, fds, allowance: Allowance):
+def _run_process(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    allowance: Allowance,
+) -> Done:
     pipe = subprocess.PIPE
     with subprocess.Popen(
         arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
@@ -149,21 +188,21 @@ def _run_process(arguments, source, folder, environment, fds, allowance: Allowan
         _limit(child.pid)
         try:
             with Watch(allowance, child.pid) as watch:
-                text = source
+                text: bytes | None = source
                 while True:
                     try:
                         output, errors = child.communicate(text, timeout=watch.patience())
-                        return output, errors, child.returncode
+                        return Done(output, errors, child.returncode)
                     except subprocess.TimeoutExpired:
                         text = None  # it has been taken
                         if watch.is_over():
-                            return b"", watch.stopped.encode(), None
+                            return Done(b"", watch.stopped.encode(), None)
         finally:
             if child.returncode is None:
                 child.kill()
 
 
-def _library():
+def _library() -> Path:
     return native.directory() / "_cl_driver_clang.so"
 
 
@@ -177,10 +216,10 @@ def _limit(pid: int) -> None:
 class _Loaded:
     """A clang that stays before its main(), and those of its children that hold."""
 
-    def __init__(self, clang: str, environment: dict[str, str]):
+    def __init__(self, clang: str, environment: dict[str, str]) -> None:
         self._identity = _identity(clang)
-        self._held: dict[tuple, socket.socket] = {}  # by arguments and folder; the last used is the last
-        self._seen: dict[tuple, None] = {}
+        self._held: dict[Key, socket.socket] = {}  # the last used is the last
+        self._seen: dict[Key, None] = {}
         self._failures = 0  # of those that hold
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         null = subprocess.DEVNULL
@@ -204,15 +243,17 @@ class _Loaded:
         self.process.kill()
         self.process.wait()
 
-    def run(self, arguments, source, folder, listing, allowance: Allowance):
+    def run(
+        self, arguments: list[str], source: bytes, folder: str | None, listing: int, allowance: Allowance
+    ) -> Done:
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
             arguments = _with_list(arguments, Number.LIST.value)
         if self._failures < _MOST_FAILURES and _may_hold(arguments):
             room = next((each for each in _ROOM if each >= len(source) + 4), 0)
-            key = (*arguments, folder, room)
+            key = tuple(arguments), folder, room
             try:
-                held = self._hold(arguments, folder, room, key) if room else None
+                held = self._hold(arguments, key) if room else None
                 if held:
                     text = _COMMENT_ENDS + source
                     return self._ask_and_collect(held, [], Number.SOURCE, text, listing, allowance)
@@ -225,11 +266,20 @@ class _Loaded:
         texts = [folder or "", *_named(arguments)]
         return self._ask_and_collect(self._socket, texts, 0, source, listing, allowance)
 
-    def _ask_and_collect(self, where, texts, source_number, source, listing, allowance: Allowance):
+    def _ask_and_collect(
+        self,
+        where: socket.socket,
+        texts: list[str],
+        source_number: int,
+        source: bytes,
+        listing: int,
+        allowance: Allowance,
+    ) -> Done:
         with ExitStack() as ours:
             with ExitStack() as theirs:
                 (output, errors, status), ends = zip(*(_pipe(ours, theirs) for _ in range(3)), strict=True)
                 program = theirs.enter_context(_file(source))
+                numbers: dict[int, FileIO | int]
                 numbers = {source_number: program, Number.OUTPUT: ends[0], 2: ends[1]}
                 if listing >= 0:
                     numbers[Number.LIST] = listing
@@ -237,13 +287,14 @@ class _Loaded:
             with Watch(allowance, self.process.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
 
-    def _hold(self, arguments: list[str], folder: str | None, room: int, key: tuple) -> socket.socket | None:
+    def _hold(self, arguments: list[str], key: Key) -> socket.socket | None:
         """One that holds, from the second program with these arguments on."""
         if key not in self._seen:
             self._seen[key] = None
             if len(self._seen) > _MOST_SEEN:
                 del self._seen[next(iter(self._seen))]
             return None
+        _, folder, room = key
         held = self._held.pop(key, None) or self._start(arguments, folder, room)
         self._held[key] = held
         if len(self._held) > _most_held():
@@ -261,12 +312,13 @@ class _Loaded:
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
             # The numbers of what a program brings are taken, or clang would have files of its own under them.
-            numbers = dict.fromkeys(Number, main) | {Number.OUTPUT: output, Number.HOLD: theirs}
+            numbers: dict[int, FileIO | int] = dict.fromkeys(Number, main)
+            numbers |= {Number.OUTPUT: output, Number.HOLD: theirs.fileno()}
             _ask(self._socket, status, numbers, texts)
             return ours.dup()
 
 
-def _identity(path: str) -> tuple:
+def _identity(path: str) -> Identity:
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_mtime_ns, path
 
@@ -297,7 +349,7 @@ def _named(arguments: list[str]) -> list[str]:
     return [OUTPUT_PATH if before == "-o" and a == "-" else a for before, a in pairs]
 
 
-def _file(content: bytes):
+def _file(content: bytes) -> FileIO:
     """A file in memory, to be read from its start."""
     file = open(os.memfd_create("program"), "w+b", buffering=0)
     try:
@@ -310,13 +362,18 @@ def _file(content: bytes):
     return file
 
 
-def _pipe(readers: ExitStack, writers: ExitStack):
+def _pipe(readers: ExitStack, writers: ExitStack) -> tuple[FileIO, FileIO]:
     read, write = os.pipe()
     ours = readers.enter_context(open(read, "rb", buffering=0))
     return ours, writers.enter_context(open(write, "wb", buffering=0))
 
 
-def _ask(where: socket.socket, status, numbers: dict, texts: list[str]) -> None:
+def _ask(
+    where: socket.socket,
+    status: FileIO,
+    numbers: Mapping[int, FileIO | int],
+    texts: list[str],
+) -> None:
     """A request as resident.c has it. numbers: of descriptors in the child, and files or descriptors here."""
     data = struct.pack(f"={1 + len(numbers)}I", len(numbers), *numbers)
     data += b"".join(os.fsencode(text) + b"\0" for text in texts)
@@ -324,25 +381,25 @@ def _ask(where: socket.socket, status, numbers: dict, texts: list[str]) -> None:
     socket.send_fds(where, [data], files, socket.MSG_NOSIGNAL)
 
 
-def _collect(output, errors, status, watch: Watch) -> tuple[bytes, bytes, int | None]:
+def _collect(output: FileIO, errors: FileIO, status: FileIO, watch: Watch) -> Done:
     """What comes through the pipes. It is whole once clang has told its status, which it does when it has
     written everything; an end of the output alone can be that of a clang that died half-way. EOFError where
     nobody tells."""
     poll, texts = select.poll(), {file.fileno(): bytearray() for file in (output, errors, status)}
     made, said, told = texts.values()
-    for file in texts:
-        os.set_blocking(file, False)
-        poll.register(file, select.POLLIN)
+    for number in texts:
+        os.set_blocking(number, False)
+        poll.register(number, select.POLLIN)
     followed = False
     while len(told) < 2 * _INT:
         ready = poll.poll(watch.patience() * 1000)
         if not ready and watch.is_over():
-            return b"", watch.stopped.encode(), None
-        for file, _ in ready:
-            if _read(file, texts[file]):
+            return Done(b"", watch.stopped.encode(), None)
+        for number, _ in ready:
+            if _read(number, texts[number]):
                 continue
-            poll.unregister(file)
-            if file == status.fileno() and len(told) < 2 * _INT:
+            poll.unregister(number)
+            if number == status.fileno() and len(told) < 2 * _INT:
                 raise EOFError("clang did not tell how it ended")
         if not followed and len(told) >= _INT:
             followed = True
@@ -350,7 +407,7 @@ def _collect(output, errors, status, watch: Watch) -> tuple[bytes, bytes, int | 
     for file in (output, errors):
         _read(file.fileno(), texts[file.fileno()])
     code = os.waitstatus_to_exitcode(int.from_bytes(told[_INT : 2 * _INT], "little"))
-    return bytes(made), bytes(said), code
+    return Done(bytes(made), bytes(said), code)
 
 
 def _read(file: int, text: bytearray) -> bool:

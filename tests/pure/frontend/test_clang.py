@@ -350,7 +350,7 @@ def test_kernel_argument_information():
     assert [a.address_qualifier for a in k.args] == [0x119B, 0x119C, 0x119D, 0x119E, 0x119E, 0x119E]
     assert not any(a.known for a in reflect.reflect(module_of(source))[0].args)
     asked = arguments.ask(source.encode(), parse(""), language=LANGUAGE)
-    assert asked["k"][0][0] == [0x119B, 0x11A3, "float*", 3, "a"]
+    assert asked["k"][0][0] == (0x119B, 0x11A3, "float*", 3, "a")
 
 
 @pytest.mark.parametrize("hint", ["uint", "int4", "uchar16", "float", "double2", "ulong3", "short8", "char"])
