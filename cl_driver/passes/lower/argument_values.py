@@ -8,7 +8,7 @@ Floating-point arguments and structures stay arguments: nothing folds because of
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Value
+from ...spirv.module import Argument, Constant, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.fold import COMPARE
 from ..ir.instructions import ADDRESS, substitute
@@ -31,8 +31,8 @@ _CHEAPER = frozenset((
 def put_values(function: Function, types: TypeTable, values: tuple[tuple[int, bytes], ...]) -> None:
     """Arguments become constants. values: the number of each, and the bytes that clSetKernelArg was given.
     Those of images and samplers are for images.py."""
-    known = ((function.arguments[k], data) for k, data in values)
-    known = {a: _constant(types, a.type, data) for a, data in known if a.type.kind is not Kind.OPAQUE}
+    given = ((function.arguments[k], data) for k, data in values)
+    known = {a: _constant(types, a.type, data) for a, data in given if a.type.kind is not Kind.OPAQUE}
     substitute(function, known)
 
 
@@ -75,7 +75,7 @@ def _fits_word(argument: Argument) -> bool:
     return type_.kind is Kind.INT and type_.width * count <= _WORD
 
 
-def _is_known(operand) -> bool:
+def _is_known(operand: Operand) -> bool:
     return type(operand) is Constant or not isinstance(operand, Value)
 
 

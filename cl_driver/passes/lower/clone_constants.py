@@ -8,9 +8,9 @@ into a kernel.
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Argument, Block, Constant, Function
+from ...spirv.module import Argument, Block, Constant, Function, Value
 from ...spirv.types import TypeTable
-from ..ir.instructions import clone_instruction, substitute
+from ..ir.instructions import Copies, clone_instruction, substitute
 from ..scalar.simplify import simplify
 
 
@@ -19,9 +19,9 @@ class Specialiser:
 
     def __init__(self, types: TypeTable) -> None:
         self.types = types
-        self.made: dict[tuple, Function] = {}
+        self.made: dict[tuple[object, ...], Function] = {}
 
-    def specialised(self, function: Function, values: list) -> Function:
+    def specialised(self, function: Function, values: list[Value]) -> Function:
         """The function with those of these arguments that are constants put in; it still takes all."""
         known = tuple(value if type(value) is Constant else None for value in values)
         if not any(known) or not function.blocks:
@@ -43,7 +43,7 @@ def copy_function(function: Function) -> Function:
     """A copy that shares nothing with the original but what it calls, and module-scope values."""
     new = Function(function.type, function.name, function.control)
     new.decorations = function.decorations
-    values: dict = {}
+    values: Copies = {}
     for argument in function.arguments:
         values[argument] = copy = Argument(argument.type, argument.index, argument.name)
         copy.decorations = argument.decorations

@@ -13,7 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Value, Variable
+from ...spirv.module import (
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Operand,
+    Type,
+    Value,
+    Variable,
+)
 from ...spirv.types import TypeTable
 from ..ir.instructions import PURE, append
 from ..ir.layout import alignment_of, size_of
@@ -48,13 +59,13 @@ COMBINING = frozenset(_COMBINE)
 COLLECTIVES = COMBINING | {Op.GroupBroadcast, Op.GroupAsyncCopy}
 
 
-def combination(op, a: Value, b: Value) -> tuple:
+def combination(op: Op, a: Value, b: Value) -> tuple[Op, list[Operand]]:
     """What combines two values: the Op and its operands."""
     how = _COMBINE[op]
-    return (Op.ExtInst, [_EXT, how, a, b]) if type(how) is OpenCLStd else (how, [a, b])
+    return (how, [a, b]) if isinstance(how, Op) else (Op.ExtInst, [_EXT, how, a, b])
 
 
-def identity(op, type_, types: TypeTable) -> Constant:
+def identity(op: Op, type_: Type, types: TypeTable) -> Constant:
     """The neutral element of a collective, as the specification gives it for exclusive scans."""
     if type_.kind is Kind.BOOL:
         return types.constant(type_, op in (Op.GroupAll, Op.GroupLogicalAndKHR))
@@ -87,7 +98,7 @@ class Once:
 
 def lower_collectives(
     function: Function, types: TypeTable, slots: list[Slot], address_bits: int = 64
-) -> dict:
+) -> dict[Instruction, Once]:
     """Replaces all collectives; returns {boundary instruction: Once} for the boundaries put in their place.
 
     A boundary is an OpControlBarrier. New slots are appended to `slots`.
@@ -100,7 +111,7 @@ def lower_collectives(
 
 
 class _Lowering:
-    def __init__(self, function: Function, types: TypeTable, slots, address_bits: int) -> None:
+    def __init__(self, function: Function, types: TypeTable, slots: list[Slot], address_bits: int) -> None:
         self.function = function
         self.types = types
         self.slots = slots
@@ -136,6 +147,7 @@ class _Lowering:
         """Ends the current run of operations: the boundary, then each work-item's results."""
         scope = self.types.integer(32, Scope.Workgroup)
         boundary = Instruction(Op.ControlBarrier, None, [scope, scope, self.types.integer(32, 0)], self.block)
+        assert self.once is not None
         self.boundaries[boundary] = self.once
         self.out.append(boundary)
         for instruction, slot in self.results:
@@ -156,7 +168,7 @@ class _Lowering:
             self.once = Once(function, block)
         return self.once
 
-    def slot(self, type_, name: str, uniform: bool = False) -> Slot:
+    def slot(self, type_: Type, name: str, uniform: bool = False) -> Slot:
         same = 0 if uniform else None
         slot = Slot(len(self.slots), type_, uniform, same, same, name)
         self.slots.append(slot)
@@ -210,7 +222,9 @@ class _Lowering:
         self.loop_over_items(once, op, operation, value, out)
         self.results.append((instruction, out))
 
-    def loop_over_items(self, once: Once, op, operation, value: Slot | Value, out: Slot) -> None:
+    def loop_over_items(
+        self, once: Once, op: Op, operation: GroupOperation, value: Slot | Value, out: Slot
+    ) -> None:
         """header: i, accumulator; body: combine, scans store the result; reductions store at the end."""
         types = self.types
         header, body, after = (Block(once.function, n) for n in ("items", "item", "done"))
@@ -236,7 +250,7 @@ class _Lowering:
         if operation is GroupOperation.Reduce:
             append(after, PassOp.SlotStore, None, [out, accumulator])
 
-    def combine(self, block: Block, op, a: Value, b: Value) -> Instruction:
+    def combine(self, block: Block, op: Op, a: Value, b: Value) -> Instruction:
         how, operands = combination(op, a, b)
         return append(block, how, a.type, operands)
 
@@ -255,16 +269,17 @@ class _Lowering:
         sizes = Variable(self.types.pointer(StorageClass.Input, vector), name="__spirv_BuiltInWorkgroupSize")
         sizes.builtin = BuiltIn.WorkgroupSize
         size = append(once.end, Op.Load, vector, [sizes])
-        result = None
+        result: Value | None = None
         for i in reversed(range(item.type.count)):
-            part = append(once.end, Op.CompositeExtract, item.type.element, [item, i])
-            part = self.to_size(once, part)
+            component = append(once.end, Op.CompositeExtract, item.type.element, [item, i])
+            part = self.to_size(once, component)
             if result is None:
                 result = part
                 continue
             extent = append(once.end, Op.CompositeExtract, self.size_type, [size, i])
             scaled = append(once.end, Op.IMul, self.size_type, [result, extent])
             result = append(once.end, Op.IAdd, self.size_type, [scaled, part])
+        assert result is not None  # ids have components
         return result
 
     def to_size(self, once: Once, value: Value) -> Value:
@@ -285,8 +300,8 @@ class _Lowering:
             raise PlanError("OpGroupAsyncCopy between elements of different sizes")
         count = self.to_size(once, count)
         if isinstance(stride, Constant) and stride.value == 1:
-            size = types.constant(self.size_type, size_of(element))
-            size = append(once.end, Op.IMul, self.size_type, [count, size])
+            one = types.constant(self.size_type, size_of(element))
+            size = append(once.end, Op.IMul, self.size_type, [count, one])
             append(once.end, Op.CopyMemorySized, None, [target, source, size], _aligned(element))
         else:
             stride = self.to_size(once, stride)
@@ -317,5 +332,5 @@ class _Lowering:
         self.out.append(instruction)
 
 
-def _aligned(type_):
+def _aligned(type_: Type) -> MemoryAccess:
     return MemoryAccess(alignment_of(type_))

@@ -3,17 +3,17 @@
 At widths above 1 only: inlined before linearisation, a library function becomes vector code with everything
 around it; a call would be made once per lane. What the library does not have stays as it is.
 
-The library is anything with `function(link name)` and `instruction(OpenCL.std number, type)`, both giving a
-Function or None. Its module and the program's must share their table of types (TypeTable(base)).
+The library's module and the program's share their table of types (ir/library.py).
 """
 
 from __future__ import annotations
 
 from ...spirv.enums import Op, OpenCLStd, StorageClass
-from ...spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Value
+from ...spirv.module import Block, Function, Instruction, Kind, MemoryAccess, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import EXTINST_WITH_EFFECT, append, instruction_count
 from ..ir.layout import size_of
+from ..ir.library import Library
 
 MAX_CALLEE = 1_000  # instructions of one library function
 MAX_TOTAL = 8_000  # instructions that one kernel may grow by
@@ -23,13 +23,13 @@ IMAGE_FUNCTIONS = "__cld_image_"  # what images.py leaves as calls is for any fo
 _SIN_AND_COS = (OpenCLStd.sin, OpenCLStd.cos)
 
 
-def expand_builtins(function: Function, types: TypeTable, library) -> bool:
+def expand_builtins(function: Function, types: TypeTable, library: Library) -> bool:
     """Makes calls of library functions with bodies; the caller inlines them. True if there are any."""
     return _Expansion(function, types, library).run()
 
 
 class _Expansion:
-    def __init__(self, function: Function, types: TypeTable, library) -> None:
+    def __init__(self, function: Function, types: TypeTable, library: Library) -> None:
         self.function = function
         self.types = types
         self.library = library
@@ -52,23 +52,22 @@ class _Expansion:
         for i in block.instructions:
             if i.op is Op.ExtInst and i.operands[1] in _SIN_AND_COS:
                 wanted.setdefault(i.operands[2], {}).setdefault(i.operands[1], i)
-        pairs = {i: both for both in wanted.values() if len(both) == 2 for i in both.values()}
+        pairs = {i for both in wanted.values() if len(both) == 2 for i in both.values()}
+        made: dict[Value, dict[int, Instruction]] = {}
         result = []
         for i in block.instructions:
-            both = pairs.get(i)
-            if both is None:
+            if i not in pairs:
                 result.append(i)
                 continue
-            if OpenCLStd.sincos not in both:  # the first of the two
+            name, _, x = i.operands
+            if x not in made:  # the first of the two
                 variable = self.variable(i.type)
-                name, _, x = i.operands
                 sincos = Instruction(Op.ExtInst, i.type, [name, OpenCLStd.sincos, x, variable], block)
                 cosine = Instruction(Op.Load, i.type, [variable], block)
                 cosine.memory = MemoryAccess()
                 result += (sincos, cosine)
-                both[OpenCLStd.sincos] = {OpenCLStd.sin: sincos, OpenCLStd.cos: cosine}
-            value = both[OpenCLStd.sincos][i.operands[1]]
-            i.op, i.operands = Op.CopyObject, [value]
+                made[x] = {OpenCLStd.sin: sincos, OpenCLStd.cos: cosine}
+            i.op, i.operands = Op.CopyObject, [made[x][i.operands[1]]]
             result.append(i)
         return result
 
@@ -147,7 +146,8 @@ class _Expansion:
         self.grown += size * count
         block = instruction.block
         variable = self.result_variable(callee.type.members[-1]) if pointer is not None else None
-        results, seconds = [], []
+        results: list[Value] = []
+        seconds: list[Value] = []
         for k in range(count):
             parts = [self.component(block, a, k) for a in arguments]
             if variable is not None:
@@ -161,7 +161,7 @@ class _Expansion:
             results.append(append(block, Op.FunctionCall, scalar, [callee, *parts]))
             if variable is not None:
                 seconds.append(append(block, Op.Load, variable.type.element, [variable], MemoryAccess()))
-        if variable is not None:
+        if variable is not None and pointer is not None:
             self.store_second(block, pointer, seconds)
         instruction.op = Op.CompositeConstruct if count > 1 else Op.CopyObject
         instruction.operands = results
@@ -177,7 +177,7 @@ class _Expansion:
         instruction.block.instructions.append(instruction)
         return True
 
-    def component_type(self, value: Value):
+    def component_type(self, value: Value) -> Type:
         return value.type.element if value.type.kind is Kind.VECTOR else value.type
 
     def component(self, block: Block, value: Value, k: int) -> Value:
@@ -185,10 +185,10 @@ class _Expansion:
             return value
         return append(block, Op.CompositeExtract, value.type.element, [value, k])
 
-    def variable(self, type_) -> Instruction:
+    def variable(self, type_: Type) -> Instruction:
         return self.result_variable(self.types.pointer(StorageClass.Function, type_))
 
-    def result_variable(self, type_) -> Instruction:
+    def result_variable(self, type_: Type) -> Instruction:
         """A Function variable, given the type of its pointer."""
         entry = self.function.blocks[0]
         variable = Instruction(Op.Variable, type_, [StorageClass.Function], entry)
@@ -206,7 +206,7 @@ class _Expansion:
         append(block, Op.Store, None, [pointer, value], MemoryAccess(size_of(value.type)))
 
 
-def _fits(parameter, argument) -> bool:
+def _fits(parameter: Type, argument: Type) -> bool:
     """True for the same type, and for pointers into one storage class."""
     if parameter is argument:
         return True

@@ -36,7 +36,9 @@ def flush_denormals(function: Function, widths: Container[int]) -> None:
             _rewrite(block, done, flushed, widths)
 
 
-def _rewrite(block: Block, computing: set, flushed: dict, widths: Container[int]) -> None:
+def _rewrite(
+    block: Block, computing: set[Instruction], flushed: dict[Instruction, Instruction], widths: Container[int]
+) -> None:
     old, block.instructions = block.instructions, []
     for instruction in old:
         if instruction in computing:
@@ -53,7 +55,8 @@ def _rewrite(block: Block, computing: set, flushed: dict, widths: Container[int]
 
 def _computes(instruction: Instruction) -> bool:
     if instruction.op is Op.ExtInst:
-        return instruction.operands[1] <= _LAST_OF_MATH
+        number: int = instruction.operands[1]
+        return number <= _LAST_OF_MATH
     return instruction.op in _COMPUTES
 
 

@@ -21,6 +21,7 @@ from ...spirv.module import (
     Instruction,
     Kind,
     MemoryAccess,
+    Operand,
     Type,
     Value,
 )
@@ -159,7 +160,7 @@ class _Promotion:
         bools = self.types.bool()
         return self.types.vector(bools, type_.count) if type_.kind is Kind.VECTOR else bools
 
-    def extend(self, block: Block, value):
+    def extend(self, block: Block, value: Operand) -> Operand:
         """A half as a float; everything else as it is."""
         if not isinstance(value, Value) or value.type is None or not self.is_half(value.type):
             return value

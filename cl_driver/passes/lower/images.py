@@ -10,14 +10,27 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ...spirv.enums import AccessQualifier, Dim, LinkageType, Op, StorageClass
-from ...spirv.module import Argument, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.module import (
+    Argument,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Operand,
+    Type,
+    Value,
+)
 from ...spirv.types import TypeTable
 from ...spirv.validation.rules import RuleError, need
 from ...spirv.validation.rules_images import check_access, check_query
 from ..ir.instructions import substitute
-from ..ir.plan import PlanError
+from ..ir.library import Library
+from ..ir.plan import KernelPlan, PlanError
 from .clone_constants import Specialiser
 
 # Where struct cld_image_desc has its fields (builtins/cl/image/image.h).
@@ -55,7 +68,7 @@ def image_args(function: Function) -> list[int]:
     return [a.index for a in function.arguments if a.type.kind is Kind.OPAQUE and a.type.op in kinds]
 
 
-def is_general(plan) -> bool:
+def is_general(plan: KernelPlan) -> bool:
     """Whether a plan has calls of functions for images of any format."""
     return any(callee.name.startswith(PREFIX) for callee in plan.calls)
 
@@ -81,7 +94,9 @@ def sampler_word(value: tuple[int, int, int]) -> int:
     return normalized | addressing << 1 | NEAREST << filter_ | ANY_LOD
 
 
-def lower_images(function: Function, types: TypeTable, library, values: tuple = ()) -> bool:
+def lower_images(
+    function: Function, types: TypeTable, library: Library | None, values: tuple[tuple[int, bytes], ...] = ()
+) -> bool:
     """Replaces all image instructions. True if there are calls to inline.
 
     values: PlanOptions.values; those of images and samplers are used here.
@@ -106,6 +121,10 @@ def _number_samplers(function: Function, types: TypeTable) -> None:
     substitute(function, found)
 
 
+# _Lowering.emit or emit_first.
+_Emit: TypeAlias = Callable[..., Instruction]
+
+
 class _Image:
     """What is known of an image value: its fields, loaded when first asked for."""
 
@@ -113,12 +132,12 @@ class _Image:
         self.lowering, self.value, self.known = lowering, value, known
         _, self.dim, _, self.arrayed, _, _, _, self.access = value.type.operands
         self.dims = {Dim.Dim2D: 2, Dim.Dim3D: 3}.get(self.dim, 1)
-        self.fields: dict = {}
+        self.fields: dict[object, Value] = {}
 
     @property
     def shared(self) -> bool:
         """Whether the kernel may write what it reads."""
-        return self.access != AccessQualifier.ReadOnly
+        return bool(self.access != AccessQualifier.ReadOnly)
 
     def descriptor(self) -> Value:
         types = self.lowering.types
@@ -131,7 +150,7 @@ class _Image:
         if self.known and CHANNEL_ORDER <= offset <= ELEMENT_SIZE:
             return types.integer(32, self.known[(offset - CHANNEL_ORDER) // 4])
 
-        def load(emit):
+        def load(emit: _Emit) -> Value:
             type_ = types.int(width)
             address = self.descriptor()
             address = emit(Op.InBoundsPtrAccessChain, address.type, [address, types.integer(64, offset)])
@@ -163,7 +182,7 @@ class _Image:
         sizes = [self.field(WIDTH + 4 * k) for k in range(self.dims)]
         return sizes + [self.field(ARRAY_SIZE)] if self.arrayed else sizes
 
-    def _once(self, key, make) -> Value:
+    def _once(self, key: object, make: Callable[[_Emit], Value]) -> Value:
         """Made at the start of the kernel for arguments; for others where it is used, each time anew."""
         if not isinstance(self.value, (Argument, Constant)):
             return make(self.lowering.emit)
@@ -173,18 +192,21 @@ class _Image:
 
 
 class _Lowering:
-    def __init__(self, function: Function, types: TypeTable, library, values: tuple) -> None:
+    def __init__(
+        self, function: Function, types: TypeTable, library: Library, values: tuple[tuple[int, bytes], ...]
+    ) -> None:
         self.function, self.types, self.library = function, types, library
         self.values = dict(values)
         self.specialiser = Specialiser(types)
         self.declarations: dict[str, Function] = {}
         self.images: dict[Value, _Image] = {}
         self.first: list[Instruction] = []  # to stand at the start of the kernel
-        self.block = None
+        self.samplers: dict[Value, Value] = {}  # of arguments: their words
+        self.block = function.blocks[0]  # where instructions go now
         self.int4 = types.vector(types.int(32), 4)
         self.float4 = types.vector(types.float(32), 4)
         self.inlines = False
-        self.sampled: dict[Value, list[Value]] = {}  # OpSampledImage: image and sampler
+        self.sampled: dict[Value, list[Operand]] = {}  # OpSampledImage: image and sampler
         self.taken: dict[Value, Value] = {}  # OpImage: the image
 
     def run(self) -> bool:
@@ -212,13 +234,17 @@ class _Lowering:
         substitute(self.function, replaced)
         return self.inlines
 
-    def emit(self, op, type_, operands, memory=None) -> Instruction:
+    def emit(
+        self, op: Op, type_: Type, operands: list[Operand], memory: MemoryAccess | None = None
+    ) -> Instruction:
         made = Instruction(op, type_, operands, self.block)
         made.memory = memory
         self.block.instructions.append(made)
         return made
 
-    def emit_first(self, op, type_, operands, memory=None) -> Instruction:
+    def emit_first(
+        self, op: Op, type_: Type, operands: list[Operand], memory: MemoryAccess | None = None
+    ) -> Instruction:
         made = Instruction(op, type_, operands)
         made.memory = memory
         self.first.append(made)
@@ -227,6 +253,7 @@ class _Lowering:
     # What instructions refer to.
 
     def image(self, value: Value) -> _Image:
+        """What is known of an image. PlanError if the value is none."""
         value = self.taken.get(value, value)
         if value.type.kind is not Kind.OPAQUE or value.type.op is not Op.TypeImage:
             raise PlanError(f"an image instruction on {value.type!r}")
@@ -245,10 +272,9 @@ class _Lowering:
             return self.types.integer(64, int.from_bytes(self.values[value.index], "little"))
         if not isinstance(value, Argument):
             return self.emit(Op.ConvertPtrToU, long, [value])
-        key = "sampler", value
-        if key not in self.images:
-            self.images[key] = self.emit_first(Op.ConvertPtrToU, long, [value])
-        return self.images[key]
+        if value not in self.samplers:
+            self.samplers[value] = self.emit_first(Op.ConvertPtrToU, long, [value])
+        return self.samplers[value]
 
     def word(self, sampler: Value) -> Value:
         """The lower half of a sampler."""
@@ -266,7 +292,7 @@ class _Lowering:
             value = self.emit(op, self.types.vector(wide, count) if count > 1 else wide, [value])
         if count == 4:
             return value
-        parts = [value]
+        parts: list[Value] = [value]
         if count > 1:
             parts = [self.emit(Op.CompositeExtract, wide, [value, k]) for k in range(count)]
         zero = self.types.constant(wide, 0)
@@ -293,7 +319,7 @@ class _Lowering:
     def call(self, name: str, arguments: list[Value], known: bool) -> Instruction:
         """A call of a function of the library; of a copy for the constants among its arguments, if the cases
         that it distinguishes are all known."""
-        callee = self.library.function(PREFIX + name)
+        callee = self.library_function(name)
         if known:
             self.inlines = True
             callee = self.specialiser.specialised(callee, arguments)
@@ -302,8 +328,15 @@ class _Lowering:
         result = callee.type.element
         return self.emit(Op.FunctionCall, result, [callee, *arguments])
 
+    def library_function(self, name: str) -> Function:
+        """A function for images of the builtin library."""
+        found = self.library.function(PREFIX + name)
+        assert found is not None, name  # builtins/cl/image has it
+        return found
+
     def declared(self, callee: Function) -> Function:
         """A declaration of a function of the library: calls of it are not expanded."""
+        assert callee.linkage is not None  # the library exports it
         name = callee.linkage[0]
         found = self.declarations.get(name)
         if found is None:
@@ -313,13 +346,13 @@ class _Lowering:
 
     # Instructions. Each returns what its result is, or None.
 
-    def sampled_image(self, i) -> None:
+    def sampled_image(self, i: Instruction) -> None:
         self.sampled[i] = i.operands[:2]
 
-    def image_of_sampled(self, i) -> None:
+    def image_of_sampled(self, i: Instruction) -> None:
         self.taken[i] = self.sampled[i.operands[0]][0]
 
-    def sample(self, i):
+    def sample(self, i: Instruction) -> Value:
         image, sampler = self.sampled[i.operands[0]]
         operands = _image_operands(i)
         gradients = operands.get(_GRAD)
@@ -328,9 +361,11 @@ class _Lowering:
             lod = None
         return self.read(image, sampler, i.operands[1], lod, i.type)
 
-    def read(self, image: Value, sampler: Value | None, at: Value, lod, type_: Type) -> Value:
+    def read(
+        self, of: Value, sampler: Value | None, at: Value, lod: list[Value] | None, type_: Type
+    ) -> Value:
         """lod: None for the first level, [level of detail] or [derivative, derivative]."""
-        image, at = self.image(image), self.four(at)
+        image, at = self.image(of), self.four(at)
         scalar = type_.element if type_.kind is Kind.VECTOR else type_
         kind = "f32" if scalar.kind is Kind.FLOAT else "i32"
         bits = self.types.integer(64, 0) if sampler is None else self.sampler(sampler)
@@ -353,11 +388,11 @@ class _Lowering:
 
     def descriptor(self, image: _Image) -> Value:
         """As the library declares it."""
-        wanted = self.library.function(PREFIX + "gradient").type.members[0]
+        wanted = self.library_function("gradient").type.members[0]
         value = image.descriptor()
         return value if value.type is wanted else self.emit(Op.Bitcast, wanted, [value])
 
-    def read_plainly(self, i):
+    def read_plainly(self, i: Instruction) -> Value:
         lod = _image_operands(i).get(_LOD)
         if lod is not None and not (type(lod[0]) is Constant and not lod[0].value):
             nearest = self.types.constant(self.types.opaque(Op.TypeSampler), NEAREST | ANY_LOD)
@@ -365,12 +400,13 @@ class _Lowering:
             return self.read(i.operands[0], nearest, i.operands[1], [number], i.type)
         return self.read(i.operands[0], None, i.operands[1], None, i.type)
 
-    def write(self, i) -> None:
+    def write(self, i: Instruction) -> None:
         lod = _image_operands(i).get(_LOD)
-        self.write_to(*i.operands[:3], None if lod is None else lod[0])
+        image, at, colour = i.operands[:3]
+        self.write_to(image, at, colour, None if lod is None else lod[0])
 
-    def write_to(self, image: Value, at: Value, colour: Value, lod: Value | None) -> None:
-        image, at, colour = self.image(image), self.four(at), self.four(colour)
+    def write_to(self, of: Value, at: Value, colour: Value, lod: Value | None) -> None:
+        image, at, colour = self.image(of), self.four(at), self.four(colour)
         kind = "f32" if colour.type is self.float4 else "i32"
         known = image.known is not None
         if lod is None:
@@ -379,7 +415,7 @@ class _Lowering:
         arguments = [self.descriptor(image), *image.format(), *image.shape(), at, lod, colour]
         self.call(f"write_lod_{kind}", arguments, known)
 
-    def query_size(self, i):
+    def query_size(self, i: Instruction) -> Value:
         image = self.image(i.operands[0])
         sizes = image.sizes()
         if len(i.operands) > 1:
@@ -393,52 +429,57 @@ class _Lowering:
         if type(level) is Constant and not level.value:
             return sizes
         word, one, zero = self.types.int(32), self.types.integer(32, 1), self.types.integer(32, 0)
-        halved = []
+        halved: list[Value] = []
         for size in sizes[: image.dims]:
-            size = self.emit(Op.ShiftRightLogical, word, [size, level])
-            is_none = self.emit(Op.IEqual, self.types.bool(), [size, zero])
-            halved.append(self.emit(Op.Select, word, [is_none, one, size]))
+            half = self.emit(Op.ShiftRightLogical, word, [size, level])
+            is_none = self.emit(Op.IEqual, self.types.bool(), [half, zero])
+            halved.append(self.emit(Op.Select, word, [is_none, one, half]))
         return halved + sizes[image.dims :]
 
-    def query_format(self, i):
+    def query_format(self, i: Instruction) -> Value:
         return self.counted_from(i, CHANNEL_DATA_TYPE, FIRST_DATA_TYPE)
 
-    def query_order(self, i):
+    def query_order(self, i: Instruction) -> Value:
         return self.counted_from(i, CHANNEL_ORDER, FIRST_ORDER)
 
-    def counted_from(self, i, field: int, first: int) -> Value:
+    def counted_from(self, i: Instruction, field: int, first: int) -> Value:
         value = self.image(i.operands[0]).field(field)
         if type(value) is Constant:
             return self.types.integer(32, value.value - first)
         return self.emit(Op.ISub, value.type, [value, self.types.integer(32, first)])
 
-    def query_levels(self, i):
+    def query_levels(self, i: Instruction) -> Value:
         return self.image(i.operands[0]).field(LEVELS)
 
-    def call_of_program(self, i):
+    def call_of_program(self, i: Instruction) -> Value | None:
         """A function that clang leaves as a call. Its name says what it is; its type may be anything."""
         name = i.operands[0].linkage[0]
         try:
-            return self.called(i, *_CALL.match(name).groups())
+            found = _CALL.match(name)
+            assert found is not None  # _is_image_instruction() has seen it
+            plain, _, special, form, query = found.groups()
+            return self.called(i, plain, special, form, query)
         except RuleError as error:
             raise PlanError(f"{name}: {error}") from None
 
-    def called(self, i, plain, _, special, form, query):
+    def called(
+        self, i: Instruction, plain: str | None, special: str | None, form: str | None, query: str | None
+    ) -> Value | None:
         _, *arguments = i.operands
         if query:
             check_query(i)
             fields = {"get_image_channel_order": CHANNEL_ORDER, "get_image_num_mip_levels": LEVELS}
             return self.image(arguments[0]).field(fields.get(query, CHANNEL_DATA_TYPE))
         writes = "write" in (plain, special)
-        levels = {"lod": 1, "gradient": 2}.get(form, 0)
+        levels = 1 if form == "lod" else 2 if form == "gradient" else 0
         samplers = len(arguments) - 2 - writes - levels
         need(samplers in ((0,) if writes else (1,) if levels else (0, 1)), "{} arguments", len(arguments))
         image, *arguments = arguments
         sampler = arguments.pop(0) if samplers else None
         at, *lod = arguments
         colour = lod.pop() if writes else None
-        check_access(image, at, colour.type if writes else i.type, lod, sampler, writes)
-        if not writes:
+        check_access(image, at, i.type if colour is None else colour.type, lod, sampler, writes)
+        if colour is None:
             return self.read(image, sampler, at, lod or None, i.type)
         self.write_to(image, at, colour, lod[0] if lod else None)
         return None
@@ -457,7 +498,7 @@ def _image_operands(i: Instruction) -> dict[int, list[Value]]:
     return found
 
 
-LOWERINGS = {
+LOWERINGS: dict[Op, Callable[[_Lowering, Instruction], Value | None]] = {
     Op.SampledImage: _Lowering.sampled_image,
     Op.Image: _Lowering.image_of_sampled,
     Op.ImageSampleExplicitLod: _Lowering.sample,

@@ -7,11 +7,24 @@ instructions are dropped: later passes find loops and joins themselves.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 from ...spirv.enums import Decoration, Op, StorageClass
-from ...spirv.module import Argument, Block, Function, Instruction, Kind, MemoryAccess, Module, Value
-from ..ir.instructions import ADDRESS, append, clone_instruction, is_by_value
+from ...spirv.location import Location
+from ...spirv.module import (
+    Argument,
+    Block,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Module,
+    Value,
+    Variable,
+)
+from ..ir.instructions import ADDRESS, Copies, append, clone_instruction, is_by_value
 from ..ir.layout import alignment_of, size_of
 from ..ir.plan import PlanError
 
@@ -59,17 +72,26 @@ def _callees(function: Function) -> list[Function]:
     return [callee for callee in called if callee.blocks]
 
 
+# The clone of a function: its entry, and where it returns: (block without terminator, value).
+_Cloned: TypeAlias = tuple[Block, list[tuple[Block, Value | None]]]
+# What is to be cloned next: a function, what stands for values in its clone, and the place of the call.
+_Call: TypeAlias = tuple[Function, Copies, Location | None]
+# A function being cloned: yields what it calls, is sent the clone of that, and returns its own.
+_Cloning: TypeAlias = Generator[_Call, Any, _Cloned]
+
+
 class _Inliner:
     def __init__(self, module: Module) -> None:
         self.types = module.types
         self.module_variables = module.variables
-        self.function = None
+        self.function: Function
         self.variables: list[Instruction] = []
         self.written: dict[Argument, bool] = {}
 
     def volatile_pointers(self, function: Function) -> set[Value]:
         """Pointers to objects with the Volatile decoration: variables, parameters, parts of them."""
-        found = {v for v in (*function.arguments, *self.module_variables) if _is_volatile(v)}
+        found: set[Value] = {v for v in function.arguments if _is_volatile(v)}
+        found.update(v for v in self.module_variables if _is_volatile(v))
         found.update(i for i in function.blocks[0].instructions if i.op is Op.Variable and _is_volatile(i))
         if found:
             for block in function.blocks:
@@ -95,13 +117,13 @@ class _Inliner:
         first.instructions[:0] = self.variables
         return new
 
-    def clone(self, function: Function, values: dict) -> tuple[Block, list]:
-        """Clones all blocks of a function; returns its entry and [(block without terminator, value)].
+    def clone(self, function: Function, values: Copies) -> _Cloned:
+        """Clones all blocks of a function.
 
         The bodies of callees are asked for by generators: calls may nest deeper than Python's own.
         """
         stack = [self.clone_body(function, values)]
-        answer = None
+        answer: Any = None  # what the last generator has returned
         while stack:
             try:
                 request = stack[-1].send(answer)
@@ -111,9 +133,10 @@ class _Inliner:
             else:
                 stack.append(self.clone_body(*request))
                 answer = None
-        return answer
+        cloned: _Cloned = answer
+        return cloned
 
-    def clone_body(self, callee: Function, values: dict, site=None):
+    def clone_body(self, callee: Function, values: Copies, site: Location | None = None) -> _Cloning:
         """One function of `clone`: yields (callee, values, site) for what it calls, and is sent its clone.
 
         site: the Location of the call, if there is debug information.
@@ -123,7 +146,7 @@ class _Inliner:
         values.update(firsts)
         lasts: dict[Block, Block] = {}
         phis: list[tuple[Instruction, Instruction]] = []
-        returns = []
+        returns: list[tuple[Block, Value | None]] = []
         get = values.get
         volatile = self.volatile_pointers(callee)
         for block in callee.blocks:
@@ -136,7 +159,7 @@ class _Inliner:
                 if op in _DROPPED:
                     continue
                 if op is Op.Phi:
-                    copy = clone_instruction(instruction, (), current)
+                    copy = clone_instruction(instruction, [], current)
                     phis.append((copy, instruction))
                 elif op is Op.Variable:
                     copy = self.move_variable(instruction, values, current)
@@ -152,7 +175,8 @@ class _Inliner:
                     returns.append((current, get(value, value)))
                     continue
                 elif op is Op.Any or op is Op.All:
-                    truths = self.truths(get(instruction.operands[0], instruction.operands[0]), current)
+                    asked: Value = instruction.operands[0]
+                    truths = self.truths(get(asked, asked), current)
                     if truths.type is instruction.type:
                         values[instruction] = truths
                         continue
@@ -184,11 +208,13 @@ class _Inliner:
         wanted = self.types.vector(boolean, type_.count) if vector else boolean
         return append(block, Op.SLessThan, wanted, [value, self.types.null(type_)])
 
-    def expand(self, call: Instruction, values: dict, current: Block, site):
+    def expand(
+        self, call: Instruction, values: Copies, current: Block, site: Location | None
+    ) -> Generator[_Call, Any, tuple[Block, Value]]:
         """Puts the callee's body behind `current`; returns the block to go on in, and the result. A generator
         as clone_body is."""
         callee = call.operands[0]
-        inner = {}
+        inner: Copies = {}
         for parameter, argument in zip(callee.arguments, call.operands[1:], strict=True):
             value = values.get(argument, argument)
             if value.type is not parameter.type:
@@ -200,6 +226,7 @@ class _Inliner:
         if call.line is not None:
             site = call.line if site is None else call.line.inlined(site)
         body, returns = yield callee, inner, site
+        result: Value
         append(current, Op.Branch, None, [body])
         after = Block(self.function, current.name)
         self.function.blocks.append(after)
@@ -217,7 +244,7 @@ class _Inliner:
             result = append(after, Op.Bitcast, call.type, [result])
         return after, result
 
-    def move_variable(self, variable: Instruction, values: dict, current: Block) -> Instruction:
+    def move_variable(self, variable: Instruction, values: Copies, current: Block) -> Instruction:
         copy = Instruction(Op.Variable, variable.type, [StorageClass.Function], None, variable.name)
         copy.decorations = variable.decorations
         copy.line = variable.line
@@ -227,7 +254,7 @@ class _Inliner:
             append(current, Op.Store, None, [copy, values.get(initializer, initializer)], MemoryAccess())
         return copy
 
-    def private_copy(self, parameter: Argument, pointer, block: Block) -> Instruction:
+    def private_copy(self, parameter: Argument, pointer: Value, block: Block) -> Instruction:
         """A ByVal parameter that the function may write is a variable of its own."""
         pointee = parameter.type.element
         variable = Instruction(Op.Variable, parameter.type, [StorageClass.Function], None, parameter.name)
@@ -248,11 +275,11 @@ class _Inliner:
         return found
 
 
-def _is_volatile(value) -> bool:
+def _is_volatile(value: Argument | Instruction | Variable) -> bool:
     return Decoration.Volatile in value.decorations
 
 
-def writes_through(function: Function, pointer) -> bool:
+def writes_through(function: Function, pointer: Value) -> bool:
     """True unless every use of the pointer, and of addresses computed from it, is a read."""
     derived = {pointer}
     for block in function.blocks:

@@ -7,8 +7,21 @@ Work-items that are "active" are the lanes of the mask that vectorize/linearise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Value, Variable
+from ...spirv.module import (
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    MemoryAccess,
+    Operand,
+    Type,
+    Value,
+    Variable,
+)
 from ...spirv.types import TypeTable
 from ..ir.instructions import ADDRESS
 from ..ir.layout import size_of
@@ -50,7 +63,7 @@ class _Lowering:
         self.bits_type = types.int(64 if width > 32 else 32)  # holds a bit for each lane
         self.inputs: dict[BuiltIn, Variable] = {}
         self.addresses: dict[Instruction, Variable] = {}  # access chains into the variables of masks
-        self.block = None
+        self.block: Block | None = None
         self.out: list[Instruction] = []
 
     def lower(self, block: Block) -> None:
@@ -83,14 +96,15 @@ class _Lowering:
             return None
         rule = _RULES.get(op)
         if rule is not None:
-            return rule(self, i.type, *operands[1:])
+            value: Value | None = rule(self, i.type, *operands[1:])
+            return value
         operation, value, *cluster = operands[1:]
         name = op.name.removeprefix("GroupNonUniform").removeprefix("Group").removesuffix("KHR")
         return self.arithmetic(WORK_GROUP_OP[name], operation, value, *cluster)
 
     # Small pieces
 
-    def emit(self, op, type_, *operands) -> Instruction:
+    def emit(self, op: Op, type_: Type | None, *operands: Operand) -> Instruction:
         instruction = Instruction(op, type_, list(operands), self.block)
         self.out.append(instruction)
         return instruction
@@ -98,7 +112,7 @@ class _Lowering:
     def number(self, value: int) -> Constant:
         return self.types.integer(32, value)
 
-    def input(self, builtin) -> Value:
+    def input(self, builtin: BuiltIn) -> Value:
         """The value of a built-in variable of 32 bits."""
         if builtin is BuiltIn.SubgroupMaxSize:
             return self.number(self.width)
@@ -116,7 +130,7 @@ class _Lowering:
     def lane(self) -> Value:
         return self.input(BuiltIn.SubgroupLocalInvocationId)
 
-    def to_int(self, value: Value, type_=None) -> Value:
+    def to_int(self, value: Value, type_: Type | None = None) -> Value:
         """An integer in another width, by default 32; extended with zeros."""
         type_ = type_ or self.int
         return value if value.type is type_ else self.emit(Op.UConvert, type_, value)
@@ -142,7 +156,7 @@ class _Lowering:
         """The value of the lane that each lane asks for."""
         return value if self.width == 1 else self.emit(PassOp.Permute, value.type, value, self.to_int(lane))
 
-    def extended(self, number, value: Value) -> Instruction:
+    def extended(self, number: OpenCLStd, value: Value) -> Instruction:
         return self.emit(Op.ExtInst, value.type, _EXT, number, value)
 
     # Built-in variables
@@ -211,7 +225,7 @@ class _Lowering:
         word = self.emit(Op.BitwiseAnd, self.int, word, self.number(1))
         return self.emit(Op.INotEqual, self.types.bool(), word, self.number(0))
 
-    def bit_count(self, result, operation, vector: Value) -> Value:
+    def bit_count(self, result: Type, operation: GroupOperation, vector: Value) -> Value:
         bits, type_ = self.lane_bits(vector), self.bits_type
         if operation not in _ALL_OF_GROUP:
             raise PlanError(f"OpGroupNonUniformBallotBitCount with {operation!r}")
@@ -220,7 +234,7 @@ class _Lowering:
             bits = self.emit(Op.BitwiseAnd, type_, bits, self.lane_bits(self.mask(which)))
         return self.to_int(self.emit(Op.BitCount, type_, bits), result)
 
-    def find(self, result, vector: Value, last: bool) -> Value:
+    def find(self, result: Type, vector: Value, last: bool) -> Value:
         bits, type_ = self.lane_bits(vector), self.bits_type
         if not last:
             return self.to_int(self.extended(OpenCLStd.ctz, bits), result)
@@ -254,7 +268,9 @@ class _Lowering:
 
     # Reductions and scans
 
-    def arithmetic(self, op, operation, value: Value, cluster: Value | None = None) -> Value:
+    def arithmetic(
+        self, op: Op, operation: GroupOperation, value: Value, cluster: Value | None = None
+    ) -> Value:
         neutral = self.neutral(op, value.type)
         if operation not in (_ALL_OF_GROUP if cluster is None else (GroupOperation.ClusteredReduce,)):
             raise PlanError(f"{op.name} with {operation!r}")
@@ -278,12 +294,12 @@ class _Lowering:
             distance *= 2
         return self.behind(value, neutral, 1) if operation is GroupOperation.ExclusiveScan else value
 
-    def neutral(self, op, type_) -> Constant:
+    def neutral(self, op: Op, type_: Type) -> Constant:
         if type_.kind is Kind.VECTOR:
             return self.types.constant(type_, (self.neutral(op, type_.element),) * type_.count)
         return identity(op, type_, self.types)
 
-    def combine(self, op, a: Value, b: Value) -> Value:
+    def combine(self, op: Op, a: Value, b: Value) -> Value:
         how, operands = combination(op, a, b)
         return self.emit(how, a.type, *operands)
 
@@ -298,7 +314,7 @@ class _Lowering:
 
     # Shuffles
 
-    def relative(self, value: Value, op, delta: Value) -> Value:
+    def relative(self, value: Value, op: Op, delta: Value) -> Value:
         """The value of a lane whose number is that of this one, combined with another."""
         return self.permute(value, self.emit(op, self.int, self.lane(), self.to_int(delta)))
 
@@ -310,7 +326,7 @@ class _Lowering:
         start = self.emit(Op.BitwiseAnd, self.int, lane, self.number(~(size - 1)))
         return self.permute(value, self.emit(Op.BitwiseOr, self.int, start, moved))
 
-    def intel_shuffle(self, op, value: Value, *rest: Value) -> Value:
+    def intel_shuffle(self, op: Op, value: Value, *rest: Value) -> Value:
         """SPV_INTEL_subgroups: up and down move through two values, one behind the other."""
         if op is Op.SubgroupShuffleINTEL:
             return self.permute(value, *rest)
@@ -334,22 +350,22 @@ class _Lowering:
 
     # Blocks of memory: component k of lane l lies at element k * width + l.
 
-    def places(self, pointer: Value, type_) -> list[Value]:
+    def places(self, pointer: Value, type_: Type) -> list[Value]:
         is_vector = type_.kind is Kind.VECTOR
         element, count = (type_.element, type_.count) if is_vector else (type_, 1)
         if pointer.type.element is not element:
             wanted = self.types.pointer(pointer.type.storage, element)
             pointer = self.emit(Op.Bitcast, wanted, pointer)
         lane = self.emit(Op.UConvert, self.types.int(64), self.lane()) if self.width > 1 else None
-        places = []
+        places: list[Value] = []
         for k in range(count):
-            index = self.types.integer(64, k * self.width)
+            index: Value = self.types.integer(64, k * self.width)
             if lane is not None:
                 index = self.emit(Op.IAdd, lane.type, lane, index) if k else lane
             places.append(self.emit(Op.InBoundsPtrAccessChain, pointer.type, pointer, index))
         return places
 
-    def block_read(self, type_, pointer: Value) -> Value:
+    def block_read(self, type_: Type, pointer: Value) -> Value:
         parts = []
         for place in self.places(pointer, type_):
             part = self.emit(Op.Load, place.type.element, place)
@@ -365,7 +381,7 @@ class _Lowering:
 
 
 def _power_of_two(cluster: Value) -> int:
-    size = cluster.value if isinstance(cluster, Constant) else None
+    size: int | None = cluster.value if isinstance(cluster, Constant) else None
     if not size or size & size - 1:
         raise PlanError("ClusterSize must be a constant power of two")
     return size
@@ -375,7 +391,7 @@ def _power_of_two(cluster: Value) -> int:
 WORK_GROUP_OP = {op.name.removeprefix("Group").removesuffix("KHR"): op for op in COMBINING}
 
 # Instructions without Execution scope to their values: rule(lowering, result type, operands...).
-_RULES = {
+_RULES: dict[Op, Callable[..., Value | None]] = {
     Op.GroupAll: lambda s, t, p: s.all(p),
     Op.GroupAny: lambda s, t, p: s.any(p),
     Op.GroupNonUniformAll: lambda s, t, p: s.all(p),

@@ -8,13 +8,15 @@ and no rounding of its own (sin, say) stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
+from typing import TypeAlias
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import NO_DECORATIONS, Block, Function, Instruction, Kind, Value
+from ...spirv.module import NO_DECORATIONS, Block, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import append
+from ..ir.library import Library
 from ..ir.plan import PlanError
 
 _CONVERSIONS = (Op.FConvert, Op.ConvertSToF, Op.ConvertUToF)
@@ -26,13 +28,19 @@ _STORES = {
 }
 
 
-def round_toward_zero(function: Function, types: TypeTable, widths: Container[int], library) -> bool:
+def round_toward_zero(
+    function: Function, types: TypeTable, widths: Container[int], library: Library | None
+) -> bool:
     """Changes a function in place. True if it calls library functions now, for the caller to inline."""
     return _Rounding(types, widths, library).run(function)
 
 
+# What computes one scalar: in a block, of a width in bits, of operands.
+_Scalar: TypeAlias = Callable[..., Value]
+
+
 class _Rounding:
-    def __init__(self, types: TypeTable, widths: Container[int], library) -> None:
+    def __init__(self, types: TypeTable, widths: Container[int], library: Library | None) -> None:
         self.types = types
         self.widths = widths
         self.library = library
@@ -59,8 +67,8 @@ class _Rounding:
             if Decoration.FPRoundingMode not in i.decorations:
                 i.decorations = {**i.decorations, **_RTZ}
             return
-        compute = _ARITHMETIC.get(i.op) or (i.op is Op.ExtInst and _EXTENDED.get(i.operands[1]))
-        if not compute:
+        compute = _EXTENDED.get(i.operands[1]) if i.op is Op.ExtInst else _ARITHMETIC.get(i.op)
+        if compute is None:
             return
         operands = i.operands[2:] if i.op is Op.ExtInst else i.operands
         if i.op is Op.Dot:
@@ -75,7 +83,7 @@ class _Rounding:
         i.op = Op.CompositeConstruct if i.type.kind is Kind.VECTOR else Op.CopyObject
         i.decorations = NO_DECORATIONS
 
-    def is_rounded(self, type_) -> bool:
+    def is_rounded(self, type_: Type) -> bool:
         scalar = type_.element if type_.kind is Kind.VECTOR else type_
         return scalar.kind is Kind.FLOAT and scalar.width in self.widths
 
@@ -84,7 +92,7 @@ class _Rounding:
             return value
         return append(block, Op.CompositeExtract, value.type.element, [value, k])
 
-    def compute(self, i: Instruction, compute, operands) -> Value:
+    def compute(self, i: Instruction, compute: _Scalar, operands: list[Value]) -> Value:
         """One scalar, of the type of i's components."""
         scalar = i.type.element if i.type.kind is Kind.VECTOR else i.type
         block = i.block
@@ -101,6 +109,7 @@ class _Rounding:
             parts = [self.component(i.block, o, k) for o in (a, b)]
             product = self.compute(i, _Rounding.multiply, parts)
             total = product if total is None else self.compute(i, _Rounding.add, [total, product])
+        assert total is not None  # vectors have components
         return total
 
     def call(self, block: Block, name: str, *operands: Value) -> Instruction:
@@ -146,14 +155,14 @@ class _Rounding:
             return self.call(block, "sqrt", a)
         return self.plain(block, Op.ExtInst, "OpenCL.std", Std.sqrt, a)
 
-    def plain(self, block: Block, op: Op, *operands) -> Instruction:
+    def plain(self, block: Block, op: Op, *operands: Operand) -> Instruction:
         """No flag may make it less exact."""
         instruction = append(block, op, self.double, list(operands))
         instruction.decorations = {Decoration.FPFastMathMode: (0,)}
         return instruction
 
 
-_ARITHMETIC = {
+_ARITHMETIC: dict[Op, _Scalar] = {
     Op.FAdd: _Rounding.add,
     Op.FSub: _Rounding.subtract,
     Op.FMul: _Rounding.multiply,
@@ -162,4 +171,4 @@ _ARITHMETIC = {
     Op.VectorTimesScalar: _Rounding.multiply,
     Op.Dot: _Rounding.multiply,
 }
-_EXTENDED = {Std.fma: _Rounding.fused, Std.mad: _Rounding.fused, Std.sqrt: _Rounding.root}
+_EXTENDED: dict[Std, _Scalar] = {Std.fma: _Rounding.fused, Std.mad: _Rounding.fused, Std.sqrt: _Rounding.root}

@@ -55,7 +55,9 @@ def _is_concerned(instruction: Instruction) -> bool:
 
 
 def _rewrite(block: Block, instruction: Instruction, types: TypeTable) -> None:
-    value, offset, pointer = vector_access(instruction)
+    access = vector_access(instruction)
+    assert access is not None
+    value, offset, pointer = access
     type_ = types.pointer(pointer.type.storage, value.type)
     place = append(block, Op.Bitcast, type_, [pointer])
     if not (is_constant_int(offset) and int_value(offset) == 0):
