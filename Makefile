@@ -11,7 +11,7 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test check bench-check test-packages pages bench sanitize peers conformance core
+.PHONY: run setup packages test test-llvmlite check bench-check test-packages pages bench sanitize peers conformance core
 .PHONY: lint clean
 
 run: setup build/demo
@@ -55,6 +55,11 @@ test: test-packages setup
 	$(PYTEST) -n $(WORKERS) -m "not clock" tests
 	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock" tests/loader
 	$(PYTEST) -m clock tests
+
+# What runs kernels, once more with llvmlite's LLVM in place of clang's. The data plane's C has none.
+test-llvmlite: test-packages setup
+	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock" tests/runtime \
+	  --ignore tests/runtime/test_data_plane.py
 
 # What a change is checked with while one works on it.
 check: test-packages setup

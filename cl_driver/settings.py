@@ -113,7 +113,7 @@ _ROWS = (
         "path",
         "",
         "LLVM's shared library, or llvmlite for the one of that package, which checks itself. Unset: the one "
-        "of clang, if it has the version that this driver knows.",
+        "of clang. One of a version that is not tested must pass a self-test (cl-driver doctor).",
         in_key=True,
     ),
     Setting(

@@ -1,4 +1,4 @@
-"""Says in plain words what keeps the driver from working, or that nothing does."""
+"""Says in plain words what keeps the driver from working, or that nothing does; and what it compiles with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from .. import native, registration, settings
@@ -81,6 +82,30 @@ def check_clang() -> Iterator[str]:
         find_clang.find(settings.text("CL_DRIVER_CLANG"))
     except find_clang.ClangError as error:
         yield f"{error} Programs that bring SPIR-V or binaries work without."
+
+
+def check_llvm() -> Iterator[str]:
+    """What makes the code of kernels."""
+    from ..jit import emit
+    from ..jit.errors import CompileError
+
+    try:
+        emit.choice()
+    except CompileError as error:
+        yield f"{str(error).strip()}. Only programs that are in the compile cache work without."
+
+
+def tools() -> Iterator[str]:
+    """Which clang and which LLVM are in use, and why."""
+    from ..frontend import find_clang
+    from ..jit import emit
+    from ..jit.errors import CompileError
+
+    setting = settings.text("CL_DRIVER_CLANG")
+    with suppress(find_clang.ClangError):
+        yield f"clang: {find_clang.explain(find_clang.find(setting), setting)}"
+    with suppress(CompileError):
+        yield f"LLVM: {emit.choice()}"
 
 
 def check_registration() -> Iterator[str]:
@@ -156,6 +181,7 @@ CHECKS = (
     check_shim,
     check_python,
     check_clang,
+    check_llvm,
     check_registration,
     check_loaders,
     check_cache,
@@ -176,6 +202,8 @@ def _fails(command: list[str]) -> str:
 def run(options: argparse.Namespace) -> int:
     """The subcommand. Exit status 1 if anything is wrong."""
     del options
+    for sentence in tools():
+        print(f"{sentence}.")
     count = 0
     for check in CHECKS:
         for sentence in check():

@@ -1,6 +1,6 @@
 """LLVM IR text to a relocatable object. Runs in compiler processes only.
 
-By the LLVM that clang is linked with, if there is one, else by llvmlite's. Either ends the process on some
+By the LLVM that choose_llvm.py chooses. Any ends the process on some
 of what it dislikes, so the text is parsed and verified first, and the process is one whose end is a build
 failure and nothing worse (service/client.py).
 """
@@ -11,7 +11,7 @@ import functools
 
 from .. import settings
 from ..device.target import Target
-from . import identity
+from . import choose_llvm
 from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
@@ -25,18 +25,14 @@ OPTIONS = ("-disable-lsr",)
 
 
 @functools.cache
+def choice() -> choose_llvm.Choice:
+    """The LLVM in use, and why. CompileError if there is none."""
+    return choose_llvm.choose(settings.text("CL_DRIVER_LLVM"), OPTIONS, SHORT_LIST, lite)
+
+
 def _llvm():
     """The LLVM in use, which has generate()."""
-    path = identity.llvm(settings.text("CL_DRIVER_LLVM"))
-    if path:
-        from .llvm_library import Library
-
-        try:
-            return Library(path, OPTIONS, SHORT_LIST)
-        except (OSError, AttributeError) as error:
-            if settings.text("CL_DRIVER_LLVM"):
-                raise CompileError(f"CL_DRIVER_LLVM: {error}\n") from error
-    return lite()
+    return choice().llvm
 
 
 @functools.cache

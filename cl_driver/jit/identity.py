@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..version import VERSION
-from . import clang_paths
+from . import clang_paths, llvm_paths
 from .cache import digest
 
 # Folders that compiler processes read nothing of; all other files of the package are looked at, not read. (So
@@ -13,8 +13,6 @@ from .cache import digest
 _OTHERS = frozenset(
     ("__pycache__", "_native", "accuracy", "api", "cl", "cli", "coefficients", "door", "interp")
 )
-# The LLVM library that this driver was tested with: clang-22 is linked with it.
-LLVM = "libLLVM.so.22.1"
 _found: list[str] = []
 
 
@@ -39,21 +37,15 @@ def _native(package: str) -> list[str]:
 def tools(clang: str, setting: str = "") -> list[str]:
     """The clangs and the LLVM that compiler processes may have taken: "path size time". clang, setting:
     CL_DRIVER_CLANG and CL_DRIVER_LLVM."""
-    library = llvm(setting)
     clangs = [line for path in clang_paths.candidates(clang, up_to_fixed=True) for line in _file(path)]
-    return clangs + (_file(library) if library else _llvmlite())
+    libraries = llvm_paths.candidates(setting)
+    is_certain = bool(libraries) and (bool(setting) or libraries[0].endswith("/" + llvm_paths.LIBRARY))
+    return clangs + [line for path in libraries for line in _file(path)] + ([] if is_certain else _llvmlite())
 
 
 def llvm(setting: str = "") -> str:
-    """LLVM's shared library; "" where llvmlite is to be used. setting: CL_DRIVER_LLVM."""
-    if setting:
-        return "" if setting == "llvmlite" else setting
-    machine = os.uname().machine
-    for folder in (f"/usr/lib/{machine}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/llvm-22/lib"):
-        path = os.path.join(folder, LLVM)
-        if os.path.exists(path):
-            return path
-    return ""
+    """The shared library that is tried first; "" where llvmlite is to be used. setting: CL_DRIVER_LLVM."""
+    return next(iter(llvm_paths.candidates(setting)), "")
 
 
 def unchanged(made_with: list[str]) -> bool:

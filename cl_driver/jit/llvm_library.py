@@ -7,7 +7,7 @@ once, each in a context of its own; ctypes lets go of the GIL meanwhile.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 from ..device.target import Target
 from .errors import CompileError
@@ -56,15 +56,37 @@ _PIC, _SMALL = 2, 3  # LLVMRelocMode, LLVMCodeModel
 _ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
 
 
+# The same for code that is to run in this process: the self-test's.
+_ORC_FUNCTIONS = {
+    "LLVMCreateMemoryBufferWithMemoryRangeCopy": (c_void_p, c_char_p, c_size_t, c_char_p),
+    "LLVMOrcCreateLLJIT": (c_void_p, _HANDLE, c_void_p),
+    "LLVMOrcLLJITGetMainJITDylib": (c_void_p, c_void_p),
+    "LLVMOrcLLJITAddObjectFile": (c_void_p, c_void_p, c_void_p, c_void_p),
+    "LLVMOrcLLJITLookup": (c_void_p, c_void_p, POINTER(c_uint64), c_char_p),
+}
+
+
+def _declare(library: ctypes.CDLL, functions: dict) -> None:
+    for name, (result, *arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+
+
+def version_of(path: str) -> tuple[int, ...]:
+    """The version of the library there. OSError where there is none, AttributeError where it is no LLVM or
+    one that is older than 16."""
+    numbers = [c_uint() for _ in range(3)]
+    ctypes.CDLL(path).LLVMGetVersion(*map(byref, numbers))
+    return tuple(number.value for number in numbers)
+
+
 class Library:
     """See emit.py for what the arguments are. Any thread may call generate()."""
 
     def __init__(self, path: str, options: tuple[str, ...], short_list: tuple[str, ...]):
         """OSError or AttributeError where the library or a function of it is missing."""
         self._llvm = ctypes.CDLL(path)
-        for name, (result, *arguments) in _FUNCTIONS.items():
-            function = getattr(self._llvm, name)
-            function.restype, function.argtypes = result, arguments
+        _declare(self._llvm, _FUNCTIONS)
         words = [b"cl_driver", *(option.encode() for option in options)]
         self._llvm.LLVMParseCommandLineOptions(len(words), (c_char_p * len(words))(*words), None)
         # One "function(...)" around the steps for functions: all of them for one function, then the next.
@@ -150,6 +172,22 @@ class Library:
             return ctypes.string_at(self._llvm.LLVMGetBufferStart(buffer), size)
         finally:
             self._llvm.LLVMDisposeMemoryBuffer(buffer)
+
+    def run_here(self, data: bytes, name: str) -> int:
+        """The address of a function of an object that this process may call from now on."""
+        _declare(self._llvm, _ORC_FUNCTIONS)
+        orc, address = c_void_p(), c_uint64()
+        self._check(self._llvm.LLVMOrcCreateLLJIT(byref(orc), None))
+        place = self._llvm.LLVMOrcLLJITGetMainJITDylib(orc)
+        buffer = self._llvm.LLVMCreateMemoryBufferWithMemoryRangeCopy(data, len(data), name.encode())
+        self._check(self._llvm.LLVMOrcLLJITAddObjectFile(orc, place, buffer))
+        self._check(self._llvm.LLVMOrcLLJITLookup(orc, byref(address), name.encode()))
+        return address.value
+
+    def _check(self, error) -> None:
+        if error:
+            why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode("utf-8", "replace")
+            raise CompileError(f"LLVM does not load its own object: {why}")
 
     def _message(self, why: c_char_p) -> str:
         """What LLVM said, which is then freed."""

@@ -32,6 +32,7 @@ class Lite:
 
     def __init__(self, options: tuple[str, ...], short_list: tuple[str, ...]):
         self._short_list = short_list
+        self._running: list = []  # what keeps code that runs in this process
         for option in options:
             llvm.set_option("cl_driver", option)
         llvm.initialize_all_targets()
@@ -50,6 +51,17 @@ class Lite:
             return machine.emit_object(module), ""
         machine.set_asm_verbosity(form == "comments")
         return machine.emit_assembly(module).encode(), str(module) if form == "comments" else ""
+
+    def version(self) -> tuple[int, ...]:
+        """LLVM's."""
+        return tuple(llvm.llvm_version_info)
+
+    def run_here(self, data: bytes, name: str) -> int:
+        """As Library.run_here()."""
+        jit = llvm.create_lljit_compiler()
+        tracker = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(name).link(jit, name)
+        self._running.append((jit, tracker))
+        return tracker[name]
 
     def optimize(self, module, machine, passes: str) -> None:
         """Runs a list of passes."""

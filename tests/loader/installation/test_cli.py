@@ -100,7 +100,25 @@ def test_status(cl_driver, tmp_path):
 
 
 def test_doctor_is_content(cl_driver):
-    assert cl_driver("doctor") == (0, "Nothing is wrong.\n")
+    status, output = cl_driver("doctor")
+    assert status == 0 and output.splitlines()[2:] == ["Nothing is wrong."]
+
+
+def test_doctor_says_what_compiles_and_why(cl_driver, tmp_path):
+    clang, llvm, *_ = cl_driver("doctor")[1].splitlines()
+    assert clang.startswith("clang: /") and ", version 2" in clang and ": the first of clang-22, " in clang
+    assert llvm.startswith("LLVM: ") and ": it is what clang is linked with" in llvm or "llvmlite" in llvm
+    status, output = cl_driver("doctor", CL_DRIVER_LLVM="llvmlite")
+    assert status == 0 and "LLVM: llvmlite, version " in output and "CL_DRIVER_LLVM names it" in output
+    (tmp_path / "clang-22").symlink_to("/usr/bin/clang-22")
+    output = cl_driver("doctor", CL_DRIVER_CLANG=str(tmp_path / "clang-22"))[1]
+    assert f"clang: {tmp_path}/clang-22, version 22: CL_DRIVER_CLANG names it." in output
+
+
+def test_doctor_finds_no_llvm(cl_driver):
+    status, output = cl_driver("doctor", CL_DRIVER_LLVM="/nonexistent/libLLVM.so")
+    assert status == 1
+    assert "CL_DRIVER_LLVM: /nonexistent/libLLVM.so: " in output and "cannot open shared object" in output
 
 
 def test_doctor_finds_no_clang(cl_driver):
