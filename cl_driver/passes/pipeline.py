@@ -196,7 +196,7 @@ def useful_width(entry_point: EntryPoint, options: PlanOptions) -> int:
 
 
 def unroll_short_loops(function: Function, types: TypeTable, budget: int) -> None:
-    """Unrolls short loops that arguments with known values count. Longer ones gain nothing (tests/bench)."""
+    """Unrolls short loops that argument values count. Longer ones gain nothing."""
     unroll(function, types, budget, budget, 16)
     drop_repeated(function)
 

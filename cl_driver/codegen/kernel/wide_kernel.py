@@ -105,7 +105,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         return super()._builtin_memory(variable)
 
     def before_return(self) -> None:
-        """Totals of atomics; stores past the caches are seen by all before what comes after the kernel."""
+        """Atomic reductions; stores past the caches are seen by all before what comes after the kernel."""
         self.reductions.finish(self)
         if self.nontemporal is not None and self.nontemporal.is_used:
             self.emit_void("call void @llvm.x86.sse.sfence()")

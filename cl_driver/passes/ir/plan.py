@@ -42,7 +42,7 @@ class PlanOptions:
     part_axis: int = 0  # the dimension in which parts follow one another; 0 with linear_lanes
     group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
     values: tuple[tuple[int, bytes], ...] = ()  # of arguments, by their index (lower/argument_values.py)
-    unrolls: bool = True  # loops that known values count are unrolled (loops/unroll.py)
+    unrolls: bool = True  # loops that argument values count are unrolled (loops/unroll.py)
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
