@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 from ...spirv.module import Block, Function
 from .instructions import predecessors, reverse_postorder
 
-_Node = TypeVar("_Node", bound=Block | None)
+_Node = TypeVar("_Node")  # a Block, as a rule
 
 
 class DominatorTree(Generic[_Node]):

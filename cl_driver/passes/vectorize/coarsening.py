@@ -11,8 +11,11 @@ of the original. An integer that is affine from part to part is not computed aga
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ...spirv.enums import Op
-from ...spirv.module import Function, Instruction, Kind, Value
+from ...spirv.module import Function, Instruction, Kind, Operand, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import PURE, TERMINATORS, clone_instruction
 from ..ir.ops import PassOp
@@ -87,6 +90,7 @@ class _Copier:
 
     def step(self, i: Instruction) -> int | None:
         """What to add for the next part, where that is all."""
+        assert self.shapes.across is not None  # there are parts
         stride = self.shapes.across.stride(i)
         is_integer = i.type is not None and i.type.kind is Kind.INT
         if not is_integer or type(stride) is not int or i.mask is not None:
@@ -111,26 +115,28 @@ class _Copier:
             shapes.private.add(copy)
         return copy
 
-    def of_part(self, value, part: int):
+    def of_part(self, value: Operand, part: int) -> Any:
         found = self.copies.get(value) if isinstance(value, Instruction) else None
         return value if found is None else found[part - 1]
 
     # Masks of what is done once for all parts
 
-    def shared_masks(self):
+    def shared_masks(self) -> Iterator[Instruction]:
         """Masks that differ between parts of instructions that are done once."""
         for block in self.function.blocks:
             for i in block.instructions:
                 if i in self.copies or i in self.shapes.part_of:
                     continue
                 mask = i.operands[0] if i.op is PassOp.AnyLane else i.mask
-                if mask in self.copies:
+                if isinstance(mask, Instruction) and mask in self.copies:
                     yield mask
 
-    def with_unions(self, instructions: list[Instruction], wanted: dict) -> list[Instruction]:
+    def with_unions(
+        self, instructions: list[Instruction], wanted: dict[Instruction, None]
+    ) -> list[Instruction]:
         """The instructions of a block with the unions of the masks that it defines."""
         result: list[Instruction] = []
-        pending: list[Value] = []  # masks that all parts' copies have yet to be seen of
+        pending: list[Instruction] = []  # masks that all parts' copies have yet to be seen of
         last = {self.copies[mask][-1]: mask for mask in wanted}
         for i in instructions:
             if pending and i.op is not Op.Phi:

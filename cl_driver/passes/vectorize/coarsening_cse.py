@@ -7,8 +7,10 @@ not where the first part wants it: with rows of which all parts were begun at on
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias, TypeGuard
+
 from ...spirv.enums import Decoration, Op, StorageClass
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value, Variable
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
 from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, substitute
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
@@ -34,7 +36,15 @@ def share(function: Function, shapes: ShapeInfo) -> None:
         _arrange(block)
 
 
-def _inputs(i: Instruction) -> list:
+# What computes something, by what tells it from other things.
+_Known: TypeAlias = dict[tuple[Any, ...], Instruction]
+
+
+def _is_entry_mask(mask: Value | None) -> TypeGuard[Instruction]:
+    return isinstance(mask, Instruction) and mask.op is PassOp.EntryMask
+
+
+def _inputs(i: Instruction) -> list[Operand]:
     """What must be there before an instruction."""
     return i.operands if i.mask is None else [*i.operands, i.mask]
 
@@ -53,14 +63,15 @@ class _Sharer:
 
     def visit(self, block: Block) -> bool:
         """Drops what a block has already. Whether there are loads among it."""
-        known: dict[tuple, Instruction] = {}
-        loaded: dict[tuple, Instruction] = {}
+        known: _Known = {}
+        loaded: _Known = {}
         kept, shares = [], False
         replaced = self.replaced
         for i in block.instructions:
             if replaced:
                 i.operands = [replaced.get(o, o) for o in i.operands]
-                i.mask = replaced.get(i.mask, i.mask)
+                if i.mask is not None:
+                    i.mask = replaced.get(i.mask, i.mask)
             op = i.op
             if op is Op.Load:
                 if not reads(i) or (i.memory is not None and i.memory.volatile):
@@ -74,9 +85,9 @@ class _Sharer:
                     continue
                 loaded[key] = i
             elif op in _REPEATABLE or is_arithmetic(i):
-                first = self.found(i, known)
-                if first is not None:
-                    replaced[i] = first
+                there = self.found(i, known)
+                if there is not None:
+                    replaced[i] = there
                     continue
             elif op not in STAY and op not in TERMINATORS:
                 loaded = {}
@@ -84,13 +95,13 @@ class _Sharer:
         block.instructions = kept
         return shares
 
-    def found(self, i: Instruction, known: dict) -> Instruction | None:
+    def found(self, i: Instruction, known: _Known) -> Value | None:
         """What an instruction would compute, if it is there."""
         if i.op is Op.IAdd and (sum_ := self.sum_of(i)) is not None:
             self.sums[i] = sum_
             if not sum_[1]:
                 return sum_[0]
-            key = Op.IAdd, i.type, *sum_
+            key: tuple[Any, ...] = (Op.IAdd, i.type, *sum_)
         else:
             key = i.op, i.type, i.mask, *i.operands
         if self.is_own(i):
@@ -127,7 +138,7 @@ class _Sharer:
         mine, other = first.mask, i.mask
         if mine is other:
             return True
-        if any(mask is None or mask.op is not PassOp.EntryMask for mask in (mine, other)):
+        if not (_is_entry_mask(mine) and _is_entry_mask(other)):
             return False
         if self.part_of.get(other, 0) < self.part_of.get(mine, 0):
             first.mask = other
@@ -198,7 +209,7 @@ class _Run:
                     ready.append(user)
             pending += reversed(ready)
 
-    def put_operand(self, i) -> None:
+    def put_operand(self, i: Operand) -> None:
         """Puts what waits for no load with its own operands, if it is still to come."""
         if i not in self.pending or i in self.missing:
             return

@@ -15,8 +15,11 @@ must be in loop-closed form (ir/lcssa.py).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import Any, TypeGuard
+
 from ...spirv.enums import Op
-from ...spirv.module import Block, Function, Instruction
+from ...spirv.module import Block, Function, Instruction, Operand, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import Loop
 from ..ir.instructions import PURE, append, clone_instruction, is_arithmetic, predecessors, remove_phi_edge
@@ -27,7 +30,11 @@ MOST_SUNK = 8  # instructions that are executed behind a loop instead of collect
 
 
 def linearise_loops(
-    function: Function, loops: list[Loop], types: TypeTable, number, leaving
+    function: Function,
+    loops: list[Loop],
+    types: TypeTable,
+    number: dict[Block, int],
+    leaving: dict[Loop, list[Block]],
 ) -> list[Instruction]:
     """Rewrites loops, inner ones listed first; returns their phis `live`.
 
@@ -44,9 +51,9 @@ class _Rewrite:
         function: Function,
         loop: Loop,
         types: TypeTable,
-        number,
+        number: dict[Block, int],
         before: dict[Block, list[Block]],
-        leaving,
+        leaving: dict[Loop, list[Block]],
     ) -> None:
         self.function = function
         self.before = before  # predecessors, kept up to date
@@ -140,7 +147,7 @@ class _Rewrite:
         self.made[edge] = None
         return edge
 
-    def carry_header_phis(self, outside, back) -> None:
+    def carry_header_phis(self, outside: list[Block], back: dict[Block, Block]) -> None:
         """Phis move to the head; on their way round they are phis of the latch."""
         header, undef = self.loop.header, self.types.undef
         for phi in list(header.phis()):
@@ -156,18 +163,20 @@ class _Rewrite:
             phi.operands = [o for p in outside for o in (values[p], p)] + [around, self.latch]
             self.head.instructions.insert(0, phi)
 
-    def carry_exit_values(self, target: Block, leaving, outside) -> None:
+    def carry_exit_values(
+        self, target: Block, leaving: list[tuple[Block, Block]], outside: list[Block]
+    ) -> None:
         """What the target's phis take from the loop is collected until all lanes have left."""
         edge_of = dict(leaving)
-        of_edges: dict[Instruction, list] = {}  # phi of the target: what it takes by each edge
+        of_edges: dict[Instruction, list[Value]] = {}  # phi of the target: what it takes by each edge
         for phi in target.phis():
-            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
-            of_edges[phi] = [values[s] for s in edge_of]
-            rest = [o for s, v in values.items() if s not in edge_of for o in (v, s)]
+            by_source = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
+            of_edges[phi] = [by_source[s] for s in edge_of]
+            rest = [o for s, v in by_source.items() if s not in edge_of for o in (v, s)]
             phi.operands = [*rest, None, self.after]
         single = {values[0]: phi for phi, values in of_edges.items() if len(set(values)) == 1}
         sunk = self.sinkable(single)
-        of: dict = {}  # a value of the loop: the same behind it
+        of: dict[Value, Any] = {}  # a value of the loop: the same behind it
         for phi, values in of_edges.items():
             if values[0] not in sunk or values[0] not in single:
                 of[phi] = self.carry(phi, edge_of.values(), values, outside)
@@ -181,13 +190,16 @@ class _Rewrite:
         for source in edge_of:
             remove_phi_edge(target, source)
 
-    def carry(self, phi: Instruction, edges, values, outside):
+    def carry(
+        self, phi: Instruction, edges: Collection[Block], values: list[Value], outside: list[Block]
+    ) -> Value:
         """Phis of head and latch for what leaves by some edges; the value behind the loop."""
-        value = values[0]
+        value: Operand = values[0]  # an instruction, if the loop computes it
         if len(set(values)) == 1:
             if not self.is_inside(value):
-                return value
-            if (known := self.carried.get(value)) is not None:
+                return values[0]
+            known = self.carried.get(value)
+            if known is not None:
                 for edge in edges:
                     known.operands[known.operands.index(edge) - 1] = value
                 return known
@@ -205,11 +217,11 @@ class _Rewrite:
             self.carried[value] = around
         return around
 
-    def is_inside(self, value) -> bool:
+    def is_inside(self, value: Operand) -> TypeGuard[Instruction]:
         """Whether the loop computes a value, the phis included that have moved to the head."""
         return type(value) is Instruction and (value.block is self.head or value.block in self.loop.blocks)
 
-    def sinkable(self, leaving) -> list[Instruction]:
+    def sinkable(self, leaving: Iterable[Value]) -> list[Instruction]:
         """Values that can be computed behind the loop from others that leave it, operands first.
 
         Each that is collected costs something in every iteration, one that is computed when all have left
@@ -226,7 +238,7 @@ class _Rewrite:
     def place(self, value: Instruction) -> tuple[int, int]:
         return self.number.get(value.block, -1), value.block.instructions.index(value)
 
-    def is_tree(self, value, leaves: set, tree: dict) -> bool:
+    def is_tree(self, value: Operand, leaves: set[Value], tree: dict[Instruction, None]) -> bool:
         """Whether a value is a small expression of values that leave the loop, or were there before."""
         if not self.is_inside(value) or value in leaves or value in tree:
             return True
@@ -235,7 +247,9 @@ class _Rewrite:
         tree[value] = None
         return all(self.is_tree(o, leaves, tree) for o in value.operands)
 
-    def choose_target(self, targets, exits, outside) -> Instruction | None:
+    def choose_target(
+        self, targets: list[Block], exits: list[tuple[Block, Block, Block]], outside: list[Block]
+    ) -> Instruction | None:
         """The number of the exit target that each lane left for, if there are several."""
         if len(targets) < 2:
             return None

@@ -8,12 +8,16 @@ others, so a guess at what is common can only be of no use.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from ...spirv.enums import BuiltIn, Op
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value, Variable
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
 from ...spirv.types import TypeTable
 from ..ir.fold import Folder
 from ..ir.instructions import (  # fmt: skip
     PURE,
+    Copies,
     append,
     clone_instruction,
     instruction_count,
@@ -64,9 +68,9 @@ def version_guards(function: Function, types: TypeTable, shapes: ShapeInfo, opti
     if predecessors(function)[entry]:
         return False
     bounds = _Bounds(shapes, options.width, entry)
-    decided = {leaf: bounds.add(leaf) for leaf in _leaves(function)}
-    decided = {
-        leaf: types.constant(types.bool(), guess) for leaf, guess in decided.items() if guess is not None
+    guesses = {leaf: bounds.add(leaf) for leaf in _leaves(function)}
+    decided: dict[Value, Constant] = {
+        leaf: types.constant(types.bool(), guess) for leaf, guess in guesses.items() if guess is not None
     }
     if not decided:
         return False
@@ -116,7 +120,7 @@ class _Bounds:
         self.early: dict[Value, bool] = {}  # whether a value can be had before all else
         self.needed: set[Instruction] = set()  # what the test is computed from
         self.ranges: dict[
-            tuple, tuple[int, int]
+            tuple[Op, Value, Value], tuple[int, int]
         ] = {}  # what is compared, and how: the least and the most added
 
     def add(self, leaf: Instruction) -> bool | None:
@@ -165,17 +169,24 @@ class _Bounds:
     def is_common(self, value: Value) -> bool:
         """Whether a value is the same for all, and known in the first block."""
         shapes = self.shapes
-        return self.is_early(value) and shapes.is_common(value) and not shapes.part_of.get(value)
+        return (
+            self.is_early(value)
+            and shapes.is_common(value)
+            and not (isinstance(value, Instruction) and shapes.part_of.get(value))
+        )
 
     def test(self, block: Block, types: TypeTable) -> Value:
         """Appends the test to a block."""
-        result = None
+        result: Value | None = None
         for (relation, value, bound), (low, high) in self.ranges.items():
             for one in self.conditions(block, types, relation, value, bound, low, high):
                 result = one if result is None else append(block, Op.LogicalAnd, types.bool(), [result, one])
+        assert result is not None  # something is compared
         return result
 
-    def conditions(self, block: Block, types: TypeTable, relation, value, bound, low: int, high: int):
+    def conditions(
+        self, block: Block, types: TypeTable, relation: Op, value: Value, bound: Value, low: int, high: int
+    ) -> Iterator[Value]:
         type_ = value.type
         first = append(block, PassOp.FirstItem, type_, [value])
         if low:
@@ -222,13 +233,18 @@ class _Copy:
     """A copy of a function with some values decided, but for what is needed to know whether they are."""
 
     def __init__(
-        self, function: Function, types: TypeTable, shapes: ShapeInfo, decided: dict, needed: set
+        self,
+        function: Function,
+        types: TypeTable,
+        shapes: ShapeInfo,
+        decided: dict[Value, Constant],
+        needed: set[Instruction],
     ) -> None:
         self.function = function
         self.types = types
         self.shapes = shapes
         self.needed = needed
-        self.of: dict = dict(decided)
+        self.of: Copies = dict(decided)
         self.blocks = [Block(function, "inner") for _ in function.blocks]
         self.of |= dict(zip(function.blocks, self.blocks, strict=True))
         self.clones: dict[Instruction, Instruction] = {}
@@ -263,7 +279,7 @@ class _Copy:
                             self.of[i] = value
                 block.instructions = kept
 
-    def now(self, value):
+    def now(self, value: Operand) -> Any:
         while isinstance(value, Value | Block) and value in self.of:
             value = self.of[value]
         return value
@@ -289,11 +305,12 @@ class _Copy:
         if i.op is Op.Phi or i.op not in folder.by_op or i.op is Op.Load:
             return i
         if i.op in (Op.LogicalAnd, Op.LogicalOr) and i.operands[0] is i.operands[1]:
-            return i.operands[0]
+            both: Value = i.operands[0]
+            return both
         found = folder.fold(i)
         return i if found is None or found.type is not i.type else found
 
-    def put(self, test) -> None:
+    def put(self, test: Callable[[Block, TypeTable], Value]) -> None:
         """Puts the copy beside what it is a copy of, and the test before both."""
         function, shapes = self.function, self.shapes
         entry = function.blocks[0]

@@ -15,6 +15,7 @@ from ...spirv.types import TypeTable
 from ..ir.dominance import LoopNest, dominators
 from ..ir.instructions import append, clone_instruction, predecessors, remove_phi_edge, replace_successor
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 from ..ir.ssa_updater import SsaUpdater
 
 LARGEST = 64  # instructions of a latch that is copied
@@ -68,7 +69,7 @@ def _leave(function: Function, types: TypeTable, latch: Block, source: Block, af
             of[i] = i.operands[i.operands.index(source) - 1]
             continue
         clone = clone_instruction(i, [of.get(o, o) for o in i.operands], copy)
-        clone.mask = of.get(i.mask, i.mask)
+        clone.mask = None if i.mask is None else of.get(i.mask, i.mask)
         of[i] = clone
         copy.instructions.append(clone)
     append(copy, Op.Branch, None, [after])
@@ -106,24 +107,25 @@ def _merge_uses(
         updater.define(latch, value)
         updater.define(copy, of[value])
         updaters.append((updater, places))
-        for user, k in places:
-            if k is None:
+        for user, at in places:
+            if at is None:
                 user.mask = updater.value_at_start(user.block)
             elif user.op is Op.Phi:
-                user.operands[k] = updater.value_at_end(user.operands[k + 1])
+                user.operands[at] = updater.value_at_end(user.operands[at + 1])
             else:
-                user.operands[k] = updater.value_at_start(user.block)
+                user.operands[at] = updater.value_at_start(user.block)
     for updater, _ in updaters:
         updater.finish()
     for updater, places in updaters:
-        for user, k in places:
-            if k is None:
+        for user, at in places:
+            if at is None:
+                assert user.mask is not None
                 user.mask = updater.resolve(user.mask)
             else:
-                user.operands[k] = updater.resolve(user.operands[k])
+                user.operands[at] = updater.resolve(user.operands[at])
 
 
-def split_tests(function: Function, types: TypeTable, shapes) -> bool:
+def split_tests(function: Function, types: TypeTable, shapes: ShapeInfo) -> bool:
     """Tests by themselves what all lanes have in common of the condition to go on in a live loop.
 
     `n < limit && ...` with a counter: the counter need not become part of a mask. True if anything changed.

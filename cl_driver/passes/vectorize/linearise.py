@@ -33,8 +33,8 @@ from ..scalar.reducible import make_reducible
 from ..scalar.simplify import simplify
 from .divergent_loops import linearise_loops
 from .jump_threading import split_tests, thread_exits
-from .linearise_branch import Kept, LinearisedBranch, needs_mask
-from .region_graph import EXIT, Graph
+from .linearise_branch import Kept, LinearisedBranch, Pending, needs_mask
+from .region_graph import EXIT, Graph, Node
 
 
 def linearise(function: Function, types: TypeTable, options: PlanOptions) -> ShapeInfo:
@@ -94,7 +94,7 @@ def unify_exits(function: Function, types: TypeTable) -> list[Instruction]:
     chosen = Instruction(Op.Phi, number, (), last, "exit")
     for block in ends:
         terminator = block.instructions.pop()
-        value = types.undef(number)
+        value: Value = types.undef(number)
         if terminator.op is PassOp.RegionExit:
             value = types.integer(32, targets.index(terminator.operands[0]))
         chosen.operands += [value, block]
@@ -169,12 +169,20 @@ def is_stay(value: Value, source: Block) -> bool:
 
 class _Linearizer:
     def __init__(
-        self, function: Function, types: TypeTable, shapes: ShapeInfo, live, options: PlanOptions
+        self,
+        function: Function,
+        types: TypeTable,
+        shapes: ShapeInfo,
+        live: dict[Block, Instruction],
+        options: PlanOptions,
     ) -> None:
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
         self.remarks = options.remarks
-        self.known = ItemConstants(options.group) if options.group else None
+        self.known: ItemConstants | None = None
+        if options.group:
+            x, y, z = options.group
+            self.known = ItemConstants((x, y, z))
         self.types = types
         self.bool = types.bool()
         self.true = types.constant(self.bool, True)
@@ -203,13 +211,13 @@ class _Linearizer:
 
     # The graph
 
-    def number_of(self, node) -> int:
+    def number_of(self, node: Node) -> int:
         return self.tree.number[node.header if isinstance(node, Loop) else node]
 
-    def node_of(self, block: Block, loop: Loop | None):
+    def node_of(self, block: Block, loop: Loop | None) -> Node | None:
         """The block, or the outermost loop around it, within a region."""
         inner = self.innermost.get(block)
-        node = block
+        node: Node = block
         while inner is not loop:
             if inner is None:
                 return EXIT
@@ -217,7 +225,7 @@ class _Linearizer:
             inner = inner.parent
         return node
 
-    def region_nodes(self, loop: Loop | None) -> set:
+    def region_nodes(self, loop: Loop | None) -> set[Node]:
         inner = [n for n in self.nest.loops if n.parent is None] if loop is None else loop.children
         return {*self.own[loop], *inner}
 
@@ -264,17 +272,18 @@ class _Linearizer:
         if self.replaced:
             substitute(self.function, self.replaced)
 
-    def region(self, nodes: set, mask: Value, loop: Loop | None, filled: set[Value]) -> None:
+    def region(self, nodes: set[Node], mask: Value, loop: Loop | None, filled: set[Value]) -> None:
         """Linearises one region. mask: the lanes that are in it; filled: masks that have a lane."""
         divergent = self.shapes.divergent_branches
-        influences: dict = {}
+        influences: dict[Node, set[Node]] = {}
         if any(n in divergent for n in nodes):
             graph = Graph(self, nodes, loop)
             influences = graph.influences(divergent)
-        influenced: set = set()
-        pending: list = []  # inner regions, with their masks
+        influenced: set[Node] = set()
+        pending: list[Pending] = []
         for branch, influence in influences.items():
             influenced |= influence
+            assert isinstance(branch, Block)  # obstacles() left loops one exit
             LinearisedBranch(self, graph, branch, influence, mask, loop, filled, pending).emit()
         for node in sorted(nodes, key=self.number_of):
             if node in influenced:
@@ -283,12 +292,12 @@ class _Linearizer:
                 pending.append((node, mask, None))
             else:
                 self.put_mask(node.instructions, mask)
-        for node, inner_mask, inner_filled in pending:
+        for inner, inner_mask, inner_filled in pending:
             known = filled if inner_filled is None else inner_filled
-            if isinstance(node, Kept):
-                self.region(node.nodes, inner_mask, loop, known)
+            if isinstance(inner, Kept):
+                self.region(inner.nodes, inner_mask, loop, known)
             else:
-                self.loop_body(node, inner_mask, known)
+                self.loop_body(inner, inner_mask, known)
 
     def loop_body(self, loop: Loop, mask: Value, filled: set[Value]) -> None:
         live = self.live.get(loop.header)

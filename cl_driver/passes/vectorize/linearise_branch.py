@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from ...spirv.enums import Op
-from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
+from ...spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Value, Variable
 from ..ir.dominance import Loop
 from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
 from ..ir.ops import PassOp
 from ..ir.remarks import MASKED, SKIPPED
-from .region_graph import EXIT, Graph
+from .region_graph import EXIT, Graph, Node
+
+if TYPE_CHECKING:
+    from .linearise import _Linearizer
 
 JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
 LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1
@@ -38,17 +43,31 @@ class Kept:
 
     __slots__ = ("branch", "join", "nodes")
 
-    def __init__(self, branch: Block, nodes: set, join: Block) -> None:
+    def __init__(self, branch: Block, nodes: set[Node], join: Block) -> None:
         self.branch = branch
         self.nodes = nodes
         self.join = join  # the new block where its paths meet
+
+
+# What is linearised later: a kept branch or an inner loop, its mask, and the masks that have a lane there.
+Pending: TypeAlias = tuple[Kept | Loop, Value, set[Value] | None]
+# A value, and the mask of the lanes that take it.
+_Choice: TypeAlias = tuple[Value, Value]
 
 
 class LinearisedBranch:
     """One divergent branch, whose influence region is put behind it in straight order."""
 
     def __init__(
-        self, worker, graph: Graph, branch: Block, influence: set, mask: Value, loop, filled, pending
+        self,
+        worker: _Linearizer,
+        graph: Graph,
+        branch: Block,
+        influence: set[Node],
+        mask: Value,
+        loop: Loop | None,
+        filled: set[Value],
+        pending: list[Pending],
     ) -> None:
         self.worker = worker
         self.types = worker.types
@@ -60,19 +79,20 @@ class LinearisedBranch:
         self.pending = pending
         self.end = graph.post.immediate(branch)
         self.current: Block = branch  # where the next node is put
-        self.masks: dict = {branch: mask}
-        self.order: dict = {}  # place in straight order
+        self.masks: dict[Node, Value] = {branch: mask}
+        self.order: dict[Node, int] = {}  # place in straight order
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
-        self.made: dict = {}  # and, or, not that were already made
-        self.kept: dict = {}  # branch block: Kept
+        self.made: dict[tuple[Any, ...], Value] = {}  # and, or, not that were already made
+        self.kept: dict[Node, Kept] = {}  # by the branch
 
     def emit(self) -> None:
+        """Puts the influence region behind the branch, and the join behind that."""
         worker = self.worker
         terminator = self.branch.instructions.pop()
         self.leave(self.branch, terminator, self.masks[self.branch])
         self.find_kept()
-        done: set = set()
+        done: set[Node] = set()
         for node in sorted(self.influence, key=worker.number_of):
             if node in done:
                 continue
@@ -86,6 +106,7 @@ class LinearisedBranch:
                 self.place_kept(node, kept, mask)
             else:
                 self.place_block(node, mask)
+        assert self.end is not None  # obstacles() has seen to it
         end = self.end.header if isinstance(self.end, Loop) else self.end
         sources = [
             (s, t)
@@ -97,7 +118,8 @@ class LinearisedBranch:
 
     # Masks
 
-    def emit_logic(self, op, *operands: Value) -> Value:
+    def emit_logic(self, op: Op, *operands: Value) -> Value:
+        """Appends LogicalAnd, LogicalOr or LogicalNot, unless constants or what was made already will do."""
         true, false = self.worker.true, self.worker.false
         a, b = operands[0], operands[-1]
         if op is Op.LogicalNot:
@@ -154,7 +176,7 @@ class LinearisedBranch:
         for target, condition in conditions.items():
             self.edge_masks[source, target] = self.emit_logic(Op.LogicalAnd, mask, condition)
 
-    def block_mask(self, node) -> Value:
+    def block_mask(self, node: Node) -> Value:
         """The lanes that come to a node of the influence region."""
         graph = self.graph
         dominator = graph.dominators.immediate(node)
@@ -168,6 +190,7 @@ class LinearisedBranch:
     # Nodes
 
     def place_block(self, block: Block, mask: Value) -> None:
+        """Puts a block of the influence region behind what is there; its instructions get the mask."""
         sources = [(s, t) for s, t, _ in self.graph.before[block]]
         self.merge_phis(block, sources)
         terminator = block.instructions.pop()
@@ -184,6 +207,7 @@ class LinearisedBranch:
         self.leave(block, terminator, mask)
 
     def pays_to_jump(self, block: Block) -> bool:
+        """Whether a block is worth asking if any lane comes to it."""
         if len(block.instructions) > (LAST_JUMP_COST if self.ends_the_loop(block) else JUMP_COST):
             return True
         return any(i.mask is not None and self.acts_once(i) for i in block.instructions)
@@ -268,9 +292,11 @@ class LinearisedBranch:
                 self.kept[node] = Kept(node, between | {node}, Block(worker.function, "join"))
 
     def place_kept(self, branch: Block, kept: Kept, mask: Value) -> None:
+        """Puts a branch that stays, and a new block where its paths meet; the nodes between are for later."""
         worker, graph = self.worker, self.graph
         self.merge_phis(branch, [(s, t) for s, t, _ in graph.before[branch]])
         end = graph.post.immediate(branch)
+        assert end is not None  # find_kept() has looked
         target = end.header if isinstance(end, Loop) else end
         join = kept.join
         worker.add_block(join, self.loop)
@@ -351,17 +377,18 @@ class LinearisedBranch:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
 
-    def with_block_masks(self, choices, came_from: dict[Value, Block]) -> list[tuple[Value, Value]]:
+    def with_block_masks(self, choices: list[_Choice], came_from: dict[Value, Block]) -> list[_Choice]:
         """Choices at the latch of a live loop under the masks of the blocks where lanes part, in their order.
 
         Lanes that part later are given their value later, and that of lanes that stay does not matter. So no
         mask is asked for but those that blocks have anyway.
         """
         defined = [(v, m) for v, m in choices if not isinstance(v, Undef)]
+        live = None if self.loop is None else self.worker.live.get(self.loop.header)
         left = [(v, m) for v, m in defined if self.costs.get(m, 0) >= LEFT_COST]
-        if len({v for v, _ in defined}) == 2 and len(left) == 1 and self.loop.header in self.worker.live:
+        if len({v for v, _ in defined}) == 2 and len(left) == 1 and live is not None:
             other = next(v for v, _ in defined if v is not left[0][0])
-            return [*left, (other, self.worker.live[self.loop.header])]
+            return [*left, (other, live)]
         if len(defined) != len({v for v, _ in defined}) or len(defined) < 2:
             return choices
         placed = []
@@ -385,14 +412,15 @@ class LinearisedBranch:
             last = order
         return result
 
-    def any_of(self, op, mask: Value) -> Value:
+    def any_of(self, op: Op, mask: Value) -> Value:
+        """Appends AnyLane, or AnyLaneOfPart, of a mask, once."""
         key = op, mask
         found = self.made.get(key)
         if found is None:
             found = self.made[key] = append(self.current, op, self.worker.bool, [mask])
         return found
 
-    def select(self, type_, choices: list[tuple[Value, Value]]) -> Value:
+    def select(self, type_: Type, choices: list[_Choice]) -> Value:
         """The value of the edge that each lane came by."""
         masks_of: dict[Value, list[Value]] = {}
         for value, mask in choices:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from ...spirv.module import Value
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ...spirv.module import Block
 from ..ir.dominance import DominatorTree, Loop
 
-EXIT = None  # what lies behind a region
+if TYPE_CHECKING:
+    from .linearise import _Linearizer
+
+EXIT: Final = None  # what lies behind a region
+
+Node: TypeAlias = Block | Loop
 
 
 class Graph:
     """The acyclic graph of one region: nodes are blocks and inner loops."""
 
-    def __init__(self, worker, nodes: set, loop: Loop | None) -> None:
+    def __init__(self, worker: _Linearizer, nodes: set[Node], loop: Loop | None) -> None:
         self.nodes = sorted(nodes, key=worker.number_of)
-        self.edges: dict = {}  # node: [(source block, target block, target node or EXIT)]
-        self.before: dict = {node: [] for node in self.nodes}
+        self.edges: dict[Node, list[tuple[Block, Block, Node | None]]] = {}  # with the target's node, or EXIT
+        # With the source's node.
+        self.before: dict[Node | None, list[tuple[Block, Block, Node]]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            out = self.edges[node] = []
+            out: list[tuple[Block, Block, Node | None]] = []
+            self.edges[node] = out
             if isinstance(node, Loop):
                 pairs = [(b, s) for b in worker.leaving[node] for s in b.successors() if s not in node.blocks]
             else:
@@ -28,7 +37,7 @@ class Graph:
                 out.append((source, target, into))
                 if into is not EXIT:
                     self.before[into].append((source, target, node))
-        after = {
+        after: dict[Node | None, list[Node | None]] = {
             node: list(dict.fromkeys(into for _, _, into in self.edges[node])) or [EXIT]
             for node in self.nodes
         }
@@ -39,10 +48,10 @@ class Graph:
         )
         self.post = DominatorTree([EXIT, *reversed(self.nodes)], after)
 
-    def influence(self, node) -> set:
+    def influence(self, node: Node) -> set[Node]:
         """The influence region: the nodes strictly between a node and its immediate post-dominator."""
         end = self.post.immediate(node)
-        result: set = set()
+        result: set[Node] = set()
         work = [n for n in self.after[node] if n is not end]
         while work:
             n = work.pop()
@@ -51,19 +60,20 @@ class Graph:
                 work.extend(s for s in self.after[n] if s is not end)
         return result
 
-    def common_dominator(self, a: Value, b: Value):
+    def common_dominator(self, a: Node, b: Node) -> Node:
+        """The last node that dominates both."""
         while not self.dominators.dominates(a, b):
-            a = self.dominators.immediate(a)
+            a = self.dominators.above(a)
         return a
 
-    def influences(self, divergent) -> dict:
+    def influences(self, divergent: set[Block]) -> dict[Node, set[Node]]:
         """The branches to linearise that lie in no other's influence region, with these regions.
 
         Where paths from elsewhere enter a region, what they and the branch have in common is linearised, too.
         They are nested or apart, and lie behind their branches, so the first branches have the outermost.
         """
-        found: dict = {}
-        inside: set = set()
+        found: dict[Node, set[Node]] = {}
+        inside: set[Node] = set()
         for branch in self.nodes:
             if branch not in divergent or branch in inside:
                 continue
@@ -75,9 +85,9 @@ class Graph:
             inside |= influence
         return found
 
-    def entered_from(self, branch, influence: set):
+    def entered_from(self, branch: Node, influence: set[Node]) -> Node:
         """What dominates the branch and all nodes with edges into its influence region."""
-        common = branch
+        common: Node = branch
         for node in influence:
             for _, _, source in self.before[node]:
                 if source not in influence and source is not branch:
