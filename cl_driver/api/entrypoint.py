@@ -16,7 +16,7 @@ import os
 
 from .errors import CLError
 
-# Chapters are imported by the first call of one of their operations: a context costs no compiler options.
+# Chapters are imported by the first call of one of their operations: devices cost no compiler options.
 CHAPTERS = {
     "device": ("clCreateSubDevices", "device_limits"),
     "device_info": ("clGetDeviceInfo",),
@@ -49,6 +49,9 @@ CHAPTERS = {
         "kernel_variant_of",
     ),
 }
+# A host may change its root folder when it has a context, and then there is nothing to import any more. So
+# what tells it that a program cannot be built is there before.
+_WITH = {"context": ("program", "program_build", "program_info")}
 _chapter_of = {operation: chapter for chapter, operations in CHAPTERS.items() for operation in operations}
 
 # The root device needs no call to be made: its peer has this key in every process.
@@ -108,7 +111,9 @@ def call(operation: str, values: list) -> list:
     """Runs an operation; returns the answer's values. Raises CLError, or what a defect raises."""
     bound = _registry.functions.get(operation)
     if bound is None:
-        importlib.import_module(f".{_chapter_of[operation]}", __package__)
+        chapter = _chapter_of[operation]
+        for each in (chapter, *_WITH.get(chapter, ())):
+            importlib.import_module(f".{each}", __package__)
         bound = _registry.functions[operation]
     function, peer_types = bound
     if peer_types:

@@ -19,6 +19,11 @@ from .program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 # Of changes of a build's status to "in progress": two threads may build one program.
 _starting = Lock()
 
+_FILES_ARE_GONE = """\
+error: the driver's files cannot be read any more, so nothing can be compiled. If this process has changed its
+root folder (chroot): set CL_DRIVER_RUNTIME=process, and the compiler stays outside.
+"""
+
 _OPTION_ERRORS = {
     compiler_options.BUILD: cl.CL_INVALID_BUILD_OPTIONS,
     compiler_options.COMPILE: cl.CL_INVALID_COMPILER_OPTIONS,
@@ -35,11 +40,29 @@ def _options(text: bytes | None, stage: str) -> tuple[str, compiler_options.Buil
         raise CLError(_OPTION_ERRORS[stage], str(error)) from error
 
 
-def _start(program: Program, builds: list[DeviceBuild], options: str, job, arg_info: bool | None = None):
+def _start(
+    program: Program,
+    builds: list[DeviceBuild],
+    options: str,
+    job,
+    failure: int = cl.CL_BUILD_PROGRAM_FAILURE,
+    arg_info: bool | None = None,
+):
     """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts.
 
-    arg_info: DeviceBuild's; None leaves it as it is.
+    failure: the status if there is nothing to do the job with. arg_info: DeviceBuild's; None leaves it as it
+    is.
     """
+
+    def do() -> int:
+        try:
+            return job()
+        except ImportError as error:
+            report(1, f"the driver's files are not there any more: {error}")
+            for build in builds:
+                build.status, build.log = cl.CL_BUILD_ERROR, _FILES_ARE_GONE
+            return failure
+
     with _starting:
         # "CL_INVALID_OPERATION if the build of a program executable for any of the devices listed in
         # device_list by a previous call to clBuildProgram for program has not completed."
@@ -51,7 +74,7 @@ def _start(program: Program, builds: list[DeviceBuild], options: str, job, arg_i
             build.log = ""
             if arg_info is not None:
                 build.arg_info = arg_info
-        program.job = job
+        program.job = do
 
 
 @entrypoint("clBuildProgram", Program)
@@ -85,7 +108,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
             executable, log = client.build([il], text, specialisation)
         return _finish_executable(builds, executable, log, cl.CL_BUILD_PROGRAM_FAILURE)
 
-    _start(program, builds, text, job, parsed.kernel_arg_info)
+    _start(program, builds, text, job, arg_info=parsed.kernel_arg_info)
 
 
 def _finish_binaries(builds: list[DeviceBuild]) -> int:
@@ -129,7 +152,7 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
             parsed.code_options(),
         )
 
-    _start(program, builds, text, job, parsed.kernel_arg_info)
+    _start(program, builds, text, job, cl.CL_COMPILE_PROGRAM_FAILURE, parsed.kernel_arg_info)
 
 
 @entrypoint("clLinkProgram", Context)
@@ -169,7 +192,7 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
         return next((status for status in done if status), cl.CL_SUCCESS)
 
     builds = [result.builds[key] for key in linked]
-    _start(result, builds, text, job, arg_info)
+    _start(result, builds, text, job, cl.CL_LINK_PROGRAM_FAILURE, arg_info)
     return adopt(result), list(result.builds)
 
 

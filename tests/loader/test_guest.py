@@ -57,6 +57,16 @@ def test_programs_in_path_that_only_have_the_names_of_tools(run_client, tmp_path
     assert set((tmp_path / "ran").read_text().split()) == {"clang-22"}
 
 
+def test_the_log_says_which_tools_are_in_use(run_client):
+    done = run_client(
+        "guest", "quiet", env={"CL_DRIVER_LOG": "calls", "CL_DRIVER_CACHE_SIZE": "0"}, check=False
+    )
+    lines = [line.partition(": ")[2] for line in done.stderr.splitlines()]
+    for tool in ("clang: /", "LLVM: "):
+        [line] = [line for line in lines if line.startswith(tool)]
+        assert ", version 2" in line
+
+
 def test_library_path_with_other_libraries(run_client, tmp_path):
     """Programs bring libraries of their own, which Python and LLVM must not get."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1", "libexpat.so.1"):
@@ -157,11 +167,12 @@ while not os.path.exists({str(tmp_path / "end")!r}):
 def test_the_root_folder_changes_before_the_first_program(run_client, variables, tmp_path):
     jail = tmp_path / "jail"
     jail.mkdir()
-    done = run_client("guest", "chroot", jail, env={"CL_DRIVER_LOG": "errors"})
-    assert done.stdout == ""
     if variables.get("CL_DRIVER_RUNTIME") != "process":
-        assert "clCreateProgramWithSource: the driver's files are not there any more" in done.stderr
-    done = run_client("guest", "chroot", jail)
+        env = {"CL_DRIVER_LOG": "errors", "CL_DRIVER_CACHE_SIZE": "0"}
+        done = run_client("guest", "chroot", jail, env=env)
+        assert done.stdout == "" and "the driver's files are not there any more" in done.stderr
+    env = {"CL_DRIVER_RUNTIME": "process", "CL_DRIVER_CACHE_SIZE": "0"}
+    done = run_client("guest", "chroot", jail, "outside", env=env)
     assert done.stdout == done.stderr == ""
 
 

@@ -246,21 +246,39 @@ static void set_up_and_use(int number) {
 
 /* Fork between the platform list and the first use. */
 /* A program is made and built after the root folder has changed: it works, or says that it does not. */
-static void scene_chroot(const char *folder) {
+/* outside: the control plane is not in the folder. */
+static void scene_chroot(const char *folder, bool outside) {
     cl_int status;
     cl_device_id device = the_device();
     cl_context context = make_context(device);
     CHECK(!chroot(folder) && !chdir("/"));
     const char *text = "kernel void k(global int *a) { *a = 1; }";
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
-    CHECK(program ? !status : status == CL_OUT_OF_HOST_MEMORY);
-    if (program) {
-        status = clBuildProgram(program, 1, &device, "", NULL, NULL);
-        CHECK(!status || status == CL_BUILD_PROGRAM_FAILURE);
-        size_t size;
-        OK(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size));
-        CHECK(!status || size > 1);
+    OK(status);
+    char log[4096] = "", source[256] = "";
+    cl_build_status built;
+    OK(clGetProgramInfo(program, CL_PROGRAM_SOURCE, sizeof source, source, NULL));
+    CHECK(!strcmp(source, text));
+    status = clBuildProgram(program, 1, &device, "", NULL, NULL);
+    OK(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL));
+    OK(clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof built, &built, NULL));
+    if (outside) {
+        OK(status);
+        EXPECT(built, CL_BUILD_SUCCESS);
+    } else {
+        EXPECT(status, CL_BUILD_PROGRAM_FAILURE);
+        EXPECT(built, CL_BUILD_ERROR);
+        CHECK(strstr(log, "root folder (chroot)"));
+        cl_kernel none = clCreateKernel(program, "k", &status);
+        CHECK(!none && status == CL_INVALID_PROGRAM_EXECUTABLE);
+        cl_program object = clCreateProgramWithSource(context, 1, &text, NULL, &status);
+        OK(status);
+        EXPECT(clCompileProgram(object, 1, &device, "", 0, NULL, NULL, NULL, NULL),
+               CL_COMPILE_PROGRAM_FAILURE);
+        EXPECT(clBuildProgram(object, 1, &device, "-no-such-option", NULL, NULL), CL_INVALID_BUILD_OPTIONS);
+        OK(clReleaseProgram(object));
     }
+    OK(clReleaseProgram(program));
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
     OK(status);
     int value = 5, back = 0;
@@ -493,7 +511,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(scene, "fork"))
         scene_fork(number);
     else if (!strcmp(scene, "chroot"))
-        scene_chroot(argv[2]);
+        scene_chroot(argv[2], argc > 3);
     else if (!strcmp(scene, "fork_first"))
         scene_fork_first();
     else if (!strcmp(scene, "fork_both"))
