@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,7 @@ class Place:
         return self.folder / FILE
 
 
-def places(environment=os.environ) -> list[Place]:
+def places(environment: Mapping[str, str] = os.environ) -> list[Place]:
     """The folders that loaders may read here, each once, in the order in which they count."""
     found: dict[Path, str] = {}
     variable = environment.get("OCL_ICD_VENDORS", "")
@@ -104,7 +105,7 @@ def uninstall(folder: Path) -> bool:
     return True
 
 
-def loaders(environment=os.environ) -> list[Path]:
+def loaders(environment: Mapping[str, str] = os.environ) -> list[Path]:
     """The libOpenCL.so.1 that programs here may get, each file once."""
     found: dict[Path, None] = {}
     folders = [f for f in environment.get("LD_LIBRARY_PATH", "").split(":") if f]
@@ -120,8 +121,8 @@ def loaders(environment=os.environ) -> list[Path]:
     for match in re.finditer(r"libOpenCL\.so\.1 .*=> (\S+)", listed):
         if Path(match[1]).exists():
             found[Path(match[1]).resolve()] = None
-    if not found and not listed and ctypes.util.find_library("OpenCL"):
-        found[Path(ctypes.util.find_library("OpenCL"))] = None
+    if not found and not listed and (name := ctypes.util.find_library("OpenCL")):
+        found[Path(name)] = None
     return list(found)
 
 
@@ -142,7 +143,7 @@ for platform in platforms[:count.value]:
 """
 
 
-def platforms(loader: Path, environment=os.environ) -> list[tuple[str, str]]:
+def platforms(loader: Path, environment: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
     """(ICD suffix, name) of the platforms that a loader lists, asked in a process of its own.
 
     RuntimeError, with a sentence, if it does not answer.
@@ -157,4 +158,5 @@ def platforms(loader: Path, environment=os.environ) -> list[tuple[str, str]]:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1]
         raise RuntimeError(f"{loader}: {reason}")
-    return [tuple(line.split("\t", 1)) for line in done.stdout.splitlines()]
+    lines = (line.partition("\t") for line in done.stdout.splitlines())
+    return [(suffix, name) for suffix, _, name in lines]

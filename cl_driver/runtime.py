@@ -17,6 +17,10 @@ from .door.dispatch import serve
 from .log import log
 from .spawn import CHILD_DESCRIPTOR
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _SIZE = struct.Struct("<Q")
 _DESCRIPTOR = struct.Struct("@i")
 
@@ -53,7 +57,7 @@ def _run(connection: socket) -> None:
         connection.close()
 
 
-def _connections(control: socket):
+def _connections(control: socket) -> Iterator[socket]:
     """The connections that come over the control socket, until nobody holds its other end any more."""
     while True:
         data, parts, _, _ = control.recvmsg(1, CMSG_SPACE(_DESCRIPTOR.size))

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from . import trust
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Environment = Mapping[str, str] | None
+
 
 class Setting:
     """One environment variable. (A plain class: dataclasses would be slow to import for the host's process.)
@@ -29,7 +35,7 @@ class Setting:
         in_key: bool = False,
         choices: tuple[str, ...] = (),
         wanted: str = "",
-    ):
+    ) -> None:
         self.name = name
         self.type = type
         self.default = default
@@ -226,7 +232,7 @@ def _valid(setting: Setting, text: str) -> bool:
     return True
 
 
-def text(name: str, environment=None) -> str:
+def text(name: str, environment: Environment = None) -> str:
     """A setting's text: the variable's, or the default where it is unset, empty or malformed.
 
     environment: of this process when None; nothing of it in a process that is not trusted.
@@ -236,18 +242,18 @@ def text(name: str, environment=None) -> str:
     return value if value and _valid(setting, value) else setting.default
 
 
-def integer(name: str, environment=None) -> int | None:
+def integer(name: str, environment: Environment = None) -> int | None:
     """A setting as an integer; None where neither the variable nor the default has one."""
     value = text(name, environment)
     return parse_integer(value) if value else None
 
 
-def flag(name: str, environment=None) -> bool:
+def flag(name: str, environment: Environment = None) -> bool:
     """A setting of type "flag"."""
     return text(name, environment) == "1"
 
 
-def malformed(environment=None) -> list[str]:
+def malformed(environment: Environment = None) -> list[str]:
     """A sentence for every variable that has no meaning: unknown, or with a value that is not of its type."""
     sentences = []
     for name, value in sorted((trust.environment() if environment is None else environment).items()):
@@ -270,6 +276,6 @@ def markdown() -> str:
     return "\n".join(lines) + "\n"
 
 
-def key_values(environment=None) -> tuple[tuple[str, str], ...]:
+def key_values(environment: Environment = None) -> tuple[tuple[str, str], ...]:
     """What enters the compile-cache key."""
     return tuple((s.name, text(s.name, environment)) for s in _ROWS if s.in_key)

@@ -14,6 +14,14 @@ from _socket import socket, socketpair
 
 from . import log, trust
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    # (argv, environment) to the descriptor of the socket.
+    Spawn: TypeAlias = Callable[[list[str], dict[str, str]], int]
+
 # The descriptor of the child's end of the socket.
 CHILD_DESCRIPTOR = 3
 
@@ -22,7 +30,7 @@ class Descriptor:
     """A file descriptor, and what it refers to: hosts close descriptors that they do not know, and then the
     number may stand for a file of theirs."""
 
-    def __init__(self, number: int):
+    def __init__(self, number: int) -> None:
         self.number = number
         status = os.fstat(number)
         self._identity = status.st_dev, status.st_ino
@@ -45,9 +53,9 @@ class Descriptor:
 class Connection(socket):
     """A socket that is only closed if it is still the one that it was."""
 
-    _descriptor = None
+    _descriptor: Descriptor | None = None
 
-    def __init__(self, descriptor: int):
+    def __init__(self, descriptor: int) -> None:
         super().__init__(fileno=descriptor)
         self._descriptor = Descriptor(descriptor)
 
@@ -62,19 +70,19 @@ class Connection(socket):
         else:
             self.detach()
 
-    def __del__(self):
+    def __del__(self) -> None:
         try:
             self.close()
         except Exception:
             pass
 
 
-_native = None
+_native: Spawn | None = None
 _children: list[int] = []
 
 
-def use(function) -> None:
-    """Makes spawn() call function(argv, environment) -> descriptor instead of posix_spawn."""
+def use(function: Spawn) -> None:
+    """Makes spawn() call that function instead of posix_spawn. It may raise OSError."""
     global _native
     _native = function
 
@@ -94,6 +102,7 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connect
 
     ours, theirs = socketpair()
     # Python's own descriptors all close on exec; what is not listed here does not reach the child.
+    actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]]
     actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
     if not log.level:
         actions.append((os.POSIX_SPAWN_DUP2, 1, 2))

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from .cpu import Cpu
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    Version: TypeAlias = tuple[int, int, int]
+
 
 class Capability:
     """One thing that a device may or may not do.
@@ -19,10 +26,21 @@ class Capability:
 
     __slots__ = ("extensions", "features", "name", "present", "spirv", "spirv_extensions", "unconditional")
 
-    def __init__(self, name, *, extensions=(), features=(), spirv=(), spirv_extensions=(), present=None):
+    def __init__(
+        self,
+        name: str,
+        *,
+        extensions: dict[str, Version] | Iterable[str] = (),
+        features: tuple[str, ...] = (),
+        spirv: tuple[str, ...] = (),
+        spirv_extensions: tuple[str, ...] = (),
+        present: Callable[[Cpu], bool] | None = None,
+    ) -> None:
+        """extensions: names alone are of version 1.0.0; present: None for what every CPU has."""
         self.name = name
-        versioned = isinstance(extensions, dict)
-        self.extensions = extensions if versioned else dict.fromkeys(extensions, (1, 0, 0))
+        self.extensions: dict[str, Version] = (
+            extensions if isinstance(extensions, dict) else dict.fromkeys(extensions, (1, 0, 0))
+        )
         self.features = features
         self.spirv = spirv
         self.spirv_extensions = spirv_extensions
@@ -277,7 +295,7 @@ def present(cpu: Cpu) -> list[Capability]:
 
 def extensions(cpu: Cpu) -> dict[str, tuple[int, int, int]]:
     """Names and versions of the device's extensions, sorted by name."""
-    found = {}
+    found: dict[str, Version] = {}
     for capability in present(cpu):
         found.update(capability.extensions)
     return dict(sorted(found.items()))

@@ -64,7 +64,7 @@ class Cpu:
 
     __slots__ = ("architecture", "flags", "mhz", "name", "vendor")
 
-    def __init__(self, architecture: str, name: str, vendor: str, flags: frozenset, mhz: int):
+    def __init__(self, architecture: str, name: str, vendor: str, flags: frozenset[str], mhz: int) -> None:
         self.architecture = architecture
         self.name = name
         self.vendor = vendor
@@ -100,6 +100,7 @@ class Cpu:
 
     @property
     def has_fma(self) -> bool:
+        """A fused multiply-add instruction for float and double."""
         return self.architecture == "aarch64" or bool(self.flags & {"fma", "fma4"})
 
     @property

@@ -7,7 +7,11 @@ import os
 from .cpu import Cpu, host_cpu
 from .files import read
 from .memory import global_memory_size
-from .topology import caches
+from .topology import Cache, caches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_WORK_GROUP_SIZE = 4096
 SUB_GROUP_SIZES = (4, 8, 16, 32)  # that a kernel may require (cl_intel_required_subgroup_size)
@@ -34,7 +38,8 @@ class Limits:
 
     __slots__ = ("cache_line", "cache_size", "clock_mhz", "cpu", "global_memory", "local_memory")
 
-    def __init__(self, cpu: Cpu, data_caches, global_memory: int):
+    def __init__(self, cpu: Cpu, data_caches: Sequence[Cache], global_memory: int) -> None:
+        """data_caches: of one CPU, innermost first; global_memory: in bytes."""
         self.cpu = cpu
         outermost = data_caches[-1] if data_caches else None
         self.cache_line = outermost.line if outermost else 64

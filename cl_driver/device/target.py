@@ -10,6 +10,18 @@ from __future__ import annotations
 from ..settings import SETTINGS
 from .cpu import Cpu, host_cpu
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Settings(Protocol):
+        """What is asked of settings.py."""
+
+        def text(self, name: str) -> str: ...
+
+        def integer(self, name: str) -> int | None: ...
+
+
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.
 _LEVELS = {
     "x86-64": "cmov cx8 fxsr mmx sse sse2",
@@ -68,7 +80,7 @@ class Target:
         parts: str = "",
         slow_division: bool = False,
         far_ahead: bool = False,
-    ):
+    ) -> None:
         self.triple = triple
         self.features = features
         self.vector_bits = vector_bits
@@ -80,6 +92,7 @@ class Target:
 
     @property
     def architecture(self) -> str:
+        """ "x86_64" or "aarch64"."""
         return self.triple.partition("-")[0]
 
     @property
@@ -104,7 +117,7 @@ class Target:
         lanes += " slow-division" * self.slow_division + " far-ahead" * self.far_ahead
         return f"{self.triple} {lanes} {self.feature_string}"
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self.key == other.key
 
     def __hash__(self) -> int:
@@ -113,13 +126,14 @@ class Target:
     def __repr__(self) -> str:
         return f"Target({self.key})"
 
-    def to_values(self) -> list:
+    def to_values(self) -> list[object]:
         """For the wire."""
         lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts]
         return [self.triple, list(self.features), *lanes, self.slow_division, self.far_ahead]
 
     @classmethod
-    def from_values(cls, values: list) -> Target:
+    def from_values(cls, values: list[Any]) -> Target:
+        """The target that to_values() was asked of. TypeError or ValueError for other values."""
         triple, features, *lanes = values
         return cls(triple, tuple(features), *lanes)
 
@@ -208,7 +222,7 @@ def host_target(setting: str = "", width: int | None = None, parts: str = "") ->
     return make_target(host_cpu(), setting, width, parts)
 
 
-def target_of(settings) -> Target:
+def target_of(settings: Settings) -> Target:
     """The target of this machine under the settings."""
     width, parts = settings.integer("CL_DRIVER_WIDTH"), settings.text("CL_DRIVER_PARTS")
     return host_target(settings.text("CL_DRIVER_CPU"), width, parts)

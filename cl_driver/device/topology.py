@@ -12,7 +12,7 @@ class Cache:
 
     __slots__ = ("cpus", "level", "line", "size")
 
-    def __init__(self, level: int, size: int, line: int, cpus: frozenset):
+    def __init__(self, level: int, size: int, line: int, cpus: frozenset[int]) -> None:
         self.level = level
         self.size = size
         self.line = line

@@ -47,10 +47,10 @@ def unpack(data: bytes) -> list[tuple[bytes, dict[int, bytes]]]:
 
 
 def join(modules: list[bytes]) -> bytes:
-    """One byte string of several."""
+    """One byte string of several. Raises BundleError for one that is malformed."""
     return pack([pair for data in modules for pair in unpack(data)])
 
 
 def specialise(data: bytes, constants: dict[int, bytes]) -> bytes:
-    """The same program with specialisation constants set."""
+    """The same program with specialisation constants set: {SpecId: bytes}. Raises BundleError."""
     return pack([(spirv, before | constants) for spirv, before in unpack(data)])

@@ -35,6 +35,13 @@ try:
 except ImportError:
     from hashlib import blake2b
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import ParamSpec
+
+    Parameters = ParamSpec("Parameters")
+
 _MAGIC = b"CLDC\x01\x00\x00\x00"
 _DIGEST = 16
 _HEADER = len(_MAGIC) + _DIGEST
@@ -59,7 +66,7 @@ def digest(*parts: bytes) -> str:
     return state.hexdigest()
 
 
-def default_folder(setting: str, environment=None) -> str:
+def default_folder(setting: str, environment: Mapping[str, str] | None = None) -> str:
     """Where the cache lives: the setting CL_DRIVER_CACHE_DIR, else XDG_CACHE_HOME, else HOME; "" for nowhere.
 
     environment: of this process when None; a process that is not trusted has no cache on disk. XDG base
@@ -86,7 +93,9 @@ class _Folder:
     OSError where it is not there, or is somebody's who could change what is in it.
     """
 
-    def __init__(self, name: str, parent: _Folder | None = None, make: bool = False):
+    descriptor: int
+
+    def __init__(self, name: str, parent: _Folder | None = None, make: bool = False) -> None:
         where = None if parent is None else parent.descriptor
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -112,7 +121,7 @@ class _Folder:
     def __enter__(self) -> _Folder:
         return self
 
-    def __exit__(self, *why) -> None:
+    def __exit__(self, *why: object) -> None:
         os.close(self.descriptor)
 
     def open(self, name: str, flags: int) -> int:
@@ -126,7 +135,7 @@ class _Folder:
         if path.endswith(f"/{SOURCE_NAME}"):
             _quietly(os.rmdir, os.path.dirname(path), dir_fd=self.descriptor)
 
-    def entries(self, path: str = ""):
+    def entries(self, path: str = "") -> Iterator[tuple[str, os.stat_result]]:
         """(path from here, status) of every file in it and in its folders, but the one with their size."""
         with os.scandir(self.descriptor) as found:
             for entry in found:
@@ -164,7 +173,7 @@ class Cache:
     Thread-safe as far as the files go; the memory part relies on single dict operations being atomic.
     """
 
-    def __init__(self, folder: str, bound: int):
+    def __init__(self, folder: str, bound: int) -> None:
         self.folder = f"{folder}/v2-{os.geteuid()}" if folder and bound else ""
         self.bound = bound
         self._memory: dict[str, bytes] = {}
@@ -358,11 +367,11 @@ class Cache:
             while not os.path.exists(nearest):
                 nearest = os.path.dirname(nearest)
         except OSError as error:
-            return error.strerror
+            return error.strerror or str(error)
         try:
             _make_folders(nearest)  # which are there
         except OSError as error:
-            return error.strerror
+            return error.strerror or str(error)
         if not os.path.isdir(nearest):
             return f"Not a directory ({nearest})"
         return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} is not writable"
@@ -382,12 +391,14 @@ class Cache:
         return f"{self.folder}: {len(sizes)} entries, {total:.1f} of {self.bound / (1 << 20):.0f} MiB"
 
 
-def _is_ours(status) -> bool:
+def _is_ours(status: os.stat_result) -> bool:
     """Whether a file is one that this user wrote."""
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def _quietly(function, *args, **names) -> None:
+def _quietly(
+    function: Callable[Parameters, object], *args: Parameters.args, **names: Parameters.kwargs
+) -> None:
     """contextlib.suppress without importing contextlib, which takes longer than all of this file."""
     try:  # noqa: SIM105
         function(*args, **names)

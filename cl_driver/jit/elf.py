@@ -28,7 +28,7 @@ def symbols(data: bytes) -> list[Symbol]:
         (table,) = struct.unpack_from("<Q", data, 0x28)
         entry_size, count = struct.unpack_from("<HH", data, 0x3A)
         headers = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * entry_size) for i in range(count)]
-        found = []
+        found: list[Symbol] = []
         for header in headers:
             if header[1] == _SHT_SYMTAB:
                 found += _symbol_table(data, header, headers[header[6]])
@@ -37,7 +37,7 @@ def symbols(data: bytes) -> list[Symbol]:
         raise ValueError(f"malformed object: {error}") from error
 
 
-def _symbol_table(data: bytes, header: tuple, strings: tuple) -> list[Symbol]:
+def _symbol_table(data: bytes, header: tuple[int, ...], strings: tuple[int, ...]) -> list[Symbol]:
     names = data[strings[4] : strings[4] + strings[5]]
     found = []
     for offset in range(header[4], header[4] + header[5], 24):

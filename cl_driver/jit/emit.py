@@ -8,6 +8,7 @@ failure and nothing worse (service/client.py).
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from .. import settings
 from ..device.target import Target
@@ -15,6 +16,10 @@ from . import choose_llvm
 from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
+
+if TYPE_CHECKING:
+    from .llvm_library import Library
+    from .llvm_lite import Lite
 
 # For text that is vector code already. Builtin functions arrive as internal ones; those marked alwaysinline
 # are inlined, and what is then called by nobody is dropped.
@@ -30,13 +35,13 @@ def choice() -> choose_llvm.Choice:
     return choose_llvm.choose(settings.text("CL_DRIVER_LLVM"), OPTIONS, SHORT_LIST, lite)
 
 
-def _llvm():
+def _llvm() -> Library | Lite:
     """The LLVM in use, which has generate()."""
     return choice().llvm
 
 
 @functools.cache
-def lite():
+def lite() -> Lite:
     """llvmlite's LLVM."""
     from .llvm_lite import Lite
 

@@ -14,6 +14,18 @@ try:
 except ImportError:
     from hashlib import blake2b
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
+
+    Checks: TypeAlias = dict[str, Callable[[object], bool]]
+else:
+
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
+
 MAGIC = b"CLDEXE\x00\x0d"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
@@ -29,18 +41,19 @@ class ExecutableError(ValueError):
     """Bytes that are no executable of this version of the driver; says why."""
 
 
-def _fields(**checks) -> dict:
+def _fields(**checks: Callable[[Any], bool]) -> Checks:
     """The fields of a record in their order, each with the check of its value."""
     return checks
 
 
+@dataclass_transform(kw_only_default=True)
 class _Record:
-    """A value with named fields."""
+    """A value with named fields, which its class declares for the type checker and FIELDS for the rest."""
 
     __slots__ = ()
-    FIELDS = _fields()
+    FIELDS: ClassVar[Checks] = _fields()
 
-    def __init__(self, **values):
+    def __init__(self, **values: Any) -> None:
         for name in self.FIELDS:
             setattr(self, name, values.pop(name))
         if values:
@@ -49,16 +62,18 @@ class _Record:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.FIELDS)})"
 
-    def __eq__(self, other) -> bool:
-        return type(self) is type(other) and self.to_values() == other.to_values()
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Record) and type(self) is type(other) and self.to_values() == other.to_values()
+        )
 
-    __hash__ = None
-
-    def to_values(self) -> list:
+    def to_values(self) -> list[Any]:
+        """For the wire: the fields in their order."""
         return [getattr(self, name) for name in self.FIELDS]
 
     @classmethod
-    def from_values(cls, values: list):
+    def from_values(cls, values: object) -> Self:
+        """The record that to_values() was asked of. ExecutableError, with the field, for what is none."""
         if type(values) is not list or len(values) != len(cls.FIELDS):
             raise ExecutableError(f"malformed {cls.__name__}")
         self = object.__new__(cls)
@@ -69,43 +84,43 @@ class _Record:
         return self
 
 
-def _text(value) -> bool:
+def _text(value: object) -> bool:
     return type(value) is str
 
 
-def _c_name(value) -> bool:
+def _c_name(value: object) -> bool:
     return type(value) is str and value != "" and "\0" not in value
 
 
-def _bytes(value) -> bool:
+def _bytes(value: object) -> bool:
     return type(value) is bytes
 
 
-def _flag(value) -> bool:
+def _flag(value: object) -> bool:
     return type(value) is bool
 
 
-def _size(value) -> bool:
+def _size(value: object) -> bool:
     return type(value) is int and 0 <= value <= _MAX_BYTES
 
 
-def _small(value) -> bool:
+def _small(value: object) -> bool:
     return type(value) is int and 0 <= value < 1 << 31
 
 
-def _align(value) -> bool:
+def _align(value: object) -> bool:
     return type(value) is int and 0 < value <= 4096 and not value & (value - 1)
 
 
-def _any_int(value) -> bool:
+def _any_int(value: object) -> bool:
     return type(value) is int and -(1 << 63) <= value < 1 << 64
 
 
-def _three(value) -> bool:
+def _three(value: object) -> bool:
     return type(value) is list and len(value) == 3 and all(map(_small, value))
 
 
-def _list(value) -> bool:
+def _list(value: object) -> bool:
     return type(value) is list
 
 
@@ -135,6 +150,20 @@ class ArgInfo(_Record):
         depth=_flag,
     )
     __slots__ = tuple(FIELDS)
+
+    kind: int
+    size: int
+    align: int
+    offset: int
+    constant: bool
+    known: bool
+    name: str
+    type_name: str
+    address_qualifier: int
+    access_qualifier: int
+    type_qualifier: int
+    image_type: int
+    depth: bool
 
 
 class KernelInfo(_Record):
@@ -203,13 +232,49 @@ class KernelInfo(_Record):
     )
     __slots__ = tuple(FIELDS)
 
-    def to_values(self) -> list:
+    name: str
+    has_entry: bool
+    symbol: str
+    object_index: int
+    args: list[ArgInfo]
+    block_size: int
+    local_static: int
+    scratch_fixed: int
+    scratch_per_item: int
+    required_local_size: list[int]
+    max_group_size: int
+    width: int
+    uses_printf: bool
+    uniform_groups: bool
+    is_wide: bool
+    has_narrow: bool
+    has_rest: bool
+    has_tiled: bool
+    tiles_first: bool
+    has_more: bool
+    reads_ahead: bool
+    private_size: int
+    attributes: str
+    sub_group_size: int
+    sub_groups_per_group: int
+    sub_group_width: int
+    uses_sub_groups: bool
+    tile_width: int
+    tile_height: int
+    free_groups: bool
+    most_group_items: int
+    counted: int
+    counted_size: int
+    value_args: list[int]
+    remark: str
+
+    def to_values(self) -> list[Any]:
         values = super().to_values()
         values[4] = [arg.to_values() for arg in self.args]
         return values
 
     @classmethod
-    def from_values(cls, values: list) -> KernelInfo:
+    def from_values(cls, values: object) -> Self:
         self = super().from_values(values)
         self.args = [ArgInfo.from_values(arg) for arg in self.args]
         for arg in self.args:
@@ -222,7 +287,7 @@ class KernelInfo(_Record):
             raise ExecutableError("malformed KernelInfo.value_args")
         return self
 
-    def _has_word(self, index) -> bool:
+    def _has_word(self, index: object) -> bool:
         """Whether that is the number of an argument by value that fits a word."""
         if type(index) is not int or not 0 <= index < len(self.args):
             return False
@@ -236,8 +301,13 @@ class Globals(_Record):
     FIELDS = _fields(size=_size, align=_align, image=_bytes, fixups=_list)
     __slots__ = tuple(FIELDS)
 
+    size: int
+    align: int
+    image: bytes
+    fixups: list[list[int]]
+
     @classmethod
-    def from_values(cls, values: list) -> Globals:
+    def from_values(cls, values: object) -> Self:
         self = super().from_values(values)
         if len(self.image) > self.size:
             raise ExecutableError("program-scope variables are larger than their memory")
@@ -252,6 +322,22 @@ class Globals(_Record):
 NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
 
 
+class VariantCode(_Record):
+    """Code for some launches of a kernel (compiler/variants.py). object: ELF, empty where there is none;
+    symbol: of its entry, or why there is none; the rest as of a kernel."""
+
+    FIELDS = _fields(
+        object=_bytes, symbol=_text, local_static=_size, scratch_fixed=_size, scratch_per_item=_size
+    )
+    __slots__ = tuple(FIELDS)
+
+    object: bytes
+    symbol: str
+    local_static: int
+    scratch_fixed: int
+    scratch_per_item: int
+
+
 class Executable(_Record):
     """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
     that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
@@ -260,12 +346,19 @@ class Executable(_Record):
     FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list, il=_bytes)
     __slots__ = tuple(FIELDS)
 
-    def to_values(self) -> list:
+    target: str
+    options: str
+    kernels: list[KernelInfo]
+    objects: list[bytes]
+    globals: Globals
+    il: bytes
+
+    def to_values(self) -> list[Any]:
         return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
                 self.globals.to_values(), self.il]  # fmt: skip
 
     @classmethod
-    def from_values(cls, values: list) -> Executable:
+    def from_values(cls, values: object) -> Self:
         self = super().from_values(values)
         self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
         self.globals = Globals.from_values(self.globals)

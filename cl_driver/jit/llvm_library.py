@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any, TypeAlias
 
 from ..device.target import Target
 from .errors import CompileError
+
+# What a function returns that has c_void_p for its result.
+Handle: TypeAlias = int
 
 _STRING = POINTER(c_char_p)
 _HANDLE = POINTER(c_void_p)
 
 # Result and arguments of the functions that are used; LLVMBool is an int that is not 0 for a failure.
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "LLVMContextCreate": (c_void_p,),
     "LLVMContextDispose": (None, c_void_p),
     "LLVMCreateMemoryBufferWithMemoryRange": (c_void_p, c_char_p, c_size_t, c_char_p, c_int),
@@ -57,7 +61,7 @@ _ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
 
 
 # The same for code that is to run in this process: the self-test's.
-_ORC_FUNCTIONS = {
+_ORC_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "LLVMCreateMemoryBufferWithMemoryRangeCopy": (c_void_p, c_char_p, c_size_t, c_char_p),
     "LLVMOrcCreateLLJIT": (c_void_p, _HANDLE, c_void_p),
     "LLVMOrcLLJITGetMainJITDylib": (c_void_p, c_void_p),
@@ -66,7 +70,7 @@ _ORC_FUNCTIONS = {
 }
 
 
-def _declare(library: ctypes.CDLL, functions: dict) -> None:
+def _declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, ...]]) -> None:
     for name, (result, *arguments) in functions.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -83,7 +87,7 @@ def version_of(path: str) -> tuple[int, ...]:
 class Library:
     """See emit.py for what the arguments are. Any thread may call generate()."""
 
-    def __init__(self, path: str, options: tuple[str, ...], short_list: tuple[str, ...]):
+    def __init__(self, path: str, options: tuple[str, ...], short_list: tuple[str, ...]) -> None:
         """OSError or AttributeError where the library or a function of it is missing."""
         self._llvm = ctypes.CDLL(path)
         _declare(self._llvm, _FUNCTIONS)
@@ -94,13 +98,14 @@ class Library:
         modules = [name for name in short_list if name in _OF_MODULES]
         self._short_list = ",".join([*modules, f"function({steps})"])
         self._started: set[str] = set()
-        self._machines: dict = {}  # (target, level): idle ones; two threads must not use one at once
+        # Idle ones, with their layouts; two threads must not use one at once.
+        self._machines: dict[tuple[Target, int], list[tuple[Handle, Handle]]] = {}
 
     def generate(
-        self, text: str, target: Target, passes: str, level: int, form="object"
+        self, text: str, target: Target, passes: str, level: int, form: str = "object"
     ) -> tuple[bytes, str]:
         """Text to an "object" or its "assembly", the latter also with "comments"; with these comes the IR
-        that it was made of, as text."""
+        that it was made of, as text. CompileError for text that is not valid, and for what LLVM refuses."""
         idle = self._machines.setdefault((target, level), [])
         machine, layout = idle.pop() if idle else self._machine(target, level)
         context = self._llvm.LLVMContextCreate()  # the global one would keep every type for ever
@@ -119,7 +124,7 @@ class Library:
             self._llvm.LLVMContextDispose(context)
             idle.append((machine, layout))
 
-    def _machine(self, target: Target, level: int) -> tuple:
+    def _machine(self, target: Target, level: int) -> tuple[Handle, Handle]:
         """A target machine, of position-independent code of the small model as the code loader wants it, and
         the layout of its data."""
         back_end = _BACK_ENDS.get(target.architecture)
@@ -135,7 +140,7 @@ class Library:
         machine = self._llvm.LLVMCreateTargetMachine(found, triple, b"", features, level, _PIC, _SMALL)
         return machine, self._llvm.LLVMCreateTargetDataLayout(machine)
 
-    def _parse(self, text: bytes, context) -> c_void_p:
+    def _parse(self, text: bytes, context: Handle) -> c_void_p:
         """A verified module."""
         module, why = c_void_p(), c_char_p()
         buffer = self._llvm.LLVMCreateMemoryBufferWithMemoryRange(text, len(text), b"", 1)
@@ -149,7 +154,7 @@ class Library:
             raise CompileError(f"the code generator made LLVM IR that is not valid: {text_of_failure}")
         return module
 
-    def _optimize(self, module, machine, passes: str) -> None:
+    def _optimize(self, module: c_void_p, machine: Handle, passes: str) -> None:
         names = {"short": self._short_list, "scalar": _SCALAR}.get(passes, f"default<{passes}>")
         options = self._llvm.LLVMCreatePassBuilderOptions()
         self._llvm.LLVMPassBuilderOptionsSetSLPVectorization(options, passes in ("O2", "O3"))
@@ -159,10 +164,10 @@ class Library:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
 
-    def _print(self, module) -> str:
+    def _print(self, module: c_void_p) -> str:
         return self._message(c_char_p(self._llvm.LLVMPrintModuleToString(module)))
 
-    def _emit(self, module, machine, kind: int) -> bytes:
+    def _emit(self, module: c_void_p, machine: Handle, kind: int) -> bytes:
         buffer, why = c_void_p(), c_char_p()
         emit = self._llvm.LLVMTargetMachineEmitToMemoryBuffer
         if emit(machine, module, kind, byref(why), byref(buffer)):
@@ -184,7 +189,7 @@ class Library:
         self._check(self._llvm.LLVMOrcLLJITLookup(orc, byref(address), name.encode()))
         return address.value
 
-    def _check(self, error) -> None:
+    def _check(self, error: Handle | None) -> None:
         if error:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode("utf-8", "replace")
             raise CompileError(f"LLVM does not load its own object: {why}")

@@ -4,6 +4,7 @@ its time and end the process on what LLVM dislikes, and with one lock around eve
 from __future__ import annotations
 
 import functools
+from typing import Any, TypeAlias
 
 try:
     import llvmlite.binding as llvm
@@ -15,6 +16,10 @@ except ModuleNotFoundError:
 
 from ..device.target import Target
 from .errors import CompileError
+
+# Classes of llvmlite, which has no types.
+Machine: TypeAlias = Any
+Module: TypeAlias = Any
 
 # The steps of the short list as methods of llvmlite's pass manager.
 _METHODS = {
@@ -30,16 +35,16 @@ _METHODS = {
 class Lite:
     """See emit.py for what the arguments are."""
 
-    def __init__(self, options: tuple[str, ...], short_list: tuple[str, ...]):
+    def __init__(self, options: tuple[str, ...], short_list: tuple[str, ...]) -> None:
         self._short_list = short_list
-        self._running: list = []  # what keeps code that runs in this process
+        self._running: list[Any] = []  # what keeps code that runs in this process
         for option in options:
             llvm.set_option("cl_driver", option)
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
 
     def generate(
-        self, text: str, target: Target, passes: str, level: int, form="object"
+        self, text: str, target: Target, passes: str, level: int, form: str = "object"
     ) -> tuple[bytes, str]:
         """As Library.generate()."""
         machine = _machine(target, level)
@@ -61,9 +66,10 @@ class Lite:
         jit = llvm.create_lljit_compiler()
         tracker = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(name).link(jit, name)
         self._running.append((jit, tracker))
-        return tracker[name]
+        address: int = tracker[name]
+        return address
 
-    def optimize(self, module, machine, passes: str) -> None:
+    def optimize(self, module: Module, machine: Machine, passes: str) -> None:
         """Runs a list of passes."""
         if passes == "short":
             builder = llvm.create_pass_builder(machine, _options(2, False))
@@ -78,7 +84,7 @@ class Lite:
 
 
 @functools.lru_cache(maxsize=8)
-def _machine(target: Target, level: int):
+def _machine(target: Target, level: int) -> Machine:
     """The target machine: position-independent code of the small model, as the code loader wants it."""
     try:
         found = llvm.Target.from_triple(target.triple)
@@ -89,7 +95,7 @@ def _machine(target: Target, level: int):
     )
 
 
-def _parse(text: str):
+def _parse(text: str) -> Module:
     """A verified module in a context of its own: the global one would keep every type for ever."""
     context = llvm.create_context()
     try:
@@ -100,7 +106,7 @@ def _parse(text: str):
     return module
 
 
-def _options(level: int, vectorize: bool):
+def _options(level: int, vectorize: bool) -> Any:
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.loop_interleaving = options.slp_vectorization = vectorize
     options.loop_unrolling = level > 0

@@ -13,6 +13,11 @@ from ..device.target import Target
 from . import llvm_paths
 from .errors import CompileError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .llvm_library import Library
+    from .llvm_lite import Lite
+
 PASSES = ("O0", "O1", "O2", "scalar", "short")
 LANES = 16
 _TIME_LIMIT = 120  # seconds
@@ -77,8 +82,8 @@ def expected() -> tuple[list[int], list[float], int]:
     return numbers, _FLOATS + stored, (100 + sum(numbers)) & 0xFFFFFFFF
 
 
-def failure(llvm, target: Target) -> str:
-    """What is wrong with the code of an LLVM (llvm_library.Library or llvm_lite.Lite); "" if nothing is."""
+def failure(llvm: Library | Lite, target: Target) -> str:
+    """What is wrong with the code of an LLVM for that target, which is this machine's; "" if nothing is."""
     for passes in PASSES:
         try:
             data, _ = llvm.generate(TEXT, target, passes, 2)

@@ -7,6 +7,11 @@ from ..device.target import target_of
 from . import emit, llvm_library, self_test
 from .errors import CompileError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .llvm_library import Library
+    from .llvm_lite import Lite
+
 
 def main(name: str, tested: str) -> None:
     """Writes two lines: the version, 0 if it is no LLVM, and what is wrong with it, nothing if nothing is.
@@ -15,6 +20,7 @@ def main(name: str, tested: str) -> None:
     """
     version: tuple[int, ...] = (0,)
     try:
+        llvm: Library | Lite
         if name == "llvmlite":
             llvm = emit.lite()
             version = llvm.version()

@@ -11,6 +11,11 @@ from __future__ import annotations
 from struct import Struct
 from struct import error as struct_error
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _INT64 = Struct("<q")
 _UINT32 = Struct("<I")
 _UINT64 = Struct("<Q")
@@ -22,14 +27,14 @@ class WireError(ValueError):
     """Bytes that are not an encoded value."""
 
 
-def encode(value) -> bytes:
+def encode(value: object) -> bytes:
     """The bytes of a value; tuples become lists. TypeError for what the format does not have."""
     parts: list[bytes] = []
     _encode(value, parts.append)
     return b"".join(parts)
 
 
-def _encode(value, put) -> None:
+def _encode(value: Any, put: Callable[[bytes], None]) -> None:
     kind = type(value)
     if kind is int:
         _encode_int(value, put)
@@ -60,7 +65,7 @@ def _encode(value, put) -> None:
         raise TypeError(f"{kind.__name__} has no encoding")
 
 
-def _encode_int(value: int, put) -> None:
+def _encode_int(value: int, put: Callable[[bytes], None]) -> None:
     if -(1 << 63) <= value < 1 << 63:
         put(b"i" + _INT64.pack(value))
     else:
@@ -68,8 +73,8 @@ def _encode_int(value: int, put) -> None:
         put(b"I" + _UINT32.pack(len(data)) + data)
 
 
-def decode(data: bytes):
-    """The value; WireError if the bytes are not exactly one."""
+def decode(data: bytes) -> Any:
+    """The value, of whatever type it is; WireError if the bytes are not exactly one."""
     try:
         value, at = _decode(data, 0, _MAX_DEPTH)
     except (struct_error, IndexError, UnicodeDecodeError, OverflowError, TypeError) as error:
@@ -85,7 +90,7 @@ def _take(data: bytes, at: int, size: int) -> bytes:
     return data[at : at + size]
 
 
-def _decode(data: bytes, at: int, depth: int):
+def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     tag = data[at]
     at += 1
     if tag == 0x69:  # i
@@ -114,7 +119,7 @@ def _decode(data: bytes, at: int, depth: int):
     raise WireError(f"unknown tag {tag}")
 
 
-def _decode_list(data: bytes, at: int, depth: int):
+def _decode_list(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
     (count,) = _UINT32.unpack_from(data, at)
     at += 4
     if not depth or count > len(data) - at:  # every value takes a byte at least
@@ -126,7 +131,7 @@ def _decode_list(data: bytes, at: int, depth: int):
     return values, at
 
 
-def _decode_map(data: bytes, at: int, depth: int):
+def _decode_map(data: bytes, at: int, depth: int) -> tuple[dict[Any, Any], int]:
     (count,) = _UINT32.unpack_from(data, at)
     at += 4
     if not depth or count > len(data) - at:
