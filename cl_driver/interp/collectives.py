@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from ..spirv.enums import Op
-from ..spirv.module import Instruction, Kind
+from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
 from .core import scalar_of
+from .memory import Datum
 
 
-def collective_name(op) -> str:
+def collective_name(op: Op) -> str:
     """IAdd of GroupIAdd and GroupNonUniformIAdd."""
     return op.name.removeprefix("Group").removeprefix("NonUniform").removesuffix("KHR")
 
 
-def combine_collective(instruction: Instruction, all_operands: list[list]) -> list:
+def combine_collective(instruction: Instruction, all_operands: list[list[Datum]]) -> list[Datum]:
     """The results of a work-group collective for every work-item, in order of linear ids."""
     op = instruction.op
     if op is Op.GroupAll:
@@ -26,7 +29,7 @@ def combine_collective(instruction: Instruction, all_operands: list[list]) -> li
     type_ = scalar_of(instruction.type)
     combine = _COMBINE[collective_name(op)]
 
-    def both(a, b):
+    def both(a: Datum, b: Datum) -> Datum:
         if type_.kind is Kind.FLOAT:
             return n.to_width(combine(a, b), type_.width)
         if type_.kind is Kind.BOOL:
@@ -45,7 +48,7 @@ def combine_collective(instruction: Instruction, all_operands: list[list]) -> li
     return results if operation in (1, 2) else [running] * len(values)
 
 
-def _identity(name: str, type_):
+def _identity(name: str, type_: Type) -> Datum:
     """What an exclusive scan begins with (SPIR-V 1.6, OpGroupIAdd and those that follow it).
 
     Written without the table of passes/: what is wrong there must show.
@@ -62,7 +65,7 @@ def _identity(name: str, type_):
     }[name]  # fmt: skip
 
 
-_COMBINE = {
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "IAdd": lambda a, b: a + b, "FAdd": lambda a, b: a + b, "FMin": min, "UMin": min, "SMin": min,
     "FMax": max, "UMax": max, "SMax": max, "IMul": lambda a, b: a * b, "FMul": lambda a, b: a * b,
     "BitwiseAnd": lambda a, b: a & b, "BitwiseOr": lambda a, b: a | b, "BitwiseXor": lambda a, b: a ^ b,

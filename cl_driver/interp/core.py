@@ -6,18 +6,30 @@ Operands are values already, but for literals. Component-wise operations are giv
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..passes.ir.layout import size_of, step_into
 from ..spirv.enums import Decoration, Op, StorageClass
 from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
-from .memory import InterpreterError, zero
+from .memory import Datum, InterpreterError, zero
 
-RULES: dict = {}
+if TYPE_CHECKING:
+    from .machine import Machine
+
+# What an instruction gives for the values of its operands.
+Rule: TypeAlias = "Callable[[Machine, Instruction, list[Datum]], Datum]"
+# The same of one component: of numbers, and of their width where that matters.
+Scalar: TypeAlias = Callable[..., Any]
+
+RULES: dict[Op, Rule] = {}
 
 
-def rule(*ops):
-    def register(function):
+def rule(*ops: Op) -> Callable[[Rule], Rule]:
+    """Registers a function for these instructions."""
+
+    def register(function: Rule) -> Rule:
         for op in ops:
             RULES[op] = function
         return function
@@ -26,35 +38,37 @@ def rule(*ops):
 
 
 def scalar_of(type_: Type) -> Type:
+    """The type of a vector's components, or of a scalar itself."""
     return type_.element if type_.kind is Kind.VECTOR else type_
 
 
-def each(function, type_: Type, *values):
+def each(function: Scalar, type_: Type, *values: Datum) -> Datum:
     """Applies a scalar function to all components."""
     if type_.kind is Kind.VECTOR:
         return tuple(function(*components) for components in zip(*values, strict=True))
     return function(*values)
 
 
-def _integer(op, function):
+def _integer(op: Op, function: Scalar) -> None:
     """function(a, b, width) of unsigned operands to a number that is masked."""
 
     @rule(op)
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         width = scalar_of(instruction.type).width
         return each(lambda *v: n.mask(function(*v, width), width), instruction.type, *operands)
 
 
-def _divisor(function):
-    def checked(a, b, width):
+def _divisor(function: Scalar) -> Scalar:
+    def checked(a: int, b: int, width: int) -> int:
         if b == 0:
             raise InterpreterError("integer division by zero")
-        return function(a, b, width)
+        result: int = function(a, b, width)
+        return result
 
     return checked
 
 
-def _signs(function):
+def _signs(function: Scalar) -> Scalar:
     return lambda a, b, w: function(n.signed(a, w), n.signed(b, w))
 
 
@@ -62,7 +76,7 @@ def _floor_mod(a: int, b: int) -> int:
     return a % b
 
 
-_INTEGER = {
+_INTEGER: dict[Op, Scalar] = {
     Op.IAdd: lambda a, b, w: a + b,
     Op.ISub: lambda a, b, w: a - b,
     Op.IMul: lambda a, b, w: a * b,
@@ -87,23 +101,23 @@ for _op, _function in _INTEGER.items():
 
 
 @rule(Op.BitCount)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(lambda a: a.bit_count(), instruction.type, *operands)
 
 
 @rule(Op.BitFieldInsert)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     base, insert, offset, count = operands
     field = ((1 << count) - 1) << offset
     return each(lambda b, i: (b & ~field) | (i << offset & field), instruction.type, base, insert)
 
 
 @rule(Op.BitFieldSExtract, Op.BitFieldUExtract)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     base, offset, count = operands
     width = scalar_of(instruction.type).width
 
-    def extract(value):
+    def extract(value: int) -> int:
         value = value >> offset & ((1 << count) - 1)
         if instruction.op is Op.BitFieldSExtract and count and value >> (count - 1):
             value -= 1 << count
@@ -113,11 +127,11 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.IAddCarry, Op.ISubBorrow, Op.UMulExtended, Op.SMulExtended)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     type_ = instruction.type.members[0]
     width = scalar_of(type_).width
 
-    def both(a, b):
+    def both(a: int, b: int) -> tuple[int, int]:
         if instruction.op is Op.IAddCarry:
             return n.mask(a + b, width), (a + b) >> width
         if instruction.op is Op.ISubBorrow:
@@ -129,19 +143,19 @@ def _(machine, instruction, operands):
     return tuple(zip(*pairs, strict=True)) if type_.kind is Kind.VECTOR else pairs
 
 
-def _floating(op, function):
+def _floating(op: Op, function: Scalar) -> None:
     @rule(op)
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         width = scalar_of(instruction.type).width
         return each(lambda *v: n.to_width(function(*v), width), instruction.type, *operands)
 
 
-def _floor_mod_float(a, b):
+def _floor_mod_float(a: float, b: float) -> float:
     result = n.remainder(a, b)
     return result + b if result and (result < 0) != (b < 0) else result
 
 
-for _op, _function in {
+_FLOAT: dict[Op, Scalar] = {
     Op.FAdd: lambda a, b: a + b,
     Op.FSub: lambda a, b: a - b,
     Op.FMul: lambda a, b: a * b,
@@ -149,19 +163,20 @@ for _op, _function in {
     Op.FRem: n.remainder,
     Op.FMod: _floor_mod_float,
     Op.FNegate: lambda a: -a,
-}.items():
+}
+for _op, _function in _FLOAT.items():
     _floating(_op, _function)
 
 
 @rule(Op.VectorTimesScalar)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     vector, scalar = operands
     width = instruction.type.element.width
     return tuple(n.to_width(v * scalar, width) for v in vector)
 
 
 @rule(Op.Dot)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = instruction.type.width
     total = 0.0
     for i, (a, b) in enumerate(zip(*operands, strict=True)):
@@ -171,7 +186,7 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     signs = [letter == "S" for letter in {"SU": "SU", "SD": "SS", "UD": "UU"}[instruction.op.name[:2]]]
     width = instruction.type.width
     vectors = []
@@ -188,9 +203,9 @@ def _(machine, instruction, operands):
     return n.mask(total, width)
 
 
-def _compare(op, function, is_signed=False):
+def _compare(op: Op, function: Scalar, is_signed: bool = False) -> None:
     @rule(op)
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         if is_signed:
             width = scalar_of(instruction.operands[0].type).width
             return each(
@@ -199,7 +214,7 @@ def _compare(op, function, is_signed=False):
         return each(function, instruction.type, *operands)
 
 
-def _unordered(function):
+def _unordered(function: Scalar) -> Scalar:
     return lambda a, b: math.isnan(a) or math.isnan(b) or function(a, b)
 
 
@@ -220,7 +235,7 @@ for _name, _function in {
     _compare(Op["FOrd" + _name], _ordered)
     _compare(Op["FUnord" + _name], _unordered(_function))
 
-for _op, _function in {
+_TESTS: dict[Op, Scalar] = {
     Op.LogicalEqual: lambda a, b: a == b,
     Op.LogicalNotEqual: lambda a, b: a != b,
     Op.LogicalAnd: lambda a, b: a and b,
@@ -235,17 +250,18 @@ for _op, _function in {
     Op.Unordered: lambda a, b: math.isnan(a) or math.isnan(b),
     Op.PtrEqual: lambda a, b: a == b,
     Op.PtrNotEqual: lambda a, b: a != b,
-}.items():
+}
+for _op, _function in _TESTS.items():
     _compare(_op, _function)
 
 
 @rule(Op.IsNormal)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     least = {16: 2.0**-14, 32: 2.0**-126, 64: 2.0**-1022}[scalar_of(instruction.operands[0].type).width]
     return each(lambda a: math.isfinite(a) and abs(a) >= least, instruction.type, *operands)
 
 
-def _truths(instruction, value):
+def _truths(instruction: Instruction, value: Datum) -> list[Datum]:
     """clang gives OpAny and OpAll integers too, of which the most significant bits count."""
     type_ = instruction.operands[0].type
     parts = value if type_.kind is Kind.VECTOR else (value,)
@@ -254,17 +270,17 @@ def _truths(instruction, value):
 
 
 @rule(Op.Any)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return any(_truths(instruction, operands[0]))
 
 
 @rule(Op.All)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return all(_truths(instruction, operands[0]))
 
 
 @rule(Op.Select)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     condition, a, b = operands
     if isinstance(condition, tuple):
         return tuple(x if c else y for c, x, y in zip(condition, a, b, strict=True))
@@ -280,7 +296,7 @@ def _rounding(instruction: Instruction, default: int) -> int:
 
 
 @rule(Op.ConvertFToS, Op.ConvertFToU)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     mode = _rounding(instruction, n.RTZ)
     saturate = Decoration.SaturatedConversion in instruction.decorations
@@ -289,7 +305,7 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.ConvertSToF, Op.ConvertUToF)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     source = scalar_of(instruction.operands[0].type).width
     mode = _rounding(instruction, n.RTE)
@@ -299,14 +315,14 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.FConvert)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     mode = _rounding(instruction, n.RTE)
     return each(lambda v: n.round_float(v, width, mode), instruction.type, *operands)
 
 
 @rule(Op.UConvert, Op.SConvert, Op.SatConvertSToU, Op.SatConvertUToS)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     source = scalar_of(instruction.operands[0].type).width
     op = instruction.op
@@ -318,7 +334,7 @@ def _(machine, instruction, operands):
     low = -(1 << (width - 1)) if to_signed else 0
     high = (1 << (width - 1)) - 1 if to_signed else (1 << width) - 1
 
-    def convert(value):
+    def convert(value: int) -> int:
         if from_signed:
             value = n.signed(value, source)
         if saturate:
@@ -329,41 +345,41 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.ConvertPtrToU, Op.ConvertUToPtr)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     type_ = instruction.type
     return n.mask(operands[0], type_.width) if type_.kind is Kind.INT else operands[0]
 
 
 @rule(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return operands[0]
 
 
 @rule(Op.AssumeTrueKHR)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> None:
     if not operands[0]:
         raise InterpreterError("OpAssumeTrueKHR of what is false")
 
 
 @rule(Op.SizeOf)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return size_of(instruction.operands[0].type.element)
 
 
 @rule(Op.GenericCastToPtrExplicit)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     storage = machine.memory.storage_of(operands[0]) if operands[0] else None
     return operands[0] if storage == instruction.type.storage else 0
 
 
 @rule(Op.GenericPtrMemSemantics)
-def _(machine, instruction, operands):
-    semantics = {StorageClass.Workgroup: 0x100, StorageClass.CrossWorkgroup: 0x200}
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    semantics = {int(StorageClass.Workgroup): 0x100, int(StorageClass.CrossWorkgroup): 0x200}
     return semantics.get(machine.memory.storage_of(operands[0]), 0)
 
 
 @rule(Op.Bitcast)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     source, target = instruction.operands[0].type, instruction.type
     plain = (Kind.POINTER, Kind.OPAQUE)
     if source.kind in plain and target.kind in plain:
@@ -371,7 +387,7 @@ def _(machine, instruction, operands):
     return from_bits(to_bits(operands[0], source), target)
 
 
-def to_bits(value, type_: Type) -> int:
+def to_bits(value: Datum, type_: Type) -> int:
     """All bits of a scalar or vector, component 0 lowest; 3-vectors have 3 components."""
     if type_.kind is Kind.VECTOR:
         width = type_.element.width
@@ -379,7 +395,8 @@ def to_bits(value, type_: Type) -> int:
     return n.float_to_bits(value, type_.width) if type_.kind is Kind.FLOAT else value
 
 
-def from_bits(bits: int, type_: Type):
+def from_bits(bits: int, type_: Type) -> Datum:
+    """The scalar or vector of a type that bits stand for, as to_bits gives them."""
     if type_.kind is Kind.VECTOR:
         width = type_.element.width
         return tuple(from_bits(n.mask(bits >> (i * width), width), type_.element) for i in range(type_.count))
@@ -390,14 +407,14 @@ def from_bits(bits: int, type_: Type):
 
 
 @rule(Op.CompositeConstruct)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     if instruction.type.kind is not Kind.VECTOR:
         return tuple(operands)
     return tuple(c for o in operands for c in (o if isinstance(o, tuple) else (o,)))
 
 
 @rule(Op.CompositeExtract)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     value, *indices = operands
     for index in indices:
         value = value[index]
@@ -405,10 +422,10 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.CompositeInsert)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     inserted, base, *indices = operands
 
-    def insert(value, indices):
+    def insert(value: Datum, indices: list[int]) -> Datum:
         if not indices:
             return inserted
         first, *rest = indices
@@ -418,19 +435,19 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.VectorExtractDynamic)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     vector, index = operands
     return vector[index % len(vector)]
 
 
 @rule(Op.VectorInsertDynamic)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     vector, component, index = operands
     return tuple(component if i == index else v for i, v in enumerate(vector))
 
 
 @rule(Op.VectorShuffle)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     a, b, *choice = operands
     both = a + b
     return tuple(zero(instruction.type.element) if i == 0xFFFFFFFF else both[i] for i in choice)
@@ -440,7 +457,7 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     base = instruction.operands[0]
     address = operands[0]
     indices = list(zip(instruction.operands[1:], operands[1:], strict=True))
@@ -455,6 +472,6 @@ def _(machine, instruction, operands):
 
 
 @rule(Op.PtrDiff)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     a, b = operands
     return n.mask((a - b) // size_of(instruction.operands[0].type.element), instruction.type.width)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ..passes.ir.ops import PassOp
 from ..spirv.enums import Op
-from ..spirv.module import Kind
+from ..spirv.module import Instruction, Kind
 from . import numbers as n
 from .core import each, rule, scalar_of
+from .memory import Datum
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 _BFLOAT_BITS = 8  # of the significand, the hidden one among them
 
@@ -30,12 +35,12 @@ def _to_bfloat16(value: float) -> int:
 
 
 @rule(Op.ConvertFToBF16INTEL)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(_to_bfloat16, instruction.type, *operands)
 
 
 @rule(Op.ConvertBF16ToFINTEL)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(lambda bits: n.float_from_bits(bits << 16, 32), instruction.type, *operands)
 
 
@@ -43,12 +48,12 @@ _LEAST_NORMAL = {16: 2.0**-14, 32: 2.0**-126, 64: 2.0**-1022}
 
 
 @rule(PassOp.FlushDenormals)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     least = _LEAST_NORMAL[scalar_of(instruction.type).width]
     return each(lambda v: math.copysign(0.0, v) if abs(v) < least else v, instruction.type, *operands)
 
 
 @rule(Op.ReadClockKHR)
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     machine.clock += 1
     return machine.clock if instruction.type.kind is Kind.INT else (machine.clock, 0)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any, Protocol, TypeAlias
 
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
+from ..passes.ir.library import Library
 from ..passes.ir.ops import PassOp
+from ..passes.ir.plan import PrivateVariable, Slot
+from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import is_subgroup_operation
 from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import (
@@ -18,6 +23,7 @@ from ..spirv.module import (
     Function,
     Instruction,
     Kind,
+    Operand,
     Undef,
     Value,
     Variable,
@@ -26,8 +32,8 @@ from . import core, extensions, opencl_memory  # noqa: F401  extensions register
 from . import numbers as n
 from .core import from_bits
 from .effects import EFFECTS
-from .memory import InterpreterError, Memory, zero
-from .subgroups import Frame, subgroup_builtins
+from .memory import Datum, InterpreterError, Memory, zero
+from .subgroups import Builtins, Frame, Known, Request, subgroup_builtins
 
 COLLECTIVE = frozenset(
     op for op in Op if (259 <= op <= 271 or 6401 <= op <= 6408) and op is not Op.GroupWaitEvents
@@ -40,38 +46,61 @@ _ASKS_LANES = frozenset((PassOp.AnyLane, PassOp.AnyLaneOfPart, PassOp.FirstItem)
 NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
 
 
+# What an instruction gave, or an argument is.
+Values: TypeAlias = dict[Value, Datum]
+# Executes instructions up to where others are needed; is sent what they give, and returns a value.
+Steps: TypeAlias = Generator[Request, Any, Datum]
+# Sizes or positions of the three dimensions.
+_Three: TypeAlias = Sequence[int]
+
+
+class GroupContext(Protocol):
+    """The slots of one group (run.py)."""
+
+    items: int
+
+    def load(self, slot: Slot, item: int) -> Datum:
+        """What a slot holds for the work-item with that linear local id."""
+
+    def store(self, slot: Slot, item: int, value: Datum) -> None:
+        """Sets it."""
+
+
 @dataclass(eq=False)
 class Item:
     """One work-item (or the one that runs a region once per group): what its built-in variables hold."""
 
-    builtins: dict = field(default_factory=dict)
+    builtins: Builtins = field(default_factory=dict)
     linear_id: int = 0
     exists: bool = True  # False: a lane of a tail, which runs masked off
-    context: object = None  # Context of the group, for regions of a plan
-    private: dict = field(default_factory=dict)  # PrivateVariable: address
-    parts: list = field(default_factory=list)  # the Items of the same lane in parts 1 and up
-    trace: list | None = None  # (instruction, value) of all that was computed, if somebody wants to compare
-    frames: list = field(default_factory=list)  # Frame of each function that it is in, if Machine.tracks
+    context: GroupContext | None = None  # for regions of a plan
+    private: dict[PrivateVariable, int] = field(default_factory=dict)  # addresses
+    parts: list[Item] = field(default_factory=list)  # the Items of the same lane in parts 1 and up
+    trace: list[tuple[Instruction, Datum]] | None = (
+        None  # (instruction, value) of all that was computed, if somebody wants to compare
+    )
+    frames: list[Frame] = field(default_factory=list)  # of the functions that it is in, if Machine.tracks
 
 
 class Machine:
     """Memory, module variables and printed text of one run."""
 
-    def __init__(self, library=None):
+    def __init__(self, library: Library | None = None) -> None:
         self.memory = Memory()
         self.printed: list[str] = []
         self.variables: dict[Variable, int] = {}  # addresses
-        self.library = library  # anything with function(link name) -> Function or None
-        self.shapes = None  # of the region that runs in lanes
+        self.library = library
+        self.shapes: ShapeInfo | None = None  # of the region that runs in lanes
         self.tracks = False  # whether sub-groups have to know where their work-items are
-        self.nests: dict = {}  # what Frame knows of functions
+        self.nests: Known = {}  # what Frame knows of functions
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
 
     # Operands
 
-    def constant(self, value: Constant):
+    def constant(self, value: Constant) -> Datum:
+        """The value of a constant; null is zero."""
         type_ = value.type
         if value.value is None:
             return zero(type_)
@@ -81,7 +110,7 @@ class Machine:
             return tuple(self.evaluate(part, {}, None) for part in value.value)
         return value.value
 
-    def evaluate(self, operand, values: dict, item: Item | None):
+    def evaluate(self, operand: Operand, values: Values, item: Item | None) -> Datum:
         """The value of an operand; literals are themselves."""
         if isinstance(operand, (Instruction, Argument)):
             return values[operand]
@@ -99,12 +128,14 @@ class Machine:
             found = core.RULES.get(operand.op)
             if found is None:
                 raise InterpreterError(f"constant expression {operand.op}")
-            return found(self, operand, [self.evaluate(o, values, item) for o in operand.operands])
+            instruction = Instruction(operand.op, operand.type, operand.operands)
+            return found(self, instruction, [self.evaluate(o, values, item) for o in operand.operands])
         if isinstance(operand, Function):
             return operand
         raise InterpreterError(f"operand {operand!r}")
 
     def address_of(self, variable: Variable) -> int:
+        """Where a module variable is; it is placed when it is first asked for."""
         address = self.variables.get(variable)
         if address is None:
             address = self.place(variable)
@@ -121,10 +152,10 @@ class Machine:
 
     # Execution
 
-    def call(self, function: Function, arguments: list, item: Item):
+    def call(self, function: Function, arguments: list[Datum], item: Item) -> Steps:
         """A generator that runs a function; its return value is the function's, or a RegionExit's target."""
-        values: dict = dict(zip(function.arguments, arguments, strict=True))
-        block = function.blocks[0]
+        values: Values = dict(zip(function.arguments, arguments, strict=True))
+        block: Block = function.blocks[0]
         previous: Block | None = None
         allocated: list[int] = []
         frame = Frame(function, self.nests) if self.tracks else None
@@ -143,7 +174,7 @@ class Machine:
             self.steps += len(block.instructions)
             if self.steps > self.max_steps:
                 raise InterpreterError("too many steps: an endless loop?")
-            following = None
+            following: Block | None = None
             for instruction in block.instructions[len(phis) :]:
                 op = instruction.op
                 if frame is not None:
@@ -180,18 +211,22 @@ class Machine:
                     value = values[instruction] = yield from self.step(instruction, values, item)
                     if item.trace is not None:
                         item.trace.append((instruction, value))
+            assert following is not None  # blocks end in terminators
             previous, block = block, following
 
     def switch(self, instruction: Instruction, selector: int) -> Block:
+        """Where an OpSwitch goes for a selector."""
+        default: Block
+        target: Block
         _, default, *cases = instruction.operands
         for literal, target in zip(cases[::2], cases[1::2], strict=True):
             if n.mask(literal, instruction.operands[0].type.width) == selector:
                 return target
         return default
 
-    def step(self, instruction: Instruction, values: dict, item: Item):
+    def step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
-        if item.parts and instruction in self.shapes.part_of:
+        if item.parts and self.shapes is not None and instruction in self.shapes.part_of:
             item = item.parts[self.shapes.part_of[instruction] - 1]
         if instruction.op in ACROSS_LANES:
             operands = [self.evaluate(o, values, item) for o in instruction.operands]
@@ -201,7 +236,7 @@ class Machine:
             return (yield from self.masked_step(instruction, values, item))
         return (yield from self.plain_step(instruction, values, item))
 
-    def masked_step(self, instruction: Instruction, values: dict, item: Item):
+    def masked_step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
         """An instruction under a mask. The result of a uniform one is that of any lane that executes it."""
         type_ = instruction.type
         result = None
@@ -214,7 +249,8 @@ class Machine:
             return (yield instruction, [result if active else None])
         return result if active else zero(type_)
 
-    def plain_step(self, instruction: Instruction, values: dict, item: Item):
+    def plain_step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
+        """An instruction that is executed, by the tables of rules. InterpreterError if it is in none."""
         op = instruction.op
         operands = [self.evaluate(o, values, item) for o in instruction.operands]
         rule = core.RULES.get(op)
@@ -241,7 +277,8 @@ class Machine:
             raise InterpreterError(f"{op.name} is not known to the interpreter")
         return found(self, instruction, operands, item)
 
-    def load(self, instruction: Instruction, pointer, item: Item):
+    def load(self, instruction: Instruction, pointer: Datum, item: Item) -> Datum:
+        """A load of memory, or of a built-in variable, whose pointer is ("input", variable, indices...)."""
         if isinstance(pointer, tuple):
             _, variable, *indices = pointer
             value = item.builtins[variable.builtin]
@@ -251,7 +288,8 @@ class Machine:
             return n.mask(value[indices[0]] if indices else value, type_.width)
         return self.memory.load(instruction.type, pointer)
 
-    def call_function(self, instruction: Instruction, operands: list, item: Item):
+    def call_function(self, instruction: Instruction, operands: list[Datum], item: Item) -> Steps:
+        """OpFunctionCall; a declaration stands for the library's function."""
         callee = operands[0]
         if not callee.blocks:
             name = callee.linkage[0] if callee.linkage else callee.name
@@ -277,13 +315,22 @@ class Machine:
 _ADDRESS_OPS = (Op.AccessChain, Op.InBoundsAccessChain)
 
 
-def local_index(position, size) -> int:
+def local_index(position: Sequence[int], size: Sequence[int]) -> int:
+    """The linear id of a position, dimension 0 running fastest."""
     return position[0] + size[0] * (position[1] + size[1] * position[2])
 
 
 def builtin_values(
-    group, local, size, full_size, global_size, offset, groups, work_dim, sub_group_size
-) -> dict:
+    group: _Three,
+    local: _Three,
+    size: _Three,
+    full_size: _Three,
+    global_size: _Three,
+    offset: _Three,
+    groups: _Three,
+    work_dim: int,
+    sub_group_size: int,
+) -> Builtins:
     """What each built-in variable holds for one work-item."""
     position = [offset[i] + group[i] * full_size[i] + local[i] for i in range(3)]
     relative = [position[i] - offset[i] for i in range(3)]

@@ -10,6 +10,7 @@ STRUCT tuple; POINTER int; OPAQUE an int too.
 from __future__ import annotations
 
 import struct
+from typing import Any, TypeAlias
 
 from ..passes.ir.layout import member_offset, size_of
 from ..spirv.enums import StorageClass
@@ -22,6 +23,10 @@ CLASS_SHIFT = 18  # of a segment's number
 _FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 
 
+# A value, in the form that is described above.
+Datum: TypeAlias = Any
+
+
 class InterpreterError(Exception):
     """The program did something undefined, or something that the interpreter does not know."""
 
@@ -29,7 +34,7 @@ class InterpreterError(Exception):
 class Memory:
     """All segments of one run."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.segments: dict[int, memoryview] = {}
         self._next: dict[int, int] = {}
 
@@ -46,9 +51,11 @@ class Memory:
         return number << OFFSET_BITS
 
     def free(self, address: int) -> None:
+        """Ends a segment: what is accessed through its address from now on is an error."""
         del self.segments[address >> OFFSET_BITS]
 
     def storage_of(self, address: int) -> int:
+        """The storage class of what a pointer points to, as a number."""
         return (address >> OFFSET_BITS >> CLASS_SHIFT) - 1
 
     def view(self, address: int, size: int) -> memoryview:
@@ -59,7 +66,8 @@ class Memory:
             raise InterpreterError(f"access of {size} bytes at {address:#x}, outside of all memory")
         return segment[offset : offset + size]
 
-    def load(self, type_: Type, address: int):
+    def load(self, type_: Type, address: int) -> Datum:
+        """The value of a type at an address."""
         kind = type_.kind
         if kind is Kind.INT:
             return int.from_bytes(self.view(address, type_.width // 8), "little")
@@ -71,7 +79,8 @@ class Memory:
             return int.from_bytes(self.view(address, 8), "little")
         return tuple(self.load(t, address + offset) for t, offset in parts(type_))
 
-    def store(self, type_: Type, address: int, value) -> None:
+    def store(self, type_: Type, address: int, value: Datum) -> None:
+        """Puts a value of a type to an address."""
         kind = type_.kind
         if kind is Kind.INT:
             size = type_.width // 8
@@ -87,6 +96,7 @@ class Memory:
                 self.store(t, address + offset, part)
 
     def copy(self, target: int, source: int, size: int) -> None:
+        """Copies bytes; they may overlap."""
         if size:
             self.view(target, size)[:] = bytes(self.view(source, size))
 
@@ -98,7 +108,7 @@ class Memory:
         return bytes(result)
 
 
-def parts(type_: Type):
+def parts(type_: Type) -> list[tuple[Type, int]]:
     """(type, offset) of the components, elements or members of a composite type."""
     if type_.kind is Kind.STRUCT:
         return [(member, member_offset(type_, i)) for i, member in enumerate(type_.members)]
@@ -106,7 +116,7 @@ def parts(type_: Type):
     return [(type_.element, i * step) for i in range(type_.count)]
 
 
-def zero(type_: Type):
+def zero(type_: Type) -> Datum:
     """OpConstantNull as a value."""
     kind = type_.kind
     if kind is Kind.BOOL:

@@ -23,10 +23,12 @@ _FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 
 
 def signed(value: int, width: int) -> int:
+    """The number that the bits of an integer stand for in two's complement."""
     return value - (1 << width) if value >> (width - 1) else value
 
 
 def mask(value: int, width: int) -> int:
+    """The lower bits of an integer."""
     return value & ((1 << width) - 1)
 
 
@@ -37,22 +39,30 @@ def to_width(value: float, width: int) -> float:
     if width == 32:
         return c_float(value).value
     try:
-        return struct.unpack("<e", struct.pack("<e", value))[0]
+        half: float
+        (half,) = struct.unpack("<e", struct.pack("<e", value))
+        return half
     except OverflowError:
         return math.copysign(INFINITY, value)
 
 
 def float_from_bits(bits: int, width: int) -> float:
+    """The float of a width (16, 32, 64) that bits stand for, as a double."""
     if width == 16 and bits & 0x7FFF > 0x7C00:  # struct would drop the NaN's payload
         return float_from_bits(bits >> 15 << 63 | 0x7FF << 52 | (bits & 0x3FF) << 42, 64)
-    return struct.unpack(_FLOAT_FORMAT[width], struct.pack(_INT_FORMAT[width], bits))[0]
+    value: float
+    (value,) = struct.unpack(_FLOAT_FORMAT[width], struct.pack(_INT_FORMAT[width], bits))
+    return value
 
 
 def float_to_bits(value: float, width: int) -> int:
+    """The bits of a float that is exact in its width; the payload of a NaN stays."""
     if width == 16 and math.isnan(value):
         bits = float_to_bits(value, 64)
         return bits >> 63 << 15 | 0x7C00 | (bits >> 42 & 0x3FF or 0x200)
-    return struct.unpack(_INT_FORMAT[width], struct.pack(_FLOAT_FORMAT[width], value))[0]
+    found: int
+    (found,) = struct.unpack(_INT_FORMAT[width], struct.pack(_FLOAT_FORMAT[width], value))
+    return found
 
 
 def round_exact(value: Fraction | int, width: int, mode: int = RTE) -> float:
@@ -115,6 +125,7 @@ def to_integer(value: float, width: int, is_signed: bool, mode: int, saturate: b
 
 
 def fma(a: float, b: float, c: float, width: int) -> float:
+    """a·b + c, rounded once."""
     if any(math.isnan(x) or math.isinf(x) for x in (a, b, c)):
         return a * b + c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -140,5 +151,6 @@ def remainder(a: float, b: float) -> float:
 
 
 def truncated_division(a: int, b: int) -> int:
+    """The quotient, rounded toward zero. b is not 0."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..passes.ir.layout import size_of
 from ..spirv.enums import OpenCLStd
-from ..spirv.module import Kind
+from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
 from .core import scalar_of
-from .memory import InterpreterError
+from .memory import Datum, InterpreterError, Memory
 from .opencl_std import RULES, rule
 
+if TYPE_CHECKING:
+    from .machine import Machine
 
-def _address(machine, instruction, offset, pointer, pointer_index, step):
+
+def _address(
+    machine: Machine, instruction: Instruction, offset: int, pointer: int, pointer_index: int, step: int
+) -> int:
     offset_type = instruction.operands[pointer_index - 1].type
     return n.mask(pointer + n.signed(offset, offset_type.width) * step, 64)
 
 
 @rule("vloadn")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     offset, pointer = operands[:2]
     element, count = instruction.type.element, instruction.type.count
     size = size_of(element)
@@ -26,7 +33,7 @@ def _(machine, instruction, operands):
 
 
 @rule("vstoren")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> None:
     data, offset, pointer = operands
     element = instruction.operands[2].type.element
     size = size_of(element)
@@ -35,17 +42,17 @@ def _(machine, instruction, operands):
         machine.memory.store(element, at + i * size, value)
 
 
-def _half_at(machine, address):
+def _half_at(machine: Machine, address: int) -> float:
     return n.float_from_bits(int.from_bytes(machine.memory.view(address, 2), "little"), 16)
 
 
 @rule("vload_half")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return _half_at(machine, _address(machine, instruction, operands[0], operands[1], 3, 2))
 
 
 @rule("vload_halfn", "vloada_halfn")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     count = instruction.type.count
     aligned = instruction.operands[1] is OpenCLStd.vloada_halfn
     step = 2 * (4 if aligned and count == 3 else count)
@@ -54,7 +61,7 @@ def _(machine, instruction, operands):
 
 
 @rule("vstore_half", "vstore_half_r", "vstore_halfn", "vstore_halfn_r", "vstorea_halfn", "vstorea_halfn_r")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> None:
     data, offset, pointer, *mode = operands
     data = data if isinstance(data, tuple) else (data,)
     aligned = instruction.operands[1] in (OpenCLStd.vstorea_halfn, OpenCLStd.vstorea_halfn_r)
@@ -66,18 +73,18 @@ def _(machine, instruction, operands):
 
 
 @rule("prefetch")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return None
 
 
 @rule("printf")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     types = [o.type for o in instruction.operands[3:]]
     machine.printed.append(format_printf(machine.memory, operands[0], types, operands[1:]))
     return 0
 
 
-def format_printf(memory, format_address, types, values) -> str:
+def format_printf(memory: Memory, format_address: int, types: list[Type], values: list[Datum]) -> str:
     """The text that a printf prints (OpenCL C 6.15.14.2)."""
     text = memory.string(format_address).decode("latin-1")
     result, i = [], 0
@@ -104,21 +111,23 @@ def format_printf(memory, format_address, types, values) -> str:
     return "".join(result)
 
 
-def _format(memory, flags: str, conversion: str, type_, value) -> str:
+def _format(memory: Memory, flags: str, conversion: str, type_: Type, value: Datum) -> str:
     if conversion == "s":
         return f"%{flags}s" % memory.string(value).decode("latin-1")
     if conversion == "c":
-        return f"%{flags}c" % (value & 0xFF)
+        byte: int = value & 0xFF
+        return f"%{flags}c" % byte
     if conversion == "p":
         return f"%{flags}s" % hex(value)
     if conversion in "di":
         return f"%{flags}d" % n.signed(value, type_.width)
     if conversion in "aA":
         return float(value).hex()
-    return f"%{flags}{conversion}" % value
+    shown: str = f"%{flags}{conversion}" % value
+    return shown
 
 
-def run_instruction(machine, instruction, operands):
+def run_instruction(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     """One OpExtInst of OpenCL.std; operands without set and number."""
     number = instruction.operands[1]
     found = RULES.get(number)

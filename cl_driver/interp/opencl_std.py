@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ..spirv.enums import OpenCLStd
-from ..spirv.module import Kind
+from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
 from . import real
-from .core import each, scalar_of
+from .core import Rule, Scalar, each, scalar_of
+from .memory import Datum
 
-RULES: dict = {}  # instruction number: function(machine, instruction, operands)
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[int, Rule] = {}  # by the instruction's number
 
 _PI = math.pi
 
 
-def rule(*names):
-    def register(function):
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a function for these instructions of OpenCL.std."""
+
+    def register(function: Rule) -> Rule:
         for name in names:
             RULES[OpenCLStd[name]] = function
         return function
@@ -25,7 +33,7 @@ def rule(*names):
     return register
 
 
-_FLOAT_UNARY = {
+_FLOAT_UNARY: dict[str, Scalar] = {
     "acos": math.acos, "acosh": math.acosh, "acospi": lambda x: math.acos(x) / _PI, "asin": math.asin,
     "asinh": math.asinh, "asinpi": lambda x: math.asin(x) / _PI, "atan": math.atan,
     "atanh": lambda x: math.copysign(n.INFINITY, x) if abs(x) == 1 else math.atanh(x),
@@ -47,7 +55,7 @@ _FLOAT_UNARY = {
     "half_recip": lambda x: n.divide(1.0, x), "native_recip": lambda x: n.divide(1.0, x),
 }  # fmt: skip
 
-_FLOAT_MORE = {
+_FLOAT_MORE: dict[str, Scalar] = {
     "atan2": math.atan2, "atan2pi": lambda y, x: math.atan2(y, x) / _PI,
     "fdim": lambda x, y: x - y if x > y else 0.0, "fmod": n.remainder,
     "powr": real.powr, "remainder": math.remainder, "half_divide": n.divide, "native_divide": n.divide,
@@ -56,7 +64,7 @@ _FLOAT_MORE = {
 }  # fmt: skip
 
 
-def _smoothstep(low, high, x):
+def _smoothstep(low: float, high: float, x: float) -> float:
     t = min(max(n.divide(x - low, high - low), 0.0), 1.0)
     return t * t * (3 - 2 * t)
 
@@ -68,11 +76,11 @@ for _name in ("cos", "exp", "exp2", "exp10", "log", "log2", "log10", "rsqrt", "s
 _FLOAT_MORE["half_powr"] = _FLOAT_MORE["native_powr"] = _FLOAT_MORE["powr"]
 
 
-def _register_float(name, function):
+def _register_float(name: str, function: Scalar) -> None:
     guarded = real.guarded(function)
 
     @rule(name)
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         width = scalar_of(instruction.type).width
         return each(lambda *v: n.to_width(guarded(*v), width), instruction.type, *operands)
 
@@ -82,36 +90,36 @@ for _name, _function in (_FLOAT_UNARY | _FLOAT_MORE).items():
 
 
 @rule("copysign")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(math.copysign, instruction.type, *operands)
 
 
 @rule("fma")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     return each(lambda a, b, c: n.fma(a, b, c, width), instruction.type, *operands)
 
 
-def _number_first(choose):
+def _number_first(choose: Scalar) -> Scalar:
     """fmin, fmax: of a NaN and a number, the number."""
     return lambda x, y: y if math.isnan(x) else x if math.isnan(y) else choose(x, y)
 
 
 @rule("fmax")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(_number_first(lambda x, y: y if x < y else x), instruction.type, *operands)
 
 
 @rule("fmin")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(_number_first(lambda x, y: y if y < x else x), instruction.type, *operands)
 
 
 @rule("maxmag", "minmag")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     larger = instruction.operands[1] is OpenCLStd.maxmag
 
-    def choose(x, y):
+    def choose(x: float, y: float) -> Datum:
         if abs(x) < abs(y) or abs(x) > abs(y):
             return x if (abs(x) > abs(y)) == larger else y
         return _number_first(max if larger else min)(x, y)
@@ -120,42 +128,42 @@ def _(machine, instruction, operands):
 
 
 @rule("fclamp")
-def _(machine, instruction, operands):
-    def clamp(x, low, high):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    def clamp(x: float, low: float, high: float) -> Datum:
         return _number_first(min)(_number_first(max)(x, low), high)
 
     return each(clamp, instruction.type, *operands)
 
 
 @rule("step")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(lambda edge, x: 0.0 if x < edge else 1.0, instruction.type, *operands)
 
 
 @rule("sign")
-def _(machine, instruction, operands):
-    def sign(x):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    def sign(x: float) -> float:
         return 0.0 if math.isnan(x) else x if x == 0 else math.copysign(1.0, x)
 
     return each(sign, instruction.type, *operands)
 
 
 @rule("hypot")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
     return each(lambda x, y: n.to_width(math.hypot(x, y), width), instruction.type, *operands)
 
 
 @rule("nan")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return each(lambda bits: n.NAN, instruction.type, *operands)
 
 
 @rule("nextafter")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = scalar_of(instruction.type).width
 
-    def following(x, y):
+    def following(x: float, y: float) -> float:
         if math.isnan(x) or math.isnan(y):
             return n.NAN
         if x == y:
@@ -168,31 +176,31 @@ def _(machine, instruction, operands):
     return each(following, instruction.type, *operands)
 
 
-def _int_operand(value, type_, i):
+def _int_operand(value: Datum, type_: Type, i: int) -> int:
     """Component i of an int operand that may be scalar beside a vector."""
     return n.signed(value[i] if isinstance(value, tuple) else value, scalar_of(type_).width)
 
 
 @rule("pow")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width, guarded = scalar_of(instruction.type).width, real.guarded(real.power)
 
-    def power(x, y):
+    def power(x: float, y: float) -> float:
         return 1.0 if y == 0 or x == 1 else n.to_width(guarded(x, y), width)
 
     return each(power, instruction.type, *operands)
 
 
-def _with_int(function, of_zero=None):
+def _with_int(function: Scalar, of_zero: float | None = None) -> Rule:
     """function(x, k); of_zero: what it gives where k is 0, even of NaN."""
 
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         x, k = operands
         type_, k_type = instruction.type, instruction.operands[3].type
         width = scalar_of(type_).width
         finite = real.guarded(function)
 
-        def guarded(x, k):
+        def guarded(x: float, k: int) -> float:
             return of_zero if k == 0 and of_zero is not None else finite(x, k)
 
         if type_.kind is not Kind.VECTOR:
@@ -202,7 +210,7 @@ def _with_int(function, of_zero=None):
     return run
 
 
-def _ldexp(x, k):
+def _ldexp(x: float, k: int) -> float:
     try:
         return x if math.isinf(x) else math.ldexp(x, max(-5000, min(k, 5000)))
     except OverflowError:
@@ -215,8 +223,8 @@ RULES[OpenCLStd.rootn] = _with_int(real.root)
 
 
 @rule("ilogb")
-def _(machine, instruction, operands):
-    def exponent(x):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    def exponent(x: float) -> int:
         if x == 0:
             return -(1 << 31)
         if math.isnan(x) or math.isinf(x):
@@ -229,8 +237,10 @@ def _(machine, instruction, operands):
 # Results through a pointer: the second is stored as the type that the pointer points to.
 
 
-def _two_results(function):
-    def run(machine, instruction, operands):
+def _two_results(function: Scalar) -> Rule:
+    """function(width, ...) gives both."""
+
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         *values, pointer = operands
         type_ = instruction.type
         pointee = instruction.operands[-1].type.element
@@ -246,7 +256,7 @@ def _two_results(function):
     return run
 
 
-def _fract(width, x):
+def _fract(width: int, x: float) -> tuple[float, float]:
     if math.isnan(x):
         return x, x
     if math.isinf(x) or x == 0:
@@ -256,26 +266,26 @@ def _fract(width, x):
     return min(n.to_width(x - whole, width), below_one), whole
 
 
-def _frexp(width, x):
+def _frexp(width: int, x: float) -> tuple[float, int]:
     fraction, exponent = math.frexp(x)
     return fraction, n.mask(exponent, 32)
 
 
-def _modf(width, x):
+def _modf(width: int, x: float) -> tuple[float, float]:
     if math.isinf(x):
         return math.copysign(0.0, x), x
     fraction, whole = math.modf(x)
     return fraction, whole
 
 
-def _lgamma_r(width, x):
+def _lgamma_r(width: int, x: float) -> tuple[float, int]:
     sign = 0 if x <= 0 and float(x).is_integer() else 1
     if x < 0 and sign and math.floor(x) % 2:
         sign = -1
     return n.to_width(real.guarded(real.log_gamma)(x), width), n.mask(sign, 32)
 
 
-def _remquo(width, x, y):
+def _remquo(width: int, x: float, y: float) -> tuple[float, int]:
     if math.isnan(x) or math.isnan(y) or math.isinf(x) or y == 0:
         return n.NAN, 0
     if math.isinf(y):
@@ -285,55 +295,56 @@ def _remquo(width, x, y):
     return math.remainder(x, y), n.mask(-low if quotient < 0 else low, 32)
 
 
-def _sincos(width, x):
+def _sincos(width: int, x: float) -> tuple[float, float]:
     if math.isinf(x):
         return n.NAN, n.NAN
     return n.to_width(math.sin(x), width), n.to_width(math.cos(x), width)
 
 
-for _name, _function in {
+_TWO_RESULTS: dict[str, Scalar] = {
     "fract": _fract, "frexp": _frexp, "modf": _modf, "lgamma_r": _lgamma_r, "remquo": _remquo,
     "sincos": _sincos,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _TWO_RESULTS.items():
     RULES[OpenCLStd[_name]] = _two_results(_function)
 
 
 # Geometry
 
 
-def _length(v):
+def _length(v: Datum) -> float:
     parts = v if isinstance(v, tuple) else (v,)
     return n.NAN if any(map(math.isnan, parts)) else math.hypot(*parts)
 
 
 @rule("length", "fast_length")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     return n.to_width(_length(operands[0]), instruction.type.width)
 
 
 @rule("distance", "fast_distance")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     a, b = (v if isinstance(v, tuple) else (v,) for v in operands)
     return n.to_width(_length(tuple(x - y for x, y in zip(a, b, strict=True))), instruction.type.width)
 
 
 @rule("normalize", "fast_normalize")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width, vector = scalar_of(instruction.type).width, operands[0]
-    parts = vector if isinstance(vector, tuple) else (vector,)
+    parts: list[float] = [*vector] if isinstance(vector, tuple) else [vector]
     if any(map(math.isinf, parts)):
         parts = [math.copysign(1.0, x) if math.isinf(x) else 0.0 * x for x in parts]
     exponent = math.frexp(max(map(abs, parts)))[1]
-    parts = tuple(math.ldexp(x, -exponent) for x in parts)  # nothing overflows or loses bits
-    size = _length(parts)
+    parts = [math.ldexp(x, -exponent) for x in parts]  # nothing overflows or loses bits
+    size = _length(tuple(parts))
     if size == 0:
         return vector
-    parts = tuple(n.to_width(x / size, width) for x in parts)
-    return parts if isinstance(vector, tuple) else parts[0]
+    scaled = tuple(n.to_width(x / size, width) for x in parts)
+    return scaled if isinstance(vector, tuple) else scaled[0]
 
 
 @rule("cross")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     width = instruction.type.element.width
     a, b = operands
     product = [
@@ -347,26 +358,26 @@ def _(machine, instruction, operands):
 # Integers
 
 
-def _saturated(value, width, is_signed):
+def _saturated(value: int, width: int, is_signed: bool) -> int:
     low = -(1 << (width - 1)) if is_signed else 0
     high = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
     return min(max(value, low), high)
 
 
-def _clz(a, w):
+def _clz(a: int, w: int) -> int:
     return w - a.bit_length()
 
 
-def _ctz(a, w):
+def _ctz(a: int, w: int) -> int:
     return (a & -a).bit_length() - 1 if a else w
 
 
-def _rotate(a, k, w):
+def _rotate(a: int, k: int, w: int) -> int:
     k %= w
     return a << k | a >> (w - k)
 
 
-_SIGNED = {
+_SIGNED: dict[str, Scalar] = {
     "s_abs": lambda a, w: abs(a), "s_abs_diff": lambda a, b, w: abs(a - b),
     "s_add_sat": lambda a, b, w: _saturated(a + b, w, True), "s_hadd": lambda a, b, w: (a + b) >> 1,
     "s_rhadd": lambda a, b, w: (a + b + 1) >> 1, "s_clamp": lambda x, a, b, w: min(max(x, a), b),
@@ -376,7 +387,7 @@ _SIGNED = {
     "s_sub_sat": lambda a, b, w: _saturated(a - b, w, True), "s_mad24": lambda a, b, c, w: a * b + c,
     "s_mul24": lambda a, b, w: a * b,
 }  # fmt: skip
-_UNSIGNED = {
+_UNSIGNED: dict[str, Scalar] = {
     "u_abs": lambda a, w: a, "u_abs_diff": lambda a, b, w: abs(a - b),
     "u_add_sat": lambda a, b, w: _saturated(a + b, w, False), "u_hadd": lambda a, b, w: (a + b) >> 1,
     "u_rhadd": lambda a, b, w: (a + b + 1) >> 1, "u_clamp": lambda x, a, b, w: min(max(x, a), b),
@@ -389,15 +400,14 @@ _UNSIGNED = {
 }  # fmt: skip
 
 
-def _register_integer(name, function, is_signed):
+def _register_integer(name: str, function: Scalar, is_signed: bool) -> None:
     @rule(name)
-    def run(machine, instruction, operands):
+    def run(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
         width = scalar_of(instruction.type).width
 
-        def one(*values):
-            if is_signed:
-                values = [n.signed(v, width) for v in values]
-            return n.mask(function(*values, width), width)
+        def one(*values: int) -> int:
+            numbers = [n.signed(v, width) for v in values] if is_signed else values
+            return n.mask(function(*numbers, width), width)
 
         return each(one, instruction.type, *operands)
 
@@ -409,16 +419,16 @@ for _name, _function in _UNSIGNED.items():
 
 
 @rule("u_upsample", "s_upsample")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     half = scalar_of(instruction.type).width // 2
     return each(lambda high, low: high << half | low, instruction.type, *operands)
 
 
 @rule("bitselect")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     type_ = scalar_of(instruction.type)
 
-    def choose(a, b, c):
+    def choose(a: Datum, b: Datum, c: Datum) -> Datum:
         if type_.kind is not Kind.FLOAT:
             return a & ~c | b & c
         a, b, c = (n.float_to_bits(x, type_.width) for x in (a, b, c))
@@ -428,7 +438,7 @@ def _(machine, instruction, operands):
 
 
 @rule("select")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     condition_type = instruction.operands[4].type
     a, b, c = operands
     if condition_type.kind is Kind.VECTOR:
@@ -438,7 +448,7 @@ def _(machine, instruction, operands):
 
 
 @rule("shuffle", "shuffle2")
-def _(machine, instruction, operands):
+def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     *vectors, choice = operands
     both = tuple(v for vector in vectors for v in vector)
     return tuple(both[k % len(both)] for k in choice)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
+from ..passes.ir.library import Library
 from ..passes.ir.ops import REGION_END, PassOp
-from ..passes.ir.plan import KernelPlan
+from ..passes.ir.plan import KernelPlan, Region, Slot
+from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..spirv.enums import BuiltIn, Op, StorageClass
-from ..spirv.module import Argument, Kind, Module, Type, Undef
+from ..spirv.module import Argument, Function, Instruction, Kind, Module, Type, Undef
 from ..spirv.reflect import called
 from . import numbers as n
 from .collectives import combine_collective
-from .machine import Item, Machine, builtin_values, local_index
-from .memory import InterpreterError, zero
-from .subgroups import across_lanes, active_items, answer_subgroup
+from .machine import Item, Machine, _Three, builtin_values, local_index
+from .memory import Datum, InterpreterError, zero
+from .subgroups import Builtins, across_lanes, active_items, answer_subgroup
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,11 @@ class Result:
 def run(
     module: Module,
     kernel_name: str,
-    args: list,
-    global_size,
-    local_size,
-    global_offset=(0, 0, 0),
-    library=None,
+    args: list[Any],
+    global_size: _Three,
+    local_size: _Three,
+    global_offset: _Three = (0, 0, 0),
+    library: Library | None = None,
     sub_group_size: int = 1,
 ) -> Result:
     """Runs an entry point of a module, instruction by instruction as the reader made it.
@@ -62,11 +66,11 @@ def run(
 
 def run_plan(
     plan: KernelPlan,
-    args: list,
-    global_size,
-    local_size,
-    global_offset=(0, 0, 0),
-    library=None,
+    args: list[Any],
+    global_size: _Three,
+    local_size: _Three,
+    global_offset: _Three = (0, 0, 0),
+    library: Library | None = None,
     check_shapes: bool = False,
 ) -> Result:
     """Runs a KernelPlan the same way, at its width.
@@ -80,8 +84,15 @@ def run_plan(
 
 class _Launch:
     def __init__(
-        self, machine: Machine, parameters, args, global_size, local_size, global_offset, sub_group_size
-    ):
+        self,
+        machine: Machine,
+        parameters: list[Argument],
+        args: list[Any],
+        global_size: _Three,
+        local_size: _Three,
+        global_offset: _Three,
+        sub_group_size: int,
+    ) -> None:
         self.sub_group_size = sub_group_size
         self.machine = machine
         self.parameters = parameters
@@ -93,14 +104,16 @@ class _Launch:
         if len(args) != len(parameters):
             raise InterpreterError(f"{len(args)} arguments for {len(parameters)} parameters")
 
-    def run(self, group_runner) -> Result:
+    def run(self, group_runner: _DirectGroup | _PlanGroup) -> Result:
         groups = [-(-g // s) for g, s in zip(self.global_size, self.local_size, strict=True)]
         values = [self.argument(p, a) for p, a in zip(self.parameters, self.args, strict=True)]
         for z, y, x in product(*(range(g) for g in reversed(groups))):
             self.run_group((x, y, z), groups, values, group_runner)
         return Result(self.machine.printed)
 
-    def run_group(self, group, groups, values, group_runner) -> None:
+    def run_group(
+        self, group: _Three, groups: _Three, values: list[Datum], group_runner: _DirectGroup | _PlanGroup
+    ) -> None:
         full = self.local_size
         size = [min(full[i], self.global_size[i] - group[i] * full[i]) for i in range(3)]
         memory = self.machine.memory
@@ -131,7 +144,7 @@ class _Launch:
         for address in freed:
             memory.free(address)
 
-    def argument(self, parameter: Argument, value):
+    def argument(self, parameter: Argument, value: Any) -> Any:
         """An argument as the interpreter's value; Local stays, for each group has its own."""
         type_ = parameter.type
         if isinstance(value, Local) or is_by_value(parameter) or type_.kind is not Kind.POINTER:
@@ -140,7 +153,7 @@ class _Launch:
             return 0
         return self.machine.memory.adopt(memoryview(value).cast("B"), type_.storage)
 
-    def plain(self, parameter: Argument, type_: Type, value):
+    def plain(self, parameter: Argument, type_: Type, value: Any) -> Any:
         if isinstance(value, Local):
             return value
         if is_by_value(parameter):
@@ -159,23 +172,23 @@ class _Launch:
         return n.mask(int(value), type_.width if type_.kind is Kind.INT else 64)
 
 
-def _three(size, fill: int) -> tuple:
-    size = tuple(int(s) for s in size)
-    return size + (fill,) * (3 - len(size))
+def _three(size: Iterable[int], fill: int) -> tuple[int, ...]:
+    numbers = tuple(int(s) for s in size)
+    return numbers + (fill,) * (3 - len(numbers))
 
 
 class _DirectGroup:
     """Work-items as coroutines that meet at barriers and collectives."""
 
-    def __init__(self, function, sub_group_size: int):
+    def __init__(self, function: Function, sub_group_size: int) -> None:
         self.function = function
         self.sub_group_size = sub_group_size
 
-    def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
+    def run(self, machine: Machine, items: list[Item], arguments: list[Datum], size: _Three) -> None:
         waiting = [machine.call(self.function, self.own(machine, arguments), item) for item in items]
-        answers: list = [None] * len(items)
-        requests: list = [None] * len(items)
-        moving = range(len(items))
+        answers: list[Datum] = [None] * len(items)
+        requests: list[Any] = [None] * len(items)
+        moving = list(range(len(items)))
         while True:
             for k in moving:
                 try:
@@ -203,7 +216,7 @@ class _DirectGroup:
             for k, answer in zip(going, _answer(machine, instruction, operands, size), strict=True):
                 answers[k] = answer
 
-    def own(self, machine: Machine, arguments) -> list:
+    def own(self, machine: Machine, arguments: list[Datum]) -> list[Datum]:
         """By-value structures are each work-item's own."""
         result = []
         for parameter, value in zip(self.function.arguments, arguments, strict=True):
@@ -216,7 +229,9 @@ class _DirectGroup:
         return result
 
 
-def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
+def _answer(
+    machine: Machine, instruction: Instruction, operands: list[list[Datum]], size: _Three
+) -> list[Datum]:
     """What each work-item gets from a barrier or collective."""
     op = instruction.op
     if op is Op.ControlBarrier:
@@ -244,48 +259,55 @@ def _answer(machine: Machine, instruction, operands: list[list], size) -> list:
 class Context:
     """The slots of one group."""
 
-    def __init__(self, items: int, returned=None):
+    def __init__(self, items: int, returned: Slot | None = None) -> None:
         self.items = items
         self.returned = returned  # the slot that says which work-items have returned, or None
-        self.values: dict = {}
-        self.before: dict = {}  # the uniform slots as they were when the group came to its region
+        self.values: dict[tuple[Slot, int], Datum] = {}
+        self.before: dict[
+            tuple[Slot, int], Datum
+        ] = {}  # the uniform slots as they were when the group came to its region
 
     def begin_region(self) -> None:
         """From now on uniform slots are read as they are now."""
         self.before = {key: value for key, value in self.values.items() if key[0].uniform}
 
-    def load(self, slot, item: int):
+    def load(self, slot: Slot, item: int) -> Datum:
+        """What a slot holds; zero if the work-item has returned. InterpreterError if it was never set."""
         try:
             return self.before[slot, 0] if slot.uniform else self.values[slot, item]
         except KeyError:
-            if self.values.get((self.returned, item)):
+            if self.returned is not None and self.values.get((self.returned, item)):
                 return zero(slot.type)
             raise InterpreterError(f"slot {slot.index} {slot.name} is read before it is set") from None
 
-    def store(self, slot, item: int, value) -> None:
+    def store(self, slot: Slot, item: int, value: Datum) -> None:
+        """Sets a slot; a uniform one for the whole group."""
         self.values[slot, 0 if slot.uniform else item] = value
 
 
 class _AbsentContext:
     """What a lane without a work-item sees of the context: the first lane's values as they were."""
 
-    def __init__(self, context: Context, first: int):
+    def __init__(self, context: Context, first: int) -> None:
         self.items = context.items
         self.values = {slot: v for (slot, item), v in context.values.items() if item == first}
         self.values.update({slot: v for (slot, _), v in context.before.items()})
 
-    def load(self, slot, item: int):
+    def load(self, slot: Slot, item: int) -> Datum:
         return self.values.get(slot, zero(slot.type))
+
+    def store(self, slot: Slot, item: int, value: Datum) -> None:
+        raise AssertionError("a lane without a work-item stores nothing")
 
 
 class _PlanGroup:
     """Regions one after the other; each runs its work-items in vectors of the plan's width."""
 
-    def __init__(self, plan: KernelPlan, check_shapes: bool):
+    def __init__(self, plan: KernelPlan, check_shapes: bool) -> None:
         self.plan = plan
         self.check_shapes = check_shapes
 
-    def run(self, machine: Machine, items: list[Item], arguments, size) -> None:
+    def run(self, machine: Machine, items: list[Item], arguments: list[Datum], size: _Three) -> None:
         context = Context(len(items), next((s for s in self.plan.slots if s.name == "returned"), None))
         for item in items:
             item.context = context
@@ -311,7 +333,7 @@ class _PlanGroup:
             for address in item.private.values():
                 machine.memory.free(address)
 
-    def vectors(self, items: list[Item], size):
+    def vectors(self, items: list[Item], size: _Three) -> Iterator[list[Item]]:
         """The lanes of part 0, with those of the other parts: neighbours along dimension 0 or the linear
         local id, and parts along part_axis. Tails are filled up."""
         options = self.plan.options
@@ -345,6 +367,7 @@ class _PlanGroup:
 
     def absent(self, first: Item, x: int, rows: int) -> Item:
         """A lane behind the end: it has an id as if it existed, and somebody else's memory."""
+        assert isinstance(first.context, Context)
         context = _AbsentContext(first.context, first.linear_id)
         builtins = dict(first.builtins)
         for builtin in (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId):
@@ -354,18 +377,19 @@ class _PlanGroup:
             builtins[builtin] += x + rows
         return Item(builtins, first.linear_id, False, context, dict(first.private))
 
-    def part_rows(self, items: int, builtins: dict) -> int:
+    def part_rows(self, items: int, builtins: Builtins) -> int:
         """Rows that so many work-items are."""
-        return items // max(1, builtins[BuiltIn.WorkgroupSize][0])
+        row: int = builtins[BuiltIn.WorkgroupSize][0]
+        return items // max(1, row)
 
-    def lanes(self, machine: Machine, region, vector: list[Item], arguments) -> set[int]:
+    def lanes(self, machine: Machine, region: Region, vector: list[Item], arguments: list[Datum]) -> set[int]:
         """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
         machine.shapes = region.shapes if self.plan.options.width > 1 and not region.once else None
         if self.check_shapes:
             for item in vector:
                 item.trace = []
         generators = [machine.call(region.function, arguments, item) for item in vector]
-        answers: list = [None] * len(vector)
+        answers: list[Datum] = [None] * len(vector)
         while True:
             requests, exits = [], []
             for generator, answer in zip(generators, answers, strict=True):
@@ -384,7 +408,7 @@ class _PlanGroup:
             else:
                 answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
 
-    def answer(self, instruction, values: list):
+    def answer(self, instruction: Instruction, values: list[Datum]) -> Datum:
         """What all lanes get: whether a mask has a lane, or the result of the lanes that acted."""
         if instruction.op is PassOp.AnyLane or instruction.op is PassOp.AnyLaneOfPart:
             return any(values)
@@ -398,12 +422,12 @@ class _PlanGroup:
         return results[0] if results else zero(instruction.type)
 
 
-def check_traces(shapes, lanes: list[Item]) -> None:
+def check_traces(shapes: ShapeInfo, lanes: list[Item]) -> None:
     """Compares what the lanes that exist computed with the strides that the shape analysis claims.
 
     An undefined value is 0 in all lanes here, so what may come from one is not checked for its stride.
     """
-    maybe_undefined: set = set()
+    maybe_undefined: set[Instruction] = set()
     for row in zip(*[item.trace for item in lanes if item.exists], strict=True):
         instruction = row[0][0]
         if any(other is not instruction for other, _ in row):
@@ -421,20 +445,21 @@ def check_traces(shapes, lanes: list[Item]) -> None:
             continue
         undefined = any(isinstance(o, Undef) or o in maybe_undefined for o in instruction.operands)
         (maybe_undefined.add if undefined else maybe_undefined.discard)(instruction)
-        parts = [values]
-        if type(stride) is tuple:
-            parts = list(zip(*values, strict=True))
-        for claimed, part in zip(stride if type(stride) is tuple else (stride,), parts, strict=True):
+        columns: list[Sequence[Datum]] = [values]
+        claims = (stride,) if not isinstance(stride, tuple) else stride
+        if isinstance(stride, tuple):
+            columns = list(zip(*values, strict=True))
+        for claimed, column in zip(claims, columns, strict=True):
             if undefined and claimed != 0:
                 continue
-            if claimed is not None and not _has_stride(part, claimed, instruction.type):
+            if claimed is not None and not _has_stride(column, claimed, instruction.type):
                 raise InterpreterError(
                     f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride "
-                    f"{claimed}, values are {part}"
+                    f"{claimed}, values are {column}"
                 )
 
 
-def _has_stride(values, stride: int, type_: Type) -> bool:
+def _has_stride(values: Sequence[Datum], stride: int, type_: Type) -> bool:
     if stride == 0:
         return all(v == values[0] or v != v for v in values)
     if type_.kind is Kind.VECTOR:

@@ -3,14 +3,29 @@ operations give; and the operations on lanes that the passes make of these (pass
 
 from __future__ import annotations
 
-from ..passes.ir.dominance import LoopNest, dominators
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..passes.ir.dominance import Loop, LoopNest, dominators
 from ..passes.ir.instructions import predecessors
 from ..passes.ir.layout import size_of
 from ..passes.ir.ops import PassOp
 from ..passes.ir.subgroup_operations import is_subgroup_operation
 from ..spirv.enums import BuiltIn, GroupOperation, Op, Scope
-from ..spirv.module import Kind
+from ..spirv.module import Block, Function, Instruction, Kind
 from .collectives import combine_collective
+from .memory import Datum
+
+if TYPE_CHECKING:
+    from .machine import Item, Machine
+
+
+# What a work-item waits with for others: its instruction, and the operands' values.
+Request: TypeAlias = tuple[Instruction, list[Datum]]
+# Of functions: the numbers of blocks, and the loops.
+Known: TypeAlias = dict[Function, tuple[dict[Block, int], LoopNest]]
+# Built-in variables of one work-item.
+Builtins: TypeAlias = dict[BuiltIn, Any]
 
 
 class Frame:
@@ -20,7 +35,7 @@ class Frame:
     numbers are in reverse postorder.
     """
 
-    def __init__(self, function, known: dict):
+    def __init__(self, function: Function, known: Known) -> None:
         """known: what was found of functions before."""
         found = known.get(function)
         if found is None:
@@ -28,10 +43,11 @@ class Frame:
             tree = dominators(function, before)
             found = known[function] = tree.number, LoopNest(function, tree, before)
         self.numbers, self.nest = found
-        self.iterations: dict = {}
-        self.block = self.instruction = None
+        self.iterations: dict[Loop, int] = {}
+        self.block: Block = function.blocks[0]
+        self.instruction: Instruction | None = None
 
-    def enter(self, block, previous) -> None:
+    def enter(self, block: Block, previous: Block | None) -> None:
         """Goes to a block, along the edge from another."""
         self.block = block
         loop = self.nest.innermost.get(block)
@@ -39,7 +55,8 @@ class Frame:
             again = previous in loop.blocks
             self.iterations[loop] = self.iterations[loop] + 1 if again else 0
 
-    def position(self) -> list:
+    def position(self) -> list[tuple[int, int]]:
+        """Where it is, as the class says."""
         loops = []
         loop = self.nest.innermost.get(self.block)
         while loop is not None:
@@ -49,7 +66,7 @@ class Frame:
         return [*reversed(loops), (self.numbers[self.block], index)]
 
 
-def subgroup_builtins(index: int, items: int, enqueued: int, size: int) -> dict:
+def subgroup_builtins(index: int, items: int, enqueued: int, size: int) -> Builtins:
     """Built-in variables of the work-item with a linear local id. items: of its group; enqueued: of a full
     one; size: of a full sub-group."""
     lane, every = index % size, (1 << size) - 1
@@ -72,16 +89,16 @@ def subgroup_builtins(index: int, items: int, enqueued: int, size: int) -> dict:
     }
 
 
-def words(bits: int) -> tuple:
+def words(bits: int) -> tuple[int, ...]:
     """Four words of a ballot."""
     return tuple(bits >> 32 * k & 0xFFFFFFFF for k in range(4))
 
 
-def _bits(ballot) -> int:
+def _bits(ballot: Iterable[int]) -> int:
     return sum(word << 32 * k for k, word in enumerate(ballot))
 
 
-def active_items(items, requests, size: int) -> list[int]:
+def active_items(items: Sequence[Item], requests: Sequence[Request | None], size: int) -> list[int]:
     """The work-items of one sub-group that execute their operation together next: those that are at the
     earliest position. Empty if no work-item waits for its sub-group."""
     for start in range(0, len(items), size):
@@ -93,16 +110,18 @@ def active_items(items, requests, size: int) -> list[int]:
     return []
 
 
-def _is_subgroups(request) -> bool:
+def _is_subgroups(request: Request | None) -> bool:
     if request is None:
         return False
     instruction, operands = request
     if instruction.op is Op.ControlBarrier:
-        return operands[0] == Scope.Subgroup
+        return bool(operands[0] == Scope.Subgroup)
     return is_subgroup_operation(instruction)
 
 
-def answer_subgroup(machine, instruction, asked: list) -> list:
+def answer_subgroup(
+    machine: Machine, instruction: Instruction, asked: list[tuple[Builtins, list[Datum]]]
+) -> list[Datum]:
     """What the active work-items get. asked: (built-in variables, operands) of each, lowest lane first."""
     op = instruction.op
     if op is Op.ControlBarrier:
@@ -122,10 +141,10 @@ def answer_subgroup(machine, instruction, asked: list) -> list:
     return _combined(instruction, lanes, operands)
 
 
-def _combined(instruction, lanes, operands) -> list:
+def _combined(instruction: Instruction, lanes: list[int], operands: list[list[Datum]]) -> list[Datum]:
     if operands[0][1] != GroupOperation.ClusteredReduce:
         return combine_collective(instruction, operands)
-    answers = {}
+    answers: dict[int, Datum] = {}
     for first in {lane - lane % o[3] for lane, o in zip(lanes, operands, strict=True)}:
         inside = [k for k, lane in enumerate(lanes) if first <= lane < first + operands[k][3]]
         results = combine_collective(instruction, [operands[k] for k in inside])
@@ -133,7 +152,7 @@ def _combined(instruction, lanes, operands) -> list:
     return [answers[k] for k in range(len(lanes))]
 
 
-def _at(values: dict, lane: int, operand: int = 1):
+def _at(values: dict[int, list[Datum]], lane: int, operand: int = 1) -> Datum:
     """A lane's value; of a lane that is not active it is undefined, here that of another."""
     return values.get(lane, values[min(values)])[operand]
 
@@ -143,7 +162,7 @@ def _signed(value: int) -> int:
 
 
 # rule(operands of each lane, this lane, the maximum sub-group size, operands...)
-_MOVES = {
+_MOVES: dict[Op, Callable[..., Datum]] = {
     Op.GroupBroadcast: lambda v, lane, most, value, at: _at(v, at),
     Op.GroupNonUniformBroadcast: lambda v, lane, most, value, at: _at(v, at),
     Op.GroupNonUniformBroadcastFirst: lambda v, lane, most, value: _at(v, min(v)),
@@ -155,7 +174,7 @@ _MOVES = {
         v, lane - lane % (size or most) + (lane + _signed(delta)) % (size or most)
     ),
 }
-_INTEL_MOVES = {
+_INTEL_MOVES: dict[Op, Callable[..., Datum]] = {
     Op.SubgroupShuffleINTEL: lambda v, lane, most, value, at: _at(v, at, 0),
     Op.SubgroupShuffleXorINTEL: lambda v, lane, most, value, mask: _at(v, lane ^ mask, 0),
     Op.SubgroupShuffleDownINTEL: lambda v, lane, most, a, b, delta: _at(
@@ -167,17 +186,17 @@ _INTEL_MOVES = {
 }
 
 
-def _counted(operation, lane: int, size: int) -> int:
+def _counted(operation: Datum, lane: int, size: int) -> int:
     """The bits that BallotBitCount looks at."""
     return {0: (1 << size) - 1, 1: (2 << lane) - 1, 2: (1 << lane) - 1}[int(operation)]
 
 
-def _inside(ballot, size: int) -> int:
+def _inside(ballot: Iterable[int], size: int) -> int:
     return _bits(ballot) & ((1 << size) - 1)
 
 
 # rule(operands of each lane, this lane, the maximum sub-group size, operands...)
-_BALLOTS = {
+_BALLOTS: dict[Op, Callable[..., Datum]] = {
     Op.GroupAll: lambda v, lane, size, p: all(o[1] for o in v.values()),
     Op.GroupAny: lambda v, lane, size, p: any(o[1] for o in v.values()),
     Op.GroupNonUniformAll: lambda v, lane, size, p: all(o[1] for o in v.values()),
@@ -197,7 +216,9 @@ _BALLOTS = {
 }
 
 
-def _block_read(machine, instruction, lanes, most, operands) -> list:
+def _block_read(
+    machine: Machine, instruction: Instruction, lanes: list[int], most: int, operands: list[list[Datum]]
+) -> list[Datum]:
     type_ = instruction.type
     element = type_.element if type_.kind is Kind.VECTOR else type_
     answers = []
@@ -208,7 +229,9 @@ def _block_read(machine, instruction, lanes, most, operands) -> list:
     return answers
 
 
-def _block_write(machine, instruction, lanes, most, operands) -> list:
+def _block_write(
+    machine: Machine, instruction: Instruction, lanes: list[int], most: int, operands: list[list[Datum]]
+) -> list[Datum]:
     type_ = instruction.operands[1].type
     element = type_.element if type_.kind is Kind.VECTOR else type_
     for lane, (pointer, value) in zip(lanes, operands, strict=True):
@@ -220,7 +243,7 @@ def _block_write(machine, instruction, lanes, most, operands) -> list:
 _BLOCKS = {Op.SubgroupBlockReadINTEL: _block_read, Op.SubgroupBlockWriteINTEL: _block_write}
 
 
-def across_lanes(instruction, requests: list[list]) -> list:
+def across_lanes(instruction: Instruction, requests: list[list[Datum]]) -> list[Datum]:
     """What all lanes of a vector get. requests: of each lane whether it is active, then its operands."""
     op, count = instruction.op, len(requests)
     if op is PassOp.Active:
