@@ -27,6 +27,7 @@ PROGRAMS = (
     "value_code", "images", "storage",
 )  # fmt: skip
 LINK = {"value_code": ["-Wl,--wrap=cld_now"]}
+SETTINGS = {"value_code": {"CL_DRIVER_THREADS": "2"}}  # how many groups a trial takes depends on it
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
 
 pytestmark = pytest.mark.skipif(not shutil.which(os.environ.get("CC", "cc")), reason="no C compiler")
@@ -83,7 +84,7 @@ def run(path: Path, *arguments: str, seconds: int = 600, environment: dict[str, 
 @pytest.mark.parametrize("sanitize", SANITIZERS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(objects, name, sanitize):
-    run(program(objects, name, sanitize))
+    run(program(objects, name, sanitize), environment=SETTINGS.get(name))
 
 
 @pytest.mark.parametrize("sanitize", SANITIZERS)
