@@ -37,6 +37,7 @@ class Enumerant(int, metaclass=EnumerantType):
     value: int
 
     def __new__(cls, value: int) -> Self:
+        """The member with a number. ValueError if there is none."""
         try:
             return cls._by_value[value]  # type: ignore[no-any-return]  # a class variable cannot be of Self
         except KeyError:
