@@ -7,20 +7,27 @@ from .entrypoint import adopt, entrypoint, peer
 from .errors import CLError, require
 from .generated import enums as cl
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
 
 class Context:
     """The devices that programs of this context are for."""
 
-    invalid = cl.CL_INVALID_CONTEXT
+    invalid: ClassVar[int] = cl.CL_INVALID_CONTEXT
 
-    def __init__(self, devices: dict[int, Device]):
+    def __init__(self, devices: dict[int, Device]) -> None:
         self.devices = devices  # by key
 
 
 @entrypoint("clCreateContext")
-def create_context(properties: list | None, devices: list):
-    """properties: the words of the list, with its final 0; CL_CONTEXT_PLATFORM's value is 1 if the handle is
-    this platform's and 0 if it is not. devices: keys."""
+def create_context(properties: list[int] | None, devices: list[int]) -> tuple[int]:
+    """The key of a new context (4.4). Raises CLError for properties that it must refuse.
+
+    properties: the words of the list, with its final 0; CL_CONTEXT_PLATFORM's value is 1 if the handle is
+    this platform's and 0 if it is not. devices: keys.
+    """
     check_properties(properties or [0])
     return (adopt(Context({key: peer(key, Device) for key in devices})),)
 

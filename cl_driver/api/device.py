@@ -13,6 +13,12 @@ from .entrypoint import adopt, entrypoint, set_root_device
 from .errors import CLError, require
 from .generated import enums as cl
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, TypeAlias
+
+    Cpus: TypeAlias = tuple[int, ...]
+
 DOMAINS = {
     cl.CL_DEVICE_AFFINITY_DOMAIN_NUMA: "numa",
     cl.CL_DEVICE_AFFINITY_DOMAIN_L4_CACHE: "l4",
@@ -25,11 +31,11 @@ DOMAINS = {
 class Device:
     """A device or sub-device. cpus: of its compute units; partition: the properties that made it, with 0."""
 
-    invalid = cl.CL_INVALID_DEVICE
+    invalid: ClassVar[int] = cl.CL_INVALID_DEVICE
 
     def __init__(
-        self, cpus: tuple[int, ...] = (), partition: tuple[int, ...] = (), parent: Device | None = None
-    ):
+        self, cpus: Cpus = (), partition: tuple[int, ...] = (), parent: Device | None = None
+    ) -> None:
         self.cpus = cpus
         self.partition = partition
         self.parent = parent
@@ -37,6 +43,7 @@ class Device:
 
     @property
     def root(self) -> Device:
+        """The device that it is a part of, or itself."""
         return self.parent.root if self.parent else self
 
 
@@ -44,9 +51,9 @@ set_root_device(Device())
 
 
 @entrypoint("device_limits", Device)
-def device_limits(device: Device, cpus: list):
-    """What the data plane checks against. cpus comes with every operation on devices: a runtime process that
-    replaces another (after fork) has not heard of the root device's."""
+def device_limits(device: Device, cpus: list[int]) -> list[Any]:
+    """LIMITS: what the data plane checks against. cpus comes with every operation on devices: a runtime
+    process that replaces another (after fork) has not heard of the root device's."""
     device.cpus = tuple(cpus)
     return answers.LIMITS(
         max_group_size=limits.MAX_WORK_GROUP_SIZE,
@@ -58,10 +65,13 @@ def device_limits(device: Device, cpus: list):
 
 
 @entrypoint("clCreateSubDevices", Device)
-def create_sub_devices(device: Device, cpus: list, properties: list, num_devices: int | None):
-    """properties: the whole list, with its final 0. num_devices: None if only their number is asked for.
+def create_sub_devices(
+    device: Device, cpus: list[int], properties: list[int], num_devices: int | None
+) -> tuple[list[list[Any]]]:
+    """Sub-devices (4.3): [[key, cpus of the sub-device], ...]. Raises CLError with the call's error codes.
 
-    Returns [[key, cpus of the sub-device], ...]; with num_devices None the keys are 0.
+    properties: the whole list, with its final 0. num_devices: None if only their number is asked for; the
+    keys are then 0.
     """
     device.cpus = tuple(cpus)
     # "Only one of the listed partitioning schemes can be specified in properties."
@@ -86,7 +96,7 @@ def create_sub_devices(device: Device, cpus: list, properties: list, num_devices
     return ([[adopt(Device(cpus, tuple(partition), device)), list(cpus)] for cpus in parts],)
 
 
-def _ended(values: list, used: int) -> None:
+def _ended(values: list[int], used: int) -> None:
     """The list ends after its values: "Only one of the listed partitioning schemes can be specified"."""
     require(
         len(values) == used + 1 and values[used] == 0,
@@ -95,7 +105,7 @@ def _ended(values: list, used: int) -> None:
     )
 
 
-def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
+def _equally(device: Device, values: list[int]) -> list[Cpus]:
     count = values[0]
     _ended(values, 1)
     # "The value n is passed as the value accompanying this property."
@@ -112,7 +122,7 @@ def _equally(device: Device, values: list) -> list[tuple[int, ...]]:
     return [device.cpus[at : at + count] for at in range(0, len(device.cpus) - count + 1, count)]
 
 
-def _by_counts(device: Device, values: list) -> list[tuple[int, ...]]:
+def _by_counts(device: Device, values: list[int]) -> list[Cpus]:
     end = values.index(cl.CL_DEVICE_PARTITION_BY_COUNTS_LIST_END)
     counts = values[:end]
     # The list has an end of its own before the properties' end; both are 0, and hosts leave out the second.
@@ -134,7 +144,7 @@ def _by_counts(device: Device, values: list) -> list[tuple[int, ...]]:
     return parts
 
 
-def _by_affinity_domain(device: Device, values: list) -> tuple[list[tuple[int, ...]], int]:
+def _by_affinity_domain(device: Device, values: list[int]) -> tuple[list[Cpus], int]:
     domain = values[0]
     _ended(values, 1)
     if domain == cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE:

@@ -15,6 +15,12 @@ from .errors import UnknownQuery
 from .generated import enums as cl
 from .info import answer, make_version, raw, size, sizes, string, uint, ulong, versions
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .info import Row, Version
+
 TRUE, FALSE = 1, 0
 
 # cl_khr_spirv_queries, of headers newer than Debian 12's. The first two give const char *[]: here the strings
@@ -27,7 +33,7 @@ CL_DEVICE_SPIRV_CAPABILITIES_KHR = 0x12BB
 VENDOR_IDS = {"GenuineIntel": 0x8086, "AuthenticAMD": 0x1022, "0x41": 0x13B5, "0x61": 0x106B, "0x51": 0x5143}
 
 
-def _overridden(setting: str, otherwise) -> object:
+def _overridden(setting: str, otherwise: Callable[[Device], str]) -> Callable[[Device], str]:
     """An answer that a setting may replace, for programs that choose devices by it."""
     return lambda device: settings.text(setting) or otherwise(device)
 
@@ -40,7 +46,7 @@ def _device_type(device: Device) -> int:
     }[settings.text("CL_DRIVER_DEVICE_TYPE")]
 
 
-def _capable(name: str):
+def _capable(name: str) -> Callable[[Device], int]:
     """CL_TRUE if the CPU has the capability of that name."""
     return lambda device: int(any(row.name == name for row in capabilities.present(device.limits.cpu)))
 
@@ -101,11 +107,11 @@ SVM_CAPABILITIES = (
 HOST_QUEUE_PROPERTIES = cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl.CL_QUEUE_PROFILING_ENABLE
 
 
-def _version_pairs(found: dict) -> list[tuple[str, int]]:
+def _version_pairs(found: dict[str, tuple[int, int, int]]) -> list[Version]:
     return [(name, make_version(*version)) for name, version in found.items()]
 
 
-def _extensions(device: Device) -> dict:
+def _extensions(device: Device) -> dict[str, tuple[int, int, int]]:
     return capabilities.extensions(device.limits.cpu)
 
 
@@ -150,7 +156,7 @@ def _driver_version(device: Device) -> str:
     return f"{DRIVER_VERSION}-{made[:8]}"
 
 
-def _strings(names) -> bytes:
+def _strings(names: Iterable[str]) -> bytes:
     return b"".join(name.encode() + b"\0" for name in names)
 
 
@@ -162,13 +168,15 @@ def _spirv_capabilities(device: Device) -> bytes:
     return b"".join(number.to_bytes(4, "little") for number in sorted(numbers))
 
 
-_extension_names = string(lambda device: " ".join(_extensions(device)))
-_extension_versions = versions(lambda device: _version_pairs(_extensions(device)))
-_il_version = string(lambda _: " ".join(f"SPIR-V_{a}.{b}" for a, b in capabilities.SPIRV_VERSIONS))
-_il_versions = versions([("SPIR-V", make_version(*version)) for version in capabilities.SPIRV_VERSIONS])
+_extension_names: Row[Device] = string(lambda device: " ".join(_extensions(device)))
+_extension_versions: Row[Device] = versions(lambda device: _version_pairs(_extensions(device)))
+_il_version: Row[Device] = string(" ".join(f"SPIR-V_{a}.{b}" for a, b in capabilities.SPIRV_VERSIONS))
+_il_versions: Row[Device] = versions(
+    [("SPIR-V", make_version(*version)) for version in capabilities.SPIRV_VERSIONS]
+)
 _opencl_c = capabilities.HIGHEST_COMPATIBLE_OPENCL_C
 
-DEVICE_INFO = {
+DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_TYPE: ulong(_device_type),
     cl.CL_DEVICE_VENDOR_ID: uint(lambda device: VENDOR_IDS.get(device.limits.cpu.vendor, 0)),
     cl.CL_DEVICE_MAX_COMPUTE_UNITS: uint(lambda device: len(device.cpus)),
@@ -329,7 +337,8 @@ ANSWERED_IN_C = (cl.CL_DEVICE_PLATFORM, cl.CL_DEVICE_PARENT_DEVICE, cl.CL_DEVICE
 
 
 @entrypoint("clGetDeviceInfo", Device)
-def get_device_info(device: Device, cpus: list, param_name: int):
+def get_device_info(device: Device, cpus: list[int], param_name: int) -> tuple[bytes]:
+    """The answer to a query (4.2). UnknownQuery, CL_INVALID_VALUE, for one that is not in the table."""
     device.cpus = tuple(cpus)
     if param_name not in DEVICE_INFO:
         # "CL_INVALID_VALUE if param_name is not one of the supported values"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from ..device import capabilities
 from .device import Device
-from .info import Row, ulong
+from .info import ulong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .info import Row
 
 # cl_ext_float_atomics
 CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT = 0x4231
@@ -16,7 +20,7 @@ _FP_ATOMICS = {"load_store": 1 << 0, "add": 1 << 1, "min_max": 1 << 2}
 _LOCAL = 16
 
 
-def fp_atomics(width: int) -> Row:
+def fp_atomics(width: int) -> Row[Device]:
     """What the feature macros of that type say; load, store and exchange of float and double need none."""
 
     def get(device: Device) -> int:
@@ -43,7 +47,7 @@ def _clock_scopes(device: Device) -> int:
     return sum(bit for name, bit in _CLOCK_SCOPES.items() if prefix + name in features)
 
 
-EXTENSION_INFO = {
+EXTENSION_INFO: dict[int, Row[Device]] = {
     CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR: ulong(_clock_scopes),
     CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(32),
     CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(64),

@@ -16,6 +16,23 @@ import os
 
 from .errors import CLError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+
+    # What passes the door (door/codec.py), as a request's values and as an answer's.
+    Value: TypeAlias = int | bytes | str | None | Sequence["Value"]
+    Operation: TypeAlias = Callable[..., Sequence[Value] | None]
+    Bound = TypeVar("Bound", bound=Operation)
+
+    class Peer(Protocol):
+        """invalid: the error code for a handle that is none of this class's."""
+
+        invalid: ClassVar[int]
+
+    Kind = TypeVar("Kind", bound=Peer)
+
 # Chapters are imported by the first call of one of their operations: devices cost no compiler options.
 CHAPTERS = {
     "device": ("clCreateSubDevices", "device_limits"),
@@ -62,20 +79,21 @@ class Lock:
     """A lock for `with` that a forked child finds open, whoever held it in the parent."""
 
     __slots__ = ("_lock",)
-    _all = []  # noqa: RUF012  typing is slow to import
+    _all: ClassVar[list[Lock]] = []
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = _thread.allocate_lock()
         self._all.append(self)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     @classmethod
     def renew(cls) -> None:
+        """Opens all locks: in a forked child, whose other threads are gone."""
         for lock in cls._all:
             lock._lock = _thread.allocate_lock()
 
@@ -86,8 +104,8 @@ os.register_at_fork(after_in_child=Lock.renew)
 class _Registry:
     """The functions by operation, the peers by key."""
 
-    def __init__(self):
-        self.functions: dict[str, tuple] = {}
+    def __init__(self) -> None:
+        self.functions: dict[str, tuple[Operation, tuple[type[Peer], ...]]] = {}
         self.peers: dict[int, object] = {}
         self.keys = itertools.count(ROOT_DEVICE_KEY + 1)
         self.highest = ROOT_DEVICE_KEY
@@ -97,18 +115,21 @@ class _Registry:
 _registry = _Registry()
 
 
-def entrypoint(operation: str, *peer_types: type):
+def entrypoint(operation: str, *peer_types: type[Peer]) -> Callable[[Bound], Bound]:
     """Binds a function to an operation. peer_types: classes of the peers whose keys come first."""
 
-    def bind(function):
+    def bind(function: Bound) -> Bound:
         _registry.functions[operation] = (function, peer_types)
         return function
 
     return bind
 
 
-def call(operation: str, values: list) -> list:
-    """Runs an operation; returns the answer's values. Raises CLError, or what a defect raises."""
+def call(operation: str, values: list[Any]) -> list[Value]:
+    """Runs an operation; returns the answer's values. Raises CLError, or what a defect raises.
+
+    values: of the request, as decoded; the data plane sends them as the operation wants them.
+    """
     bound = _registry.functions.get(operation)
     if bound is None:
         chapter = _chapter_of[operation]
@@ -117,7 +138,7 @@ def call(operation: str, values: list) -> list:
         bound = _registry.functions[operation]
     function, peer_types = bound
     if peer_types:
-        peers = [peer(key, kind) for key, kind in zip(values, peer_types, strict=False)]
+        peers: list[object] = [peer(key, kind) for key, kind in zip(values, peer_types, strict=False)]
         answer = function(*peers, *values[len(peer_types) :])
     else:
         answer = function(*values)
@@ -144,7 +165,7 @@ def start_keys_after(key: int) -> None:
         _registry.keys = itertools.count(_registry.highest + 1)
 
 
-def peer(key: int, kind: type):
+def peer(key: int, kind: type[Kind]) -> Kind:
     """The peer with that key. CLError with the kind's `invalid` code where there is none of that class."""
     if key == ROOT_DEVICE_KEY and key not in _registry.peers:
         importlib.import_module(".device", __package__)
@@ -159,7 +180,7 @@ def set_root_device(device: object) -> None:
     _registry.peers[ROOT_DEVICE_KEY] = device
 
 
-def forget(keys) -> None:
+def forget(keys: Iterable[int]) -> None:
     """Drops the peers of destroyed handles; unknown keys are ignored."""
     for key in keys:
         _registry.peers.pop(key, None)

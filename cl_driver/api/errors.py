@@ -1,17 +1,19 @@
 """How an entry point fails: CLError carries the code that the host sees, and why, for the log."""
 
+from __future__ import annotations
+
 from .generated import enums
 
 
 class CLError(Exception):
     """An OpenCL error code raised by an entry point. code: a negative CL_* value; why: for CL_DRIVER_LOG."""
 
-    def __init__(self, code: int, why: str = ""):
+    def __init__(self, code: int, why: str = "") -> None:
         super().__init__(code, why)
         self.code = code
         self.why = why
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{name(self.code)}: {self.why}" if self.why else name(self.code)
 
 
@@ -20,7 +22,7 @@ class UnknownQuery(CLError):
     of other vendors' devices on all of them."""
 
 
-def require(condition, code: int, why: str = "") -> None:
+def require(condition: object, code: int, why: str = "") -> None:
     """Raises CLError(code, why) unless the condition holds."""
     if not condition:
         raise CLError(code, why)

@@ -9,30 +9,47 @@ from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
 from .info import answer, size, string, uint, ulong
-from .program import LINKED, SOURCE, Program
+from .program import LINKED, SOURCE, DeviceBuild, Program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..jit.executable import ArgInfo, KernelInfo
+    from .info import Row
 
 
-def _kernel(program: Program, name: bytes):
-    """The kernel of that name in the first executable that has it, and its DeviceBuild."""
+class _Kernel:
+    """The kernel of that name in the first executable of a program that has it, and the build of that."""
+
+    __slots__ = ("build", "info", "program")
+
+    def __init__(self, program: Program, build: DeviceBuild, info: KernelInfo) -> None:
+        self.program = program
+        self.build = build
+        self.info = info
+
+
+def _kernel(program: Program, name: bytes) -> _Kernel:
     text = name.decode()
     for build in program.usable:
-        kernel = build.executable.kernel(text)
-        if kernel:
-            return kernel, build
+        info = build.executable and build.executable.kernel(text)
+        if info:
+            return _Kernel(program, build, info)
     raise CLError(cl.CL_INVALID_KERNEL, "the kernel's program is no longer built")
 
 
 # What the C side does not know: CL_KERNEL_FUNCTION_NAME and the rest are answered there.
-KERNEL_INFO = {
+KERNEL_INFO: dict[int, Row[_Kernel]] = {
     # "For kernels not created from OpenCL C source and the clCreateProgramWithSource API call the string
     # returned from this query will be empty."
     cl.CL_KERNEL_ATTRIBUTES: string(
-        lambda program, kernel: kernel.attributes if program.origin in (SOURCE, LINKED) else ""
+        lambda kernel: kernel.info.attributes if kernel.program.origin in (SOURCE, LINKED) else ""
     ),
 }
 
 # Others are answered by the C side, which has them for its own use.
-WORK_GROUP_INFO = {
+WORK_GROUP_INFO: dict[int, Row[KernelInfo]] = {
     # What is compiled for one work-item at a time is vectorised by LLVM, as widely as the CPU allows.
     cl.CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(
         lambda kernel: kernel.width if kernel.width > 1 else host_limits().vector_width(4, True)
@@ -43,7 +60,7 @@ WORK_GROUP_INFO = {
     cl.CL_KERNEL_SPILL_MEM_SIZE_INTEL: ulong(0),
 }
 
-ARG_INFO = {
+ARG_INFO: dict[int, Row[ArgInfo]] = {
     cl.CL_KERNEL_ARG_ADDRESS_QUALIFIER: uint(lambda arg: arg.address_qualifier),
     cl.CL_KERNEL_ARG_ACCESS_QUALIFIER: uint(lambda arg: arg.access_qualifier),
     cl.CL_KERNEL_ARG_TYPE_NAME: string(lambda arg: arg.type_name),
@@ -53,17 +70,21 @@ ARG_INFO = {
 
 
 @entrypoint("clGetKernelInfo", Program)
-def get_kernel_info(program: Program, name: bytes, param_name: int):
-    return (answer(KERNEL_INFO, param_name, program, _kernel(program, name)[0]),)
+def get_kernel_info(program: Program, name: bytes, param_name: int) -> tuple[bytes]:
+    """The answer to a query (5.9.4). CL_INVALID_VALUE for one that is not in the table."""
+    return (answer(KERNEL_INFO, param_name, _kernel(program, name)),)
 
 
 @entrypoint("clGetKernelWorkGroupInfo", Program)
-def get_kernel_work_group_info(program: Program, name: bytes, param_name: int):
-    return (answer(WORK_GROUP_INFO, param_name, _kernel(program, name)[0]),)
+def get_kernel_work_group_info(program: Program, name: bytes, param_name: int) -> tuple[bytes]:
+    """The answer to a query (5.9.4). CL_INVALID_VALUE for one that is not in the table."""
+    return (answer(WORK_GROUP_INFO, param_name, _kernel(program, name).info),)
 
 
 @entrypoint("kernel_variant", Program)
-def kernel_variant(program: Program, executable: int, name: bytes, kind: int, size: list, values: list):
+def kernel_variant(
+    program: Program, executable: int, name: bytes, kind: int, size: list[int], values: list[Any]
+) -> list[Any]:
     """TIER: code for some launches of a kernel, for the data plane.
 
     executable: number in the answer of program_executable; kind: enum cld_tier_kind; values: number of
@@ -74,35 +95,40 @@ def kernel_variant(program: Program, executable: int, name: bytes, kind: int, si
 
 
 @entrypoint("kernel_variant_of")
-def kernel_variant_of(options: bytes, il: bytes, name: bytes, kind: int, size: list, values: list):
+def kernel_variant_of(
+    options: bytes, il: bytes, name: bytes, kind: int, size: list[int], values: list[Any]
+) -> list[Any]:
     """The same for a program whose peer was lost with the runtime process that had it."""
     return _variant(options.decode("utf-8", "surrogateescape"), il, name, kind, size, values)
 
 
-def _variant(options: str, il: bytes, name: bytes, kind: int, size: list, values: list):
+def _variant(
+    options: str, il: bytes, name: bytes, kind: int, size: list[int], values: list[Any]
+) -> list[Any]:
     from ..service import client
 
-    pairs = [list(pair) for pair in zip(values[::2], values[1::2], strict=True)]
-    code, symbol, *memory = client.kernel_variant(options, il, name.decode(), kind, size, pairs)
-    local_static, scratch_fixed, scratch_per_item = memory
+    pairs = list(zip(values[::2], values[1::2], strict=True))
+    code = client.kernel_variant(options, il, name.decode(), kind, size, pairs)
     return answers.TIER(
-        object=code,
-        symbol=symbol,
-        local_static=local_static,
-        scratch_fixed=scratch_fixed,
-        scratch_per_item=scratch_per_item,
+        object=code.object,
+        symbol=code.symbol,
+        local_static=code.local_static,
+        scratch_fixed=code.scratch_fixed,
+        scratch_per_item=code.scratch_per_item,
     )
 
 
 @entrypoint("clGetKernelArgInfo", Program)
-def get_kernel_arg_info(program: Program, name: bytes, arg_index: int, param_name: int):
-    kernel, build = _kernel(program, name)
-    arg = kernel.args[arg_index]
+def get_kernel_arg_info(program: Program, name: bytes, arg_index: int, param_name: int) -> tuple[bytes]:
+    """The answer to a query (5.9.4); the index is checked already. CL_INVALID_VALUE for one that is not in
+    the table, CL_KERNEL_ARG_INFO_NOT_AVAILABLE where the program has none."""
+    kernel = _kernel(program, name)
+    arg = kernel.info.args[arg_index]
     # "CL_INVALID_VALUE if param_name is not valid"
     require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
     # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." "Kernel
     # argument information is only available if the program [...] is created with clCreateProgramWithSource
     # and the program executable is built with the -cl-kernel-arg-info option".
-    if not (arg.known and build.arg_info):
+    if not (arg.known and kernel.build.arg_info):
         raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
     return (answer(ARG_INFO, param_name, arg),)

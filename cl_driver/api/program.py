@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..log import log as report
 from .context import Context
 from .device import Device
 from .entrypoint import adopt, entrypoint, peer
 from .errors import CLError, require
 from .generated import enums as cl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import ClassVar
+
+    from ..jit.executable import Executable
 
 SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 
@@ -32,14 +41,14 @@ class DeviceBuild:
         "status",
     )
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.status = cl.CL_BUILD_NONE
         self.log = ""
         self.options = ""
         self.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE
         self.spirv: bytes | None = None
         self.code_options: frozenset[str] = frozenset()
-        self.executable = None
+        self.executable: Executable | None = None
         self.arg_info = False
         self.binary = b""  # kept once asked for
 
@@ -61,9 +70,10 @@ class Program:
     origin: SOURCE, IL, BINARY or LINKED; builds: by device key, in the order of CL_PROGRAM_DEVICES.
     """
 
-    invalid = cl.CL_INVALID_PROGRAM
+    invalid: ClassVar[int] = cl.CL_INVALID_PROGRAM
 
-    def __init__(self, context: Context, origin: str, devices=None):
+    def __init__(self, context: Context, origin: str, devices: Iterable[int] | None = None) -> None:
+        """devices: keys; None for all of the context."""
         self.context = context
         self.origin = origin
         self.source = b""
@@ -71,7 +81,8 @@ class Program:
         self.spec_sizes: dict[int, int] = {}
         self.specialisation: dict[int, bytes] = {}
         self.builds = {key: DeviceBuild() for key in (context.devices if devices is None else devices)}
-        self.job = None  # what build_run is to do, while the status is CL_BUILD_IN_PROGRESS
+        # What build_run is to do, while the status is CL_BUILD_IN_PROGRESS; it answers an error code.
+        self.job: Callable[[], int] | None = None
 
     def build_of(self, device: int) -> DeviceBuild:
         """The build for a device of the program; CL_INVALID_DEVICE for others."""
@@ -84,7 +95,7 @@ class Program:
         device will be used")."""
         own = self.build_of(device)
         peers = {key: peer(key, Device) for key in self.builds}
-        ancestor = peers[device]
+        ancestor: Device | None = peers[device]
         while ancestor is not None:
             for key, candidate in peers.items():
                 build = self.builds[key]
@@ -99,11 +110,12 @@ class Program:
         return [build for build in self.builds.values() if build.is_built or build.is_ready_binary]
 
     @property
-    def executables(self) -> list:
+    def executables(self) -> list[Executable]:
         """Of what is usable; devices that were built in one call share theirs."""
         builds = [self.build_used_by(device) for device in self.builds]
         usable = self.usable
-        return list({id(b.executable): b.executable for b in builds if b in usable}.values())
+        found = [build.executable for build in builds if build in usable and build.executable is not None]
+        return list({id(executable): executable for executable in found}.values())
 
     @property
     def built(self) -> DeviceBuild | None:
@@ -112,7 +124,8 @@ class Program:
 
 
 @entrypoint("clCreateProgramWithSource", Context)
-def create_program_with_source(context: Context, strings: list):
+def create_program_with_source(context: Context, strings: list[bytes]) -> tuple[int]:
+    """The key of a new program (5.8.1). strings: its source, in parts."""
     program = Program(context, SOURCE)
     # "The source string returned is a concatenation of all source strings [...]. The concatenation strips any
     # nulls in the original source strings."
@@ -121,7 +134,8 @@ def create_program_with_source(context: Context, strings: list):
 
 
 @entrypoint("clCreateProgramWithIL", Context)
-def create_program_with_il(context: Context, il: bytes):
+def create_program_with_il(context: Context, il: bytes) -> tuple[int]:
+    """The key of a new program (5.8.1). CL_INVALID_VALUE for what is no SPIR-V for OpenCL."""
     from .il import ILError, scan
 
     program = Program(context, IL)
@@ -136,8 +150,11 @@ def create_program_with_il(context: Context, il: bytes):
 
 
 @entrypoint("clCreateProgramWithBinary", Context)
-def create_program_with_binary(context: Context, devices: list, binaries: list):
-    """Returns (key or 0, status of each binary): the host gets the statuses also where the call fails."""
+def create_program_with_binary(
+    context: Context, devices: list[int], binaries: list[bytes]
+) -> tuple[int, list[int]]:
+    """The key of a new program (5.8.1), 0 if a binary is not valid, and the status of each: the host gets
+    these also where the call fails."""
     from .program_binary import unpack
 
     program = Program(context, BINARY, devices)
@@ -158,14 +175,16 @@ def create_program_with_binary(context: Context, devices: list, binaries: list):
 
 
 @entrypoint("clCreateProgramWithBuiltInKernels", Context)
-def create_program_with_built_in_kernels(context: Context, devices: list, kernel_names: bytes):
+def create_program_with_built_in_kernels(context: Context, devices: list[int], kernel_names: bytes) -> None:
+    """Raises CL_INVALID_VALUE (5.8.1)."""
     # "CL_INVALID_VALUE if [...] kernel_names contains a kernel name that is not supported by any of the
     # devices in device_list": there are no built-in kernels.
     raise CLError(cl.CL_INVALID_VALUE, f"{kernel_names.decode(errors='replace')}: no such built-in kernel")
 
 
 @entrypoint("clSetProgramSpecializationConstant", Program)
-def set_program_specialization_constant(program: Program, spec_id: int, value: bytes):
+def set_program_specialization_constant(program: Program, spec_id: int, value: bytes) -> None:
+    """For the next clBuildProgram (5.8.3). Raises CLError with the call's error codes."""
     # "CL_INVALID_PROGRAM if program is not a valid program object created from an intermediate language (e.g.
     # SPIR-V)".
     require(program.il is not None, cl.CL_INVALID_PROGRAM, "the program was not made from IL")
@@ -178,10 +197,9 @@ def set_program_specialization_constant(program: Program, spec_id: int, value: b
 
 
 @entrypoint("clUnloadCompiler")
-def unload_compiler():
-    from .. import jit
-
+def unload_compiler() -> None:
+    """Ends idle compiler processes (5.8.7, clUnloadPlatformCompiler)."""
     # Only if something was built: otherwise there are no compiler processes to end.
-    client = getattr(jit, "client", None)
+    client = sys.modules.get(__name__.removesuffix("api.program") + "service.client")
     if client:
         client.unload()

@@ -17,6 +17,10 @@ from ..jit.executable import Executable, ExecutableError, blake2b, is_executable
 from .errors import CLError
 from .generated import enums as cl
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .program import DeviceBuild
+
 MAGIC = b"CLDBIN\x00\x02"
 DIGEST = 16
 BUILD = len(MAGIC) + DIGEST  # where the digest of the build begins
@@ -42,13 +46,13 @@ def seal(body: bytes) -> bytes:
     return MAGIC + _digest(rest) + rest
 
 
-def pack_executable(build) -> bytes:
-    """The binary of a DeviceBuild that is an executable."""
-    return seal(build.executable.to_bytes())
+def pack_executable(executable: Executable) -> bytes:
+    """The binary of a built program."""
+    return seal(executable.to_bytes())
 
 
-def pack_object(build) -> bytes:
-    """The binary of a DeviceBuild that is a compiled object or library."""
+def pack_object(build: DeviceBuild) -> bytes:
+    """The binary of what is a compiled object or library."""
     return seal(wire.encode([build.binary_type, build.options, sorted(build.code_options), build.spirv]))
 
 
@@ -57,7 +61,7 @@ def _require(condition: bool, why: str) -> None:
         raise CLError(cl.CL_INVALID_BINARY, why)
 
 
-def unpack(data: bytes, build) -> None:
+def unpack(data: bytes, build: DeviceBuild) -> None:
     """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY, and why, if it is not one of this build
     for this CPU."""
     data = bytes(data)

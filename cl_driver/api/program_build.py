@@ -16,6 +16,13 @@ from .errors import CLError, name, require
 from .generated import enums as cl
 from .program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ..jit.executable import Executable
+
 # Of changes of a build's status to "in progress": two threads may build one program.
 _starting = Lock()
 
@@ -44,10 +51,10 @@ def _start(
     program: Program,
     builds: list[DeviceBuild],
     options: str,
-    job,
+    job: Callable[[], int],
     failure: int = cl.CL_BUILD_PROGRAM_FAILURE,
     arg_info: bool | None = None,
-):
+) -> None:
     """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts.
 
     failure: the status if there is nothing to do the job with. arg_info: DeviceBuild's; None leaves it as it
@@ -78,7 +85,9 @@ def _start(
 
 
 @entrypoint("clBuildProgram", Program)
-def build_program(program: Program, devices: list | None, options: bytes | None):
+def build_program(program: Program, devices: list[int] | None, options: bytes | None) -> None:
+    """Leaves the job to build a program for devices, None for all of its own (5.8.4). Raises CLError with the
+    call's error codes."""
     text, parsed = _options(options, compiler_options.BUILD)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     if program.origin == BINARY:
@@ -99,7 +108,7 @@ def build_program(program: Program, devices: list | None, options: bytes | None)
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
     source, il, specialisation = program.source, program.il, dict(program.specialisation)
 
-    def job():
+    def job() -> int:
         from ..service import client
 
         if il is None:
@@ -119,8 +128,11 @@ def _finish_binaries(builds: list[DeviceBuild]) -> int:
 
 
 @entrypoint("clCompileProgram", Program)
-def compile_program(program: Program, devices: list | None, options: bytes | None, headers: list):
-    """headers: [[include name, key of the program], ...]."""
+def compile_program(
+    program: Program, devices: list[int] | None, options: bytes | None, headers: list[tuple[bytes, int]]
+) -> None:
+    """Leaves the job to compile a program for devices, None for all of it (5.8.5). headers: include names and
+    keys of programs. Raises CLError with the call's error codes."""
     text, parsed = _options(options, compiler_options.COMPILE)
     builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
     # "CL_INVALID_OPERATION if program has no source or IL available".
@@ -133,9 +145,10 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
             sources.setdefault(include_name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
     source, il = program.source, program.il
 
-    def job():
+    def job() -> int:
         from ..service import client
 
+        spirv: bytes | None
         if il is None:
             result = client.compile_source(source, text, sources)
             spirv, log = result.il, result.log
@@ -156,8 +169,11 @@ def compile_program(program: Program, devices: list | None, options: bytes | Non
 
 
 @entrypoint("clLinkProgram", Context)
-def link_program(context: Context, devices: list | None, options: bytes | None, programs: list):
-    """Returns (key of the new program, its devices' keys)."""
+def link_program(
+    context: Context, devices: list[int] | None, options: bytes | None, programs: list[int]
+) -> tuple[int, list[int]]:
+    """Leaves the job to link programs (5.8.5). The key of the new one, and those of its devices. Raises
+    CLError with the call's error codes."""
     text, parsed = _options(options, compiler_options.LINK)
     # "This option must be specified with the create-library option."
     consistent = parsed.create_library or not parsed.enable_link_options
@@ -175,19 +191,19 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
     require(linked, cl.CL_INVALID_OPERATION, "no device has compiled binaries of the inputs")
     result = Program(context, LINKED, list(context.devices) if devices is None else devices)
     # All devices run the same code; they differ only where an input was compiled for them apart.
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for key in linked:
         groups.setdefault(tuple(id(program.builds[key].spirv) for program in inputs), []).append(key)
     links = []
     for keys in groups.values():
         parts = [program.builds[keys[0]] for program in inputs]
-        modules = [part.spirv for part in parts]
+        modules = [part.spirv for part in parts if part.spirv is not None]  # all are: _to_link()
         code_options = _common_code_options(parsed, parts)
         links.append(([result.builds[key] for key in keys], modules, code_options))
 
     arg_info = any(program.builds[key].arg_info for program in inputs for key in linked)
 
-    def job():
+    def job() -> int:
         done = [_link(*what, parsed.create_library, arg_info) for what in links]
         return next((status for status in done if status), cl.CL_SUCCESS)
 
@@ -196,7 +212,13 @@ def link_program(context: Context, devices: list | None, options: bytes | None, 
     return adopt(result), list(result.builds)
 
 
-def _link(builds, modules: list[bytes], code_options: frozenset[str], create_library: bool, arg_info) -> int:
+def _link(
+    builds: list[DeviceBuild],
+    modules: list[bytes],
+    code_options: frozenset[str],
+    create_library: bool,
+    arg_info: bool,
+) -> int:
     """Links modules to a library or an executable for some devices. The status."""
     from ..service import client
 
@@ -247,7 +269,9 @@ def _takes_link_options(part: DeviceBuild) -> bool:
     return compiler_options.parse(part.options, compiler_options.LINK).enable_link_options
 
 
-def _finish_executable(builds, executable, log: str, failure: int) -> int:
+def _finish_executable(
+    builds: Iterable[DeviceBuild], executable: Executable | None, log: str, failure: int
+) -> int:
     for build in builds:
         build.spirv = None
         build.executable = executable
@@ -257,7 +281,14 @@ def _finish_executable(builds, executable, log: str, failure: int) -> int:
     return _finish(builds, executable is not None, log, failure)
 
 
-def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: int, code_options) -> int:
+def _finish_object(
+    builds: Iterable[DeviceBuild],
+    kind: int,
+    spirv: bytes | None,
+    log: str,
+    failure: int,
+    code_options: frozenset[str],
+) -> int:
     for build in builds:
         build.executable = None
         build.spirv = spirv
@@ -267,7 +298,7 @@ def _finish_object(builds, kind: int, spirv: bytes | None, log: str, failure: in
     return _finish(builds, spirv is not None, log, failure)
 
 
-def _finish(builds, success: bool, log: str, failure: int) -> int:
+def _finish(builds: Iterable[DeviceBuild], success: bool, log: str, failure: int) -> int:
     if not success:
         report(1, f"{name(failure)}:\n{log}")
     for build in builds:
@@ -277,10 +308,11 @@ def _finish(builds, success: bool, log: str, failure: int) -> int:
 
 
 @entrypoint("build_run", Program)
-def build_run(program: Program):
+def build_run(program: Program) -> list[Any]:
     """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Answers BUILD."""
     job, program.job = program.job, None
-    require(job, cl.CL_INVALID_OPERATION, "no build was started")
+    if job is None:
+        raise CLError(cl.CL_INVALID_OPERATION, "no build was started")
     try:
         return answers.BUILD(status=job(), is_executable=int(program.built is not None))
     finally:

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from ..door import answers
 from .entrypoint import entrypoint
-from .errors import require
+from .errors import CLError, require
 from .generated import enums as cl
 from .info import answer, int32, raw, size, sizes, string, uint
 from .program import DeviceBuild, Program
 from .program_binary import pack_executable, pack_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _built(program: Program) -> DeviceBuild:
+    from ..jit.executable import ArgInfo, Executable, KernelInfo
+    from .info import Row
+
+
+def _executable(program: Program) -> Executable:
+    """The first that kernels can be made of."""
     # "CL_INVALID_PROGRAM_EXECUTABLE if param_name is CL_PROGRAM_NUM_KERNELS, CL_PROGRAM_KERNEL_NAMES, [...]
     # and a successful program executable has not been built for at least one device".
-    require(program.built, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
-    return program.built
+    built = program.built
+    if built is None or built.executable is None:
+        raise CLError(cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
+    return built.executable
 
 
 def _kernel_names(program: Program) -> list[str]:
-    return [kernel.name for kernel in _built(program).executable.kernels]
+    return [kernel.name for kernel in _executable(program).kernels]
 
 
 def _absent(program: Program) -> int:
     # "may unconditionally return CL_FALSE if no devices [...] support constructors", or destructors.
-    _built(program)
+    _executable(program)
     return cl.CL_FALSE
 
 
 # CL_PROGRAM_REFERENCE_COUNT, _CONTEXT, _NUM_DEVICES and _DEVICES are handles: native_shim/src/api/program.c.
-PROGRAM_INFO = {
+PROGRAM_INFO: dict[int, Row[Program]] = {
     cl.CL_PROGRAM_SOURCE: string(lambda program: program.source),
     # "If program is created with clCreateProgramWithSource, [...] param_value_size_ret will be set to 0."
     cl.CL_PROGRAM_IL: raw(lambda program: program.il or b""),
@@ -48,10 +58,10 @@ def _log(build: DeviceBuild) -> bytes:
 
 
 def _global_size(build: DeviceBuild) -> int:
-    return build.executable.globals.size if build.is_built else 0
+    return build.executable.globals.size if build.executable is not None and build.is_built else 0
 
 
-BUILD_INFO = {
+BUILD_INFO: dict[int, Row[DeviceBuild]] = {
     cl.CL_PROGRAM_BUILD_STATUS: int32(lambda build: build.status),
     # "If build status of the specified program for device is CL_BUILD_NONE, an empty string is returned."
     cl.CL_PROGRAM_BUILD_OPTIONS: string(
@@ -68,32 +78,37 @@ BUILD_INFO = {
 def binary_of(build: DeviceBuild) -> bytes:
     """The program binary for a device; empty if there is none: "a size of zero is returned"."""
     if not build.binary:
-        if build.is_built:
-            build.binary = pack_executable(build)
+        if build.executable is not None and build.is_built:
+            build.binary = pack_executable(build.executable)
         elif build.spirv is not None and build.status == cl.CL_BUILD_SUCCESS:
             build.binary = pack_object(build)
     return build.binary
 
 
 @entrypoint("clGetProgramInfo", Program)
-def get_program_info(program: Program, param_name: int):
+def get_program_info(program: Program, param_name: int) -> tuple[bytes]:
+    """The answer to a query (5.8.9). CL_INVALID_VALUE for one that is not in the table, and
+    CL_INVALID_PROGRAM_EXECUTABLE for those that only a built program answers."""
     return (answer(PROGRAM_INFO, param_name, program),)
 
 
 @entrypoint("clGetProgramBuildInfo", Program)
-def get_program_build_info(program: Program, device: int, param_name: int):
+def get_program_build_info(program: Program, device: int, param_name: int) -> tuple[bytes]:
+    """The answer to a query (5.8.9). CL_INVALID_VALUE for one that is not in the table, CL_INVALID_DEVICE for
+    a device that is none of the program's."""
     return (answer(BUILD_INFO, param_name, program.build_used_by(device)),)
 
 
 @entrypoint("program_binaries", Program)
-def program_binaries(program: Program):
+def program_binaries(program: Program) -> tuple[list[bytes]]:
     """CL_PROGRAM_BINARIES, one per device of the program; the C side copies them to the host's pointers."""
     return ([binary_of(build) for build in program.builds.values()],)
 
 
 @entrypoint("program_executable", Program)
-def program_executable(program: Program, with_il: int):
-    """EXECUTABLES, for the data plane. with_il: what kernel_variant_of makes more code of is in it."""
+def program_executable(program: Program, with_il: int) -> list[Any]:
+    """EXECUTABLES, for the data plane. with_il: what kernel_variant_of makes more code of is in it.
+    CL_INVALID_PROGRAM_EXECUTABLE if the program is not built."""
     usable = program.usable
     # "CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program."
     require(usable, cl.CL_INVALID_PROGRAM_EXECUTABLE, "the program is not built")
@@ -105,11 +120,11 @@ def program_executable(program: Program, with_il: int):
     return answers.EXECUTABLES(executables=executables, of_devices=places)
 
 
-def _flags(kernel) -> int:
+def _flags(kernel: KernelInfo) -> int:
     """enum cld_kernel_flags of native_shim/src/launch/kernel.h."""
-    flags = (kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups)
-    flags += (kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more)
-    flags += (kernel.reads_ahead,)
+    flags = [kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups]
+    flags += [kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more]
+    flags += [kernel.reads_ahead]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 
@@ -120,7 +135,7 @@ _ACCESSES = {
 }  # enum cld_access
 
 
-def _argument(arg) -> list:
+def _argument(arg: ArgInfo) -> list[Any]:
     return answers.ARGUMENT(
         kind=arg.kind,
         constant=int(arg.constant),
@@ -133,7 +148,7 @@ def _argument(arg) -> list:
     )
 
 
-def _kernel(kernel) -> list:
+def _kernel(kernel: KernelInfo) -> list[Any]:
     return answers.KERNEL(
         name=kernel.name,
         object=kernel.object_index if kernel.has_entry else -1,
@@ -160,7 +175,7 @@ def _kernel(kernel) -> list:
     )
 
 
-def _for_data_plane(executable, with_il: int) -> list:
+def _for_data_plane(executable: Executable, with_il: int) -> list[Any]:
     variables = executable.globals
     return answers.EXECUTABLE(
         objects=executable.objects,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
-from ..codegen.layout.arguments import LOCAL
+from ..codegen.layout.arguments import LOCAL, BlockEntry
 from ..codegen.layout.program_globals import layout_globals
 from ..codegen.llvm.errors import CodegenError
 from ..codegen.llvm.options import CodegenOptions
@@ -33,6 +33,7 @@ from ..passes.lower.images import is_general, is_image_function
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
 from ..spirv.errors import SpirvError
+from ..spirv.module import Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
 from ..spirv.validation import validate
@@ -78,7 +79,7 @@ def _is_ours(name: str) -> bool:
 
 
 @functools.cache
-def _accepted() -> tuple[frozenset, frozenset]:
+def _accepted() -> tuple[frozenset[int], frozenset[str]]:
     """The SPIR-V capabilities and extensions of modules that this machine's device takes."""
     cpu = host_cpu()
     return (
@@ -87,14 +88,14 @@ def _accepted() -> tuple[frozenset, frozenset]:
     )
 
 
-def _read(il: bytes):
+def _read(il: bytes) -> list[Module]:
     """The modules of a program, over one table of types."""
     table = TypeTable(library().types)
     return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
 
 
 def check_library(il: bytes, context: Context) -> str:
-    """Links modules that may still lack definitions. The log."""
+    """Links modules that may still lack definitions. The log. Raises CompileError if they do not fit."""
     try:
         link.link(_read(il))
     except (SpirvError, bundle.BundleError) as error:
@@ -105,7 +106,8 @@ def check_library(il: bytes, context: Context) -> str:
 class Prepared:
     """A program that was read, specialised and linked. names: of its kernels, in order; log: for the user."""
 
-    def __init__(self, context: Context, il: bytes):
+    def __init__(self, context: Context, il: bytes) -> None:
+        """Raises CompileError for a program that is wrong."""
         self.context = context
         self.il = il
         self.log = ""
@@ -136,8 +138,8 @@ class Prepared:
         if self.uses_sub_groups(name):
             if remarks is not None:
                 remarks.choose("width", "that is the size of its sub-groups")
-            size = self.sub_group_size(name)
-            return passes.PlanOptions(width=size, sub_groups=True, thorough=False, remarks=remarks)
+            lanes = self.sub_group_size(name)
+            return passes.PlanOptions(width=lanes, sub_groups=True, thorough=False, remarks=remarks)
         if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
             if remarks is not None:
                 is_large = f"it has more than {_WIDE_INSTRUCTIONS} instructions"
@@ -148,10 +150,13 @@ class Prepared:
         chosen = width.choose(functions, size, target, remarks)
         if target.parts and remarks is not None:
             remarks.choose("parts", "a setting asks for it")
-        parts, axis = target.parts or "1x"  # without the setting, lower() looks again
-        axis = "xy".index(axis)
+        parts = target.parts or "1x"  # without the setting, lower() looks again
         return passes.PlanOptions(
-            width=chosen, parts=int(parts), part_axis=axis, thorough=False, remarks=remarks
+            width=chosen,
+            parts=int(parts[0]),
+            part_axis="xy".index(parts[1]),
+            thorough=False,
+            remarks=remarks,
         )
 
     def is_unoptimised(self, name: str) -> bool:
@@ -205,7 +210,7 @@ class Prepared:
 
 
 def prepare(il: bytes, context: Context) -> Prepared:
-    """The part of a build that all kernels of a program share."""
+    """The part of a build that all kernels of a program share. il: of jit/bundle.py. Raises CompileError."""
     for number, (spirv, _) in enumerate(bundle.unpack(il)):
         context.dump(f"module{number}.spv", spirv)
     return Prepared(context, il)
@@ -226,12 +231,13 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
 
 
 def about(name: str, error: Exception) -> CompileError:
+    """The error with the kernel's name in its text."""
     text = str(error)
     return CompileError(text if name in text else f"kernel '{name}': {text}")
 
 
 def entry(program: Prepared, name: str) -> codegen.KernelCode:
-    """A kernel as LLVM IR, for most launches."""
+    """A kernel as LLVM IR, for most launches. Raises PlanError, CodegenError, SpirvError or CompileError."""
     options = program.lanes(name)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))
@@ -305,9 +311,10 @@ def lower(
                         options.remarks.choose("parts of tiles", options.remarks.choices["parts"])
                         options.remarks.choose("parts", "to be compiled soon; there is code with more")
                 elif chosen.parts > 1:
-                    options, plan = chosen, passes.with_parts(plan, chosen)
-                    if plan is None:
+                    options, with_parts = chosen, passes.with_parts(plan, chosen)
+                    if with_parts is None:
                         continue
+                    plan = with_parts
             if hot:
                 passes.version_by_guards(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
@@ -342,7 +349,7 @@ def lower(
 
 
 def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
-    """LLVM IR to an object."""
+    """LLVM IR to an object. variant: for the names of files in CL_DRIVER_DUMP. Raises CompileError."""
     from ..jit import emit  # loads LLVM: a front-end job need not wait for it
 
     context.dump(f"{code.name}{variant}.ll", code.text)
@@ -413,7 +420,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     )
 
 
-def _argument(reflection: reflect.ArgReflection, entry) -> ArgInfo:
+def _argument(reflection: reflect.ArgReflection, entry: BlockEntry) -> ArgInfo:
     return ArgInfo(
         kind=reflection.kind,
         size=reflection.size,
@@ -432,6 +439,6 @@ def _argument(reflection: reflect.ArgReflection, entry) -> ArgInfo:
 
 
 def build(il: bytes, options: str, target: Target) -> Executable:
-    """All stages after the front end, for all kernels, in this process."""
+    """All stages after the front end, for all kernels, in this process. Raises CompileError."""
     program = prepare(il, Context(target, options, {}))
     return program.executable([kernel(program, name) for name in program.names])

@@ -21,7 +21,8 @@ class Context:
 
     def __init__(
         self, target: Target, options: str, settings: dict[str, str], folder: str = "/", source_copy: str = ""
-    ):
+    ) -> None:
+        """Raises CompileError for options that nothing understands."""
         self.target = target
         self.text = options
         self.settings = settings
@@ -48,7 +49,7 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
-def _parse(options: str):
+def _parse(options: str) -> option_parser.BuildOptions:
     """The options of a build or compilation, or of a link: the API has checked already which of them."""
     try:
         return option_parser.parse(options)
@@ -60,7 +61,7 @@ def _parse(options: str):
 
 
 def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
-    """OpenCL C to SPIR-V."""
+    """OpenCL C to SPIR-V. headers: name in #include to text. Nothing is raised: see opencl_c.compile()."""
     language = clang.device_language()._replace(
         fma=context.target.has_fma, half_fma=context.target.has_native_half
     )

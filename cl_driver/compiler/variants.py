@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeAlias
 
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
 from ..codegen.llvm.errors import CodegenError
 from ..jit.errors import CompileError
+from ..jit.executable import VariantCode
 from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..spirv.errors import SpirvError
@@ -27,20 +30,30 @@ _UNROLLED_TEXT = 300_000
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
 # a launch waits for: one vector at a time and loops as they are, quick to compile, and
 # where groups consist of whole vectors for these alone.
+Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.values
+
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon"
 VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = _KINDS
 
 
-def kernel_variant(program: Prepared, name: str, kind: int, size: list[int], values: list) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of such code; see variant()."""
+def kernel_variant(
+    program: Prepared, name: str, kind: int, size: list[int], values: Iterable[tuple[int, bytes]]
+) -> VariantCode:
+    """An object of such code; see variant(). kind: number in VARIANTS. Raises CompileError."""
     known = tuple((index, data) for index, data in values)
     code = variant(program, name, VARIANTS[kind], size, known)
     data = object_of(program.context, code, "." + VARIANTS[kind] + (".values" if known else ""))
-    return [data, code.symbol, code.local_static, code.scratch_fixed, code.scratch_per_item]
+    return VariantCode(
+        object=data,
+        symbol=code.symbol,
+        local_static=code.local_static,
+        scratch_fixed=code.scratch_fixed,
+        scratch_per_item=code.scratch_per_item,
+    )
 
 
 def variant(
-    program: Prepared, name: str, kind: str, size: list[int], values: tuple = ()
+    program: Prepared, name: str, kind: str, size: list[int], values: Values = ()
 ) -> codegen.KernelCode:
     """One of VARIANTS as LLVM IR.
 
@@ -80,7 +93,7 @@ def variant(
         raise about(name, error) from error
 
 
-def _soon_code(program: Prepared, name: str, size: list[int], values: tuple) -> codegen.KernelCode:
+def _soon_code(program: Prepared, name: str, size: list[int], values: Values) -> codegen.KernelCode:
     """Code that takes little time to compile, for the formats of a launch's images, as LLVM IR.
 
     For groups that consist of vectors of `size`, if that leaves no row or column of theirs out; else, or for
@@ -95,7 +108,7 @@ def _soon_code(program: Prepared, name: str, size: list[int], values: tuple) -> 
     return lower(program, name, options, "full and rest", alone=True)
 
 
-def group_code(program: Prepared, name: str, size: list[int], values: tuple = ()) -> codegen.KernelCode:
+def group_code(program: Prepared, name: str, size: list[int], values: Values = ()) -> codegen.KernelCode:
     """Code that holds groups of one size whole, as LLVM IR."""
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)

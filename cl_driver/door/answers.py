@@ -6,11 +6,15 @@ them, and what reads them. codec.py has the format of each value.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Integer:
     """An integer that fits so many bits; C refuses others."""
 
-    def __init__(self, bits: int, signed: bool = False):
+    def __init__(self, bits: int, signed: bool = False) -> None:
         self.bits = bits
         self.signed = signed
 
@@ -18,14 +22,14 @@ class Integer:
 class Bytes:
     """Bytes or a string; None as well where it is optional."""
 
-    def __init__(self, optional: bool = False):
+    def __init__(self, optional: bool = False) -> None:
         self.optional = optional
 
 
 class List:
     """A list: of integers, at most so many of them if there is a bound; of bytes; of answers."""
 
-    def __init__(self, of: Integer | Bytes | Answer, most: int | None = None):
+    def __init__(self, of: Integer | Bytes | Answer, most: int | None = None) -> None:
         self.of = of
         self.most = most
 
@@ -36,12 +40,12 @@ U8, U32, U64, I32, I64 = Integer(8), Integer(32), Integer(64), Integer(32, True)
 class Answer:
     """Named fields in the order in which they go through the door, each a type and what it is."""
 
-    def __init__(self, name: str, about: str, /, **fields: tuple[Integer | Bytes | List, str]):
+    def __init__(self, name: str, about: str, /, **fields: tuple[Integer | Bytes | List, str]) -> None:
         self.name = name
         self.about = about
         self.fields = fields
 
-    def __call__(self, **values) -> list:
+    def __call__(self, **values: Any) -> list[Any]:
         """The values in order. TypeError where a field is missing, or is none of the answer's."""
         if values.keys() != self.fields.keys():
             raise TypeError(f"{self.name}: {sorted(values.keys() ^ self.fields.keys())}")

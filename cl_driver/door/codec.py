@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 _INT = struct.Struct("<q")
 _LENGTH = struct.Struct("<Q")
 _COUNT = struct.Struct("<I")
@@ -14,7 +19,7 @@ class CodecError(Exception):
     """A message that is not one."""
 
 
-def _put(out: list, value) -> None:
+def _put(out: list[bytes | bytearray | memoryview], value: object) -> None:
     if value is None:
         out.append(b"n")
     elif isinstance(value, int):  # bool too
@@ -34,18 +39,18 @@ def _put(out: list, value) -> None:
         raise CodecError(f"{type(value).__name__} cannot pass the door")
 
 
-def encode(values) -> bytes:
+def encode(values: Iterable[object]) -> bytes:
     """The message of a sequence of values: int, bytes, str, None, and lists of them.
 
     Integers must fit 64 bits, signed or unsigned. CodecError for any other type.
     """
-    out: list = []
+    out: list[bytes | bytearray | memoryview] = []
     for value in values:
         _put(out, value)
     return b"".join(out)
 
 
-def _get(data: bytes, at: int) -> tuple[object, int]:
+def _get(data: bytes, at: int) -> tuple[Any, int]:
     match data[at : at + 1]:
         case b"i":
             return _INT.unpack_from(data, at + 1)[0], at + 9
@@ -69,7 +74,7 @@ def _get(data: bytes, at: int) -> tuple[object, int]:
     raise CodecError(f"no value at {at}")
 
 
-def decode(data: bytes) -> list:
+def decode(data: bytes) -> list[Any]:
     """The values of a message: signed int, bytes, None, and lists of them. CodecError if it is malformed."""
     values = []
     at = 0

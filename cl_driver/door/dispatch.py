@@ -18,7 +18,7 @@ from .codec import decode, encode
 def serve(request: bytes) -> bytes:
     """Answers one request. Raises nothing but KeyboardInterrupt and the like."""
     operation = "?"
-    status, values = 0, ()
+    status = 0
     start = time.perf_counter_ns() if level >= 2 else 0
     try:
         first, forgotten, *arguments = decode(request)

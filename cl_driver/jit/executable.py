@@ -10,9 +10,9 @@ from __future__ import annotations
 from . import wire
 
 try:
-    from _blake2 import blake2b  # hashlib would load OpenSSL
+    from _blake2 import blake2b as blake2b  # hashlib would load OpenSSL
 except ImportError:
-    from hashlib import blake2b
+    from hashlib import blake2b as blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import threading
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar, TypeVarTuple, Unpack
 
-class Background:
-    """Calls function(*arguments), starting now."""
+    Arguments = TypeVarTuple("Arguments")
+    Result = TypeVar("Result")
 
-    def __init__(self, function, *arguments):
-        self._outcome: list = []
-        self._thread = threading.Thread(target=self._call, args=(function, arguments))
-        self._thread.start()
 
-    def _call(self, function, arguments) -> None:
+def start(function: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments) -> Callable[[], Result]:
+    """Calls function(*arguments), starting now. What is returned waits for it, and returns or raises what the
+    call did."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
         try:
-            self._outcome = [function(*arguments), None]
+            results.append(function(*arguments))
         except BaseException as error:
-            self._outcome = [None, error]
+            errors.append(error)
 
-    def result(self):
-        """Waits; raises what the call raised."""
-        self._thread.join()
-        value, error = self._outcome
-        if error is not None:
+    thread = threading.Thread(target=call)
+    thread.start()
+
+    def result() -> Result:
+        thread.join()
+        for error in errors:
             raise error
-        return value
+        return results[0]
+
+    return result

@@ -16,7 +16,14 @@ from ..device.target import Target, target_of
 from ..jit import bundle, identity, wire
 from ..jit.cache import Cache, default_folder, digest
 from ..jit.errors import CompileError
-from ..jit.executable import Executable, ExecutableError, KernelInfo
+from ..jit.executable import Executable, ExecutableError, KernelInfo, VariantCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .pool import Budget, Pool
+    from .protocol import Answer, Files, Job, Request
 
 # A program of fewer instructions than this is compiled where it was read: to hand its kernels to other
 # processes would take longer.
@@ -31,7 +38,7 @@ _PART = 1 << 20  # bytes read at a time
 _CLOCK_STEP = 0.02
 
 # What a build without a source depends on: no file, none that is missing, and not the time.
-_NO_FILES = [[], [], True]
+_NO_FILES: Files = [[], [], True]
 
 
 class SourceResult:
@@ -39,7 +46,7 @@ class SourceResult:
 
     __slots__ = ("il", "log")
 
-    def __init__(self, il: bytes | None, log: str):
+    def __init__(self, il: bytes | None, log: str) -> None:
         self.il = il
         self.log = log
 
@@ -47,7 +54,7 @@ class SourceResult:
 class Service:
     """One per process. pid: of the process that may use it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.pid = os.getpid()
         self.target: Target = target_of(settings)
         folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
@@ -58,7 +65,7 @@ class Service:
         self._explain = settings.text("CL_DRIVER_EXPLAIN")
         self._uses_cache = not (self._settings["CL_DRIVER_DUMP"] or self._explain)
         self._inprocess = settings.text("CL_DRIVER_COMPILE") == "inprocess"
-        self._pools: list = []
+        self._pools: list[Pool] = []
 
     # Keys.
 
@@ -95,7 +102,9 @@ class Service:
                 return None
         return log, result
 
-    def _store(self, keys, options: str, start: float, files: list, log: str, result: bytes) -> None:
+    def _store(
+        self, keys: list[str], options: str, start: float, files: Files, log: str, result: bytes
+    ) -> None:
         """start: time.time() before the source was read. files: those of frontend/includes.Files."""
         read, absent, is_timeless = files
         if not keys or not is_timeless or any(_changed_since(path, start) for path in read):
@@ -113,14 +122,14 @@ class Service:
 
     # Processes.
 
-    def _pool(self):
+    def _pool(self) -> Pool:
         if not self._pools:
             from .pool import Pool
 
             self._pools.append(Pool(len(os.sched_getaffinity(0))))
         return self._pools[0]
 
-    def _job(self, options: str, source_copy: str = "") -> dict:
+    def _job(self, options: str, source_copy: str = "") -> Job:
         return {
             "target": self.target.to_values(),
             "options": options,
@@ -133,13 +142,13 @@ class Service:
         """Where a debugger finds the source of a program built with -g; "" without."""
         return self.cache.keep_source(source) if "-g" in options.split() else ""
 
-    def _budget(self):
+    def _budget(self) -> Budget:
         """For one build."""
         from .pool import Budget
 
         return Budget(settings.integer("CL_DRIVER_COMPILE_TIMEOUT") or 0)
 
-    def _run(self, requests: list[list], budget) -> list:
+    def _run(self, requests: list[Request], budget: Budget) -> list[Any]:
         if self._inprocess:
             from . import jobs
 
@@ -154,6 +163,7 @@ class Service:
     # Operations.
 
     def compile_source(self, source: bytes, options: str, headers: dict[str, bytes]) -> SourceResult:
+        """See the function of that name."""
         if self._explain:
             options += " -g"  # so that the report on what is linked has lines; the code is the same
         keys, copy = (
@@ -174,6 +184,7 @@ class Service:
         return SourceResult(il, log)
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
+        """See the function of that name."""
         try:
             il = bundle.join(modules)
             [log] = self._run([["link", self._job(options), il]], self._budget())
@@ -184,6 +195,7 @@ class Service:
     def build(
         self, modules: list[bytes], options: str, specialisation: dict[int, bytes]
     ) -> tuple[Executable | None, str]:
+        """See the function of that name."""
         try:
             il = bundle.join(modules)
             if specialisation:
@@ -199,6 +211,7 @@ class Service:
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
     ) -> tuple[Executable | None, str]:
+        """See the function of that name."""
         keys, copy = self._source_keys("build", source, options, headers), self._source_copy(source, options)
         finished = self._finished(keys)
         if finished:
@@ -222,9 +235,10 @@ class Service:
         except ExecutableError:
             return None
 
-    def _build(self, keys: list[str], request: list) -> tuple[Executable | None, str]:
+    def _build(self, keys: list[str], request: Request) -> tuple[Executable | None, str]:
         start, budget, log = time.time(), self._budget(), ""
         try:
+            answer: Answer
             [answer] = self._run([request], budget)
             log = answer["log"]
             if "kernels" not in answer:
@@ -238,7 +252,7 @@ class Service:
             self._report(request)
         return executable, log
 
-    def _report(self, request: list) -> None:
+    def _report(self, request: Request) -> None:
         """Leaves a report on a program that was built, in the folder of CL_DRIVER_EXPLAIN."""
         operation, job, program, *rest = request
         headers = rest[0] if operation == "build_source" else None
@@ -247,31 +261,44 @@ class Service:
         except CompileError:
             pass  # nobody waits for it (and contextlib takes long to import)
 
-    def _kernels(self, job: dict, answer: dict, budget) -> bytes:
+    def _kernels(self, job: Job, answer: Answer, budget: Budget) -> bytes:
         """Has the kernels of a program compiled, the largest first, and puts them together."""
         executable = Executable.from_values(answer["program"])
         order = [name for name, _ in sorted(answer["kernels"], key=lambda kernel: -kernel[1])]
-        requests = [["kernel", job, executable.il, name] for name in order]
+        requests: list[Request] = [["kernel", job, executable.il, name] for name in order]
         results = dict(zip(order, self._run(requests, budget), strict=True))
         for name, _ in answer["kernels"]:
             info, objects = results[name]
             executable.add(KernelInfo.from_values(info), objects)
         return executable.to_bytes()
 
-    def kernel_variant(self, options: str, il: bytes, *what) -> list:
+    def kernel_variant(
+        self,
+        options: str,
+        il: bytes,
+        name: str,
+        kind: int,
+        size: list[int],
+        values: list[tuple[int, bytes]],
+    ) -> VariantCode:
+        """See the function of that name."""
+        what = [name, kind, size, values]
         keys = []
         if self._uses_cache:
-            keys = [self._digest("variant", options, il, wire.encode(list(what)))]
+            keys = [self._digest("variant", options, il, wire.encode(what))]
         start, found = time.time(), self._load(keys)
-        if found:
-            return wire.decode(found[1])
         try:
-            request = ["kernel_variant", self._job(options), il, *what]
-            [answer] = self._run([request], self._budget())
-        except CompileError as error:
-            return [b"", str(error), 0, 0, 0]  # not for the cache: the process may have been ended
+            if found:
+                return VariantCode.from_values(wire.decode(found[1]))
+            [answer] = self._run([["kernel_variant", self._job(options), il, *what]], self._budget())
+            code = VariantCode.from_values(answer)
+        except (CompileError, ExecutableError, wire.WireError) as error:
+            # Not for the cache: the process may have been ended.
+            return VariantCode(
+                object=b"", symbol=str(error), local_static=0, scratch_fixed=0, scratch_per_item=0
+            )
         self._store(keys, options, start, _NO_FILES, "", wire.encode(answer))
-        return answer
+        return code
 
     def unload(self) -> None:
         """clUnloadPlatformCompiler: idle compiler processes end."""
@@ -397,11 +424,19 @@ def build_source(
 
 
 def kernel_variant(
-    options: str, il: bytes, name: str, kind: int, size: list[int], values: list | None = None
-) -> list:
-    """[object, symbol, local_static, scratch_fixed, scratch_per_item] of code for some launches of a kernel
-    (variants.kernel_variant) of the executable that was made of this IL; an empty object, and why, where
-    there is none."""
+    options: str,
+    il: bytes,
+    name: str,
+    kind: int,
+    size: list[int],
+    values: list[tuple[int, bytes]] | None = None,
+) -> VariantCode:
+    """Code for some launches of a kernel of the executable that was made of this IL; an empty object, and
+    why, where there is none.
+
+    options, il: of the executable; kind: number in variants.VARIANTS; size: see variants.variant(); values:
+    numbers of arguments, and their bytes.
+    """
     return service().kernel_variant(options, il, name, kind, size, values or [])
 
 

@@ -18,6 +18,12 @@ from .. import log, native, settings, spawn, trust
 from ..jit.errors import CompileError
 from . import protocol
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .protocol import Request
+
 # Seconds of the clock for one of CPU time: machines are busy, but a process may be stuck.
 _PATIENCE = 10
 
@@ -52,7 +58,7 @@ class Budget:
     """The time that a build may take. seconds: of CPU time, for each of the processes that work for it, which
     is as long as the build takes of a machine that has nothing else to do; 0 for no limit."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._used: dict[Process, float] = {}
         self._deadline = time.monotonic() + _PATIENCE * seconds
@@ -63,6 +69,7 @@ class Budget:
         return max(left, 0.001) if self._seconds else 0
 
     def take(self, process: Process, seconds: float) -> None:
+        """A process has used so much."""
         self._used[process] = self._used.get(process, 0.0) + seconds
 
     def wait(self) -> float | None:
@@ -74,7 +81,10 @@ class Process:
     """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
     known when it has sent them, which it does first; started: whether it has begun the request."""
 
-    def __init__(self):
+    errors: spawn.Descriptor | None
+
+    def __init__(self) -> None:
+        """Raises CompileError if it cannot be started."""
         limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
         self.pid, self.errors = 0, None
         try:
@@ -83,14 +93,16 @@ class Process:
             raise CompileError(f"the compiler process cannot be started: {error}") from error
         self.started = False
 
-    def send(self, request: list, budget: Budget) -> None:
+    def send(self, request: Request, budget: Budget) -> None:
+        """Hands it a request. protocol.Disconnected if it is gone."""
         self.started = False
         self.sock.settimeout(budget.wait())
         operation, *arguments = request
         protocol.send(self.sock, [operation, float(budget.of(self)), *arguments])
 
-    def receive(self) -> list | None:
-        """The answer, or None when the process has only said that it began."""
+    def receive(self) -> list[Any] | None:
+        """The answer, or None when the process has only said that it began. protocol.Disconnected if it is
+        gone."""
         if self.errors is None:
             self.pid, descriptor = protocol.receive_hello(self.sock)
             self.errors = spawn.Descriptor(descriptor)
@@ -121,7 +133,7 @@ class Process:
 class Pool:
     """limit: how many processes there may be at once. Any thread may call run()."""
 
-    def __init__(self, limit: int):
+    def __init__(self, limit: int) -> None:
         self.limit = limit
         self._changed = threading.Condition()
         self._idle: list[Process] = []
@@ -186,7 +198,7 @@ class Pool:
             for process in taken:
                 self._give(process)
 
-    def run(self, requests: list[list], budget: Budget) -> list:
+    def run(self, requests: list[Request], budget: Budget) -> list[Any]:
         """The answers' values, in the order of the requests, done by as many processes as there are.
         CompileError for the first that failed."""
         return _Run(self, requests, budget).answers()
@@ -208,17 +220,17 @@ class Pool:
 class _Run:
     """The requests of one build on the processes that it could get."""
 
-    def __init__(self, pool: Pool, requests: list[list], budget: Budget):
+    def __init__(self, pool: Pool, requests: list[Request], budget: Budget) -> None:
         self.pool = pool
         self.requests = requests
         self.budget = budget
         self.waiting = deque(range(len(requests)))
         self.attempts = [0] * len(requests)
-        self.results: list = [None] * len(requests)
+        self.results: list[Any] = [None] * len(requests)
         self.busy: dict[int, tuple[Process, int]] = {}
         self.poll = select.poll()
 
-    def answers(self) -> list:
+    def answers(self) -> list[Any]:
         try:
             while self.waiting or self.busy:
                 self._hand_out()
@@ -296,7 +308,7 @@ def _log_once(level: int, text: str) -> None:
         log.log(level, text)
 
 
-def _obituary(words: str, request: list) -> str:
+def _obituary(words: str, request: Request) -> str:
     """What the log says of a process that died over a request."""
     what = f" while it compiled kernel '{request[-1]}'" if request[0] == "kernel" else ""
     return f"the compiler process ended unexpectedly{what}" + (f":\n{words}" if words else "")

@@ -8,12 +8,57 @@ time.
 
 from __future__ import annotations
 
+# Not socket: it imports more than everything else that a connection costs.
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET
 from struct import Struct
 
 from ..jit import wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket as Socket
+    from collections.abc import Sequence
+    from socket import socket as PythonSocket
+    from typing import Any, Required, TypeAlias, TypedDict
+
+    # A request's operation (jobs.py) and its arguments.
+    Request: TypeAlias = list[Any]
+
+    # frontend/includes.Files: what was read, what was not there, and whether that is all.
+    Files: TypeAlias = Sequence[Any]
+
+    class Job(TypedDict):
+        """What all operations need.
+
+        target: Target.to_values(); options: as the application gave them; settings: those that concern the
+        compiler; cwd: folder to which relative include folders refer; source_copy: file with the source for
+        debuggers, or "".
+        """
+
+        target: list[object]
+        options: str
+        settings: dict[str, str]
+        cwd: str
+        source_copy: str
+
+    class Answer(TypedDict, total=False):
+        """Of a build.
+
+        kernels: names and weights, missing if there is no program, and the log says why; program: values of
+        an Executable without kernels and objects; executable: all of it as bytes, in the place of `program`;
+        files: of a source.
+        """
+
+        log: Required[str]
+        kernels: list[tuple[str, int]]
+        program: list[Any]
+        executable: bytes
+        files: Files
+
+
 _LENGTH = Struct("<Q")
 _PID = Struct("<I")
+_DESCRIPTOR = Struct("@i")
 MAX_FRAME = 1 << 32
 POLLRDHUP = 0x2000  # Linux; not in every select module
 STARTED, SAID, OK, FAILED = "started", "said", "ok", "failed"
@@ -23,13 +68,13 @@ class Disconnected(Exception):
     """The other side is gone, or does not speak this protocol."""
 
 
-def frame(values: list) -> bytes:
+def frame(values: list[Any]) -> bytes:
     """One frame's bytes."""
     body = wire.encode(values)
     return _LENGTH.pack(len(body)) + body
 
 
-def send(sock, values: list) -> None:
+def send(sock: Socket, values: list[Any]) -> None:
     """Sends one frame. Disconnected if nobody can receive it."""
     try:
         sock.sendall(frame(values))
@@ -37,7 +82,7 @@ def send(sock, values: list) -> None:
         raise Disconnected(str(error)) from error
 
 
-def _receive_exactly(sock, size: int) -> bytes:
+def _receive_exactly(sock: Socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         try:
@@ -50,7 +95,7 @@ def _receive_exactly(sock, size: int) -> bytes:
     return bytes(data)
 
 
-def receive(sock) -> list:
+def receive(sock: Socket) -> list[Any]:
     """Waits for one frame. Disconnected at the end of file, and for what is no frame."""
     (size,) = _LENGTH.unpack(_receive_exactly(sock, _LENGTH.size))
     if size > MAX_FRAME:
@@ -64,27 +109,28 @@ def receive(sock) -> list:
     return values
 
 
-def send_hello(sock, pid: int, descriptor: int) -> None:
+def send_hello(sock: PythonSocket, pid: int, descriptor: int) -> None:
     """The first that a compiler process sends: its number, and a file that it writes its errors to."""
     import socket
 
     socket.send_fds(sock, [_PID.pack(pid)], [descriptor])
 
 
-def receive_hello(sock) -> tuple[int, int]:
-    """Waits for it. Disconnected if something else comes."""
-    import socket
-
+def receive_hello(sock: Socket) -> tuple[int, int]:
+    """Waits for it: the number, and a descriptor that programs which the host starts do not get. Disconnected
+    if something else comes."""
     try:
-        data, descriptors, _, _ = socket.recv_fds(sock, _PID.size, 1)
+        data, parts, _, _ = sock.recvmsg(_PID.size, CMSG_SPACE(_DESCRIPTOR.size), MSG_CMSG_CLOEXEC)
     except OSError as error:
         raise Disconnected(str(error)) from error
-    if len(data) != _PID.size or len(descriptors) != 1:
+    contents = [content for level, kind, content in parts if (level, kind) == (SOL_SOCKET, SCM_RIGHTS)]
+    if len(data) != _PID.size or [len(content) for content in contents] != [_DESCRIPTOR.size]:
         raise Disconnected("end of file" if not data else "malformed greeting")
-    return _PID.unpack(data)[0], descriptors[0]
+    (pid,), (descriptor,) = _PID.unpack(data), _DESCRIPTOR.unpack(contents[0])
+    return pid, descriptor
 
 
-def is_closed(sock) -> bool:
+def is_closed(sock: Socket) -> bool:
     """True if the other side has hung up."""
     import select
 

@@ -24,6 +24,12 @@ from ..jit.errors import CompileError
 from ..spawn import CHILD_DESCRIPTOR
 from . import jobs, protocol
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .protocol import Request
+
 _MANY_OBJECTS = 200_000
 
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
@@ -49,7 +55,7 @@ def _end() -> None:
     os._exit(1)
 
 
-def _watch(sock) -> None:
+def _watch(sock: socket.socket) -> None:
     """Waits for the other side to go; nothing else is reported."""
     poll = select.poll()
     poll.register(sock, protocol.POLLRDHUP)
@@ -62,7 +68,7 @@ class _Clock:
     """The CPU time of one job, of this process and clang. limit: seconds after which the process says so in
     the job's place and ends; 0 for none."""
 
-    def __init__(self, sock, limit: float):
+    def __init__(self, sock: socket.socket, limit: float) -> None:
         self._sock, self._limit, self._start = sock, limit, _cpu_time()
         self._has_ended, self._answering = threading.Event(), threading.Lock()
         effort.set_limit(limit or float("inf"))
@@ -81,7 +87,7 @@ class _Clock:
                 protocol.send(self._sock, [protocol.FAILED, text])
             _end()
 
-    def answer(self, values: list) -> None:
+    def answer(self, values: list[Any]) -> None:
         """Ends the job, unless it is over."""
         self._answering.acquire()
         self._has_ended.set()
@@ -98,7 +104,7 @@ def _cpu_time() -> float:
     return time.process_time() + effort.of_clangs()
 
 
-def _answer(request: list, clock: _Clock) -> list:
+def _answer(request: Request, clock: _Clock) -> list[Any]:
     try:
         return [protocol.OK, jobs.run(*request), clock.used()]
     except CompileError as error:
@@ -110,13 +116,13 @@ def _answer(request: list, clock: _Clock) -> list:
         return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
 
 
-def _is_readable(sock, seconds: float | None) -> bool:
+def _is_readable(sock: socket.socket, seconds: float | None) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
-def serve(sock, idle: float) -> None:
+def serve(sock: socket.socket, idle: float) -> None:
     """Answers requests until the socket closes or nothing came for `idle` seconds.
 
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
@@ -166,7 +172,7 @@ def _raise_limits() -> None:
             resource.setrlimit(kind, (limit, hard))
 
 
-def _greet(sock) -> None:
+def _greet(sock: socket.socket) -> None:
     """Makes stderr a file in memory that whoever started this process can read when it is dead."""
     errors = os.memfd_create("stderr")
     os.dup2(errors, 2)
@@ -175,7 +181,7 @@ def _greet(sock) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Runs until nobody needs this process."""
+    """Runs until nobody needs this process. arguments: seconds to stay idle, and bytes of address space."""
     idle, memory = float(arguments[0]), int(arguments[1])
     os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
     sock = socket.socket(fileno=CHILD_DESCRIPTOR)

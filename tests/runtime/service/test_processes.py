@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cl_driver.api import entrypoint
 from cl_driver.service import client, pool, protocol
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
@@ -285,6 +286,14 @@ def test_a_host_that_closes_all_descriptors(make_service):
     os.close(mine)
 
 
+def test_programs_that_the_host_starts_get_no_descriptor(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    process = service._pool()._idle[0]
+    assert not os.get_inheritable(process.sock.fileno())
+    assert not os.get_inheritable(process.errors.number)
+
+
 def test_unload_ends_the_compilers(make_service):
     service = make_service()
     service.build_source(SOURCE, "", {})
@@ -294,6 +303,19 @@ def test_unload_ends_the_compilers(make_service):
     executable, log = service.build_source(SOURCE, "-cl-mad-enable", {})
     assert executable, log
     assert scaled(executable) == EXPECTED
+
+
+def test_a_host_that_unloads_the_compiler_ends_the_compilers(monkeypatch, tmp_path):
+    monkeypatch.setenv("CL_DRIVER_CACHE_DIR", str(tmp_path / "cache"))
+    client._services.clear()
+    try:
+        assert client.build_source(SOURCE, "")[0]
+        pid = client.service()._pool().processes()[0]
+        entrypoint.call("clUnloadCompiler", [])
+        wait_until(lambda: not alive(pid))
+    finally:
+        client.unload()
+        client._services.clear()
 
 
 def test_many_threads_at_once(make_service):
