@@ -308,7 +308,7 @@ class _PlanGroup:
         self.check_shapes = check_shapes
 
     def run(self, machine: Machine, items: list[Item], arguments: list[Datum], size: _Three) -> None:
-        context = Context(len(items), next((s for s in self.plan.slots if s.name == "returned"), None))
+        context = Context(len(items), self.plan.returned)
         for item in items:
             item.context = context
             for variable in self.plan.private_variables:

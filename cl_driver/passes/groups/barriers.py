@@ -120,7 +120,7 @@ class _Splitter:
         """Work-items that have returned do nothing in later regions, and have no say in what they are."""
         types = self.types
         bool_ = types.bool()
-        slot = Slot(len(self.plan.slots), bool_, name="returned")
+        slot = self.plan.returned = Slot(len(self.plan.slots), bool_, name="returned")
         self.plan.slots.append(slot)
         for region in self.plan.regions:
             if region.once:

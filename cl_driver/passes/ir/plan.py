@@ -127,6 +127,7 @@ class KernelPlan:
     globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
     builtins: set[BuiltIn] = field(default_factory=set)  # of each Input variable read
     calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
+    returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do
     value_args: list[int] = field(default_factory=list)  # arguments whose values matter (argument_values.py)

@@ -331,7 +331,18 @@ def test_a_loop_counter_that_a_region_reads_and_advances_is_kept_once_per_group(
 def test_results_of_collectives_are_uniform():
     """No work-item can part from the others at a condition that all share: none needs to be remembered."""
     plan = make_plan(compile_cl(SOURCE), "collectives")
-    assert not [s for s in plan.slots if s.name == "returned"]
+    assert plan.returned is None
+
+
+def test_a_plan_says_which_slot_holds_who_has_returned():
+    """Not by its name, which a variable of the program may have."""
+    source = """kernel void k(global int *a) {
+        local int t[8]; int l = get_local_id(0), v = a[l]; %s
+        t[l] = 1; barrier(CLK_LOCAL_MEM_FENCE); a[l] = v + t[7 - l]; }"""
+    plan = make_plan(compile_cl(source % ""), "k")
+    assert len(plan.slots) == 1 and plan.returned is None
+    early = make_plan(compile_cl(source % "if (v == 5) return;"), "k")
+    assert early.returned in early.slots and early.returned.type.kind.value == "bool"
 
 
 def test_lanes_along_the_linear_local_id():
