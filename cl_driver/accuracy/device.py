@@ -7,12 +7,16 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import native
 from ..api.generated import enums as cl
 from .functions import BINARY, SECOND, TO_INTEGER, WITH_INTEGER, Type
+
+if TYPE_CHECKING:
+    from .functions import Array
 
 _HANDLE = ctypes.c_void_p
 _HANDLES = (
@@ -28,8 +32,8 @@ class DeviceError(OSError):
 class Device:
     """The driver's device with a context and a queue. A process can have one such."""
 
-    def __init__(self, options: str = ""):
-        """options: of clBuildProgram, for all kernels."""
+    def __init__(self, options: str = "") -> None:
+        """options: of clBuildProgram, for all kernels. Raises DeviceError, as do all methods."""
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "cl_driver.icd").write_text(f"{native.library()}\n")
             os.environ["OCL_ICD_VENDORS"] = f"{folder}/"
@@ -50,12 +54,12 @@ class Device:
         self.context = self._make("clCreateContext", None, 1, ctypes.byref(self.device), None, None)
         self.queue = self._make("clCreateCommandQueue", self.context, self.device, ctypes.c_uint64(0))
 
-    def _ok(self, name: str, *arguments) -> None:
+    def _ok(self, name: str, *arguments: Any) -> None:
         status = getattr(self._cl, name)(*arguments)
         if status != cl.CL_SUCCESS:
             raise DeviceError(f"{name}: {status}")
 
-    def _make(self, name: str, *arguments) -> ctypes.c_void_p:
+    def _make(self, name: str, *arguments: Any) -> ctypes.c_void_p:
         status = ctypes.c_int32()
         handle = getattr(self._cl, name)(*arguments, ctypes.byref(status))
         if status.value != cl.CL_SUCCESS:
@@ -69,16 +73,17 @@ class Device:
         return text.value.decode()
 
     def supports(self, type_: Type) -> bool:
+        """Whether kernels may have that type."""
         extension = {"half": "cl_khr_fp16", "double": "cl_khr_fp64"}.get(type_.name)
         return extension is None or extension in self.info(cl.CL_DEVICE_EXTENSIONS).split()
 
-    def buffer(self, array: np.ndarray) -> ctypes.c_void_p:
+    def buffer(self, array: Array) -> ctypes.c_void_p:
         """A buffer with the contents of an array."""
         flags = ctypes.c_uint64(cl.CL_MEM_READ_WRITE | cl.CL_MEM_COPY_HOST_PTR)
         size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
         return self._make("clCreateBuffer", self.context, flags, size, data)
 
-    def read(self, buffer, array: np.ndarray) -> None:
+    def read(self, buffer: ctypes.c_void_p, array: Array) -> None:
         """A buffer's contents into an array."""
         size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
         zero = ctypes.c_size_t(0)
@@ -98,11 +103,12 @@ class Device:
         self._ok("clReleaseProgram", program)
         return made
 
-    def set_buffers(self, kernel, buffers: list) -> None:
+    def set_buffers(self, kernel: ctypes.c_void_p, buffers: list[ctypes.c_void_p]) -> None:
+        """The arguments of a kernel, from the first on."""
         for index, buffer in enumerate(buffers):
             self._ok("clSetKernelArg", kernel, index, ctypes.c_size_t(8), ctypes.byref(buffer))
 
-    def run(self, kernel, count: int, times: int = 1) -> float:
+    def run(self, kernel: ctypes.c_void_p, count: int, times: int = 1) -> float:
         """CPU time of all threads, in nanoseconds, that so many launches of so many work-items take."""
         size = ctypes.c_size_t(count)
         start = time.process_time_ns()
@@ -112,11 +118,13 @@ class Device:
         self._ok("clFinish", self.queue)
         return time.process_time_ns() - start
 
-    def free(self, buffers: list) -> None:
+    def free(self, buffers: list[ctypes.c_void_p]) -> None:
+        """Releases buffers."""
         for buffer in buffers:
             self._ok("clReleaseMemObject", buffer)
 
-    def release(self, kernel) -> None:
+    def release(self, kernel: ctypes.c_void_p) -> None:
+        """Releases a kernel."""
         self._ok("clReleaseKernel", kernel)
 
 
@@ -141,22 +149,22 @@ def source(name: str, type_: Type) -> str:
 class Measured:
     """A function of a type on a device: its results and its time."""
 
-    def __init__(self, device: Device, name: str, type_: Type):
+    def __init__(self, device: Device, name: str, type_: Type) -> None:
         self.device, self.name, self.type = device, name, type_
         self.kernel = device.kernel(source(name, type_))
 
-    def _buffers(self, arguments: list[np.ndarray], *results: np.ndarray) -> list:
+    def _buffers(self, arguments: list[Array], *results: Array) -> list[ctypes.c_void_p]:
         filled = [*arguments, *[arguments[0][:1]] * (3 - len(arguments)), *results]
         buffers = [self.device.buffer(np.ascontiguousarray(array)) for array in filled]
         self.device.set_buffers(self.kernel, buffers)
         return buffers
 
-    def _outputs(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def _outputs(self, count: int) -> tuple[Array, Array]:
         float_ = self.type.float
-        out = np.zeros(count, np.int32 if self.name in TO_INTEGER else float_)
+        out: Array = np.zeros(count, np.int32 if self.name in TO_INTEGER else float_)
         return out, np.zeros(count, float_ if SECOND.get(self.name) == "T" else np.int32)
 
-    def results(self, arguments: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def results(self, arguments: list[Array]) -> tuple[Array, Array]:
         """(results, second results: zeros if there are none)"""
         out, second = self._outputs(len(arguments[0]))
         buffers = self._buffers(arguments, out, second)
@@ -166,7 +174,7 @@ class Measured:
         self.device.free(buffers)
         return out, second
 
-    def nanoseconds(self, arguments: list[np.ndarray], launches: int = 8, rounds: int = 5) -> float:
+    def nanoseconds(self, arguments: list[Array], launches: int = 8, rounds: int = 5) -> float:
         """CPU time of one call, the least of some rounds; what loads and stores take is in it."""
         count = len(arguments[0])
         buffers = self._buffers(arguments, *self._outputs(count))
@@ -175,4 +183,5 @@ class Measured:
         return best / (count * launches)
 
     def release(self) -> None:
+        """Releases the kernel."""
         self.device.release(self.kernel)

@@ -6,8 +6,15 @@ Bounds: OpenCL SPIR-V environment specification, section 6.6.1 (full profile), i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,7 @@ class Function:
     how: str
 
     def bound(self, type_: Type) -> float | None:
+        """For a type."""
         return self.bounds[list(TYPES).index(type_.name)]
 
 
@@ -143,7 +151,7 @@ RANGES = {
 }
 
 
-def special_values(type_: Type) -> np.ndarray:
+def special_values(type_: Type) -> Array:
     """Zeros, denormals, integers, halves, powers of two and their neighbours, infinities, NaN; both signs."""
     info, float_ = np.finfo(type_.float), type_.float
     normal = info.smallest_normal
@@ -153,22 +161,22 @@ def special_values(type_: Type) -> np.ndarray:
     values += [2**53 - 1, 2.0**53, 2.0**100, np.pi, np.pi / 2]
     values += [np.nextafter(float_(v), float_(to)) for v in (0.5, 1) for to in (0, 2)]
     with np.errstate(over="ignore"):
-        array = np.unique(np.array(values, dtype=float_))
+        array: Array = np.unique(np.array(values, dtype=float_))
     return np.concatenate([array, -array])
 
 
-def _joined(parts: list[np.ndarray], dtype) -> np.ndarray:
+def _joined(parts: list[Array], dtype: DTypeLike) -> Array:
     with np.errstate(all="ignore"):
         return np.concatenate([part.astype(dtype) for part in parts])
 
 
-def arguments(name: str, type_: Type, points: int, rng: np.random.Generator) -> list[np.ndarray]:
+def arguments(name: str, type_: Type, points: int, rng: np.random.Generator) -> list[Array]:
     """One array for each parameter: specials (all pairs), random bit patterns, values from the ranges where
     functions do something. Functions of one half get all of them."""
     float_ = type_.float
     special = special_values(type_)
 
-    def patterns(n):
+    def patterns(n: int) -> Array:
         return rng.integers(0, 2**type_.bits, n, np.uint64).astype(f"u{type_.bits // 8}").view(float_)
 
     n = points // 4
@@ -181,8 +189,8 @@ def arguments(name: str, type_: Type, points: int, rng: np.random.Generator) -> 
         x, y = _joined(xs, float_), _joined(ys, float_)
         return _with_addends(x, y, type_) if name == "fma" else [x, y]
     if name in WITH_INTEGER:
-        counts = [0, 1, 2, 3, 4, 5, 7, 31, 32, 33, 100, 126, 127, 128, 149, 150, 151, 1000, 1023, 1074, 1075]
-        counts = np.array([*counts, 2100, 2**31 - 1])
+        small = [0, 1, 2, 3, 4, 5, 7, 31, 32, 33, 100, 126, 127, 128, 149, 150, 151, 1000, 1023, 1074, 1075]
+        counts = np.array([*small, 2100, 2**31 - 1])
         x, y = (grid.ravel() for grid in np.meshgrid(special, np.concatenate([counts, -counts, [-(2**31)]])))
         xs = [x, patterns(n), rng.uniform(-20, 20, n), 1 + rng.uniform(-0.1, 0.1, n), patterns(n)]
         ys = [y, *(rng.integers(-limit, limit, n) for limit in (2**31, 100, 10000, 20))]
@@ -199,7 +207,7 @@ def arguments(name: str, type_: Type, points: int, rng: np.random.Generator) -> 
     return [_joined(xs, float_)]
 
 
-def _with_addends(x: np.ndarray, y: np.ndarray, type_: Type) -> list[np.ndarray]:
+def _with_addends(x: Array, y: Array, type_: Type) -> list[Array]:
     """Arguments of fma: addends are made of the others, so that cancellation and halfway cases are common."""
     with np.errstate(all="ignore"):
         near = -(x * y)
@@ -209,10 +217,10 @@ def _with_addends(x: np.ndarray, y: np.ndarray, type_: Type) -> list[np.ndarray]
     return [np.tile(x, kinds), np.tile(y, kinds), np.concatenate(addends).astype(type_.float)]
 
 
-def typical(name: str, type_: Type, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+def typical(name: str, type_: Type, count: int, rng: np.random.Generator) -> list[Array]:
     """Arguments to time a function with."""
-    x = rng.uniform(*RANGES.get(name, (-20, 20)), count).astype(type_.float)
+    x: Array = rng.uniform(*RANGES.get(name, (-20, 20)), count).astype(type_.float)
     if name in WITH_INTEGER:
         return [x, rng.integers(2, 9, count).astype(np.int32)]
-    y = rng.uniform(0.5, 5, count).astype(type_.float)
+    y: Array = rng.uniform(0.5, 5, count).astype(type_.float)
     return [x, y, x] if name == "fma" else [x, y] if name in BINARY else [x]

@@ -6,12 +6,16 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .device import Device, Measured
 from .functions import FUNCTIONS, Type, arguments, typical
 from .reference import Reference
+
+if TYPE_CHECKING:
+    from .functions import Array
 
 TIMED = 1 << 17  # work-items
 _BINS = 400  # of a plot
@@ -30,19 +34,27 @@ class Row:
     type: str
     error: float
     bound: float | None
-    worst: tuple
+    worst: tuple[float, ...]
     count: int
     cycles: float | None
-    curve: tuple[np.ndarray, np.ndarray]
+    curve: tuple[Array, Array]
     reference_bits: int
 
     @property
     def is_over(self) -> bool:
+        """Whether its error is larger than the specification allows."""
         return self.bound is not None and self.error > self.bound
 
 
-def judge(reference: Reference, name: str, inputs: list[np.ndarray], out, second, cycles=None) -> Row:
-    """The row of results."""
+def judge(
+    reference: Reference,
+    name: str,
+    inputs: list[Array],
+    out: Array,
+    second: Array | None,
+    cycles: float | None = None,
+) -> Row:
+    """The row of results. out, second: what the function returned, and what through its pointer."""
     errors = reference.errors(name, inputs, out, second)
     at = int(np.argmax(errors))
     worst = tuple(array[at].item() for array in inputs)
@@ -51,7 +63,7 @@ def judge(reference: Reference, name: str, inputs: list[np.ndarray], out, second
     return Row(name, type_, float(errors[at]), bound, worst, len(out), cycles, curve, bits)
 
 
-def _curve(x: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _curve(x: Array, errors: Array) -> tuple[Array, Array]:
     """The largest errors of some hundred neighbouring arguments each."""
     keep = np.isfinite(x) & np.isfinite(errors)
     x, errors = x[keep].astype(np.float64), errors[keep]

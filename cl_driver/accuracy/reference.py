@@ -12,10 +12,14 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .functions import Type
+
+if TYPE_CHECKING:
+    from .functions import Array
 
 SOURCE = Path(__file__).with_name("reference.c")
 _SHAPES = {
@@ -57,24 +61,26 @@ def compile_reference(type_: Type, folder: Path) -> Path:
 class Reference:
     """The functions of one type. mantissa: the bits of that of the wider type."""
 
-    def __init__(self, type_: Type, folder: Path):
+    def __init__(self, type_: Type, folder: Path) -> None:
+        """folder: for the library. Raises NoReference."""
         self.type = type_
         self._library = ctypes.CDLL(str(compile_reference(type_, folder)))
         self._library.cycles_per_nanosecond.restype = ctypes.c_double
-        self.mantissa = self._library.reference_mantissa()
+        self.mantissa: int = self._library.reference_mantissa()
 
     def cycles_per_nanosecond(self) -> float:
         """The clock of the core that this runs on, now."""
-        return self._library.cycles_per_nanosecond()
+        found: float = self._library.cycles_per_nanosecond()
+        return found
 
-    def errors(self, name: str, arguments: list[np.ndarray], results: np.ndarray, second=None) -> np.ndarray:
+    def errors(self, name: str, arguments: list[Array], results: Array, second: Array | None = None) -> Array:
         """Of each result, in units of the last place; infinity where a special or the second result is wrong.
 
         second: what was returned through the function's pointer, if it has one.
         """
         found = np.empty(len(results))
-        arrays = [*arguments, *[None] * (3 - len(arguments)), results, second]
-        arrays = [None if a is None else np.ascontiguousarray(a) for a in arrays]
+        given = [*arguments, *[None] * (3 - len(arguments)), results, second]
+        arrays = [None if a is None else np.ascontiguousarray(a) for a in given]
         pointers = [None if a is None else a.ctypes.data_as(ctypes.c_void_p) for a in arrays]
         function = getattr(self._library, f"errors_{name}_{self.type.suffix}")
         function(*pointers, ctypes.c_long(len(results)), found.ctypes.data_as(ctypes.c_void_p))

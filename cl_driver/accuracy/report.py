@@ -44,7 +44,7 @@ def summary(rows: list[Row]) -> list[str]:
     over = [
         f"{row.name} of {row.type} ({_number(row.error)} ulp, bound {_number(row.bound)})"
         for row in bounded
-        if row.is_over
+        if row.bound is not None and row.is_over
     ]
     small = sum(row.error <= 1.5 for row in bounded)
     references = {row.type: f"{row.reference_bits} bits for {row.type}" for row in rows}
@@ -56,6 +56,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 
 def markdown(rows: list[Row], about: str) -> str:
+    """The table. about: what was measured."""
     lines = [f"{about}.", "", *summary(rows), "", f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
     lines += [f"| {' | '.join(_cells(row))} |" for row in rows]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from ..codegen.library.names import (
 from ..device.target import Target
 from ..jit.errors import CompileError
 from ..spirv.enums import Op
-from ..spirv.module import Function
+from ..spirv.module import Function, Type
 from . import load, reader
 from .strict import forbid_fast_math
 
@@ -28,7 +28,8 @@ def _library_name(name: str) -> str:
 class Library:
     """The builtin library: read once per process, its functions decoded when they are called."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes) -> None:
+        """data: of the library's SPIR-V module."""
         module = reader.read(data)
         self.types = module.types  # the base of the programs' tables, so that its code can be inlined
         self._functions = {f.linkage[0]: f for f in module.functions if f.linkage is not None}
@@ -47,9 +48,10 @@ class Library:
         return found
 
     def has(self, name: str) -> bool:
+        """Whether there is a function of that link name."""
         return _library_name(name) in self._functions
 
-    def instruction(self, number: int, type_) -> Function | None:
+    def instruction(self, number: int, type_: Type) -> Function | None:
         """The function for an OpenCL.std instruction on a floating type."""
         if number in GEOMETRIC_INSTRUCTIONS:
             return self.function(geometric_name(GEOMETRIC_INSTRUCTIONS[number], type_))
@@ -60,11 +62,12 @@ class Library:
 class ScaledLibrary:
     """The library for CPUs that have its INSTRUCTIONS: some OpenCL.std instructions have other functions."""
 
-    def __init__(self, library: Library):
+    def __init__(self, library: Library) -> None:
         self._library = library
         self.types, self.function, self.has = library.types, library.function, library.has
 
-    def instruction(self, number: int, type_) -> Function | None:
+    def instruction(self, number: int, type_: Type) -> Function | None:
+        """As Library.instruction()."""
         name = LIBRARY_INSTRUCTIONS.get(number)
         found = None if name is None else self.function(library_name(name, type_) + SCALED)
         return found or self._library.instruction(number, type_)
@@ -95,7 +98,7 @@ def suitable(found: Library, features: frozenset[str]) -> Library | ScaledLibrar
 
 @functools.cache
 def library() -> Library:
-    """The builtin library of this installation."""
+    """The builtin library of this installation. CompileError if it is not there."""
     try:
         return Library(load())
     except FileNotFoundError as error:

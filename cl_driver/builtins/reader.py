@@ -23,7 +23,7 @@ def read(data: bytes) -> Module:
 class _LibraryReader(Reader):
     def declarations(self) -> None:
         words, p, end = self.words, HEADER_WORDS, len(self.words)
-        self.linkage: dict[int, tuple] = {}  # of functions
+        self.linkage: dict[int, tuple[str, LinkageType]] = {}  # of functions
         types, values, constant = self.types_by_id, self.values, self.table.constant
         while p < end:
             word = words[p]

@@ -11,9 +11,10 @@ import argparse
 import importlib
 import pkgutil
 import sys
+from types import ModuleType
 
 
-def commands() -> dict[str, object]:
+def commands() -> dict[str, ModuleType]:
     """The modules of the subcommands, by the name that is typed."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
@@ -44,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     arguments.build_options = rest
     try:
-        return modules[arguments.command].run(arguments)
+        status: int = modules[arguments.command].run(arguments)
+        return status
     except BrokenPipeError:
         return 1
     except OSError as error:

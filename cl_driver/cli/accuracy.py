@@ -9,12 +9,14 @@ bound of the specification.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command line may have."""
     parser.add_argument("--functions", default="", metavar="A,B", help="only these; all without it")
     parser.add_argument("--types", default="float,double,half", help="of float,double,half")
     parser.add_argument(
@@ -30,7 +32,8 @@ def arguments(parser) -> None:
     )
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
+    """The subcommand. Exit status 1 if a function is over its bound, or nothing could be measured."""
     try:
         import numpy  # noqa: F401
     except ImportError:
@@ -47,7 +50,7 @@ def run(args) -> int:
     return _measure(args, names)
 
 
-def _measure(args, names: list[str]) -> int:
+def _measure(args: argparse.Namespace, names: list[str]) -> int:
     from ..accuracy import report
     from ..accuracy.device import Device
     from ..accuracy.functions import TYPES

@@ -7,6 +7,7 @@ cycles, and for each line of the source how it was done. --html FILE writes the 
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from pathlib import Path
 TAKES_BUILD_OPTIONS = True
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command line may have."""
     parser.add_argument("file", help="OpenCL C source, or a .spv file; options of clBuildProgram may follow")
     parser.add_argument("--kernel", metavar="NAME", help="only this kernel")
     parser.add_argument("--width", type=int, default=0, metavar="N", help="work-items per vector")
@@ -26,7 +28,8 @@ def arguments(parser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a page as well")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
+    """The subcommand. Exit status 1 if there is no report."""
     from .. import settings
     from ..compiler.source import Context
     from ..device import target

@@ -6,12 +6,19 @@ The plan is printed with the lane stride of every value behind it and the masks 
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..builtins.library import Library
+    from ..spirv.module import Module
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command line may have."""
     parser.add_argument("file", help="a .spv file, or OpenCL C source")
     parser.add_argument("kernel", nargs="?", help="only this kernel")
     parser.add_argument("--width", type=int, default=1, help="work-items per vector")
@@ -23,7 +30,8 @@ def arguments(parser) -> None:
     parser.add_argument("--times", action="store_true", help="how long each pass took, on standard error")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
+    """The subcommand. Exit status 1 for a program that is wrong."""
     from .. import settings
     from ..device.target import PARTS
     from ..passes.ir.dump import plan_text
@@ -41,9 +49,10 @@ def run(args) -> int:
         return 1
     data = Path(args.file).read_bytes()
     if not args.file.endswith(".spv"):
-        data = _compile(data, args.options)
-        if data is None:
+        compiled = _compile(data, args.options)
+        if compiled is None:
             return 1
+        data = compiled
     options = PlanOptions(
         args.width,
         args.linear_lanes,
@@ -73,13 +82,14 @@ def run(args) -> int:
     return 0
 
 
-def _read(data: bytes, with_library: bool):
+def _read(data: bytes, with_library: bool) -> tuple[Module, Library | None]:
     """The linked module, and the builtin library if it is to be expanded."""
     from ..spirv import link
     from ..spirv.reading import reader
     from ..spirv.types import TypeTable
 
-    library, table = None, None
+    library: Library | None = None
+    table = None
     if with_library:
         from ..compiler.pipeline import library as builtin_library
 

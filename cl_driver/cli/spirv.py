@@ -8,6 +8,7 @@ compile: OpenCL C source to SPIR-V with the options of clBuildProgram.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import Counter
@@ -22,7 +23,8 @@ PASSES = {
 }
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command line may have."""
     parser.add_argument("action", choices=("dis", "val", "run-pass", "stats", "compile"))
     parser.add_argument("file", help="a .spv file, or a .cl file for compile")
     parser.add_argument("-o", "--output", help="where compile writes the module")
@@ -36,7 +38,8 @@ def arguments(parser) -> None:
     parser.add_argument("--kernel", help="run-pass: only this kernel")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
+    """The subcommand. Exit status 1 for a module or program that is wrong."""
     data = Path(args.file).read_bytes()
     if args.action == "compile":
         return _compile(data, args)
@@ -64,21 +67,21 @@ def _guess(data: bytes) -> str:
     return " (this is not SPIR-V)"
 
 
-def _dis(data: bytes, args) -> int:
+def _dis(data: bytes, args: argparse.Namespace) -> int:
     from ..spirv.dis import disassemble
 
     sys.stdout.write(disassemble(data))
     return 0
 
 
-def _val(data: bytes, args) -> int:
+def _val(data: bytes, args: argparse.Namespace) -> int:
     from ..device import capabilities
     from ..device.cpu import host_cpu
     from ..spirv import link
     from ..spirv.reading import reader
     from ..spirv.validation import validate
 
-    allowed = (None, None)
+    allowed: tuple[frozenset[int] | None, tuple[str, ...] | None] = (None, None)
     if not args.any_device:
         cpu = host_cpu()
         allowed = (
@@ -89,7 +92,7 @@ def _val(data: bytes, args) -> int:
     return 0
 
 
-def _run_pass(data: bytes, args) -> int:
+def _run_pass(data: bytes, args: argparse.Namespace) -> int:
     from importlib import import_module
 
     from ..passes.ir.dump import function_text
@@ -119,7 +122,7 @@ def _run_pass(data: bytes, args) -> int:
     return 0
 
 
-def _stats(data: bytes, args) -> int:
+def _stats(data: bytes, args: argparse.Namespace) -> int:
     from ..spirv.reading import reader
     from ..spirv.validation import validate
 
@@ -143,7 +146,7 @@ def _stats(data: bytes, args) -> int:
     return 0
 
 
-def _compile(source: bytes, args) -> int:
+def _compile(source: bytes, args: argparse.Namespace) -> int:
     from .. import settings
     from ..frontend import opencl_c, options
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     class Settings(Protocol):
         """What is asked of settings.py."""
 
-        def text(self, name: str) -> str: ...
+        def text(self, name: str) -> str:
+            """A setting's text."""
 
-        def integer(self, name: str) -> int | None: ...
+        def integer(self, name: str) -> int | None:
+            """A setting as an integer, None where it has none."""
 
 
 # x86-64 psABI, "micro-architecture levels", as LLVM feature names; each level has those before it.

@@ -30,7 +30,7 @@ class Code:
 
     __slots__ = ("mnemonic", "operands", "place", "spill", "text")
 
-    def __init__(self, text: str, comment: str, place):
+    def __init__(self, text: str, comment: str, place: tuple[str, int] | None) -> None:
         self.text = text
         self.mnemonic, _, operands = text.partition("\t")
         if self.mnemonic in ("lock", "rep", "notrack"):
@@ -43,7 +43,7 @@ class Code:
 class Block:
     """label; name: of the IR's block, "" if it has none; loop: the innermost Loop around it, or None."""
 
-    def __init__(self, label: str, name: str):
+    def __init__(self, label: str, name: str) -> None:
         self.label = label
         self.name = name
         self.loop: Loop | None = None
@@ -53,7 +53,7 @@ class Block:
 class Loop:
     """header: label of its first block; parent: the Loop around it, or None."""
 
-    def __init__(self, header: str):
+    def __init__(self, header: str) -> None:
         self.header = header
         self.name = ""
         self.parent: Loop | None = None
@@ -62,19 +62,21 @@ class Loop:
 
     @property
     def is_over_items(self) -> bool:
+        """Whether its iterations are work-items: the code generator's loop, or that of LLVM's vectoriser."""
         if _ITEM_LOOP.match(self.name):
             return True
         return bool(_VECTORISED.match(self.name)) and (self.parent is None or self.parent.within() is None)
 
     def within(self) -> Loop | None:
         """The loop over work-items that this is, or is in."""
-        loop = self
+        loop: Loop | None = self
         while loop is not None and not loop.is_over_items:
             loop = loop.parent
         return loop
 
     @property
     def codes(self) -> list[Code]:
+        """Its instructions, without those of inner loops."""
         return [code for block in self.blocks for code in block.codes]
 
     @property
@@ -88,7 +90,7 @@ class Assembly:
     """The kernel's function: blocks, and loops by the label of their first block. others: functions beside
     it, which were not inlined; body: blocks that are executed for full vectors of work-items."""
 
-    def __init__(self, text: str, ir: str, symbol: str):
+    def __init__(self, text: str, ir: str, symbol: str) -> None:
         self.blocks: list[Block] = []
         self.loops: dict[str, Loop] = {}
         self.others: list[str] = []
@@ -175,16 +177,18 @@ class Assembly:
 
 def _vector_step(ir: str, name: str) -> int:
     """By how many iterations of what it was a loop of LLVM's vectoriser goes on; 0 if that does not show."""
-    block = re.search(rf"^{re.escape(name)}:.*?(?=^\S)", ir, re.MULTILINE | re.DOTALL)
-    for following, counter, step in _STEP.findall(block[0] if block else ""):
-        if f"[ {following}, %{name} ]" in block[0] and f"{counter} = phi i64" in block[0]:
+    found = re.search(rf"^{re.escape(name)}:.*?(?=^\S)", ir, re.MULTILINE | re.DOTALL)
+    block = found[0] if found else ""
+    for following, counter, step in _STEP.findall(block):
+        if f"[ {following}, %{name} ]" in block and f"{counter} = phi i64" in block:
             return int(step)
     return 0
 
 
 def split_operands(text: str) -> list[str]:
     """Operands, separated by commas outside of parentheses and brackets."""
-    found, depth, start = [], 0, 0
+    found: list[str] = []
+    depth = start = 0
     for k, c in enumerate(text):
         if c in "([{":
             depth += 1

@@ -9,6 +9,7 @@ iteration to the next. Caches are taken to hit, branches to be predicted, all bl
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from .assembly import Code
 
@@ -19,7 +20,7 @@ _WIDE = {"vector": 2.0, "mul": 2.0, "store": 1.0}  # of 512 bits
 _NARROW = {"vector": 3.0, "mul": 2.0, "store": 2.0}
 
 # Pattern of mnemonics: slots of resources, cycles until the result is there. The first that fits counts.
-_CLASSES = [
+_CLASSES: list[tuple[re.Pattern[str], Mapping[str, float], int]] = [
     (re.compile(pattern), slots, latency)
     for pattern, slots, latency in (
         (r"(j\w+|ret\w*|call\w*)$", {"branch": 1}, 1),
@@ -80,7 +81,7 @@ def _family(register: str) -> str:
     return register
 
 
-def _class_of(code: Code) -> tuple[dict, int]:
+def _class_of(code: Code) -> tuple[Mapping[str, float], int]:
     for pattern, slots, latency in _CLASSES:
         if pattern.match(code.mnemonic):
             return slots, latency

@@ -52,7 +52,8 @@ def explain_source(
 def explain_il(
     il: bytes, context: Context, kernel: str | None = None, local_size: list[int] | None = None
 ) -> Report:
-    """The report on SPIR-V (jit/bundle.py); lines are known if it has debug information."""
+    """The report on SPIR-V (jit/bundle.py); lines are known if it has debug information. CompileError where
+    it does not build."""
     program = pipeline.prepare(il, context)
     file = _main_file(program)
     try:
@@ -95,7 +96,7 @@ def _report(
 
 def _main_file(program: pipeline.Prepared) -> str:
     """The file that most instructions of the kernels come from; "" without debug information."""
-    files: Counter = Counter()
+    files: Counter[str] = Counter()
     for entry in program.entry_points.values():
         for function in reflect.called(entry.function):
             for block in function.blocks:
@@ -106,7 +107,7 @@ def _main_file(program: pipeline.Prepared) -> str:
 def _is_same_code(lined: pipeline.Prepared, plain: pipeline.Prepared, kernel: str | None) -> bool:
     """Whether two builds of a program have the same LLVM IR, debug information apart."""
 
-    def text(program, name) -> str:
+    def text(program: pipeline.Prepared, name: str) -> str:
         return _DEBUG.sub("", pipeline.entry(program, name).text)
 
     names = [name for name in lined.names if kernel in (None, name)]

@@ -6,17 +6,25 @@ code (assembly.py); nothing is analysed a second time.
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import Counter
+from typing import Any, NamedTuple
 
+from ..codegen.kernel.emit import KernelCode
 from ..compiler import pipeline, variants
 from ..jit import emit
 from ..jit.errors import CompileError
 from ..passes.ir import remarks as r
+from ..spirv.location import Location
 from . import cost
-from .assembly import Assembly
+from .assembly import Assembly, Code
 
-# level: "good", "fair", "poor", "bad" or "plain". text: for people.
-Annotation = namedtuple("Annotation", "level text")
+
+class Annotation(NamedTuple):
+    """level: "good", "fair", "poor", "bad" or "plain". text: for people."""
+
+    level: str
+    text: str
+
 
 # What is said of each way to do something, and how welcome it is.
 _WAYS = {
@@ -58,7 +66,17 @@ class Loop:
     """first, last: lines of the source; over_items: whether it is the one over work-items; items: work-items
     of an iteration; cycles: of an iteration, an estimate, or None; limit: what takes them; spills: of it."""
 
-    def __init__(self, first, last, over_items, items, cycles, limit, spills, has_inner):
+    def __init__(
+        self,
+        first: int,
+        last: int,
+        over_items: bool,
+        items: int,
+        cycles: float | None,
+        limit: str,
+        spills: int,
+        has_inner: bool,
+    ) -> None:
         self.first, self.last = first, last
         self.over_items = over_items
         self.items = items
@@ -72,7 +90,7 @@ class Variant:
     """The code of a kernel for some launches. title: which; facts: (level, sentence); lines: {number of a
     line of the source: Annotations}, 0 where no line is known; instructions: {line: (all, of vectors)}."""
 
-    def __init__(self, title: str, width: int, tile: tuple[int, int]):
+    def __init__(self, title: str, width: int, tile: tuple[int, int]) -> None:
         self.title = title
         self.width = width
         self.tile = tile
@@ -85,7 +103,7 @@ class Variant:
 class Kernel:
     """name; variants, the one for most launches first."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.variants: list[Variant] = []
 
@@ -93,17 +111,19 @@ class Kernel:
 class Report:
     """file: the source's name; source: its lines; about: sentences on the program as a whole."""
 
-    def __init__(self, file: str, source: list[str]):
+    def __init__(self, file: str, source: list[str]) -> None:
         self.file = file
         self.source = source
         self.about: list[str] = []
         self.kernels: list[Kernel] = []
 
 
-def kernel_report(program, name: str, file: str, local_size: list[int] | None = None) -> Kernel:
-    """What became of one kernel of a pipeline.Prepared that explains.
+def kernel_report(
+    program: pipeline.Prepared, name: str, file: str, local_size: list[int] | None = None
+) -> Kernel:
+    """What became of one kernel of a program that explains. CompileError if it cannot be compiled.
 
-    local_size: of launches that may have code of their own.
+    file: the source's name; local_size: of launches that may have code of their own.
     """
     made = Kernel(name)
     code = pipeline.entry(program, name)
@@ -116,7 +136,7 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
         title = "for groups that consist of whole tiles"
         if code.has_free_groups:
             title = "for a kernel that has run for a while"
-        tiled.remarks.choose("parts of tiles", code.remarks.choices.get("parts of tiles", ""))
+        _remarks(tiled).choose("parts of tiles", _remarks(code).choices.get("parts of tiles", ""))
         made.variants.append(_variant(program, tiled, title, ".tiled", file))
     if code.has_narrow:
         has_sub_groups = program.uses_sub_groups(name)
@@ -132,7 +152,16 @@ def kernel_report(program, name: str, file: str, local_size: list[int] | None = 
     return made
 
 
-def _add_group_variant(made: Kernel, program, file: str, local_size: list[int] | None) -> None:
+def _remarks(code: KernelCode) -> r.Remarks:
+    """What was noted of code that was made for a report."""
+    if code.remarks is None:
+        raise ValueError("the program does not explain")
+    return code.remarks
+
+
+def _add_group_variant(
+    made: Kernel, program: pipeline.Prepared, file: str, local_size: list[int] | None
+) -> None:
     """What launches with groups of one size get once it is made."""
     facts = made.variants[0].facts
     if local_size is None:
@@ -147,25 +176,25 @@ def _add_group_variant(made: Kernel, program, file: str, local_size: list[int] |
             Annotation("plain", f"no code of their own for groups of {groups}: {str(error).strip()}")
         )
         return
-    code.remarks.choose("parts", "the whole group, so that its barriers have nothing left to do")
+    _remarks(code).choose("parts", "the whole group, so that its barriers have nothing left to do")
     made.variants.append(_variant(program, code, f"for groups of {groups}", ".group", file))
 
 
-def _variant(program, code, title: str, variant: str, file: str) -> Variant:
-    context = program.context
+def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: str, file: str) -> Variant:
+    context, remarks = program.context, _remarks(code)
     made = Variant(title, code.width, code.tile)
     ways = pipeline.llvm_ways(context, code, variant)
     assembly = Assembly(*emit.commented_assembly(code.text, context.target, *ways), code.symbol)
     _say_lanes(made, code, assembly, variant)
-    _say_facts(made, code.remarks.facts, file, code.width)
-    _say_notes(made, code.remarks.notes, file)
+    _say_facts(made, remarks.facts, file, code.width)
+    _say_notes(made, remarks.notes, file)
     _say_code(made, assembly, file, context.target.architecture)
     for notes in made.lines.values():
         notes.sort(key=lambda note: _ORDER[note.level])
     return made
 
 
-def line_of(location, file: str) -> int:
+def line_of(location: Location | None, file: str) -> int:
     """The line of a file that a Location is at, or was called from; 0 if none is known."""
     while location is not None:
         if location.line and _same_file(location.file, file):
@@ -178,9 +207,9 @@ def _same_file(a: str, b: str) -> bool:
     return a == b or a.lstrip("/") == b.lstrip("/")
 
 
-def _say_lanes(made: Variant, code, assembly: Assembly, variant: str) -> None:
+def _say_lanes(made: Variant, code: KernelCode, assembly: Assembly, variant: str) -> None:
     """Width and parts, and why."""
-    choices, facts = code.remarks.choices, made.facts
+    choices, facts = _remarks(code).choices, made.facts
     why = choices.get("width", "")
     if code.width == 1:
         facts.append(Annotation("poor", f"1 work-item at a time: {why}" if why else "1 work-item at a time"))
@@ -199,7 +228,7 @@ def _say_lanes(made: Variant, code, assembly: Assembly, variant: str) -> None:
     facts.append(Annotation("good" if parts > 1 else "plain", f"{count}: {why}" if why else count))
 
 
-def _say_facts(made: Variant, facts: dict, file: str, width: int) -> None:
+def _say_facts(made: Variant, facts: dict[str, list[tuple[Any, ...]]], file: str, width: int) -> None:
     """Regions and what is kept across barriers, memory."""
 
     def say(level: str, text: str) -> None:
@@ -235,9 +264,9 @@ def _say_facts(made: Variant, facts: dict, file: str, width: int) -> None:
         say("plain", f"scratch memory of a thread: {fixed} bytes{more}")
 
 
-def _say_notes(made: Variant, notes: Counter, file: str) -> None:
+def _say_notes(made: Variant, notes: Counter[r.Note], file: str) -> None:
     """What the code generator did, line by line."""
-    counts: Counter = Counter()
+    counts: Counter[tuple[int, str, str, str, bool]] = Counter()
     for note, count in notes.items():
         line = line_of(note.location, file)
         if line or note.what not in (r.ARITHMETIC, r.CONTROL):  # what has no line is masks and addresses
@@ -264,26 +293,27 @@ def _words(ways: str) -> str:
 
 def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -> None:
     """What the machine code shows: instructions of each line, loops and their cycles, spills, calls."""
-    counts: dict[int, list[int]] = {}
-    spills: Counter = Counter()
-    calls: Counter = Counter()
+    counts: Counter[int] = Counter()
+    vectors: Counter[int] = Counter()
+    spills: Counter[tuple[int, str]] = Counter()
+    calls: Counter[tuple[int, str]] = Counter()
     for block in assembly.body:
         for code in block.codes:
             line = code.place[1] if code.place and _same_file(code.place[0], file) else 0
-            count = counts.setdefault(line, [0, 0])
-            count[0] += 1
-            count[1] += _is_vector(code, architecture)
+            counts[line] += 1
+            vectors[line] += _is_vector(code, architecture)
             if code.spill:
                 spills[line, code.spill] += 1
             if code.mnemonic in ("call", "callq", "bl") and code.operands:
                 calls[line, code.operands[0].strip('"').removesuffix("@PLT")] += 1
     if made.width == 1:  # LLVM's vectoriser decides, after the code generator
-        for line, (count, vectors) in counts.items():
-            text = f"code: {vectors} of {count} instructions on vectors" if vectors else "code: scalar"
-            note = Annotation("good" if vectors else "plain", text)
+        for line, count in counts.items():
+            found = vectors[line]
+            text = f"code: {found} of {count} instructions on vectors" if found else "code: scalar"
+            note = Annotation("good" if found else "plain", text)
             if line:
                 made.lines.setdefault(line, []).append(note)
-    made.instructions = {line: tuple(count) for line, count in sorted(counts.items())}
+    made.instructions = {line: (count, vectors[line]) for line, count in sorted(counts.items())}
     for (line, name), count in sorted(calls.items()):
         times = f" \N{MULTIPLICATION SIGN}{count}" if count > 1 else ""
         note = Annotation("bad", f"call: of {name.split('.')[0]}, which is not inlined{times}")
@@ -316,7 +346,7 @@ def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -
         made.loops.append(Loop(first, last, *shape))
 
 
-def _is_vector(code, architecture: str) -> bool:
+def _is_vector(code: Code, architecture: str) -> bool:
     """Whether an instruction works on more than one element."""
     if architecture != "x86_64":
         return any("." in operand and operand[0] == "v" for operand in code.operands)

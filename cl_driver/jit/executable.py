@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
+        """For the type checker alone."""
         return lambda cls: cls
 
 
@@ -269,12 +270,14 @@ class KernelInfo(_Record):
     remark: str
 
     def to_values(self) -> list[Any]:
+        """As _Record.to_values(), with those of the arguments."""
         values = super().to_values()
         values[4] = [arg.to_values() for arg in self.args]
         return values
 
     @classmethod
     def from_values(cls, values: object) -> Self:
+        """As _Record.from_values(); the fields must fit one another, too."""
         self = super().from_values(values)
         self.args = [ArgInfo.from_values(arg) for arg in self.args]
         for arg in self.args:
@@ -308,6 +311,7 @@ class Globals(_Record):
 
     @classmethod
     def from_values(cls, values: object) -> Self:
+        """As _Record.from_values(); the fields must fit one another, too."""
         self = super().from_values(values)
         if len(self.image) > self.size:
             raise ExecutableError("program-scope variables are larger than their memory")
@@ -354,11 +358,13 @@ class Executable(_Record):
     il: bytes
 
     def to_values(self) -> list[Any]:
+        """As _Record.to_values(), with those of kernels and variables."""
         return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
                 self.globals.to_values(), self.il]  # fmt: skip
 
     @classmethod
     def from_values(cls, values: object) -> Self:
+        """As _Record.from_values(); the fields must fit one another, too."""
         self = super().from_values(values)
         self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
         self.globals = Globals.from_values(self.globals)

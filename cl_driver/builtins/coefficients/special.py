@@ -9,35 +9,42 @@ from __future__ import annotations
 
 import pathlib
 import struct
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import mpmath
 
+Real: TypeAlias = Any  # mpmath.mpf: the package has no types
 
-def reciprocal_gamma(t):
+
+def reciprocal_gamma(t: Real) -> Real:
     """(1 / gamma(1 + t) - 1) / t"""
     return (mpmath.rgamma(1 + t) - 1) / t if abs(t) > 1e-20 else mpmath.euler
 
 
-def scaled_erfc(t):
+def scaled_erfc(t: Real) -> Real:
     """erfc(x) exp(x^2) (1 + 2 x) with x = 4 (1 + t) / (1 - t)"""
     x = 4 * (1 + t) / (1 - t)
     return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
 
 
-def log2_cubic(f):
+def log2_cubic(f: Real) -> Real:
     """(log2(1 + f) - f / log(2) + f^2 / (2 log(2))) / f^3"""
     if abs(f) < 1e-20:
         return 1 / (3 * mpmath.log(2))
     return (mpmath.log1p(f) - f + f * f / 2) / f**3 / mpmath.log(2)
 
 
-def emit(name: str, function, first: str, last: str, terms: int, type_: str = "double") -> str:
-    """One OpenCL C function in Horner form, with `terms` coefficients."""
+def emit(
+    name: str, function: Callable[[Real], Real], first: str, last: str, terms: int, type_: str = "double"
+) -> str:
+    """One OpenCL C function in Horner form, with `terms` coefficients, for arguments of an interval."""
 
-    def literal(value) -> str:
+    def literal(value: Real) -> str:
         if type_ == "double":
             return float(value).hex()
-        return struct.unpack("f", struct.pack("f", float(value)))[0].hex() + "f"
+        (rounded,) = struct.unpack("f", struct.pack("f", float(value)))
+        return float(rounded).hex() + "f"
 
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
     coefficients, error = mpmath.chebyfit(function, interval, terms, error=True)

@@ -7,13 +7,16 @@ multiples of 2^-42. The same of n/64 in floats, of 2^-15. Pieces of erf and of e
 from __future__ import annotations
 
 import pathlib
+from typing import Any, TypeAlias
 
 import mpmath
+
+Real: TypeAlias = Any  # mpmath.mpf: the package has no types
 
 UNIT = mpmath.mpf(2) ** -42
 
 
-def emit(name: str, base, count: int, unit, suffix: str = "") -> list[str]:
+def emit(name: str, base: Real, count: int, unit: Real, suffix: str = "") -> list[str]:
     """The macros NAME_HIGH and NAME_LOW: the entries as arguments of lookup."""
     numbers = [mpmath.mpf(n) / (2 * count) for n in range(count + 1, 2 * count)]
     values = [mpmath.mpf(0)] + [-mpmath.log(number) / mpmath.log(base) for number in numbers]
@@ -31,7 +34,7 @@ STEP = mpmath.mpf(197) / 512  # of erf's pieces, around multiples of it
 TERMS = 14
 
 
-def erf_pieces() -> list[list]:
+def erf_pieces() -> list[list[Real]]:
     """Coefficients around each multiple of STEP, the highest first; odd ones alone around 0."""
     odd = mpmath.chebyfit(
         lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z), [1e-30, (STEP / 2) ** 2], TERMS // 2
@@ -43,7 +46,7 @@ def erf_pieces() -> list[list]:
     return pieces
 
 
-def erfcx_pieces() -> list[list]:
+def erfcx_pieces() -> list[list[Real]]:
     """Of four pieces in each of the octaves of x + 2 from 2 to 32, around their middles."""
     pieces = []
     for k in range(16):
@@ -59,7 +62,7 @@ def erfcx_pieces() -> list[list]:
     return pieces
 
 
-def emit_pieces(name: str, pieces: list[list]) -> list[str]:
+def emit_pieces(name: str, pieces: list[list[Real]]) -> list[str]:
     """A function that looks up the coefficients and evaluates the polynomial."""
     lines = [f"HELPER double {name}(double index, double t) {{"]
     for place, coefficients in enumerate(zip(*pieces, strict=True)):
