@@ -60,14 +60,24 @@ def _parse(options: str) -> option_parser.BuildOptions:
             raise CompileError(f"options: {first}\n") from first
 
 
-def compile_source(source: bytes, headers: dict[str, bytes], context: Context) -> clang.FrontendResult:
-    """OpenCL C to SPIR-V. headers: name in #include to text. Nothing is raised: see opencl_c.compile()."""
+def compile_source(
+    source: bytes, headers: dict[str, bytes], context: Context, is_whole: bool = False
+) -> clang.FrontendResult:
+    """OpenCL C to SPIR-V. headers: name in #include to text; is_whole: nothing will be linked with it.
+    Nothing is raised: see opencl_c.compile()."""
     language = clang.device_language()._replace(
         fma=context.target.has_fma, half_fma=context.target.has_native_half
     )
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
     result = opencl_c.compile(
-        source, context.options, headers, language, context.folder, chosen, source_copy=context.source_copy
+        source,
+        context.options,
+        headers,
+        language,
+        context.folder,
+        chosen,
+        source_copy=context.source_copy,
+        is_whole=is_whole,
     )
     context.dump("source.cl", source)
     if result.spirv is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import corrections, effort, find_clang, long_composites, prelude
+from . import corrections, effort, find_clang, long_composites, prelude, reached
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
@@ -70,15 +70,16 @@ def compile(
     clang: str = "",
     time_limit: float | None = None,
     source_copy: str = "",
+    is_whole: bool = False,
 ) -> FrontendResult:
     """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
 
     headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
     this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
     time_limit: CPU seconds; None for effort.limit(). source_copy: what debug information calls the source, ""
-    for SOURCE_NAME.
+    for SOURCE_NAME. is_whole: nothing will be linked with it.
     """
-    given = (options, headers or {}, language or device_language(), folder, clang, source_copy)
+    given = (options, headers or {}, language or device_language(), folder, clang, source_copy, is_whole)
     while True:
         try:
             found = find_clang.find(clang)
@@ -107,6 +108,7 @@ def _compile_by(
     folder: str | None,
     clang: str,
     source_copy: str,
+    is_whole: bool,
     allowance: effort.Allowance,
 ) -> tuple[FrontendResult, str]:
     """See compile(); and what it did that a clang does not, "" if it did not."""
@@ -123,12 +125,16 @@ def _compile_by(
         return run(found, arguments, text, headers, folder, allowance)
 
     def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
+        again = [*base_arguments(found, "ir"), options.optimisation]
         if options.debug:
             from . import debug
 
-            again = [*base_arguments(found, "ir"), options.optimisation]
             files = {SOURCE_NAME: source_copy} if source_copy else {}
             done = debug.compile(run_clang, [*arguments, *more], text, again, files, library)
+            if done is not None:
+                return done
+        elif is_whole and reached.may_have_much(source):
+            done = reached.compile(run_clang, [*arguments, *more], text, [*again, *more], library)
             if done is not None:
                 return done
         return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text)
@@ -187,7 +193,7 @@ def _compile_by(
     spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
-        more = (options, headers, language, folder, clang, source_copy, allowance)
+        more = (options, headers, language, folder, clang, source_copy, is_whole, allowance)
         return _compile_by(found, source + KEEPER, *more)
     if options.kernel_arg_info or has_vector_hint(spirv):
         from . import arguments as information

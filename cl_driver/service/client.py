@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 # processes would take longer.
 _FINISH_ALONE = 600
 
+# Requests into which the kernels of another are divided, for each process: as many as it takes to end
+# together, and no more than that, since each of them has the program with it.
+_SHARES = 16
+
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
 
@@ -264,9 +268,11 @@ class Service:
     def _kernels(self, job: Job, answer: Answer, budget: Budget) -> bytes:
         """Has the kernels of a program compiled, the largest first, and puts them together."""
         executable = Executable.from_values(answer["program"])
-        order = [name for name, _ in sorted(answer["kernels"], key=lambda kernel: -kernel[1])]
-        requests: list[Request] = [["kernel", job, executable.il, name] for name in order]
-        results = dict(zip(order, self._run(requests, budget), strict=True))
+        shares = _shares(answer["kernels"], self._pool().limit * _SHARES)
+        requests: list[Request] = [["kernels", job, executable.il, names] for names in shares]
+        results: dict[str, Any] = {}
+        for names, answers in zip(shares, self._run(requests, budget), strict=True):
+            results.update(zip(names, answers, strict=True))
         for name, _ in answer["kernels"]:
             info, objects = results[name]
             executable.add(KernelInfo.from_values(info), objects)
@@ -309,6 +315,21 @@ class Service:
         """In a fork of this service's process: closes its copies of the sockets."""
         for pool in self._pools:
             pool.close(inherited=True)
+
+
+def _shares(kernels: list[tuple[str, int]], most: int) -> list[list[str]]:
+    """Names of kernels, of (name, weight), the largest first, in at most so many lists of about equal
+    weight."""
+    least = sum(weight for _, weight in kernels) / most
+    shares: list[list[str]] = []
+    room = 0.0
+    for name, weight in sorted(kernels, key=lambda kernel: -kernel[1]):
+        if room <= 0:
+            shares.append([])
+            room = least
+        shares[-1].append(name)
+        room -= weight
+    return shares
 
 
 def _cwd() -> str:

@@ -63,12 +63,14 @@ def _prepare(job: Job, il: bytes) -> Prepared:
     return _prepared[key]
 
 
-def compile_source(job: Job, source: bytes, headers: dict[str, bytes]) -> tuple[bytes | None, str, Files]:
+def compile_source(
+    job: Job, source: bytes, headers: dict[str, bytes], is_whole: bool = False
+) -> tuple[bytes | None, str, Files]:
     """SPIR-V, None if the source does not compile; the log; what it depends on.
 
-    headers: name in #include to text.
+    headers: name in #include to text; is_whole: nothing will be linked with it.
     """
-    result = frontend.compile_source(source, headers, _context(job))
+    result = frontend.compile_source(source, headers, _context(job), is_whole)
     return result.spirv, result.log, tuple(result.files)  # a plain one: the wire knows no other
 
 
@@ -99,7 +101,7 @@ def prepare(job: Job, il: bytes, finish: int) -> Answer:
 def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int) -> Answer:
     """compile_source() and prepare() in one go: what prepare() answers, and "files"; "log" and "files"
     alone where the source does not compile."""
-    compiled = background.start(compile_source, job, source, headers)
+    compiled = background.start(compile_source, job, source, headers, True)
     try:
         warm_up()  # while clang runs
     finally:
@@ -113,14 +115,15 @@ def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int
     return {**answer, "log": log + answer["log"], "files": files}
 
 
-def kernel(job: Job, il: bytes, name: str) -> tuple[list[Any], list[bytes]]:
-    """KernelInfo values and objects of one kernel of a program. The program is read but once. CompileError if
-    it cannot be compiled."""
+def kernels(job: Job, il: bytes, names: list[str]) -> list[tuple[list[Any], list[bytes]]]:
+    """KernelInfo values and objects of each of these kernels of a program. The program is read but once.
+    CompileError if one cannot be compiled."""
     _load_stages()
     from ..compiler import pipeline
 
-    info, objects = pipeline.kernel(_prepare(job, il), name)
-    return info.to_values(), objects
+    program = _prepare(job, il)
+    made = [pipeline.kernel(program, name) for name in names]
+    return [(info.to_values(), objects) for info, objects in made]
 
 
 def kernel_variant(
@@ -161,7 +164,7 @@ def explain(job: Job, folder: str, program: bytes, headers: dict[str, bytes] | N
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (compile_source, link, prepare, build_source, kernel, kernel_variant, explain)
+    f.__name__: f for f in (compile_source, link, prepare, build_source, kernels, kernel_variant, explain)
 }
 
 

@@ -310,5 +310,8 @@ def _log_once(level: int, text: str) -> None:
 
 def _obituary(words: str, request: Request) -> str:
     """What the log says of a process that died over a request."""
-    what = f" while it compiled kernel '{request[-1]}'" if request[0] == "kernel" else ""
+    what, names = "", request[-1]
+    if request[0] == "kernels":
+        what = f" while it compiled kernel '{names[0]}'"
+        what += f" or another, up to '{names[-1]}'" if len(names) > 1 else ""
     return f"the compiler process ended unexpectedly{what}" + (f":\n{words}" if words else "")

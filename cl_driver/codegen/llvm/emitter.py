@@ -249,6 +249,9 @@ class FunctionEmitter:
         """An operand that is no poison. At width 1 none is, but for what a program must not do."""
         return operand
 
+    def note_frozen(self, result: str, *operands: str) -> None:
+        """Notes that a result is no poison, if none of these operands, which alone make it, is."""
+
     def flags(self, instruction: Instruction) -> str:
         """LLVM's fast-math flags of an instruction, each followed by a space."""
         return self.fast_math.of(instruction)

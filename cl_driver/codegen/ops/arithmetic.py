@@ -309,7 +309,9 @@ def bitwise(e, f, i, a, b):
         return b if a == "splat (i1 true)" else a
     if i.op == Op.LogicalAnd:
         a, b = e.frozen(f, "i1", a), e.frozen(f, "i1", b)
-    return e.emit(f"{_BITWISE[i.op]} {f(_element(i))} {a}, {b}")
+    result = e.emit(f"{_BITWISE[i.op]} {f(_element(i))} {a}, {b}")
+    e.note_frozen(result, a, b)
+    return result
 
 
 @componentwise(Op.Not, Op.LogicalNot)

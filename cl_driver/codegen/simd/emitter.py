@@ -67,6 +67,7 @@ class WideEmitter(WideOperands):
         # nontemporal.py, atomic_reduction.py, privatised_histogram.py
         self.nontemporal = self.reductions = self.histogram = None
         self._divisors: dict = {}  # (uniform value, whether signed): operands for expand/float_division.py
+        self.no_poison: set[str] = set()  # names of values
         self._used: set | None = None  # operands of the region's instructions
         self.counted_loops = None  # access/load_transpose.py
         self.contiguity = Contiguity(self)

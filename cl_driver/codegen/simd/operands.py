@@ -251,9 +251,16 @@ class WideOperands:
 
     def frozen(self, f, element: str, operand: str) -> str:
         """An operand that is no poison in any lane."""
-        if self.shapes is None or operand[0] != "%":
+        if self.shapes is None or operand[0] != "%" or operand in self.no_poison:
             return operand
-        return self.emit(f"freeze {f(element)} {operand}")
+        result = self.emit(f"freeze {f(element)} {operand}")
+        self.no_poison.add(result)
+        return result
+
+    def note_frozen(self, result: str, *operands: str) -> None:
+        """See Emitter. LLVM finds it out, too, but in a chain of masks in more than proportional time."""
+        if self.no_poison.issuperset(operands):
+            self.no_poison.add(result)
 
     # Masks.
 

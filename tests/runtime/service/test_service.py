@@ -136,6 +136,28 @@ def test_kernels_compile_in_several_processes(make_service):
     assert len(service._pool().processes()) >= 2
 
 
+def test_processes_get_a_program_not_once_for_each_kernel(make_service, monkeypatch):
+    service = make_service()
+    pool, asked = service._pool(), []
+    if pool.limit < 2:
+        pytest.skip("one CPU")
+    run = pool.run
+
+    def count_requests(requests, budget):
+        asked.append(len(requests))
+        return run(requests, budget)
+
+    monkeypatch.setattr(pool, "run", count_requests)
+    counts = []
+    for count in (400, 800):
+        lines = [f"kernel void k{i}(global int *a) {{ a[{i}] = {i}; }}\n" for i in range(count)]
+        executable, log = service.build_source("".join(lines).encode(), "", {})
+        assert executable, log
+        assert [kernel.name for kernel in executable.kernels] == [f"k{i}" for i in range(count)]
+        counts.append(asked[-1])
+    assert max(counts) <= 16 * pool.limit
+
+
 def test_in_process(make_service):
     service = make_service(COMPILE="inprocess")
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED

@@ -1,0 +1,111 @@
+"""Functions that no kernel reaches: left out where nothing is linked, but not what is wrong with them."""
+
+import pytest
+
+from cl_driver.frontend import reached
+from cl_driver.spirv import link
+from cl_driver.spirv.errors import SpirvError
+from cl_driver.spirv.reading import reader
+from tests.pure.frontend.test_clang import compiled
+
+KERNEL = "kernel void k(global int *o) { o[0] = used(o[0]); }\n"
+
+
+def program(functions: int, more: str = "") -> str:
+    """Enough functions to be looked at, of which the kernel reaches two."""
+    many = "".join(f"int f{n}(int x) {{ return x * {n % 7 + 2} + {n}; }}\n" for n in range(functions))
+    return f"{many}{more}__attribute__((noinline)) int used(int x) {{ return f7(x) + 1; }}\n{KERNEL}"
+
+
+def functions_of(spirv: bytes) -> set[str]:
+    return {function.name for function in reader.read(spirv).functions}
+
+
+def test_a_whole_program_has_what_its_kernel_reaches():
+    whole = compiled(program(1000), is_whole=True)
+    names = functions_of(whole.spirv)
+    assert {"k", "used"} <= names and not names & {"f0", "f8", "f999"}
+    assert whole.log == ""
+
+
+def test_the_module_does_not_grow_with_what_is_not_reached():
+    small, large = (compiled(program(n), is_whole=True) for n in (1000, 2000))
+    assert len(small.spirv) == len(large.spirv)
+
+
+def test_what_may_be_linked_has_everything():
+    assert {"f0", "f999", "used"} <= functions_of(compiled(program(1000)).spirv)
+
+
+def test_a_program_without_kernels_has_everything():
+    source = program(1000).removesuffix(KERNEL)
+    assert {"f0", "f999", "used"} <= functions_of(compiled(source, is_whole=True).spirv)
+
+
+def test_a_function_that_is_missing_is_missed():
+    source = program(1000, "int lost(int);\nint dead(int x) { return lost(x); }\n")
+    module = reader.read(compiled(source, is_whole=True).spirv)
+    with pytest.raises(SpirvError, match="undefined function 'lost'"):
+        link.link([module], lambda name: False)
+
+
+@pytest.mark.parametrize("source", [program(1000, "int dead(int x) { return y; }\n"), program(1000, "}\n")])
+def test_errors_are_those_of_any_program(source):
+    whole, other = (compiled(source, is_whole=is_whole) for is_whole in (True, False))
+    assert whole.spirv is None and whole.log == other.log
+
+
+def test_warnings_are_those_of_any_program():
+    source = program(1000, "int dead(int x) { int unused; return x; }\n")
+    whole, other = (compiled(source, "-Wall", is_whole=is_whole) for is_whole in (True, False))
+    assert "unused variable" in whole.log and whole.log == other.log
+
+
+def test_files_that_it_reads_are_known(tmp_path):
+    header = tmp_path / "many.h"
+    header.write_text(program(1000).removesuffix(KERNEL))
+    result = compiled(f'#include "many.h"\n{KERNEL}', f"-I {tmp_path}", is_whole=True)
+    assert str(header) in result.files.read
+    assert "f8" not in functions_of(result.spirv)
+
+
+TEXT = b"""\
+@table = addrspace(2) constant ptr @by_table
+define spir_func void @"by kernel"() #0 {
+  call spir_func void @twice()
+  ret void
+}
+
+define spir_func void @twice() #0 {
+  ret void
+}
+
+define spir_func void @by_table() #0 {
+  ret void
+}
+
+define spir_func void @nobody() #0 {
+  call spir_func void @nobody_either()
+  ret void
+}
+
+define spir_func void @nobody_either() #0 {
+  ret void
+}
+
+define spir_kernel void @k() #0 {
+  call spir_func void @"by kernel"()
+  ret void
+}
+
+declare void @llvm.trap()
+attributes #0 = { nounwind }
+"""
+
+
+def test_text():
+    left = reached.drop_unreached(TEXT)
+    assert b"nobody" not in left
+    for name in (b'define spir_func void @"by kernel"', b"@twice() #0 {", b"@by_table() #0 {"):
+        assert name in left
+    assert left.startswith(b"@table") and left.endswith(b"attributes #0 = { nounwind }\n")
