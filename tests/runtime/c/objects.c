@@ -109,7 +109,7 @@ static void *make_and_drop_many(void *row) {
         for (int i = 0; i < MANY; i++) {
             cl_event event = clCreateUserEvent(shared_context, NULL);
             CHECK(event);
-            __atomic_store_n(&events[i], event, __ATOMIC_RELAXED);
+            __atomic_store_n(&events[i], event, __ATOMIC_RELEASE);
         }
         for (int i = 0; i < MANY; i++)
             OK(clReleaseEvent(events[(size_t)i * 7919 % MANY]));
@@ -128,7 +128,7 @@ static void many_of_threads(void) {
         CHECK(!pthread_create(&ids[i], NULL, make_and_drop_many, of_threads[i]));
     while (ended < 4)
         for (int i = 0; i < 4 * MANY; i += 61) {
-            cl_event event = __atomic_load_n(&of_threads[i / MANY][i % MANY], __ATOMIC_RELAXED);
+            cl_event event = __atomic_load_n(&of_threads[i / MANY][i % MANY], __ATOMIC_ACQUIRE);
             if (!event)
                 continue;
             CHECK(((struct cld_object *)event)->dispatch == dispatch);
