@@ -6,12 +6,17 @@ their indices is cut (overflow_versioning.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 from ...passes.ir.instructions import EXTINST_WITH_EFFECT, PURE, users
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind
 from ..llvm.types import ir_type, leaf_types, size_of
 from ..llvm.versioning import either
 from . import overflow_versioning, packed_vectors
+from .emitter import AccessEmitter
+from .runtime_contiguity import Term
 
 _LEAST_LOADS = 4  # that one question is about: the questions of fewer are as short
 _ARITHMETIC = frozenset((
@@ -20,7 +25,17 @@ _ARITHMETIC = frozenset((
 ))  # fmt: skip
 
 
-def divide(e, instructions) -> tuple[list, list, list, dict] | None:
+AddressSum: TypeAlias = tuple[
+    list[Term], overflow_versioning.IdSum, int
+]  # of overflow_versioning.address_sum()
+Sums: TypeAlias = dict[Instruction, AddressSum]  # of loads
+# What comes before, such loads and what is computed from them, what comes behind, and the loads' addresses.
+Divided: TypeAlias = tuple[list[Instruction], list[Instruction], list[Instruction], Sums]
+Ask: TypeAlias = Callable[[Instruction], tuple[str, str, int] | None]  # of a load: what select.py would ask
+Places: TypeAlias = dict[Instruction, str | None]  # of loads
+
+
+def divide(e: AccessEmitter, instructions: Sequence[Instruction]) -> Divided | None:
     """What comes before, such loads and what is computed from them, what comes behind, and the addresses of
     loads as sums of ids; None where the loads are few, or something is stored before them."""
     if e.lane_constants is not None or e.lane is not None:
@@ -39,7 +54,8 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     first = next(k for k, i in enumerate(instructions) if not _may_move(i))
     if any(i.op is Op.Load or i.op is Op.ExtInst for i in instructions[first:]):
         return None
-    together, behind = set(), set(instructions[first:])
+    together: set[Instruction] = set()
+    behind = set(instructions[first:])
     for i in instructions[:first]:
         operands = {o for o in (*i.operands, i.mask) if isinstance(o, Instruction)}
         if i in wanted and operands.isdisjoint(together | behind):
@@ -55,11 +71,11 @@ def divide(e, instructions) -> tuple[list, list, list, dict] | None:
     return before, inside, rest, {i: sums[i] for i in inside if i in sums}
 
 
-def _address_sum(e, i):
+def _address_sum(e: AccessEmitter, i: Instruction) -> AddressSum | None:
     return overflow_versioning.address_sum(e, i.operands[0], size_of(i.type))
 
 
-def _is_simple(i) -> bool:
+def _is_simple(i: Instruction) -> bool:
     """A load of numbers from global memory, which may be done elsewhere in its block."""
     kind = i.type.element.kind if i.type.kind is Kind.VECTOR else i.type.kind
     is_volatile = i.memory is not None and i.memory.volatile
@@ -67,27 +83,27 @@ def _is_simple(i) -> bool:
     return kind in (Kind.INT, Kind.FLOAT) and is_global and not is_volatile
 
 
-def _may_move(i) -> bool:
+def _may_move(i: Instruction) -> bool:
     if i.op is Op.ExtInst:
         return i.operands[1] not in EXTINST_WITH_EFFECT
     return i.op in PURE or i.op is Op.Load
 
 
-def emit(e, instructions, sums: dict, ask) -> None:
+def emit(e: AccessEmitter, instructions: Sequence[Instruction], sums: Sums, ask: Ask) -> None:
     """Lowers what divide() gives as the loads and what is computed of them. ask(load): what select.py
     would ask of it."""
     loads = [i for i in instructions if i.op is Op.Load]
     asked = _ask_once(e, loads, sums) or _ask_each(e, loads, ask)
     if asked is None:
-        return e.emit_instructions_in_order(instructions)
+        return e.emit_in_order(instructions)
     condition, places = asked
     inside = set(instructions)
     used_by = users(e.function)
     outputs = [i for i in instructions if any(u not in inside for u in used_by.get(i, ()))]
 
-    def half(places: dict):
+    def half(places: dict[Instruction, str | None]) -> list[str]:
         e.places = places
-        e.emit_instructions_in_order(instructions)
+        e.emit_in_order(instructions)
         return [leaf for i in outputs for leaf in e.leaves_of.pop(i)]
 
     types = [t for i in outputs for t in _types(e, i)]
@@ -97,19 +113,19 @@ def emit(e, instructions, sums: dict, ask) -> None:
         count = len(_types(e, i))
         e.define_leaves(i, values[:count])
         values = values[count:]
-        late = e._late[i] = []
+        late = e.late[i] = []
         e.lines.append(late)
     return None
 
 
-def _types(e, i) -> list[str]:
+def _types(e: AccessEmitter, i: Instruction) -> list[str]:
     """The LLVM types of a value's leaves."""
     if i in e.packed:
         return [packed_vectors.packed_type(e, i.type)]
     return [e.form(ir_type(t)) for t in leaf_types(i.type)]
 
 
-def _ask_once(e, loads: list, sums: dict) -> tuple[str, dict] | None:
+def _ask_once(e: AccessEmitter, loads: list[Instruction], sums: Sums) -> tuple[str, Places] | None:
     """The condition, and the place of each load: before the halves, as prefetch.py is told of it."""
     asked = overflow_versioning.ask(e, [sums[i][1] for i in loads]) if len(sums) == len(loads) else None
     if asked is None:
@@ -119,8 +135,9 @@ def _ask_once(e, loads: list, sums: dict) -> tuple[str, dict] | None:
     return condition, {i: places.address(e, *sums[i]) for i in loads}
 
 
-def _ask_each(e, loads: list, ask) -> tuple[str, dict] | None:
-    places, conditions = {}, []
+def _ask_each(e: AccessEmitter, loads: list[Instruction], ask: Ask) -> tuple[str, Places] | None:
+    places: Places = {}
+    conditions: list[str] = []
     for i in loads:
         asked = ask(i)
         if asked is None:

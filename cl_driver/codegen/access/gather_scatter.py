@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...passes.ir.remarks import GATHER, LANES, ROWS, SCATTER
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Kind
+from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
+from .emitter import AccessEmitter
 
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _JOINED = {"i8": 8, "i16": 16}  # bits of what lanes load that are joined before they become a vector
 _EXTENSIONS = {Op.SConvert: "sext", Op.UConvert: "zext"}
 
 
-def leaf_offsets(type_) -> list[int]:
+def leaf_offsets(type_: Type) -> list[int]:
     """Where in memory the leaves of a type are."""
     kind = type_.kind
     if kind is Kind.VECTOR:
@@ -27,21 +30,29 @@ def leaf_offsets(type_) -> list[int]:
     return [0]
 
 
-def memory_type(type_) -> str:
+def memory_type(type_: Type) -> str:
     """The LLVM type of a scalar in memory: bool is a byte."""
     return "i8" if type_.kind is Kind.BOOL else ir_type(type_)
 
 
-def from_memory(e, type_, leaf: str) -> str:
+def from_memory(e: AccessEmitter, type_: Type, leaf: str) -> str:
+    """A leaf that was loaded: bool is a byte in memory."""
     return e.emit(f"trunc {e.form('i8')} {leaf} to {e.form('i1')}") if type_.kind is Kind.BOOL else leaf
 
 
-def to_memory(e, type_, leaf: str) -> str:
+def to_memory(e: AccessEmitter, type_: Type, leaf: str) -> str:
+    """A leaf as it is stored."""
     return e.emit(f"zext {e.form('i1')} {leaf} to {e.form('i8')}") if type_.kind is Kind.BOOL else leaf
 
 
 def gather(
-    e, addresses: str, type_, alignment: int, mask: str | None, metadata: str = "", affine=None
+    e: AccessEmitter,
+    addresses: str,
+    type_: Type,
+    alignment: int,
+    mask: str | None,
+    metadata: str = "",
+    affine: tuple[str, int] | None = None,
 ) -> list[str]:
     """The leaves of W values at any addresses, 0 in lanes outside of the mask.
 
@@ -63,12 +74,12 @@ def gather(
     return leaves
 
 
-def _has_gathers(e, t: str) -> bool:
+def _has_gathers(e: AccessEmitter, t: str) -> bool:
     """Whether the CPU has an instruction that is worth its while: none has one for less than 32 bits."""
     return "avx512f" in e.options.features and t not in ("i8", "i16", "half")
 
 
-def _note(e, how: str, t: str, mask: str | None, stride: int | None) -> None:
+def _note(e: AccessEmitter, how: str, t: str, mask: str | None, stride: int | None) -> None:
     """Tells how lanes get at memory, and why so."""
     if e.remarks is not None:
         why = [] if stride is None else [f"{stride} bytes from lane to lane"]
@@ -76,7 +87,16 @@ def _note(e, how: str, t: str, mask: str | None, stride: int | None) -> None:
         e.note(how, ", ".join(why), mask is not None)
 
 
-def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignment: int) -> str:
+def _lanes_of(
+    e: AccessEmitter,
+    addresses: str,
+    mask: str | None,
+    metadata: str,
+    affine: tuple[str, int] | None,
+    t: str,
+    offset: int,
+    alignment: int,
+) -> str:
     """`<W x t>` from addresses plus an offset."""
     f, has_gathers = e.form, _has_gathers(e, t)
     _note(e, GATHER if has_gathers else LANES, t, mask, affine and affine[1])
@@ -94,14 +114,14 @@ def _lanes_of(e, addresses, mask, metadata, affine, t: str, offset: int, alignme
     )
 
 
-def _inserted(e, t: str, values: list[str]) -> str:
+def _inserted(e: AccessEmitter, t: str, values: list[str]) -> str:
     f, result = form(len(values)), "zeroinitializer"
     for k, value in enumerate(values):
         result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {k}")
     return result
 
 
-def _joined(e, t: str, values: list[str]) -> str:
+def _joined(e: AccessEmitter, t: str, values: list[str]) -> str:
     """Small integers as a vector, by way of integers of 64 bits: x86 has one port to insert elements, which
     with vectors of 512 bits is one of two for all that is done to these, and more of them for scalars."""
     bits, words = _JOINED[t], []
@@ -115,7 +135,14 @@ def _joined(e, t: str, values: list[str]) -> str:
     return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
 
 
-def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: int = 0) -> list[str]:
+def _places(
+    e: AccessEmitter,
+    addresses: str,
+    mask: str | None,
+    affine: tuple[str, int] | None,
+    instead: str,
+    offset: int = 0,
+) -> list[str]:
     """Each lane's address; in lanes outside of the mask that of 128 bytes that nobody minds."""
     if affine is not None and mask is None:
         first, stride = affine
@@ -130,7 +157,15 @@ def _places(e, addresses: str, mask: str | None, affine, instead: str, offset: i
     return [e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width)]
 
 
-def _rows(e, addresses, mask, metadata, affine, types, alignment: int) -> list[str]:
+def _rows(
+    e: AccessEmitter,
+    addresses: str,
+    mask: str | None,
+    metadata: str,
+    affine: tuple[str, int] | None,
+    types: Sequence[Type],
+    alignment: int,
+) -> list[str]:
     """The leaves of OpenCL vectors, each loaded as one."""
     count, t = len(types), memory_type(types[0])
     _note(e, ROWS, t, mask, affine and affine[1])
@@ -149,14 +184,14 @@ def _rows(e, addresses, mask, metadata, affine, types, alignment: int) -> list[s
     return [from_memory(e, types[0], every(e, t, rows[0], length, count, k)) for k in range(count)]
 
 
-def every(e, t: str, data: str, length: int, stride: int, first: int) -> str:
+def every(e: AccessEmitter, t: str, data: str, length: int, stride: int, first: int) -> str:
     """Elements first, first + stride, ... of a vector, as many as there are lanes."""
     lanes = ", ".join(f"i32 {lane * stride + first}" for lane in range(e.width))
     whole = f"<{length} x {t}>"
     return e.emit(f"shufflevector {whole} {data}, {whole} poison, <{e.width} x i32> <{lanes}>")
 
 
-def split(e, chunks: str, bits: int, types) -> list[str]:
+def split(e: AccessEmitter, chunks: str, bits: int, types: Sequence[Type]) -> list[str]:
     """The leaves that integers of so many bits consist of."""
     t, count, f, whole = memory_type(types[0]), len(types), e.form, f"i{bits}"
     if bits // count >= 32:
@@ -174,8 +209,8 @@ def split(e, chunks: str, bits: int, types) -> list[str]:
 
 
 def scatter(
-    e, addresses: str, type_, leaves: list[str], alignment: int, mask: str | None, metadata: str = "",
-    stride: int | None = None,
+    e: AccessEmitter, addresses: str, type_: Type, leaves: list[str], alignment: int, mask: str | None,
+    metadata: str = "", stride: int | None = None,
 ) -> None:  # fmt: skip
     """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay.
 
@@ -197,12 +232,23 @@ def scatter(
             row = f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
             e.emit_void(f"store <{count} x {t}> {e.emit(row)}, ptr {at}, align {alignment}{metadata}")
         return
-    for t, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
-        own = min(alignment, size_of(t)) if offset or count > 1 else alignment
-        _store_lanes(e, addresses, mask, metadata, memory_type(t), value, offset, own, stride)
+    for leaf_type, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
+        aligned = min(alignment, size_of(leaf_type)) if offset or count > 1 else alignment
+        t = memory_type(leaf_type)
+        _store_lanes(e, addresses, mask, metadata, t, value, offset, aligned, stride)
 
 
-def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, alignment, stride) -> None:
+def _store_lanes(
+    e: AccessEmitter,
+    addresses: str,
+    mask: str | None,
+    metadata: str,
+    t: str,
+    value: str,
+    offset: int,
+    alignment: int,
+    stride: int | None,
+) -> None:
     """Stores `<W x t>` to addresses plus an offset."""
     f, has_scatters = e.form, _has_gathers(e, t)
     _note(e, SCATTER if has_scatters else LANES, t, mask, stride)
@@ -219,7 +265,7 @@ def _store_lanes(e, addresses, mask, metadata, t: str, value: str, offset: int, 
     )
 
 
-def interleave(e, t: str, leaves: list[str], stride: int) -> str:
+def interleave(e: AccessEmitter, t: str, leaves: list[str], stride: int) -> str:
     """One vector with element k of lane l at l * stride + k."""
     if stride == 1:
         return leaves[0]
@@ -247,12 +293,12 @@ def interleave(e, t: str, leaves: list[str], stride: int) -> str:
     return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
-def _behind(e, t: str, length: int, a: str, b: str) -> str:
+def _behind(e: AccessEmitter, t: str, length: int, a: str, b: str) -> str:
     """Two vectors of `length` elements, one behind the other."""
     return _picked(e, t, length, a, b, range(2 * length))
 
 
-def _picked(e, t: str, length: int, a: str, b: str, elements) -> str:
+def _picked(e: AccessEmitter, t: str, length: int, a: str, b: str, elements: Sequence[int]) -> str:
     f, lanes = form(length), ", ".join(f"i32 {k}" for k in elements)
     return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{len(elements)} x i32> <{lanes}>")
 
@@ -260,13 +306,13 @@ def _picked(e, t: str, length: int, a: str, b: str, elements) -> str:
 _BITS = {"i32": 32, "float": 32, "i64": 64, "double": 64}
 
 
-def goes_in_steps(e, t: str, stride: int) -> bool:
+def goes_in_steps(e: AccessEmitter, t: str, stride: int) -> bool:
     """Whether LLVM would take an element at a time from more registers than it knows a way for: n columns are
     n·log2(n) shuffles of two registers, each one by itself would take n - 1."""
     return stride in (8, 16) and e.width > 1 and e.width * _BITS.get(t, 0) >= 128
 
 
-def _zipped(e, t: str, columns: list[str]) -> list[str]:
+def _zipped(e: AccessEmitter, t: str, columns: list[str]) -> list[str]:
     """The elements of columns by turns, as vectors that follow one another."""
     if len(columns) == 1:
         return columns
@@ -278,7 +324,7 @@ def _zipped(e, t: str, columns: list[str]) -> list[str]:
     return rows
 
 
-def unzipped(e, t: str, rows: list[str]) -> list[str]:
+def unzipped(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
     """The columns that _zipped makes of them."""
     if len(rows) == 1:
         return rows
@@ -294,7 +340,7 @@ def unzipped(e, t: str, rows: list[str]) -> list[str]:
     ]
 
 
-def addresses_here(e, pointer, addresses: str, index) -> str:
+def addresses_here(e: AccessEmitter, pointer: Value, addresses: str, index: Value | None) -> str:
     """Addresses computed again where they are used: LLVM then finds what is common, for one instruction.
 
     The freeze is what keeps it from computing them where they were computed before.

@@ -8,20 +8,28 @@ as far as they lie between what the lanes own: no page is touched that no lane w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
+from typing import TypeAlias
 
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE
 from ...passes.ir.layout import walk
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Constant, Instruction, Kind
+from ...spirv.module import Constant, Instruction, Kind, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, size_of
 from ..ops.memory import access_alignment
-from . import nontemporal
+from .emitter import AccessEmitter
 from .gather_scatter import interleave
 
 _LARGEST = 8  # elements from one lane to the next
+
+
+# An index of an array, and how it is extended, if it is.
+Index: TypeAlias = tuple[Op | None, Value]
+# What an access is of: the address that it is computed from, the indices with their factors, mask and part.
+ArrayKey: TypeAlias = tuple[Value, tuple[tuple[Index, int], ...], Value | None, int]
 
 
 class InterleavedAccess:
@@ -30,17 +38,19 @@ class InterleavedAccess:
     stride: bytes from one lane to the next.
     """
 
-    def __init__(self, op, stride: int):
+    def __init__(self, op: Op, stride: int) -> None:
         self.op = op
         self.stride = stride
-        self.members: list = []
+        self.members: list[tuple[Instruction, int, int]] = []
 
     @property
     def low(self) -> int:
+        """The offset of the first byte that is accessed."""
         return min(offset for _, offset, _ in self.members)
 
     @property
     def end(self) -> int:
+        """The offset behind the last byte that is accessed."""
         return max(offset + size for _, offset, size in self.members)
 
     @property
@@ -49,11 +59,13 @@ class InterleavedAccess:
         return gcd(self.stride, *(n for _, offset, size in self.members for n in (offset - self.low, size)))
 
 
-def find_interleaved(e, instructions) -> dict:
+def find_interleaved(
+    e: AccessEmitter, instructions: Sequence[Instruction]
+) -> dict[Instruction, InterleavedAccess]:
     """Instruction: the Record that it belongs to, for one block."""
-    found: dict = {}
-    loads: dict = {}
-    stores: dict = {}
+    found: dict[Instruction, InterleavedAccess] = {}
+    loads: dict[ArrayKey, InterleavedAccess] = {}
+    stores: dict[ArrayKey, InterleavedAccess] = {}
     for i in instructions:
         member = _member(e, i) if i.op is Op.Load or i.op is Op.Store else None
         part = e.shapes.part_of.get(i, 0)
@@ -83,11 +95,11 @@ def find_interleaved(e, instructions) -> dict:
     return {i: r for i, r in found.items() if _is_worth_it(r)}
 
 
-def _is_local(pointer) -> bool:
+def _is_local(pointer: Value) -> bool:
     return pointer.type.storage is StorageClass.Workgroup
 
 
-def _apart_from_local(records: dict) -> dict:
+def _apart_from_local(records: dict[ArrayKey, InterleavedAccess]) -> dict[ArrayKey, InterleavedAccess]:
     """Those that local memory has nothing to do with."""
     return {
         key: record
@@ -100,7 +112,7 @@ def _overlaps(record: InterleavedAccess, offset: int, size: int) -> bool:
     return any(offset < o + n and o < offset + size for _, o, n in record.members)
 
 
-def _member(e, i):
+def _member(e: AccessEmitter, i: Instruction) -> tuple[ArrayKey, int, int, int] | None:
     """(Key of the array, offset, stride, size) of an access of one field, or None."""
     pointer = i.operands[0]
     type_ = i.type if i.op is Op.Load else i.operands[1].type
@@ -115,7 +127,9 @@ def _member(e, i):
         return None
     if access_alignment(i.memory, type_) < 4 or pointer in e.shapes.private:
         return None
-    base, offset, steps = pointer, 0, []
+    base: Value = pointer
+    offset = 0
+    steps: list[tuple[Value, int]] = []
     while isinstance(base, Instruction):
         if base.op in ADDRESS:
             offset += walk(base, steps)
@@ -132,10 +146,11 @@ def _member(e, i):
     return (base, tuple(places), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
 
 
-def _without_low_bits(index):
+def _without_low_bits(index: Value) -> tuple[Index, int]:
     """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its
     bits, and of sums as wide as addresses."""
-    conversion, number = None, 0
+    conversion: Op | None = None
+    number = 0
     while isinstance(index, Instruction) and index.op is Op.IAdd and index.type.width == 64:
         if not isinstance(index.operands[1], Constant):
             break
@@ -155,7 +170,7 @@ def _without_low_bits(index):
     return (conversion, index), number
 
 
-def _zeros(value, depth: int = 0) -> int:
+def _zeros(value: Value, depth: int = 0) -> int:
     """Low bits of an integer that are 0, as far as that is easily seen."""
     if isinstance(value, Constant):
         number = value.value or 0
@@ -180,7 +195,7 @@ def _is_worth_it(record: InterleavedAccess) -> bool:
     return record.op is Op.Load or sum(size for *_, size in record.members) == record.stride
 
 
-def load_interleaved(e, record: InterleavedAccess) -> None:
+def load_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
     """Defines all loads of a record, for vectors without a mask."""
     first, own, _ = record.members[0]
     low, unit, width, f = record.low, record.unit, e.width, e.form
@@ -208,13 +223,13 @@ def load_interleaved(e, record: InterleavedAccess) -> None:
         start = (offset - low) // unit
         leaf, wanted, whole = fields[start], ir_type(i.type), f"i{8 * size}"
         if size > unit:
-            leaf = _put_together(e, t, fields[start : start + 2])
-            both = _shuffle(e, t, *leaf, ", ".join(f"i32 {k}" for k in range(2 * width)))
+            low_half, high_half = _put_together(e, t, fields[start : start + 2])
+            both = _shuffle(e, t, low_half, high_half, ", ".join(f"i32 {k}" for k in range(2 * width)))
             leaf = e.emit(f"bitcast <{2 * width} x {t}> {both} to {f(whole)}")
         e.define_leaves(i, [leaf if wanted == whole else e.emit(f"bitcast {f(whole)} {leaf} to {f(wanted)}")])
 
 
-def _take_apart(e, t: str, vectors: list[str]) -> list[str]:
+def _take_apart(e: AccessEmitter, t: str, vectors: list[str]) -> list[str]:
     """Fields of as many elements as there are vectors, from vectors of them mixed."""
     count, width = len(vectors), e.width
     if count == 1:
@@ -234,7 +249,7 @@ def _take_apart(e, t: str, vectors: list[str]) -> list[str]:
     return [field for pair in zip(*halves, strict=True) for field in pair]
 
 
-def _put_together(e, t: str, fields: list[str]) -> list[str]:
+def _put_together(e: AccessEmitter, t: str, fields: list[str]) -> list[str]:
     """The inverse."""
     count, width = len(fields), e.width
     if count == 1:
@@ -257,12 +272,12 @@ def _put_together(e, t: str, fields: list[str]) -> list[str]:
     return vectors
 
 
-def _shuffle(e, t: str, a: str, b: str, lanes: str) -> str:
+def _shuffle(e: AccessEmitter, t: str, a: str, b: str, lanes: str) -> str:
     f = e.form
     return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{lanes.count(',') + 1} x i32> <{lanes}>")
 
 
-def _joined(e, t: str, vectors: list[str]) -> tuple[str, str]:
+def _joined(e: AccessEmitter, t: str, vectors: list[str]) -> tuple[str, str]:
     """The type, and all vectors as one, with poison up to a power of two of them."""
     length = e.width
     vectors = vectors + ["poison"] * ((1 << (len(vectors) - 1).bit_length()) - len(vectors))
@@ -276,7 +291,7 @@ def _joined(e, t: str, vectors: list[str]) -> tuple[str, str]:
     return form(length)(t), vectors[0]
 
 
-def store_interleaved(e, record: InterleavedAccess) -> None:
+def store_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
     """All stores of a record, for vectors without a mask."""
     (last, own, _), low, unit = record.members[-1], record.low, record.unit
     t, f, fields = f"i{8 * unit}", e.form, []
@@ -295,5 +310,5 @@ def store_interleaved(e, record: InterleavedAccess) -> None:
     for k, vector in enumerate(_put_together(e, t, fields)):
         at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * e.width * unit}")
         place = last.operands[0], f(t), vector, at, record.stride, 4, metadata, unit
-        if not nontemporal.store(e, *place):
+        if e.nontemporal is None or not e.nontemporal.store(e, *place):
             e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")

@@ -8,91 +8,19 @@ together, and nothing in it writes. Iterations for which there is no full tile g
 
 from __future__ import annotations
 
-from ...passes.ir.dominance import LoopNest, dominators
-from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE, is_constant_int, predecessors
+from collections.abc import Callable
+
+from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Kind
+from ...spirv.module import Instruction, Kind, Value
 from ..llvm.types import ir_type, size_of
+from .counted_loops import CountedLoop, CountedLoops
+from .emitter import AccessEmitter
 
 _STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
-_WHILE_LESS = {Op.SLessThan: "s", Op.ULessThan: "u"}
 
 
-class CountedLoop:
-    """A loop that counts up by 1. count: phi; start, limit: Values; signedness: "" if it ends at the limit,
-    else "s" or "u" if it goes on below it."""
-
-    def __init__(self, count, start, limit, signedness: str, inside: set):
-        self.count = count
-        self.inside = inside  # all its instructions
-        self.start = start
-        self.limit = limit
-        self.signedness = signedness
-
-
-class CountedLoops:
-    """The counted loops without effects of a function."""
-
-    def __init__(self, function):
-        before = predecessors(function)
-        tree = dominators(function, before)
-        nest = LoopNest(function, tree, before)
-        self._nest, self._tree = nest, tree
-        self._found: dict = {}
-
-    def around(self, block) -> CountedLoop | None:
-        """The innermost loop around a block, if it is such a loop and always gets there."""
-        loop = self._nest.innermost.get(block)
-        if loop is None or len(loop.latches) != 1 or not self._tree.dominates(block, loop.latches[0]):
-            return None
-        if loop not in self._found:
-            self._found[loop] = _counted(loop)
-        return self._found[loop]
-
-
-def _counted(loop) -> CountedLoop | None:
-    latch, inside = loop.latches[0], {i for block in loop.blocks for i in block.instructions}
-    for block in loop.blocks:
-        if block is not latch and any(s not in loop.blocks for s in block.successors()):
-            return None
-        if any(_has_effect(i) for i in block.instructions[:-1]):
-            return None
-    if latch.terminator.op is not Op.BranchConditional:
-        return None
-    test, yes, no = latch.terminator.operands[:3]
-    if not isinstance(test, Instruction) or (yes is loop.header) == (no is loop.header):
-        return None
-    if test.op in _WHILE_LESS and yes is loop.header:
-        signedness = _WHILE_LESS[test.op]
-    elif test.op is (Op.IEqual if no is loop.header else Op.INotEqual):
-        signedness = ""
-    else:
-        return None
-    following, limit = test.operands
-    if limit in inside or not isinstance(following, Instruction) or following.op is not Op.IAdd:
-        return None
-    count, step = following.operands
-    if not is_constant_int(step) or step.value != 1 or not isinstance(count, Instruction):
-        return None
-    if count.op is not Op.Phi or count not in loop.header.instructions or len(count.operands) != 4:
-        return None
-    if count.type.width < 64 and signedness != "s":  # a smaller index may become negative on its way
-        return None
-    edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
-    if edges.pop(latch, None) is not following:
-        return None
-    (start,) = edges.values()
-    return CountedLoop(count, start, limit, signedness, inside)
-
-
-def _has_effect(i) -> bool:
-    if i.op is Op.ExtInst:
-        return i.operands[1] in EXTINST_WITH_EFFECT
-    volatile = i.memory is not None and i.memory.volatile
-    return volatile or (i.op is not Op.Load and i.op is not Op.Phi and i.op not in PURE)
-
-
-def find_rows(e, i) -> CountedLoop | None:
+def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
     """The loop in which an OpLoad goes on by one element per iteration, for all lanes."""
     pointer, type_ = i.operands[0], i.type
     if type_.kind not in (Kind.INT, Kind.FLOAT) or not isinstance(pointer, Instruction):
@@ -102,10 +30,11 @@ def find_rows(e, i) -> CountedLoop | None:
     loop = e.counted_loops.around(e.current)
     if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count):
         return None
-    counts, terms = 0, [(pointer, 1)]
+    counts = 0
+    terms: list[tuple[Value, int]] = [(pointer, 1)]
     while terms:
         value, scale = terms.pop()
-        if value not in loop.inside:
+        if not isinstance(value, Instruction) or value not in loop.inside:
             continue
         if value is loop.count and scale == size_of(type_):
             counts += 1
@@ -116,7 +45,7 @@ def find_rows(e, i) -> CountedLoop | None:
     return loop if counts == 1 else None
 
 
-def _parts(e, value, scale: int):
+def _parts(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
     """What a value is the sum of, as (value, factor); None if it is none."""
     op, operands = value.op, value.operands
     if op in (Op.IAdd, Op.ISub) and value.type.kind is Kind.INT and value.type.width == 64:
@@ -124,10 +53,10 @@ def _parts(e, value, scale: int):
     if op in (Op.Bitcast, Op.CopyObject):
         return [(operands[0], 1)] if operands[0].type.kind is Kind.POINTER else None
     terms = e.contiguity.address_terms(value) if op in ADDRESS else None
-    return terms and [(v, factor) for v, factor in terms if v is not None]
+    return [(v, factor) for v, factor in terms if v is not None] if terms else None
 
 
-def _places(e, pointer, affine) -> list[str]:
+def _places(e: AccessEmitter, pointer: Instruction, affine: tuple[str, int] | None) -> list[str]:
     """Each lane's address. affine: lane 0's and the stride, where there is one."""
     if affine is not None:
         first, stride = affine
@@ -143,7 +72,10 @@ def _places(e, pointer, affine) -> list[str]:
     return places
 
 
-def load_rows(e, i, loop: CountedLoop, alignment: int, affine, slow, metadata: str) -> str:
+def load_rows(
+    e: AccessEmitter, i: Instruction, loop: CountedLoop, alignment: int, affine: tuple[str, int] | None,
+    slow: Callable[[], str], metadata: str,
+) -> str:  # fmt: skip
     """The leaf of a load in a loop of find_rows. affine: as of gather; slow(): the leaf of the last ones."""
     type_ = i.type
     width, t, f, size = e.width, ir_type(type_), e.form, size_of(type_)
@@ -184,7 +116,7 @@ def load_rows(e, i, loop: CountedLoop, alignment: int, affine, slow, metadata: s
     return e.emit(f"phi {f(t)} [ {fast}, %{labels[2]} ], [ {other}, %{end} ]")
 
 
-def _transposed(e, t: str, rows: list[str]) -> list[str]:
+def _transposed(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
     """Vectors of element k of all rows: squares of elements change places, ever larger ones."""
     width, f, distance = e.width, e.form, 1
     while distance < width:

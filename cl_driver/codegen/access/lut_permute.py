@@ -4,11 +4,19 @@ for each lane. Nothing is read from memory, so lanes outside of a mask need no c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Variable
 from ..llvm.forms import form
+from ..llvm.options import CodegenOptions
 from ..llvm.types import ir_type, size_of
+from .emitter import AccessEmitter
+
+# look(emitter, array, type of an element as an integer, places) -> elements
+LookUp: TypeAlias = "Callable[[AccessEmitter, Variable, str, str], str]"
 
 _LARGEST = 128  # bytes of an array
 
@@ -21,18 +29,20 @@ _PERMUTES = {
 }
 
 
-def look_up(e, i) -> str | None:
+def look_up(e: AccessEmitter, i: Instruction) -> str | None:
     """The leaf of an OpLoad from a small constant array, or None where that is not what it is."""
     pointer, type_ = i.operands[0], i.type
     if type_.kind not in (Kind.INT, Kind.FLOAT) or not e.is_varying(pointer) or pointer.op not in ADDRESS:
         return None
     terms = e.contiguity.address_terms(pointer)
-    if not terms or len(terms) != 2 or terms[1][0] is None or terms[1][1] != size_of(type_):
+    if not terms or len(terms) != 2 or terms[1][1] != size_of(type_):
         return None
     base, index = terms[0][0], terms[1][0]
+    if base is None or index is None:
+        return None
     while isinstance(base, Instruction) and base.op in (Op.Bitcast, Op.CopyObject):
         base = base.operands[0]
-    if not _is_table(e, base, size_of(type_)):
+    if not isinstance(base, Variable) or not _is_table(e, base, size_of(type_)):
         return None
     bits = 8 * size_of(type_)
     look = _method(e.options, bits, size_of(base.type.element))
@@ -47,8 +57,8 @@ def look_up(e, i) -> str | None:
     return leaf if ir_type(type_) == t else e.emit(f"bitcast {f(t)} {leaf} to {f(ir_type(type_))}")
 
 
-def _is_table(e, variable, size: int) -> bool:
-    if not isinstance(variable, Variable) or variable.type.storage != StorageClass.UniformConstant:
+def _is_table(e: AccessEmitter, variable: Variable, size: int) -> bool:
+    if variable.type.storage != StorageClass.UniformConstant:
         return False
     array = variable.type.element
     if variable.initializer is None or variable in e.module.globals_offsets or array.kind is not Kind.ARRAY:
@@ -57,7 +67,7 @@ def _is_table(e, variable, size: int) -> bool:
     return element.kind in (Kind.INT, Kind.FLOAT) and size_of(element) == size and size_of(array) <= _LARGEST
 
 
-def _method(options, bits: int, size: int):
+def _method(options: CodegenOptions, bits: int, size: int) -> LookUp | None:
     """The function that looks up elements of so many bits in an array of so many bytes."""
     feature, one, two = _PERMUTES[bits]
     if feature in options.features and options.vector_bits == 512:
@@ -69,21 +79,21 @@ def _method(options, bits: int, size: int):
     return None
 
 
-def _registers(e, variable, t: str, count: int) -> list[str]:
+def _registers(e: AccessEmitter, variable: Variable, t: str, count: int) -> list[str]:
     """The array in vectors of so many elements, loaded once per call of the kernel."""
     key = variable, count
-    if key not in e.tables:
+    if key not in e.table_registers:
         length = size_of(variable.type.element) * 8 // int(t[1:])
         outer, e.lines = e.lines, e.prologue
         whole = e.emit(f"load <{length} x {t}>, ptr {e.operand(variable)}, align {int(t[1:]) // 8}")
-        e.tables[key] = [
+        e.table_registers[key] = [
             _elements(e, t, whole, length, range(start, start + count)) for start in range(0, length, count)
         ]
         e.lines = outer
-    return e.tables[key]
+    return e.table_registers[key]
 
 
-def _elements(e, t: str, vector: str, length: int, which) -> str:
+def _elements(e: AccessEmitter, t: str, vector: str, length: int, which: range) -> str:
     """The elements with these numbers; what is not there is poison."""
     lanes = ", ".join(f"i32 {k if k < length else 'poison'}" for k in which)
     return e.emit(
@@ -91,7 +101,7 @@ def _elements(e, t: str, vector: str, length: int, which) -> str:
     )
 
 
-def _in_pieces(e, t: str, places: str, count: int, look) -> str:
+def _in_pieces(e: AccessEmitter, t: str, places: str, count: int, look: Callable[[str], str]) -> str:
     """look(vector of `count` places) for all lanes."""
     found, width = [], e.width
     for start in range(0, width, count):
@@ -108,7 +118,7 @@ def _in_pieces(e, t: str, places: str, count: int, look) -> str:
     return found[0] if length == width else _elements(e, t, found[0], length, range(width))
 
 
-def _permute(e, variable, t: str, places: str, name: str) -> str:
+def _permute(e: AccessEmitter, variable: Variable, t: str, places: str, name: str) -> str:
     """A permute of one or two registers."""
     count = 512 // int(t[1:])
     f, registers = form(count)(t), _registers(e, variable, t, count)
@@ -121,12 +131,12 @@ def _permute(e, variable, t: str, places: str, name: str) -> str:
     return _in_pieces(e, t, places, count, look)
 
 
-def _bytes(e, variable, t: str, places: str) -> str:
+def _bytes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
     """Sixteen bytes of the array at a time, of which a shuffle gives 0 where a place is not among them."""
     registers, f = _registers(e, variable, t, 16), form(16)
 
     def look(piece: str) -> str:
-        found = None
+        found = ""
         for k, register in enumerate(registers):
             here = e.emit(f"xor {f(t)} {piece}, {f.splat(t, str(16 * k))}") if k else piece
             if e.options.aarch64:
@@ -141,7 +151,7 @@ def _bytes(e, variable, t: str, places: str) -> str:
     return _in_pieces(e, t, places, 16, look)
 
 
-def _two_permutes(e, variable, t: str, places: str) -> str:
+def _two_permutes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
     """Up to sixteen elements in two registers of 256 bits."""
     registers, f = _registers(e, variable, t, 8), form(8)
 

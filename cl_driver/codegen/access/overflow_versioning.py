@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Instruction, Kind, Variable
+from ...spirv.module import Constant, Instruction, Kind, Value, Variable
 from ..llvm.types import ir_type
+from .emitter import AccessEmitter
+from .runtime_contiguity import Term
 
 _SAME_ADDRESS = frozenset((Op.Bitcast, Op.CopyObject))
 _SUMS = frozenset((Op.IAdd, Op.IMul))
@@ -27,15 +29,15 @@ class IdSum:
     bits: that the sum of `added` and a constant from least to most must fit into at each cut.
     """
 
-    root: object
-    added: tuple = ()
+    root: Value
+    added: tuple[Value, ...] = ()
     constant: int = 0
     scale: int = 1
     bits: int = 64
     least: int = 0
     most: int = 0
 
-    def plus(self, value) -> IdSum | None:
+    def plus(self, value: Value | int) -> IdSum | None:
         """The sum with one more Value or number added, None if that is not possible."""
         if self.scale != 1 or len(self.added) == _MOST:
             return None
@@ -61,7 +63,7 @@ def _signed(constant: Constant) -> int:
     return value - (1 << width) if value >> width - 1 else value
 
 
-def sum_of(e, value, depth: int = 0) -> IdSum | None:
+def sum_of(e: AccessEmitter, value: Value, depth: int = 0) -> IdSum | None:
     """An integer of 64 bits as such a sum, or one of less that comes of one of 64 bits."""
     if depth == _DEPTH or not isinstance(value, Instruction) or value.type.kind is not Kind.INT:
         return None
@@ -79,14 +81,14 @@ def sum_of(e, value, depth: int = 0) -> IdSum | None:
     return found
 
 
-def _shifted_back(e, value, back: int, depth: int) -> IdSum | None:
+def _shifted_back(e: AccessEmitter, value: Value, back: int, depth: int) -> IdSum | None:
     """What is shifted to the left and back again. Of parts (passes/vectorize/coarsening.py), something is
     added between."""
     between = 0
     while isinstance(value, Instruction) and value.op is Op.IAdd and isinstance(value.operands[1], Constant):
         between += _signed(value.operands[1])
         value = value.operands[0]
-    if not _is_shift(value):
+    if not isinstance(value, Instruction) or not _is_shift(value):
         return None
     there = value.operands[1].value or 0
     if not back <= there < 64 or between % (1 << there):
@@ -96,7 +98,7 @@ def _shifted_back(e, value, back: int, depth: int) -> IdSum | None:
     return found and found.cut(64 - there, 1 << there - back)
 
 
-def _plus(e, value, depth: int) -> IdSum | None:
+def _plus(e: AccessEmitter, value: Instruction, depth: int) -> IdSum | None:
     bits = value.type.width
     for inner, other in (value.operands, value.operands[::-1]):
         if isinstance(other, Constant) or (bits == 64 and _is_count(e, other)):
@@ -106,15 +108,11 @@ def _plus(e, value, depth: int) -> IdSum | None:
     return None
 
 
-def _is_shift(value) -> bool:
-    return (
-        isinstance(value, Instruction)
-        and value.op is Op.ShiftLeftLogical
-        and isinstance(value.operands[1], Constant)
-    )
+def _is_shift(value: Instruction) -> bool:
+    return value.op is Op.ShiftLeftLogical and isinstance(value.operands[1], Constant)
 
 
-def _is_count(e, value, depth: int = 0) -> bool:
+def _is_count(e: AccessEmitter, value: Value, depth: int = 0) -> bool:
     """Whether a value is the same in all lanes and made of ids and sizes: hardly negative, if it may be."""
     if isinstance(value, Constant):
         return _signed(value) >= 0
@@ -126,9 +124,11 @@ def _is_count(e, value, depth: int = 0) -> bool:
     return known[value]
 
 
-def _is_made_of_counts(e, value, depth: int) -> bool:
+def _is_made_of_counts(e: AccessEmitter, value: Instruction, depth: int) -> bool:
     if value.op is Op.CompositeExtract:
         value = value.operands[0]
+        if not isinstance(value, Instruction):
+            return False
     if value.op is Op.Load:
         return isinstance(value.operands[0], Variable) and value.operands[0].builtin is not None
     if value.op in _SUMS:
@@ -136,7 +136,7 @@ def _is_made_of_counts(e, value, depth: int) -> bool:
     return _is_shift(value) and _is_count(e, value.operands[0], depth + 1)
 
 
-def address_sum(e, pointer, size: int) -> tuple[list, IdSum, int] | None:
+def address_sum(e: AccessEmitter, pointer: Value, size: int) -> tuple[list[Term], IdSum, int] | None:
     """An address as terms that all lanes have in common, as of runtime_contiguity.py, and a sum times a
     scale: one that makes elements of `size` bytes neighbours."""
     while isinstance(pointer, Instruction) and pointer.op in _SAME_ADDRESS:
@@ -160,7 +160,7 @@ def address_sum(e, pointer, size: int) -> tuple[list, IdSum, int] | None:
     return common, found, found.scale * scale
 
 
-def ask(e, sums: list[IdSum]) -> tuple[str, str] | None:
+def ask(e: AccessEmitter, sums: list[IdSum]) -> tuple[str, str] | None:
     """An i1, that no cut changes any of the sums in any lane, and their root in lane 0; None if they are not
     sums of one root."""
     root = sums[0].root
@@ -168,7 +168,7 @@ def ask(e, sums: list[IdSum]) -> tuple[str, str] | None:
         return None
     limit = (1 << min(s.bits for s in sums) - 1) - 1
     least, most = min(s.least for s in sums), max(s.most for s in sums)
-    counts: dict = {}
+    counts: dict[Value, int] = {}
     for s in sums:
         for value in set(s.added):
             counts[value] = max(counts.get(value, 0), s.added.count(value))
@@ -189,13 +189,14 @@ def ask(e, sums: list[IdSum]) -> tuple[str, str] | None:
 class Places:
     """Lane 0's addresses where no cut changes anything, each from the one before."""
 
-    def __init__(self, first: str):
-        self._sums = {(): first}
+    def __init__(self, first: str) -> None:
+        self._sums: dict[tuple[Value, ...], str] = {(): first}
 
-    def address(self, e, common: list, found: IdSum, scale: int) -> str:
+    def address(self, e: AccessEmitter, common: list[Term], found: IdSum, scale: int) -> str:
         """The address of lane 0."""
-        (base, _), *steps = common
-        place = e.operand(base)
+        base, *steps = common
+        assert base[0] is not None  # the pointer comes first
+        place = e.operand(base[0])
         for value, step in steps:
             index = f"i64 {step}" if value is None else f"{ir_type(value.type)} {e.operand(value)}"
             step = 1 if value is None else step

@@ -7,15 +7,20 @@ fill registers: 16 lanes of uchar4 are one of 512 bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 from ...passes.cost.packed_profit import LEAST_LOADS
 from ...passes.ir.instructions import users
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Constant, Instruction, Kind, Type, Undef, Value
+from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, Value
 from ..llvm.emitter import Components
 from ..llvm.forms import MANGLED, form
-from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS
+from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import constant_text, ir_type, leaf_types, size_of
 from ..llvm.versioning import either
+from .addresses import Address
+from .emitter import AccessEmitter
 from .gather_scatter import (
     addresses_here,
     from_memory,
@@ -27,13 +32,15 @@ from .gather_scatter import (
 )
 from .runtime_contiguity import NEIGHBOURS
 
+Users: TypeAlias = Mapping[Value, Sequence[Instruction]]  # of a value: what has it for an operand
+
 _NUMBERS = {bits: Type(Kind.INT, width=bits) for bits in (16, 32, 64)}
 _COUNTS = (2, 4, 8, 16)  # three components take the place of four
 _STREAMED = frozenset((StorageClass.CrossWorkgroup, StorageClass.Workgroup))
 _MOST_REGISTERS = 8  # that a value takes: more are more code
 
 
-def find_packed(e, function) -> frozenset:
+def find_packed(e: AccessEmitter, function: Function) -> frozenset[Instruction]:
     """The values of a region that are held so: all that they are computed from, and who uses them.
 
     But the few values that many loads come to may be taken apart.
@@ -41,7 +48,8 @@ def find_packed(e, function) -> frozenset:
     found = {i for block in function.blocks for i in block.instructions if _may_be_packed(e, i)}
     if not found:
         return frozenset()
-    used_by, flat = users(function), set()
+    used_by = users(function)
+    flat: set[Instruction] = set()
     for values in _connected(_narrowed(e, set(found), used_by, True)):
         apart = sum(not all(_stays_whole(e, i, u, values) for u in used_by.get(i, ())) for i in values)
         loads = sum(i.op is Op.Load for i in values)
@@ -51,7 +59,9 @@ def find_packed(e, function) -> frozenset:
     return frozenset(flat | rest if any(i.op is Op.Load for i in rest) else flat)
 
 
-def _narrowed(e, found: set, used_by: dict, comes_apart: bool) -> set:
+def _narrowed(
+    e: AccessEmitter, found: set[Instruction], used_by: Users, comes_apart: bool
+) -> set[Instruction]:
     """Those of some values of which this holds. comes_apart: they may be taken apart."""
     pending = list(found)
     while pending:
@@ -69,9 +79,9 @@ def _narrowed(e, found: set, used_by: dict, comes_apart: bool) -> set:
     return found
 
 
-def _connected(values: set) -> list[set]:
+def _connected(values: set[Instruction]) -> list[set[Instruction]]:
     """Those that are computed from one another, together."""
-    of: dict = {}
+    of: dict[Instruction, set[Instruction]] = {}
     for i in values:
         group = of.setdefault(i, {i})
         for other in i.operands:
@@ -85,7 +95,7 @@ def _connected(values: set) -> list[set]:
     return list({id(group): group for group in of.values()}.values())
 
 
-def _may_be_packed(e, i) -> bool:
+def _may_be_packed(e: AccessEmitter, i: Instruction) -> bool:
     type_ = i.type
     if type_ is None or type_.kind is not Kind.VECTOR or type_.count not in _COUNTS or not e.is_varying(i):
         return False
@@ -101,7 +111,7 @@ def _may_be_packed(e, i) -> bool:
     return i.op is Op.Phi or lowering in COMPONENTWISE
 
 
-def _passes_through(e, i, pointer, type_) -> bool:
+def _passes_through(e: AccessEmitter, i: Instruction, pointer: Value, type_: Type) -> bool:
     """Whether an access is one of neighbours, or may turn out to be."""
     storage = pointer.type.storage
     if storage not in _STREAMED or type_.element.kind is Kind.BOOL:
@@ -115,7 +125,7 @@ def _passes_through(e, i, pointer, type_) -> bool:
     return e.stride(pointer) == size_of(type_)
 
 
-def _suit(e, i, found: set) -> bool:
+def _suit(e: AccessEmitter, i: Instruction, found: set[Instruction]) -> bool:
     """Whether the operands of an instruction are held so, or are the same in all lanes."""
     if i.op is Op.Load:
         return True
@@ -125,18 +135,18 @@ def _suit(e, i, found: set) -> bool:
     )
 
 
-def _stays_whole(e, value, user, found: set) -> bool:
+def _stays_whole(e: AccessEmitter, value: Value, user: Instruction, found: set[Instruction]) -> bool:
     if user.op is Op.Store:
         return user.operands[0] is not value and _passes_through(e, user, user.operands[0], value.type)
     return user in found
 
 
-def _takes_components(value, user) -> bool:
+def _takes_components(value: Value, user: Instruction) -> bool:
     """Phis could do so where their edges come from alone."""
     return user.op is not Op.Phi and value.type.element.kind is not Kind.BOOL
 
 
-def operand_of(e, value, count: int) -> str:
+def operand_of(e: AccessEmitter, value: Value, count: int) -> str:
     """A value as one vector of `count` components for each lane."""
     if value in e.packed:
         return e.leaves_of[value][0]
@@ -154,13 +164,13 @@ def operand_of(e, value, count: int) -> str:
         leaves = e.leaves(value)
         leaves = leaves * count if len(leaves) == 1 else leaves
         is_spread = isinstance(e.operands.get(value), Components)
-        outer, e.lines = e.lines, e.head if is_spread else e._late.get(value, e.prologue)
+        outer, e.lines = e.lines, e.head if is_spread else e.late.get(value, e.prologue)
         e.tiled[key] = interleave(e, t, leaves, count)
         e.lines = outer
     return e.tiled[key]
 
 
-def components_of(e, value) -> list[str]:
+def components_of(e: AccessEmitter, value: Value) -> list[str]:
     """The components of a value that is held so, each as a vector: taken where they are asked for."""
     key = value, e.label
     if key not in e.apart:
@@ -169,24 +179,27 @@ def components_of(e, value) -> list[str]:
     return e.apart[key]
 
 
-def packed_type(e, type_) -> str:
+def packed_type(e: AccessEmitter, type_: Type) -> str:
     """The LLVM type of a value that is held so."""
     return form(e.width * type_.count)(ir_type(type_.element))
 
 
-def componentwise(e, i, operands, build) -> None:
+def componentwise(e: AccessEmitter, i: Instruction, operands: Sequence[Value], build: Builder) -> None:
     """An instruction on all components of all lanes."""
     count = i.type.count
     arguments = [operand_of(e, o, count) for o in operands]
     e.define_leaves(i, [build(e, form(e.width * count), i, *arguments)])
 
 
-def _as_number(type_) -> Type | None:
+def _as_number(type_: Type) -> Type | None:
     """The integer that has as many bits as an OpenCL vector, if gathers take it."""
     return _NUMBERS.get(8 * size_of(type_))
 
 
-def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) -> None:
+def load(
+    e: AccessEmitter, i: Instruction, address: Address, asked: tuple[str, str, int] | None, alignment: int,
+    mask: str | None, metadata: str,
+) -> None:  # fmt: skip
     """A load of neighbours, or of what is asked about. address: of select.py; asked: of its _ask()."""
     type_ = i.type
     element, count = type_.element, type_.count
@@ -220,7 +233,15 @@ def load(e, i, address, asked, alignment: int, mask: str | None, metadata: str) 
     e.define_leaves(i, [data])
 
 
-def load_whole(e, address: str, element, stride: int, alignment, mask: str | None, metadata: str) -> str:
+def load_whole(
+    e: AccessEmitter,
+    address: str,
+    element: Type,
+    stride: int,
+    alignment: int,
+    mask: str | None,
+    metadata: str,
+) -> str:
     """W times `stride` elements that follow one another."""
     t, whole = memory_type(element), form(e.width * stride)
     if mask is None:
@@ -232,7 +253,7 @@ def load_whole(e, address: str, element, stride: int, alignment, mask: str | Non
     )
 
 
-def repeat_mask(e, mask: str, stride: int, count: int) -> str:
+def repeat_mask(e: AccessEmitter, mask: str, stride: int, count: int) -> str:
     """A mask of the elements of values of `stride` elements, of which the first `count` count."""
     if stride == 1:
         return mask
@@ -245,7 +266,7 @@ def repeat_mask(e, mask: str, stride: int, count: int) -> str:
     )
 
 
-def separate(e, element, data: str, stride: int, count: int) -> list[str]:
+def separate(e: AccessEmitter, element: Type, data: str, stride: int, count: int) -> list[str]:
     """The first `count` of `stride` components of each lane, each as a vector."""
     if stride == 1:
         return [data]

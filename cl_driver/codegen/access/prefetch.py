@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from ...passes.ir.instructions import ADDRESS, PURE
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Argument, Kind
+from ...spirv.module import Argument, Function, Kind, Value
 from ..layout import abi
-from ..llvm.alias import roots
-from .nontemporal import has_much
+from ..layout.kernel_fields import KernelFields
+from ..llvm.alias import Root, roots
 
 _LEAST = 8  # loads of a work-item, through one argument, from which on it is worth it
 _SMALLEST = 16  # bytes of such a load: what is less may become a vector of several work-items
@@ -36,12 +36,14 @@ _NO_WORK = ADDRESS | {
 class Ahead:
     """What one vector of work-items, or several together, has read: its loads wait for the region's end."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.is_used = False
-        self._suits: dict = {}  # function: whether it is such a kernel
-        self._loads: dict = {}  # argument: (address, bytes of all lanes) of its loads so far
+        self._suits: dict[Function, bool] = {}  # function: whether it is such a kernel
+        self._loads: dict[
+            Root, list[tuple[str, int]]
+        ] = {}  # argument: (address, bytes of all lanes) of its loads so far
 
-    def note(self, e, pointer, address: str, size: int) -> None:
+    def note(self, e: KernelFields, pointer: Value, address: str, size: int) -> None:
         """A load of `size` bytes at an address that is the same wherever the region is left."""
         if size < _SMALLEST:
             return
@@ -51,7 +53,7 @@ class Ahead:
         if found and len(found) == 1 and _is_buffer(root := next(iter(found))):
             self._loads.setdefault(root, []).append((address, size))
 
-    def finish(self, e) -> None:
+    def finish(self, e: KernelFields) -> None:
         """At the end of the region."""
         waiting, self._loads = self._loads, {}
         for loads in waiting.values():
@@ -60,11 +62,11 @@ class Ahead:
                 _prefetch(e, loads)
 
 
-def _is_buffer(root) -> bool:
+def _is_buffer(root: Value) -> bool:
     return isinstance(root, Argument) and root.type.storage == StorageClass.CrossWorkgroup
 
 
-def _suits(function) -> bool:
+def _suits(function: Function) -> bool:
     """Whether a function is straight-line code with as many loads as there is arithmetic."""
     if len(function.blocks) > 1:
         return False
@@ -76,13 +78,13 @@ def _suits(function) -> bool:
     return work <= 2 * loads
 
 
-def _prefetch(e, loads: list[tuple[str, int]]) -> None:
+def _prefetch(e: KernelFields, loads: list[tuple[str, int]]) -> None:
     """Prefetches what follows the places of loads, which are in the order of the program."""
     places = len(loads) // e.parts
     room = e.emit_prologue(f"mul i64 {e.enqueued_items()}, {loads[0][1] // e.width}")
     per_item = sum(size for _, size in loads) // (e.width * e.parts)
     limit = e.emit_prologue(f"zext i16 {e.launch_field(abi.LAUNCH_AHEAD_KIB, 'i16')} to i64")
-    much = has_much(e, per_item, e.emit_prologue(f"shl i64 {limit}, 10"))
+    much = e.has_much(per_item, e.emit_prologue(f"shl i64 {limit}, 10"))
     first, second, last = (
         e.emit(f"ptrtoint ptr {loads[k][0]} to i64") for k in (0, e.parts, len(loads) - e.parts)
     )

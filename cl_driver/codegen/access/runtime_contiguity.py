@@ -12,11 +12,20 @@ The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Decoration, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
+from ..layout.lanes import LaneEmitter
 from ..llvm.types import ir_type, member_offset, size_of
+
+# Of a value that has a stride if conditions (i1) hold: these, and its value in lane 0.
+Answer: TypeAlias = tuple[tuple[str, ...], str]
+# What a sum is made of: a value and its factor in bytes, the pointer first; None: steps by a constant.
+Term: TypeAlias = tuple[Value | None, int]
 
 NEIGHBOURS, ALIKE = "neighbours", "alike"
 
@@ -36,16 +45,18 @@ _DEPTH = 40  # a guess need not follow expressions that are longer
 class Contiguity:
     """The guesses and questions of one emission of a function; see the module."""
 
-    def __init__(self, emitter):
+    def __init__(self, emitter: LaneEmitter) -> None:
         self.e = emitter
-        self._natures: dict = {}
-        self._open: set = set()  # values whose nature is being guessed
-        self._answers: dict = {}  # (value, stride): (conditions, lane 0's value)
-        self.counts: dict = {}  # overflow_versioning.py: values, and whether they are made of ids and sizes
+        self._natures: dict[Value, str | None] = {}
+        self._open: set[Value] = set()  # values whose nature is being guessed
+        self._answers: dict[tuple[Value, int], Answer | None] = {}  # by the value and the stride
+        self.counts: dict[
+            Value, bool
+        ] = {}  # overflow_versioning.py: values, and whether they are made of ids and sizes
 
     # Natures.
 
-    def nature(self, value, depth: int = 0) -> str | None:
+    def nature(self, value: Value, depth: int = 0) -> str | None:
         """What is worth asking of a value; affine values are NEIGHBOURS and uniform ones ALIKE."""
         e = self.e
         if not e.is_varying(value):
@@ -58,22 +69,23 @@ class Contiguity:
             return None
         self._open.add(value)
         found = None
-        if depth < _DEPTH and value.type.kind in (Kind.INT, Kind.POINTER) and value not in e.shapes.private:
+        is_address = value.type.kind in (Kind.INT, Kind.POINTER) and value not in e.shapes.private
+        if depth < _DEPTH and is_address and isinstance(value, Instruction):
             found = self._guess(value, depth + 1)
         self._open.discard(value)
         self._natures[value] = found
         return found
 
-    def _guess(self, value, depth: int) -> str | None:
+    def _guess(self, value: Instruction, depth: int) -> str | None:
         op, operands = value.op, value.operands
         if op is Op.Phi:
             outer, self._open = self._open, set()
             entering = (v for v in operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
             for v in entering:  # in a loop the question is whether what comes back is like what came in
                 self._natures[value] = self.nature(v, depth)
-            natures = {self.nature(v, depth) for v in operands[::2] if not isinstance(v, Undef)}
+            coming = {self.nature(v, depth) for v in operands[::2] if not isinstance(v, Undef)}
             self._open = outer
-            return natures.pop() if len(natures) == 1 else None
+            return coming.pop() if len(coming) == 1 else None
         if op in ADDRESS:
             terms = self.address_terms(value)
             return self._of_sum([v for v, _ in terms if v is not None], depth) if terms else None
@@ -118,7 +130,7 @@ class Contiguity:
             return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
         return None
 
-    def _of_sum(self, terms, depth: int) -> str | None:
+    def _of_sum(self, terms: Sequence[Value], depth: int) -> str | None:
         natures = [self.nature(t, depth) for t in terms]
         if None in natures or natures.count(NEIGHBOURS) > 1:
             return None
@@ -126,7 +138,7 @@ class Contiguity:
 
     # Questions.
 
-    def ask(self, terms, stride: int) -> tuple[str, str] | None:
+    def ask(self, terms: Sequence[tuple[Value, int]], stride: int) -> tuple[str, str] | None:
         """Whether the sum of terms (pointer, 1), (index, scale) has a stride in bytes between lanes.
 
         Returns an i1 and the address of lane 0, or None if it is not worth asking. What lanes without a
@@ -141,24 +153,24 @@ class Contiguity:
             return None
         return self._all_of(found[0]), found[1]
 
-    def _all_of(self, conditions) -> str:
-        result = None
-        for condition in conditions:
-            result = condition if result is None else self.e.emit(f"and i1 {result}, {condition}")
+    def _all_of(self, conditions: tuple[str, ...]) -> str:
+        result, *others = conditions
+        for condition in others:
+            result = self.e.emit(f"and i1 {result}, {condition}")
         return result
 
-    def _probe(self, value, stride: int):
+    def _probe(self, value: Value, stride: int) -> Answer | None:
         """(Conditions, lane 0's value): value has the stride if they hold; None if it does not."""
         e = self.e
         if not e.is_varying(value):
             return ((), e.operand(value)) if e.stride(value) == stride else None
         key = value, stride
         if key not in self._answers:
-            late = e._late.get(value)
+            late = e.late.get(value)
             if late is None:
                 return None
             outer, e.lines = e.lines, late
-            found = self._through(value, stride)
+            found = self._through(value, stride) if isinstance(value, Instruction) else None
             if found is None:
                 found = self._compare(value, stride)
             if found and len(found[0]) > 1:
@@ -167,7 +179,7 @@ class Contiguity:
             e.lines = outer
         return self._answers[key]
 
-    def _through(self, value, stride: int):
+    def _through(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """The question handed on to operands.
 
         None if it has to be asked of the value itself, False if the answer is known to be no.
@@ -206,7 +218,7 @@ class Contiguity:
                 conditions = (*conditions, self._no_wrap(inner, first, stride, opcode == "sext"))
         return conditions, e.emit(f"{opcode} {ir_type(inner.type)} {first} to {t}")
 
-    def _phi(self, value, stride: int):
+    def _phi(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """Phis of the answers. Where nothing comes in, no lane is in the masks of those who use the phi: then
         whole vectors cost least, at a place that is there."""
         e, t = self.e, ir_type(value.type)
@@ -224,7 +236,7 @@ class Contiguity:
                 condition, first = (*found[0], "true")[0], found[1]
             conditions.append(f"[ {condition}, %{e.exits[before]} ]")
             firsts.append(f"[ {first}, %{e.exits[before]} ]")
-        outer, e.lines = e.lines, e._beside_phis[value]
+        outer, e.lines = e.lines, e.beside_phis[value]
         found = (
             (e.emit(f"phi i1 {', '.join(conditions)}"),),
             e.emit(f"phi {t} {', '.join(firsts)}"),
@@ -232,7 +244,7 @@ class Contiguity:
         e.lines = outer
         return found
 
-    def _clamped(self, value, stride: int):
+    def _clamped(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """A minimum, a maximum or both: neighbours stay neighbours where none of them is beyond a bound."""
         e, number, (inner, *bounds) = self.e, value.operands[1], value.operands[2:]
         if number not in _BOUNDS or abs(stride) * e.width >> value.type.width - 1:
@@ -257,14 +269,14 @@ class Contiguity:
             conditions = (*conditions, e.emit(f"icmp {sign}le {t} {most}, {e.operand(bounds[-1])}"))
         return conditions, first
 
-    def _no_wrap(self, value, first: str, stride: int, signed: bool) -> str:
+    def _no_wrap(self, value: Value, first: str, stride: int, signed: bool) -> str:
         """i1: a value that has a stride does not wrap around on its way from the first lane to the last."""
         e, t = self.e, ir_type(value.type)
         last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
         predicate = ("s" if signed else "u") + ("ge" if stride > 0 else "le")
         return e.emit(f"icmp {predicate} {t} {last}, {first}")
 
-    def _extended_stride(self, value) -> int:
+    def _extended_stride(self, value: Instruction) -> int:
         """The stride of an affine value's upper bits, if the lower ones are the same in all lanes; else 0.
 
         It holds while the value does not wrap around: what `(int)` does to a size_t, a constant added within.
@@ -276,7 +288,7 @@ class Contiguity:
         is_whole = bits < value.type.width and step % (1 << bits) == 0
         return step >> bits if is_whole and abs(step) * self.e.width < 1 << value.type.width - 1 else 0
 
-    def _extension(self, value, inner, stride: int):
+    def _extension(self, value: Instruction, inner: Value, stride: int) -> Answer | Literal[False] | None:
         """Of what is shifted to the left and back: it has the stride while it does not leave its range."""
         e, t = self.e, ir_type(value.type)
         there, back = value.operands[0].operands[1].value or 0, value.operands[1].value or 0
@@ -294,7 +306,7 @@ class Contiguity:
             conditions = (*conditions, self._no_wrap(value, first, step, True))
         return conditions, e.emit(f"ashr {t} {first}, {back}")
 
-    def _product(self, value, stride: int):
+    def _product(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         e, (a, b), t = self.e, value.operands, ir_type(value.type)
         if isinstance(a, Constant):
             a, b = b, a
@@ -305,13 +317,13 @@ class Contiguity:
             return False
         if factor is None and (stride or e.is_varying(b) or value.op is Op.ShiftLeftLogical):
             return None
-        found = self._probe(a, stride // factor if stride else 0)
+        found = self._probe(a, stride // factor if stride and factor else 0)
         if found is None:
             return False
         by = str(factor) if factor is not None else e.operand(b)
         return found[0], e.emit(f"mul {t} {found[1]}, {by}")
 
-    def address_terms(self, chain):
+    def address_terms(self, chain: Instruction) -> list[Term] | None:
         """What an access chain adds up: (pointer, 1), (index, bytes)...; None if there is more to it.
 
         Steps by constants are terms, too: (None, bytes).
@@ -320,29 +332,32 @@ class Contiguity:
         type_ = base.type.element
         if not isinstance(base.type.element, type(base.type)) or getattr(base, "builtin", None) is not None:
             return None
-        terms = [(base, 1)]
+        terms: list[Term] = [(base, 1)]
+        constants: list[Term] = []
         if chain.op in _POINTER_STEPS:
             terms.append((indices.pop(0), size_of(type_)))
         for index in indices:
             if type_.kind is Kind.STRUCT:
-                number = self.e.integer(index)
-                terms.append((number, member_offset(type_, number)))
+                number = self.e.member_number(type_, index)
+                offset = member_offset(type_, number)
+                if offset:
+                    constants.append((None, offset))
                 type_ = type_.members[number]
             else:
                 type_ = type_.element
                 terms.append((index, size_of(type_)))
-        return [(v, s) for v, s in terms if not isinstance(v, int)] + [
-            (None, s) for v, s in terms if isinstance(v, int) and s
-        ]
+        return terms + constants
 
-    def _sum(self, terms, stride: int):
+    def _sum(self, terms: Sequence[Term], stride: int) -> Answer | Literal[False] | None:
         """(Conditions, lane 0's sum), None or False as of _through.
 
         A sum has a stride if one NEIGHBOURS among the varying terms has what the others leave of it.
         """
         e = self.e
-        rest, neighbour = stride, None
-        is_address = terms[0][0].type.kind is Kind.POINTER
+        rest = stride
+        neighbour: tuple[Value, int] | None = None
+        first = terms[0][0]
+        is_address = first is not None and first.type.kind is Kind.POINTER
         if is_address:
             terms = [(v, scale) for value, scale in terms for v in self._summands(value) or (value,)]
         for value, scale in terms:
@@ -358,7 +373,8 @@ class Contiguity:
                 neighbour = value, scale
         if rest if neighbour is None else rest == 0 or rest % neighbour[1]:
             return False
-        conditions, total = (), None
+        conditions: tuple[str, ...] = ()
+        total = ""
         for value, scale in terms:
             if value is None:
                 total = e.emit(f"getelementptr i8, ptr {total}, i64 {scale}")
@@ -371,7 +387,7 @@ class Contiguity:
                 return False
             conditions += tuple(c for c in part[0] if c not in conditions)
             t = ir_type(value.type)
-            if total is None:
+            if not total:
                 total = part[1]
             elif is_address:
                 if step and value.type.width < 64:
@@ -381,7 +397,7 @@ class Contiguity:
                 total = e.emit(f"{'add' if scale > 0 else 'sub'} {t} {total}, {part[1]}")
         return conditions, total
 
-    def _summands(self, value) -> tuple:
+    def _summands(self, value: Value | None) -> tuple[Value, ...]:
         """What an index of 64 bits is the sum of, each extended alone, where sums do not wrap around: rows
         and columns. The addresses of several places in a row then have the row in common."""
         if not isinstance(value, Instruction) or value.op is not Op.SConvert or not self.e.is_varying(value):
@@ -391,19 +407,19 @@ class Contiguity:
             return ()
         return tuple(inner.operands) if Decoration.NoSignedWrap in inner.decorations else ()
 
-    def _compare(self, value, stride: int):
+    def _compare(self, value: Value, stride: int) -> Answer:
         """The question asked of the value itself: lanes are compared with what lane 0 makes them."""
         e = self.e
         f, t = e.form, ir_type(value.type)
         lanes = e.emit(f"freeze {f(t)} {e.leaf(value)}")
         first = e.emit(f"extractelement {f(t)} {lanes}, i32 0")
-        expected = e._lanes(t, first, stride)
+        expected = e.lanes_from(t, first, stride)
         equal = e.emit(f"icmp eq {f(t)} {lanes}, {expected}")
         bits = e.emit(f"bitcast {f('i1')} {equal} to i{e.width}")
         return (e.emit(f"icmp eq i{e.width} {bits}, -1"),), first
 
 
-def _sign_extended(value):
+def _sign_extended(value: Instruction) -> Value | None:
     """What is shifted to the left and back again, as `(int)` does to a size_t."""
     inner, back = value.operands
     if not isinstance(inner, Instruction) or inner.op is not Op.ShiftLeftLogical:

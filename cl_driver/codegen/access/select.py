@@ -4,19 +4,22 @@ it is uniform, gathers and scatters elsewhere. Lanes outside of the instruction'
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ...passes.ir.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ...spirv.enums import Op
-from ...spirv.module import Kind, Undef, Variable
+from ...spirv.module import Instruction, Kind, Type, Undef, Value, Variable
 from ..llvm.forms import MANGLED, form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
 from ..llvm.versioning import either
-from ..lockstep.lane_constants import load_places, place_type, store_places
-from ..ops.memory import BuiltinAddress, access_alignment, hint_of, load_value, offset_pointer, store_operand
+from ..ops.memory import access_alignment, hint_of, load_value, offset_pointer, store_operand
 from ..ops.memory import access_chain as single_access_chain
 from ..ops.memory import load as single_load
 from ..ops.memory import store as single_store
-from . import nontemporal, packed_vectors
+from . import packed_vectors
+from .addresses import Address, address_of, advance, all_lanes
+from .emitter import AccessEmitter
 from .gather_scatter import (
     addresses_here,
     from_memory,
@@ -33,67 +36,8 @@ from .lut_permute import look_up
 from .packed_vectors import load_whole, repeat_mask, separate
 
 
-class Address:
-    """Where each lane accesses memory: single (lane 0's pointer) with a stride in bytes, or a leaf."""
-
-    __slots__ = ("leaf", "single", "stride")
-
-    def __init__(self, single: str | None, stride: int, leaf: str | None):
-        self.single = single
-        self.stride = stride
-        self.leaf = leaf
-
-    def all_lanes(self, e) -> str:
-        """As `<W x ptr>`."""
-        if self.leaf is None:
-            self.leaf = e._lanes("ptr", self.single, self.stride)
-        return self.leaf
-
-
-def address_of(e, pointer) -> Address:
-    """The address of a pointer Value."""
-    if e.is_varying(pointer):
-        return Address(None, 0, e.leaf(pointer))
-    return Address(e.operand(pointer), e.stride(pointer), None)
-
-
-def all_lanes(e, address: Address) -> str:
-    """The address as `<W x ptr>`."""
-    return address.all_lanes(e)
-
-
-def advance(e, address: Address, index, scale: int, unsigned: bool = False) -> Address:
-    """address + index * scale bytes, index being a Value."""
-    literal = e.integer(index)
-    if literal is not None:
-        width = index.type.width
-        literal -= 1 << width if literal >> width - 1 else 0
-        if address.leaf is not None and address.single is None:
-            return Address(
-                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {literal * scale}")
-            )
-        return Address(offset_pointer(e, address.single, literal * scale, ""), address.stride, None)
-    t = ir_type(index.type)
-    varying = e.is_varying(index)
-    operand = e.leaf(index) if varying or address.single is None else e.operand(index)
-    is_wide = varying or address.single is None
-    if unsigned and index.type.width < 64:
-        f = e.form if is_wide else form(0)
-        operand = e.emit(f"zext {f(t)} {operand} to {f('i64')}")
-        t = "i64"
-    if not is_wide:
-        single = e.emit(f"getelementptr [{scale} x i8], ptr {address.single}, {t} {operand}")
-        return Address(single, address.stride + e.stride(index) * scale, None)
-    base = (
-        f"{e.form('ptr')} {all_lanes(e, address)}"
-        if address.single is None or address.stride
-        else (f"ptr {address.single}")
-    )
-    return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))
-
-
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
-def access_chain(e, i):
+def access_chain(e: AccessEmitter, i: Instruction) -> None:
     """Access chains with an index or base that varies."""
     base, indices = i.operands[0], list(i.operands[1:])
     if isinstance(base, Variable) and base.builtin is not None:
@@ -106,7 +50,7 @@ def access_chain(e, i):
     constant = 0
     for index in indices:
         if type_.kind is Kind.STRUCT:
-            number = e.integer(index)
+            number = e.member_number(type_, index)
             constant += member_offset(type_, number) * spacing
             type_ = type_.members[number]
             continue
@@ -126,14 +70,14 @@ def access_chain(e, i):
 
 
 @lowers_wide(Op.Load)
-def load(e, i):
+def load(e: AccessEmitter, i: Instruction) -> None:
     """OpLoad."""
     pointer = i.operands[0]
     if isinstance(pointer, Variable) and pointer.builtin is not None:
         single_load(e, i)
         return
-    component = e.operands.get(pointer)
-    if isinstance(component, BuiltinAddress):
+    component = e.builtin_addresses.get(pointer)
+    if component is not None:
         if e.is_varying(i):
             e.define_leaves(i, e.id_leaves(i.type, component.variable, component.index))
         else:
@@ -154,7 +98,7 @@ def load(e, i):
     if e.lane_constants is not None and e.lane_constants.here is not None:
         e.note(SHUFFLED, masked=i.mask is not None)
         size = size_of(i.type)
-        leaves = [load_places(e, e.lane_constants.here, place_type(i.type), size)]
+        leaves = [e.lane_constants.load_places(e.lane_constants.here, size)]
         if i.type.kind is Kind.VECTOR:
             leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
         e.define_leaves(i, leaves)
@@ -168,26 +112,26 @@ def load(e, i):
     load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
 
 
-def ask_packed(e, i) -> tuple[str, str, int] | None:
+def ask_packed(e: AccessEmitter, i: Instruction) -> tuple[str, str, int] | None:
     """What there is to ask of a load for packed_vectors.py."""
     if e.shapes.part_of:
         e.select_part(e.shapes.part_of.get(i, 0))
     return _ask(e, i.operands[0], None, (size_of(i.type),), i.type)
 
 
-def _load_packed(e, i, pointer, alignment: int) -> None:
+def _load_packed(e: AccessEmitter, i: Instruction, pointer: Value, alignment: int) -> None:
     address, mask = address_of(e, pointer), e.mask_of(i)
     asked = ask_packed(e, i) if address.single is None and i not in e.places else None
     e.note(CONTIGUOUS if address.single is not None else ASKED, masked=mask is not None)
     first = address.single or (asked[1] if asked is not None else e.places.get(i))
-    if e.ahead is not None and mask is None and first is not None:
-        e.ahead.note(e, pointer, first, size_of(i.type) * e.width)
+    if mask is None and first is not None:
+        e.note_load(pointer, first, size_of(i.type) * e.width)
     packed_vectors.load(
         e, i, address, asked, alignment, mask, e.alias_metadata(pointer, is_load=mask is None)
     )
 
 
-def _load_asked(e, i, pointer, alignment: int, place: str | None) -> None:
+def _load_asked(e: AccessEmitter, i: Instruction, pointer: Value, alignment: int, place: str | None) -> None:
     """A load in one of the halves of block_versioning.py: from where the neighbours are, or from anywhere."""
     mask, types, size = e.mask_of(i), leaf_types(i.type), size_of(i.type)
     metadata = e.alias_metadata(pointer, is_load=mask is None)
@@ -196,13 +140,22 @@ def _load_asked(e, i, pointer, alignment: int, place: str | None) -> None:
         e.define_leaves(i, gather(e, addresses, i.type, alignment, mask, metadata))
         return
     e.note(ASKED, masked=mask is not None)
-    if e.ahead is not None and mask is None:
-        e.ahead.note(e, pointer, place, size * e.width)
+    if mask is None:
+        e.note_load(pointer, place, size * e.width)
     leaves = load_contiguous(e, place, types[0], len(types), size, alignment, mask, metadata)
     e.define_leaves(i, leaves)
 
 
-def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int, index=None) -> None:
+def load_from(
+    e: AccessEmitter,
+    i: Instruction,
+    pointer: Value,
+    address: Address,
+    type_: Type,
+    place: int,
+    alignment: int,
+    index: Value | None = None,
+) -> None:
     """Defines a result loaded from memory. place: bytes that a vector takes, in arrays of its kind.
 
     pointer, index: the Values that the address was computed from, index in units of `place`.
@@ -230,15 +183,15 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         leaves = load_contiguous(e, address.single, element, len(types), place, alignment, mask, metadata)
         e.define_leaves(i, leaves)
-        if e.ahead is not None and not masked:
-            e.ahead.note(e, pointer, address.single, place * e.width)
+        if not masked:
+            e.note_load(pointer, address.single, place * e.width)
         return
     asked = _ask(e, pointer, index, (place, 0), type_)
     if asked is None:
         affine = (address.single, address.stride) if address.single is not None else None
         addresses = all_lanes(e, address)
 
-        def anywhere():
+        def anywhere() -> list[str]:
             return gather(e, addresses, type_, alignment, mask, metadata, affine)
 
         rows = find_rows(e, i) if i.op is Op.Load and mask is None else None
@@ -251,10 +204,10 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
         return
     condition, first, stride = asked
     e.note(ASKED, masked=masked)
-    if e.ahead is not None and stride and not masked:
-        e.ahead.note(e, pointer, first, place * e.width)
+    if stride and not masked:
+        e.note_load(pointer, first, place * e.width)
 
-    def regular():
+    def regular() -> list[str]:
         if stride:
             return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
         parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
@@ -270,7 +223,9 @@ def load_from(e, i, pointer, address: Address, type_, place: int, alignment: int
     )  # fmt: skip
 
 
-def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
+def _ask(
+    e: AccessEmitter, pointer: Value, index: Value | None, strides: Sequence[int], type_: Type
+) -> tuple[str, str, int] | None:
     """What there is to ask of a varying address when the kernel runs: an i1, lane 0's address, the stride."""
     if not _may_be_contiguous(type_) or (index is not None and index.type.width < 64):
         return None
@@ -282,12 +237,14 @@ def _ask(e, pointer, index, strides, type_) -> tuple[str, str, int] | None:
     return None
 
 
-def _may_be_contiguous(type_) -> bool:
+def _may_be_contiguous(type_: Type) -> bool:
     """Scalars and vectors, which lie in memory as one kind of element."""
     return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
 
 
-def load_single(e, address: str, type_, alignment: int, mask: str | None, metadata: str = "") -> str:
+def load_single(
+    e: AccessEmitter, address: str, type_: Type, alignment: int, mask: str | None, metadata: str = ""
+) -> str:
     """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
     if mask is not None:
         size = max(size_of(type_), 1)
@@ -298,7 +255,14 @@ def load_single(e, address: str, type_, alignment: int, mask: str | None, metada
 
 
 def load_contiguous(
-    e, address: str, element, count: int, place: int, alignment: int, mask: str | None, metadata: str = ""
+    e: AccessEmitter,
+    address: str,
+    element: Type,
+    count: int,
+    place: int,
+    alignment: int,
+    mask: str | None,
+    metadata: str = "",
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     stride = place // size_of(element)
@@ -309,9 +273,10 @@ def load_contiguous(
 # Private memory in pieces (layout/private_layout.py).
 
 
-def _pieces(e, pointer, type_) -> list[tuple]:
+def _pieces(e: AccessEmitter, pointer: Value, type_: Type) -> list[tuple[Type, Address]]:
     """The type and Address of each leaf of what lies in pieces."""
-    address, spacing, pieces = address_of(e, pointer), e.spacing(pointer), []
+    address, spacing = address_of(e, pointer), e.spacing(pointer)
+    pieces: list[tuple[Type, Address]] = []
     for t, offset in zip(leaf_types(type_), leaf_offsets(type_), strict=True):
         if address.single is not None:
             at = Address(offset_pointer(e, address.single, offset * spacing, ""), address.stride, None)
@@ -322,7 +287,7 @@ def _pieces(e, pointer, type_) -> list[tuple]:
     return pieces
 
 
-def load_piece(e, i, type_, address: Address) -> str:
+def load_piece(e: AccessEmitter, i: Instruction, type_: Type, address: Address) -> str:
     """One leaf of each lane."""
     size, mask = size_of(type_), e.mask_of(i)
     if address.single is not None and address.stride == size:
@@ -331,7 +296,7 @@ def load_piece(e, i, type_, address: Address) -> str:
     return gather(e, all_lanes(e, address), type_, size, mask)[0]
 
 
-def store_piece(e, i, type_, address: Address, leaf: str) -> None:
+def store_piece(e: AccessEmitter, i: Instruction, type_: Type, address: Address, leaf: str) -> None:
     """Stores one leaf of each lane."""
     size, mask, leaf = size_of(type_), e.mask_of(i), to_memory(e, type_, leaf)
     if address.single is not None and address.stride == size:
@@ -345,7 +310,7 @@ def store_piece(e, i, type_, address: Address, leaf: str) -> None:
 
 
 @lowers_wide(Op.Store)
-def store(e, i):
+def store(e: AccessEmitter, i: Instruction) -> None:
     """OpStore."""
     pointer, value = i.operands[:2]
     if isinstance(value, Undef):
@@ -356,20 +321,20 @@ def store(e, i):
     alignment = access_alignment(i.memory, value.type)
     if e.spacing(pointer) > 1:
         pieces = _pieces(e, pointer, value.type)
-        for piece, leaf in zip(pieces, e.leaves(value), strict=True):
-            store_piece(e, i, *piece, leaf)
+        for (type_, address), leaf in zip(pieces, e.leaves(value), strict=True):
+            store_piece(e, i, type_, address, leaf)
         return
     if e.lane_constants is not None and e.lane_constants.here is not None:
         places = e.lane_constants.here
         mask = None if places.is_certain else e.mask_of(i)
         e.note(SHUFFLED, masked=i.mask is not None)
-        t, leaves = place_type(value.type), e.leaves(value)
+        leaves = e.leaves(value)
         data = leaves[0]
         if value.type.kind is Kind.VECTOR:
             element = ir_type(value.type.element)
             data = interleave(e, element, leaves, len(leaves))
-            data = e.emit(f"bitcast <{e.width * len(leaves)} x {element}> {data} to {e.form(t)}")
-        store_places(e, places, t, size_of(value.type), data, mask)
+            data = e.emit(f"bitcast <{e.width * len(leaves)} x {element}> {data} to {e.form(places.t)}")
+        e.lane_constants.store_places(places, size_of(value.type), data, mask)
         return
     store_to(
         e,
@@ -386,8 +351,9 @@ def store(e, i):
 
 
 def store_to(
-    e, pointer, address: Address, type_, leaves_of, place: int, alignment: int, mask: str | None,
-    uniform=None, hint: str = "", index=None,
+    e: AccessEmitter, pointer: Value, address: Address, type_: Type, leaves_of: Callable[[], list[str]],
+    place: int, alignment: int, mask: str | None,
+    uniform: Value | None = None, hint: str = "", index: Value | None = None,
 ) -> None:  # fmt: skip
     """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors.
 
@@ -410,7 +376,7 @@ def store_to(
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
 
-    def single_leaves():
+    def single_leaves() -> list[str]:
         return separate(e, types[0], leaves[0], len(types), len(types)) if is_packed else leaves
 
     if asked is None:
@@ -429,17 +395,26 @@ def store_to(
 
 
 def store_single(
-    e, address: str, type_, leaves_of, alignment: int, mask: str | None, uniform, metadata: str = ""
+    e: AccessEmitter,
+    address: str,
+    type_: Type,
+    leaves_of: Callable[[], list[str]],
+    alignment: int,
+    mask: str | None,
+    uniform: Value | None,
+    metadata: str = "",
 ) -> None:
     """All lanes store to one place: what the first of them stores stays, if there is any."""
     after = None
+    leaves: list[str] = []
     if mask is not None:
         body, after = e.new_label("store"), e.new_label("stored")
-        leaves = None if uniform is not None else leaves_of()
+        if uniform is None:
+            leaves = leaves_of()
         e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
         e.begin_block(body)
-    else:
-        leaves = None if uniform is not None else leaves_of()
+    elif uniform is None:
+        leaves = leaves_of()
     if uniform is not None:
         single = e.operand(uniform)
     else:
@@ -447,7 +422,7 @@ def store_single(
             type_,
             iter(
                 [
-                    e._first_active(ir_type(t), leaf, mask)
+                    e.first_active(ir_type(t), leaf, mask)
                     for t, leaf in zip(leaf_types(type_), leaves, strict=True)
                 ]
             ),
@@ -459,8 +434,8 @@ def store_single(
 
 
 def store_contiguous(
-    e, address: str, element, leaves: list[str], place: int, alignment: int, mask: str | None, hint: str = "",
-    metadata: str = "", pointer=None,
+    e: AccessEmitter, address: str, element: Type, leaves: list[str], place: int, alignment: int,
+    mask: str | None, hint: str = "", metadata: str = "", pointer: Value | None = None,
 ) -> None:  # fmt: skip
     """Stores W values that follow one another in memory, each of len(leaves) elements; or one leaf with
     all of them (packed_vectors.py).
@@ -478,7 +453,8 @@ def store_contiguous(
         if (
             pointer is not None
             and not hint
-            and nontemporal.store(e, pointer, whole(t), data, address, place, alignment, metadata)
+            and e.nontemporal is not None
+            and e.nontemporal.store(e, pointer, whole(t), data, address, place, alignment, metadata)
         ):
             return
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")

@@ -4,6 +4,7 @@ work-item, as each is of another line of the cache, and lines of one column shar
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from ...passes.analysis.strides import Strides
@@ -12,9 +13,10 @@ from ...spirv.module import Instruction, Kind, Type, Undef
 from ..llvm.types import leaf_types, size_of
 from ..llvm.versioning import either
 from ..ops.memory import access_alignment, hint_of
+from .addresses import Address, address_of
+from .emitter import AccessEmitter
 from .gather_scatter import scatter, to_memory
 from .runtime_contiguity import NEIGHBOURS
-from .select import address_of
 
 _MOST_BYTES = 64  # of a lane
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)
@@ -28,11 +30,14 @@ class MergedStores:
     is_certain: bool  # else there is something to ask: none of the addresses wraps around
 
 
-def find_merged_stores(e, instructions, records) -> dict:
+def find_merged_stores(
+    e: AccessEmitter, instructions: Sequence[Instruction], records: Container[Instruction]
+) -> dict[Instruction, MergedStores]:
     """Store: the Column that it is of. passes/vectorize/coarsening.py puts copies side by side."""
     if e.parts not in (2, 4, 8) or e.lane_constants is not None:
         return {}
-    found, part_of = {}, e.shapes.part_of
+    found: dict[Instruction, MergedStores] = {}
+    part_of = e.shapes.part_of
     steps = Strides(1, e.shapes.is_part_dependent) if e.tile[1] > 1 else None
     for k, i in enumerate(instructions):
         if i.op is not Op.Store or part_of.get(i) or i in records:
@@ -47,7 +52,7 @@ def find_merged_stores(e, instructions, records) -> dict:
     return found
 
 
-def _step(e, store, steps: Strides | None) -> tuple[int, bool]:
+def _step(e: AccessEmitter, store: Instruction, steps: Strides | None) -> tuple[int, bool]:
     """The way from one part's place to the next one's, 0 unless these are neighbours and places of lanes are
     not; and whether that is certain."""
     pointer, value = store.operands[:2]
@@ -68,16 +73,18 @@ def _step(e, store, steps: Strides | None) -> tuple[int, bool]:
             return 0, False
     elif e.stride(pointer) in (0, *near):
         return 0, False
-    step = e.shapes.across.stride(pointer)
-    if step in near:
-        return step, True
+    across = e.shapes.across.stride(pointer) if e.shapes.across is not None else None
+    if isinstance(across, int) and across in near:
+        return across, True
     step = steps.of(pointer) if steps is not None else None
-    return (step if step in near else 0), False
+    return (step if step is not None and step in near else 0), False
 
 
-def store_merged(e, column: MergedStores) -> None:
+def store_merged(e: AccessEmitter, column: MergedStores) -> None:
     """Stores what all parts do."""
-    values, masks, addresses = [], [], []
+    values: list[list[str]] = []
+    masks: list[str | None] = []
+    addresses: list[Address] = []
     for part, store in column.stores:
         e.select_part(part)
         pointer, value = store.operands[:2]
@@ -92,15 +99,15 @@ def store_merged(e, column: MergedStores) -> None:
     alignment, metadata = access_alignment(first.memory, value.type), e.alias_metadata(pointer)
     whole = Type(Kind.VECTOR, element=types[0], count=len(types) * len(values))
 
-    def put(number: int, type_, leaves) -> None:
+    def put(number: int, type_: Type, leaves: list[str]) -> None:
         where = addresses[number]
         stride = where.stride if where.single is not None else None
         scatter(e, where.all_lanes(e), type_, leaves, alignment, masks[number], metadata, stride)
 
-    def together():
+    def together() -> None:
         put(0, whole, [leaf for own in values for leaf in own])
 
-    def each():
+    def each() -> None:
         for number, own in enumerate(values):
             put(number, value.type, own)
 
@@ -113,7 +120,7 @@ def store_merged(e, column: MergedStores) -> None:
     either(e, e.any_lane(e.frozen(e.form, "i1", _any_of(e, differing))), [], each, together)
 
 
-def _masks_differ(e, masks: list) -> list[str]:
+def _masks_differ(e: AccessEmitter, masks: list[str | None]) -> list[str]:
     """For each mask but the first, if they are not the same value: the lanes that only one of the two has."""
     if len(set(masks)) == 1:
         return []
@@ -121,7 +128,7 @@ def _masks_differ(e, masks: list) -> list[str]:
     return [e.emit(f"xor {e.form('i1')} {first}, {other}") for other in others]
 
 
-def _apart(e, addresses: list[str], size: int) -> list[str]:
+def _apart(e: AccessEmitter, addresses: list[str], size: int) -> list[str]:
     """For each address but the first, the lanes where it is not as many times so many bytes behind that."""
     f, found = e.form, []
     for number, address in enumerate(addresses[1:], 1):
@@ -130,7 +137,7 @@ def _apart(e, addresses: list[str], size: int) -> list[str]:
     return found
 
 
-def _any_of(e, masks: list[str]) -> str:
+def _any_of(e: AccessEmitter, masks: list[str]) -> str:
     total, *others = masks
     for other in others:
         total = e.emit(f"or {e.form('i1')} {total}, {other}")

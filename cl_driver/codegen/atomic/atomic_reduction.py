@@ -14,17 +14,22 @@ alone. Integers only: another order of additions rounds differently, and no orde
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
 from ...passes.ir.instructions import ACROSS_LANES, ADDRESS, PURE, is_arithmetic
 from ...passes.ir.ops import REGION_END, PassOp
+from ...passes.ir.plan import KernelPlan, Region
 from ...spirv.enums import Op, Scope, StorageClass
-from ...spirv.module import Argument, Constant, Instruction
+from ...spirv.module import Argument, Block, Constant, Instruction, Value
+from ..access.emitter import AccessEmitter
 from ..llvm.alias import is_restrict, roots
 from ..llvm.forms import MANGLED
 from ..llvm.registry import LOWERINGS
 from ..llvm.types import ir_type
 
 # Operation: LLVM's name for vector.reduce and atomicrmw, and the neutral element in so many bits.
-COMBINED = {
+COMBINED: dict[Op, tuple[str, Callable[[int], int]]] = {
     Op.AtomicIAdd: ("add", lambda bits: 0),
     Op.AtomicISub: ("add", lambda bits: 0),
     Op.AtomicIIncrement: ("add", lambda bits: 0),
@@ -53,27 +58,36 @@ _ELSEWHERE = frozenset((  # no global memory
 ))  # fmt: skip
 
 
+class Gathered(NamedTuple):
+    """An atomic that is gathered: memory of the total, how it is combined, its type, what changes nothing."""
+
+    total: str
+    name: str
+    t: str
+    identity: str
+
+
 class AtomicReductions:
     """The atomics of a kernel that come to memory at the end of a call, and what they have come to."""
 
-    def __init__(self, plan):
+    def __init__(self, plan: KernelPlan) -> None:
         self._plan = plan
-        self._found: dict = {}  # atomic: whether it is gathered
-        self._gathered: dict = {}  # atomic: memory of the total, of the address; the way to combine
+        self._found: dict[Instruction, bool] = {}  # atomic: whether it is gathered
+        self._gathered: dict[Instruction, Gathered] = {}
 
-    def allow(self, e, i) -> bool:
+    def allow(self, e: AccessEmitter, i: Instruction) -> bool:
         """Whether an atomic is gathered."""
         if i not in self._found:
             self._found[i] = not self._plan.orders_memory and self._is_relaxed(i) and self._is_last(e, i)
         return self._found[i]
 
-    def _is_relaxed(self, i) -> bool:
+    def _is_relaxed(self, i: Instruction) -> bool:
         pointer, scope = i.operands[:2]
         if pointer.type.storage != StorageClass.CrossWorkgroup or not _is_of_launch(pointer):
             return False
         return isinstance(scope, Constant) and (scope.value or 0) != Scope.CrossDevice
 
-    def _is_last(self, e, i) -> bool:
+    def _is_last(self, e: AccessEmitter, i: Instruction) -> bool:
         """Whether nothing that follows in a work-item's way can tell when the atomic comes to memory."""
         if e.is_used(i):
             return False
@@ -81,7 +95,8 @@ class AtomicReductions:
         behind = i.block.instructions[i.block.instructions.index(i) + 1 :]
         if not all(self._cannot_tell(e, i, other, True) for other in behind):
             return False
-        seen, rest, regions = set(), list(i.block.successors()), _exits([i.block])
+        seen: set[Block] = set()
+        rest, regions = list(i.block.successors()), _exits([i.block])
         while rest:
             block = rest.pop()
             if block in seen:
@@ -98,7 +113,7 @@ class AtomicReductions:
             for other in block.instructions
         )
 
-    def _reachable(self, indices: set[int], region) -> list:
+    def _reachable(self, indices: set[int], region: Region) -> list[Region]:
         by_index = {r.index: r for r in self._plan.regions}
         seen: set[int] = set()
         while indices:
@@ -108,7 +123,7 @@ class AtomicReductions:
                 indices |= _exits(by_index[index].function.blocks)
         return [by_index[index] for index in sorted(seen)]
 
-    def _cannot_tell(self, e, i, other, same_region: bool) -> bool:
+    def _cannot_tell(self, e: AccessEmitter, i: Instruction, other: Instruction, same_region: bool) -> bool:
         """same_region: no barrier is between the two, so that `restrict` speaks of them (llvm/alias.py)."""
         op = other.op
         if op in _HARMLESS or is_arithmetic(other):
@@ -127,19 +142,19 @@ class AtomicReductions:
 
     # Code.
 
-    def gather(self, e, i, values: str) -> None:
+    def gather(self, e: AccessEmitter, i: Instruction, values: str) -> None:
         """Combines the total with `values`, a `<W x iN>` that has the identity where a lane takes no part."""
         name, neutral = COMBINED[i.op]
         t = ir_type(i.type)
         if i not in self._gathered:
             total, identity = e.alloca(e.form(t), 64), str(neutral(i.type.width))
             e.prologue.append(f"  store {e.form(t)} {e.form.splat(t, identity)}, ptr {total}")
-            self._gathered[i] = total, name, t, identity
-        total = self._gathered[i][0]
+            self._gathered[i] = Gathered(total, name, t, identity)
+        total = self._gathered[i].total
         old = e.emit(f"load {e.form(t)}, ptr {total}")
         e.emit_void(f"store {e.form(t)} {combine(e, name, t, old, values)}, ptr {total}")
 
-    def finish(self, e) -> None:
+    def finish(self, e: AccessEmitter) -> None:
         """At the end of a call: to memory, where there is anything to be done."""
         for i, (total, name, t, identity) in self._gathered.items():
             vector = e.emit(f"load {e.form(t)}, ptr {total}")
@@ -154,7 +169,7 @@ class AtomicReductions:
             e.begin_block(after)
 
 
-def _again(e, value) -> str:
+def _again(e: AccessEmitter, value: Value) -> str:
     """A value that follows from the arguments, computed where the call ends."""
     if isinstance(value, Instruction):
         for operand in value.operands:
@@ -163,26 +178,26 @@ def _again(e, value) -> str:
     return e.operand(value)
 
 
-def reduce(e, name: str, t: str, values: str) -> str:
+def reduce(e: AccessEmitter, name: str, t: str, values: str) -> str:
     """All lanes combined."""
     suffix = e.form.suffix(MANGLED[t])
     return e.emit(f"call {t} @llvm.vector.reduce.{name}.{suffix}({e.form(t)} {values})")
 
 
-def combine(e, name: str, t: str, a: str, b: str) -> str:
+def combine(e: AccessEmitter, name: str, t: str, a: str, b: str) -> str:
     """Two vectors combined lane by lane."""
     if name in ("add", "and", "or", "xor"):
         return e.emit(f"{name} {e.form(t)} {a}, {b}")
     return e.intrinsic(name, e.form, t, a, b)
 
 
-def _exits(blocks) -> set[int]:
+def _exits(blocks: Iterable[Block]) -> set[int]:
     """Regions that work-items go on to at the ends of blocks."""
     ends = [b.terminator for b in blocks if b.terminator.op == PassOp.RegionExit]
     return {end.operands[0] for end in ends} - {REGION_END}
 
 
-def _is_of_launch(value) -> bool:
+def _is_of_launch(value: Value) -> bool:
     """Whether a value follows from the arguments of the kernel alone."""
     if isinstance(value, (Argument, Constant)):
         return True

@@ -6,22 +6,26 @@ value is then what was in memory, combined with the values of the lanes before i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from ...passes.ir.remarks import LANES, REDUCED
 from ...spirv.enums import Op
-from ..access.select import address_of, all_lanes
+from ...spirv.module import Instruction
+from ..access.addresses import address_of, all_lanes
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type
 from ..llvm.versioning import either
 from ..ops.atomics import READ_MODIFY_WRITE, is_plain, update, update_plainly
 from ..ops.atomics import read_modify_write as one_by_one
 from .atomic_reduction import ATOMICRMW, COMBINED, combine, reduce
-from .lane_indices import place_by_index
+from .emitter import AtomicEmitter
+from .lane_indices import Place, place_by_index
 
 _SUBTRACTS = (Op.AtomicISub, Op.AtomicIDecrement)
 
 
 @lowers_wide(*COMBINED)
-def read_modify_write(e, i):
+def read_modify_write(e: AtomicEmitter, i: Instruction) -> None:
     """Where the address is one: a reduction, one atomic, and a scan if the old values are used."""
     pointer = i.operands[0]
     if e.is_varying(pointer) or e.stride(pointer):
@@ -32,7 +36,7 @@ def read_modify_write(e, i):
     identity = f.splat(t, str(neutral(i.type.width)))
     mask = e.mask_of(i)
     e.note(REDUCED, masked=mask is not None)
-    gathers = e.reductions is not None and e.reductions.allow(e, i)
+    gathers = e.reductions.allow(e, i)
     total = _sum_of_steps(e, i, t) if name == "add" and mask is None and not gathers else None
     values = ""
     if total is None or e.is_used(i):
@@ -65,18 +69,18 @@ def read_modify_write(e, i):
 
 
 @lowers_wide(*(op for op in READ_MODIFY_WRITE if op not in COMBINED))
-def each_by_itself(e, i):
+def each_by_itself(e: AtomicEmitter, i: Instruction) -> None:
     """Where lanes have addresses of their own, and what cannot be combined."""
     pointer = i.operands[0]
     if is_plain(pointer) and e.is_varying(pointer):
         _turns(e, i)()
-    elif e.histogram is not None and e.histogram.has(i):
+    elif e.histogram.has(i):
         either(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
     else:
         e.lane_by_lane(i, one_by_one)
 
 
-def _turns(e, i):
+def _turns(e: AtomicEmitter, i: Instruction) -> Callable[[], None]:
     """What emits the lanes' turns on memory of the group's thread, or on a copy for the thread.
 
     What it needs of vectors is emitted at once, as the turns may stand on one of two ways.
@@ -89,7 +93,7 @@ def _turns(e, i):
     return lambda: _in_turn(e, i, addresses, mask, value, values)
 
 
-def _values_in_lanes(e, i) -> tuple:
+def _values_in_lanes(e: AtomicEmitter, i: Instruction) -> tuple[str, str | None]:
     """The value where it is one, or the vector of values."""
     if len(i.operands) < 4:
         return "1", None
@@ -98,7 +102,9 @@ def _values_in_lanes(e, i) -> tuple:
     return "", e.leaf(i.operands[3])
 
 
-def _in_turn(e, i, addresses: str, mask: str | None, value: str, values: str | None) -> None:
+def _in_turn(
+    e: AtomicEmitter, i: Instruction, addresses: str, mask: str | None, value: str, values: str | None
+) -> None:
     """Each lane's addition and the like, without a branch.
 
     Addresses are extracted from vectors, not read from the stack: stores whose address is known late
@@ -114,7 +120,9 @@ def _in_turn(e, i, addresses: str, mask: str | None, value: str, values: str | N
     e.define_leaves(i, _updates(e, i, lanes, value, values) or ["zeroinitializer"])
 
 
-def _in_turn_by_index(e, i, place, mask: str | None, value: str, values: str | None) -> None:
+def _in_turn_by_index(
+    e: AtomicEmitter, i: Instruction, place: Place, mask: str | None, value: str, values: str | None
+) -> None:
     """The same in lanes whose addresses differ by small numbers: several of them are extracted at once."""
     e.note(LANES, masked=mask is not None)
     if mask is None:
@@ -123,7 +131,7 @@ def _in_turn_by_index(e, i, place, mask: str | None, value: str, values: str | N
     bits = e.emit(f"bitcast {e.form('i1')} {mask} to i{e.width}")
     every = e.emit(f"icmp eq i{e.width} {bits}, -1")
 
-    def wanted():
+    def wanted() -> Iterator[str]:
         other = e.harmless_memory("counter")
         for lane, address in enumerate(place.addresses(e)):
             bit = e.emit(f"and i{e.width} {bits}, {1 << lane}")
@@ -138,7 +146,9 @@ def _in_turn_by_index(e, i, place, mask: str | None, value: str, values: str | N
     e.define_leaves(i, old or ["zeroinitializer"])
 
 
-def _updates(e, i, addresses, value: str, values: str | None) -> list[str]:
+def _updates(
+    e: AtomicEmitter, i: Instruction, addresses: Iterable[str], value: str, values: str | None
+) -> list[str]:
     """Updates what is at the lanes' addresses, which are emitted one by one. The old values, if used."""
     f, t, is_used = e.form, ir_type(i.type), e.is_used(i)
     leaf = "zeroinitializer"
@@ -151,7 +161,7 @@ def _updates(e, i, addresses, value: str, values: str | None) -> list[str]:
     return [leaf] if is_used else []
 
 
-def _sum_of_steps(e, i, t: str) -> str | None:
+def _sum_of_steps(e: AtomicEmitter, i: Instruction, t: str) -> str | None:
     """The sum over all lanes where each adds the same, or a constant more than the lane before it."""
     sign = -1 if i.op in _SUBTRACTS else 1
     if len(i.operands) < 4:
@@ -164,7 +174,7 @@ def _sum_of_steps(e, i, t: str) -> str | None:
     return e.emit(f"add {t} {total}, {steps}") if steps else total
 
 
-def _exclusive_scan(e, name: str, t: str, values: str, identity: str) -> str:
+def _exclusive_scan(e: AtomicEmitter, name: str, t: str, values: str, identity: str) -> str:
     """In each lane the combination of the values of the lanes before it."""
     result, distance = _moved_up(e, t, values, identity, 1), 1
     while distance < e.width:
@@ -173,7 +183,7 @@ def _exclusive_scan(e, name: str, t: str, values: str, identity: str) -> str:
     return result
 
 
-def _moved_up(e, t: str, values: str, identity: str, distance: int) -> str:
+def _moved_up(e: AtomicEmitter, t: str, values: str, identity: str, distance: int) -> str:
     """The value of the lane so many places before; the identity where there is none."""
     lanes = ", ".join(f"i32 {lane - distance if lane >= distance else e.width}" for lane in range(e.width))
     return e.emit(f"shufflevector {e.form(t)} {values}, {e.form(t)} {identity}, <{e.width} x i32> <{lanes}>")

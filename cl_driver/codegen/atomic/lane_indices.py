@@ -6,11 +6,14 @@ bits are extracted several at once, as words of 64 bits, and shifted and masked 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value
+from ..access.emitter import AccessEmitter
+from ..access.runtime_contiguity import Term
 from ..llvm.types import ir_type
 
 _WORD = 64
@@ -21,15 +24,16 @@ class Place:
     """base + scale · index + terms, of which only the index differs between lanes. bits: of the index that
     matter; signed: how it is extended to an address's bits."""
 
-    terms: list  # (value or None, bytes), the pointer first
+    terms: list[Term]  # (value or None, bytes), the pointer first
     index: Value
     scale: int
     bits: int
     signed: bool
 
-    def addresses(self, e):
+    def addresses(self, e: AccessEmitter) -> Iterator[str]:
         """The lanes' addresses, each emitted when it is asked for."""
         (pointer, _), *rest = self.terms
+        assert pointer is not None  # it is the first
         base = e.operand(pointer)
         for value, scale in rest:
             number = str(1) if value is None else e.operand(value)
@@ -38,7 +42,7 @@ class Place:
         for index in self._indices(e):
             yield e.emit(f"getelementptr [{self.scale} x i8], ptr {base}, i64 {index}")
 
-    def _indices(self, e):
+    def _indices(self, e: AccessEmitter) -> Iterator[str]:
         f, t = e.form, ir_type(self.index.type)
         narrow = f"i{self.bits}"
         lanes = e.leaf(self.index)
@@ -54,7 +58,7 @@ class Place:
             for lane in range(each):
                 yield self._part(e, word, lane * self.bits, lane + 1 == each and size == _WORD)
 
-    def _part(self, e, word: str, at: int, is_last: bool) -> str:
+    def _part(self, e: AccessEmitter, word: str, at: int, is_last: bool) -> str:
         """Some bits of a word as an index. Not by truncation, of which LLVM makes extractions one by one."""
         if self.signed:
             if not is_last:
@@ -65,7 +69,7 @@ class Place:
         return word if is_last else e.emit(f"and i64 {word}, {(1 << self.bits) - 1}")
 
 
-def place_by_index(e, pointer) -> Place | None:
+def place_by_index(e: AccessEmitter, pointer: Value) -> Place | None:
     """How lanes differ in a varying address, if that is an index of 32 bits or less."""
     if pointer in e.shapes.private or not isinstance(pointer, Instruction):
         return None

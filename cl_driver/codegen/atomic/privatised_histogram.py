@@ -14,9 +14,11 @@ Sums of integers only: floating-point numbers round differently in another order
 from __future__ import annotations
 
 from ...passes.ir.instructions import ADDRESS
+from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op, Scope, StorageClass
-from ...spirv.module import Constant, Kind, Value
+from ...spirv.module import Argument, Constant, Instruction, Kind, Value
 from ..layout import abi
+from ..layout.kernel_fields import KernelFields
 
 _ADDS = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement)
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
@@ -25,9 +27,11 @@ _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastT
 class PrivatisedHistogram:
     """The argument of a kernel that threads have copies of, or None; size: bytes of its elements."""
 
-    def __init__(self, plan):
-        self.argument, self.size = None, 0
-        self._atomics: set = set()
+    def __init__(self, plan: KernelPlan) -> None:
+        self.argument: Argument | None = None
+        self.size = 0
+        self._atomics: set[Instruction] = set()
+        self._is_there = ""
         blocks = [block for region in plan.regions for block in region.function.blocks]
         if plan.orders_memory or not any(i.op in _ADDS for block in blocks for i in block.instructions):
             return
@@ -36,7 +40,7 @@ class PrivatisedHistogram:
             for a in plan.arguments
             if a.type.kind is Kind.POINTER and a.type.storage == StorageClass.CrossWorkgroup
         ]
-        used_by: dict = {}
+        used_by: dict[Value, list[Instruction]] = {}
         for block in blocks:
             for i in block.instructions:
                 for value in dict.fromkeys(o for o in (*i.operands, i.mask) if isinstance(o, Value)):
@@ -49,27 +53,29 @@ class PrivatisedHistogram:
                 (self.size,) = sizes
                 return
 
-    def has(self, i) -> bool:
+    def has(self, i: Instruction) -> bool:
         """Whether an atomic adds to the argument."""
         return i in self._atomics
 
-    def pointer(self, e, given: str) -> str:
+    def pointer(self, e: KernelFields, given: str) -> str:
         """What the argument is: the thread's copy, if it has one."""
         own = e.thread_field(abi.THREAD_COUNTS, "ptr")
         return e.emit_prologue(f"select i1 {self.is_there(e)}, ptr {own}, ptr {given}")
 
-    def is_there(self, e) -> str:
+    def is_there(self, e: KernelFields) -> str:
         """i1, once per call: whether the thread has a copy."""
-        if "own counts" not in e.tables:
+        if not self._is_there:
+            assert self.argument is not None  # or nobody asks
             counted = e.thread_field(abi.THREAD_COUNTED, "i64")
             number = e.plan.arguments.index(self.argument) + 1
-            e.tables["own counts"] = e.emit_prologue(f"icmp eq i64 {counted}, {number}")
-        return e.tables["own counts"]
+            self._is_there = e.emit_prologue(f"icmp eq i64 {counted}, {number}")
+        return self._is_there
 
 
-def _additions(argument, used_by: dict) -> list:
+def _additions(argument: Argument, used_by: dict[Value, list[Instruction]]) -> list[Instruction]:
     """The atomic additions that are all that is done with a pointer; none if there is anything else."""
-    found, pointers = [], [argument]
+    found: list[Instruction] = []
+    pointers: list[Value] = [argument]
     for pointer in pointers:
         for user in used_by.get(pointer, ()):
             is_address = user.op in ADDRESS or (user.op in _SAME_ADDRESS and user.type.kind is Kind.POINTER)
@@ -85,7 +91,7 @@ def _additions(argument, used_by: dict) -> list:
     return found
 
 
-def _goes_anywhere(plan, i) -> bool:
+def _goes_anywhere(plan: KernelPlan, i: Instruction) -> bool:
     """Whether lanes add to places of their own; what all add to is gathered in registers
     (atomic_reduction.py)."""
     region = next(r for r in plan.regions if i.block in r.function.blocks)

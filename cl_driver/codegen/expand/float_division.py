@@ -9,12 +9,16 @@ so if they turn out to have 32.
 
 from __future__ import annotations
 
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form
 from ..llvm.versioning import either
 
 _AWAY = "0x3FF0000000000004"  # 1 + 2⁻⁵⁰
 
 
-def divide(e, f, element: str, a: str, b: str, signed: bool, factor: str | None = None) -> str:
+def divide(
+    e: FunctionEmitter, f: Form, element: str, a: str, b: str, signed: bool, factor: str | None = None
+) -> str:
     """a / b truncated, of vectors of integers without a 0 in b. Garbage where it overflows, never poison.
 
     factor: what reciprocal() makes of b, in all lanes, if b is the same in all lanes.
@@ -38,13 +42,13 @@ def divide(e, f, element: str, a: str, b: str, signed: bool, factor: str | None 
     return e.emit(f"trunc {t} {result} to {f(element)}") if bits < 32 else result
 
 
-def reciprocal(e, element: str, b: str, signed: bool) -> str:
+def reciprocal(e: FunctionEmitter, element: str, b: str, signed: bool) -> str:
     """1 / b as a double that is no nearer to zero."""
     x = e.emit(f"{'s' if signed else 'u'}itofp {element} {b} to double")
     return e.emit(f"fmul double {e.emit(f'fdiv double 1.0, {x}')}, {_AWAY}")
 
 
-def _divide_long(e, f, a: str, b: str, signed: bool, factor: str | None) -> str:
+def _divide_long(e: FunctionEmitter, f: Form, a: str, b: str, signed: bool, factor: str | None) -> str:
     """64 bits, of which mostly no more than 32 are used."""
     t, narrow = f("i64"), f("i32")
     both = e.emit(f"or {t} {a}, {b}")
@@ -53,11 +57,11 @@ def _divide_long(e, f, a: str, b: str, signed: bool, factor: str | None) -> str:
     bits = e.emit(f"bitcast {f('i1')} {large} to i{f.count}")
     condition = e.emit(f"icmp eq i{f.count} {bits}, 0")
 
-    def in_32_bits():
+    def in_32_bits() -> list[str]:
         x, y = (e.emit(f"trunc {t} {o} to {narrow}") for o in (a, b))
         return [e.emit(f"zext {narrow} {divide(e, f, 'i32', x, y, False, factor)} to {t}")]
 
-    def in_64_bits():
+    def in_64_bits() -> list[str]:
         if signed and factor is not None:  # nobody has looked yet at what would trap
             least = e.emit(f"icmp eq {t} {a}, {f.splat('i64', str(-1 << 63))}")
             one = f.splat("i64", "1")

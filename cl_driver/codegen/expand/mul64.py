@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form
+
 BITS = 64
 _MASK = (1 << 32) - 1
 
 
-def pays(f, element: str) -> bool:
+def pays(f: Form, element: str) -> bool:
     """Whether vectors of this form and type are for the functions here."""
     return element == "i64" and f.count >= 4
 
 
-def multiply_high(e, f, a: str, b: str, signed: bool) -> str:
+def multiply_high(e: FunctionEmitter, f: Form, a: str, b: str, signed: bool) -> str:
     """The upper 64 bits of the products of two vectors of i64: the sum of four products of halves."""
     t = f("i64")
 
@@ -44,7 +47,7 @@ def multiply_high(e, f, a: str, b: str, signed: bool) -> str:
     return result
 
 
-def multiply_add_saturated(e, f, a: str, b: str, c: str, signed: bool) -> str:
+def multiply_add_saturated(e: FunctionEmitter, f: Form, a: str, b: str, c: str, signed: bool) -> str:
     """a * b + c limited to the range of i64."""
     t, i1 = f("i64"), f("i1")
     low, high = e.emit(f"mul {t} {a}, {b}"), multiply_high(e, f, a, b, signed)
@@ -95,7 +98,7 @@ def _least_factor(d: int, bits: int) -> Factor:
     raise AssertionError(d)
 
 
-def divide_by_constant(e, f, a: str, divisor: int, signed: bool) -> str:
+def divide_by_constant(e: FunctionEmitter, f: Form, a: str, divisor: int, signed: bool) -> str:
     """a / divisor truncated, of vectors of i64. The divisor is no power of two, nor minus one."""
     if signed:
         return _divide_signed(e, f, a, abs(divisor), divisor < 0)
@@ -111,7 +114,7 @@ def divide_by_constant(e, f, a: str, divisor: int, signed: bool) -> str:
     return _shifted(e, f, "lshr", high, shift)
 
 
-def _divide_signed(e, f, a: str, d: int, is_negative: bool) -> str:
+def _divide_signed(e: FunctionEmitter, f: Form, a: str, d: int, is_negative: bool) -> str:
     t = f("i64")
     multiplier, shift, _ = signed_factor(d)
     high = multiply_high(e, f, a, _constant(f, multiplier), True)
@@ -124,11 +127,11 @@ def _divide_signed(e, f, a: str, d: int, is_negative: bool) -> str:
     return e.emit(f"sub {t} {first}, {second}")
 
 
-def _shifted(e, f, op: str, a: str, bits: int) -> str:
+def _shifted(e: FunctionEmitter, f: Form, op: str, a: str, bits: int) -> str:
     return e.emit(f"{op} {f('i64')} {a}, {f.splat('i64', str(bits))}") if bits else a
 
 
-def _constant(f, value: int) -> str:
+def _constant(f: Form, value: int) -> str:
     """The low 64 bits, as LLVM writes signed numbers."""
     value &= (1 << BITS) - 1
     return f.splat("i64", str(value - (1 << BITS) if value >> BITS - 1 else value))

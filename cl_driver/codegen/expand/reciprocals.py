@@ -22,7 +22,9 @@ from __future__ import annotations
 import struct
 
 from ...spirv.enums import Decoration
-from ..llvm.forms import form
+from ...spirv.module import Instruction
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form, form
 from ..llvm.types import element_type
 
 # Responses of vfixupimmps to a quiet NaN, signalling NaN, zero, 1, -infinity, infinity, negative and positive
@@ -35,7 +37,7 @@ ROOT_OF_ZERO_AND_INFINITY = 0x00500100
 _HALF_TO_ONE = 2  # of vgetmantps, with the sign of the source
 
 
-def pays(e, f, i) -> bool:
+def pays(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """Whether an instruction, on operands of this form, is to be computed so."""
     options = e.options
     if not options.slow_division or options.exact_division or f.count * 32 < options.vector_bits:
@@ -44,7 +46,7 @@ def pays(e, f, i) -> bool:
     return is_float(i) and "arcp" not in (flags := e.flags(i)) and "fast" not in flags and not is_strict(i)
 
 
-def pays_f64(e, f, i) -> bool:
+def pays_f64(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """The same for roots of doubles."""
     options = e.options
     if not options.slow_division or f.count * 64 < options.vector_bits or f.count % 8:
@@ -52,7 +54,7 @@ def pays_f64(e, f, i) -> bool:
     return element_type(i.type).width == 64 and "afn" not in (flags := e.flags(i)) and "fast" not in flags
 
 
-def pays_for_reciprocal_root(e, f, i) -> bool:
+def pays_for_reciprocal_root(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """The same for 1 / sqrt(x), on any CPU with estimates: none divides and takes roots as fast."""
     options, width = e.options, element_type(i.type).width
     if width == 16 or f.count * width < max(options.vector_bits, 512) or "avx512vl" not in options.features:
@@ -60,29 +62,36 @@ def pays_for_reciprocal_root(e, f, i) -> bool:
     return f.count & f.count - 1 == 0 and not {"arcp", "afn", "fast"} & {*e.flags(i).split()}
 
 
-def pays_for(e, f, element: str) -> bool:
+def pays_for(e: FunctionEmitter, f: Form, element: str) -> bool:
     """Whether they pay, as such vectors, for quotients and roots that need not be correctly rounded."""
     bits = f.count * (32 if element == "float" else 64)
     return e.options.slow_division and bits >= e.options.vector_bits and "avx512vl" in e.options.features
 
 
-def is_float(i) -> bool:
+def is_float(i: Instruction) -> bool:
+    """Whether an instruction computes floats."""
     return element_type(i.type).width == 32
 
 
-def is_strict(i) -> bool:
+def is_strict(i: Instruction) -> bool:
     """The builtin library (builtins/strict.py), and whoever says so, counts on correct rounding."""
     mode = i.decorations.get(Decoration.FPFastMathMode)
     return mode is not None and not int(mode[0] if isinstance(mode, tuple) else mode)
 
 
-def has_rough(e, f, i) -> bool:
+def has_rough(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """Whether the CPU has estimates that do for half_* of vectors of this form."""
     return is_float(i) and "avx512vl" in e.options.features and f.count in (4, 8, 16, 32, 64)
 
 
 def avx512(
-    e, f, name: str, *operands: str, immediate: int | None = None, kept: bool = True, element: str = "float"
+    e: FunctionEmitter,
+    f: Form,
+    name: str,
+    *operands: str,
+    immediate: int | None = None,
+    kept: bool = True,
+    element: str = "float",
 ) -> str:
     """An instruction of AVX-512 on vectors of floats or doubles, as many as it takes.
 
@@ -96,7 +105,8 @@ def avx512(
         for first in (0, half.count):
             slices = [elements(e, f, half, o, first, element) for o in operands]
             parts.append(avx512(e, half, name, *slices, immediate=immediate, kept=kept, element=element))
-        return joined(e, half, *parts, element)
+        low, high = parts
+        return joined(e, half, low, high, element)
     t, bits = f(element), f.count * width
     arguments = [f"{f(f'i{width}') if o.startswith('splat (i') else t} {o}" for o in operands]
     if immediate is not None:
@@ -111,7 +121,7 @@ def avx512(
     return e.emit(f"call {t} @llvm.x86.avx512.{prefix}{name}.p{letter}.{bits}({', '.join(arguments)})")
 
 
-def elements(e, f, half, operand: str, first: int, element: str) -> str:
+def elements(e: FunctionEmitter, f: Form, half: Form, operand: str, first: int, element: str) -> str:
     """As many of a vector's elements as a shorter form has; a constant as it is."""
     if operand[0] != "%":
         return operand
@@ -120,24 +130,24 @@ def elements(e, f, half, operand: str, first: int, element: str) -> str:
     return e.emit(f"shufflevector {t} {operand}, {t} poison, <{half.count} x i32> <{picked}>")
 
 
-def joined(e, half, low: str, high: str, element: str) -> str:
+def joined(e: FunctionEmitter, half: Form, low: str, high: str, element: str) -> str:
     """Two vectors of a form as one."""
     every, t = ", ".join(f"i32 {k}" for k in range(2 * half.count)), half(element)
     return e.emit(f"shufflevector {t} {low}, {t} {high}, <{2 * half.count} x i32> <{every}>")
 
 
-def fixup(e, f, first: str, second: str, table: int, element: str = "float") -> str:
+def fixup(e: FunctionEmitter, f: Form, first: str, second: str, table: int, element: str = "float") -> str:
     """The first or second operand, or a constant, by what the second is."""
     tables = f"splat ({'i32' if element == 'float' else 'i64'} {table})"
     return avx512(e, f, "fixupimm", first, second, tables, immediate=0, kept=False, element=element)
 
 
-def rough_reciprocal(e, f, x: str) -> str:
+def rough_reciprocal(e: FunctionEmitter, f: Form, x: str) -> str:
     """1/x to 14 bits."""
     return avx512(e, f, "rcp14", x)
 
 
-def rough_quotient(e, f, a: str, b: str) -> str:
+def rough_quotient(e: FunctionEmitter, f: Form, a: str, b: str) -> str:
     """a/b to 14 bits: a is divided by b's power of two, then by a number from 1/2 to 1, lest anything
     overflow or lose bits on the way. The instructions make of zeros and infinities what they must be; but
     scaled by an infinity a NaN would be a number."""
@@ -147,37 +157,37 @@ def rough_quotient(e, f, a: str, b: str) -> str:
     return fixup(e, f, result, a, SECOND_IF_NAN)
 
 
-def rough_reciprocal_root(e, f, x: str) -> str:
+def rough_reciprocal_root(e: FunctionEmitter, f: Form, x: str) -> str:
     """1/sqrt(x) to 14 bits."""
     return avx512(e, f, "rsqrt14", x)
 
 
-def rough_square_root(e, f, x: str) -> str:
+def rough_square_root(e: FunctionEmitter, f: Form, x: str) -> str:
     """sqrt(x) to 13 bits."""
     result = _times(e, f, x, rough_reciprocal_root(e, f, x))
     return fixup(e, f, result, x, ROOT_OF_ZERO_AND_INFINITY)
 
 
-def _fma(e, f, a: str, b: str, c: str) -> str:
+def _fma(e: FunctionEmitter, f: Form, a: str, b: str, c: str) -> str:
     return e.intrinsic("fma", f, "float", a, b, c)
 
 
-def _minus(e, f, a: str) -> str:
+def _minus(e: FunctionEmitter, f: Form, a: str) -> str:
     return e.emit(f"fneg {f('float')} {a}")
 
 
-def _times(e, f, a: str, b: str) -> str:
+def _times(e: FunctionEmitter, f: Form, a: str, b: str) -> str:
     return e.emit(f"fmul {f('float')} {a}, {b}")
 
 
-def reciprocal(e, f, x: str) -> str:
+def reciprocal(e: FunctionEmitter, f: Form, x: str) -> str:
     """1 / x."""
     estimate = rough_reciprocal(e, f, x)
     residual = _fma(e, f, _minus(e, f, x), estimate, f.splat("float", "1.0"))
     return fixup(e, f, estimate, _fma(e, f, residual, estimate, estimate), FIRST_IF_NAN)
 
 
-def square_root(e, f, x: str) -> str:
+def square_root(e: FunctionEmitter, f: Form, x: str) -> str:
     """sqrt(x). Small numbers are scaled up: their residuals would be no floats."""
     t, bits = f("float"), f("i1")
     is_small = e.emit(f"fcmp olt {t} {x}, {f.splat('float', '0x39B0000000000000')}")  # 2^-100
@@ -190,11 +200,11 @@ def square_root(e, f, x: str) -> str:
     return fixup(e, f, result, x, ROOT_OF_ZERO_AND_INFINITY)
 
 
-def _power(f, exponent_: int) -> str:
+def _power(f: Form, exponent_: int) -> str:
     return f.splat("float", f"0x{(exponent_ + 1023) << 52:016X}")
 
 
-def reciprocal_square_root(e, f, x: str) -> str:
+def reciprocal_square_root(e: FunctionEmitter, f: Form, x: str) -> str:
     """1 / sqrt(x), with an error of up to 1.3 ulp."""
     estimate = rough_reciprocal_root(e, f, x)
     root = _times(e, f, x, estimate)
@@ -208,7 +218,7 @@ _LEAST, _MOST = 2.0**-900, 2.0**1000  # doubles whose root is computed so; also 
 _CERTAIN = 2.0**-53 * (1 - 2.0**-40)
 
 
-def square_root_f64(e, f, x: str) -> str:
+def square_root_f64(e: FunctionEmitter, f: Form, x: str) -> str:
     """sqrt(x) of doubles, correctly rounded."""
     t, bits, integers = f("double"), f("i1"), f("i64")
 
@@ -252,10 +262,10 @@ def square_root_f64(e, f, x: str) -> str:
 
 
 def _bits(value: float) -> int:
-    return struct.unpack("<q", struct.pack("<d", value))[0]
+    return int.from_bytes(struct.pack("<d", value), "little", signed=True)
 
 
-def reciprocal_root_f64(e, f, x: str) -> str:
+def reciprocal_root_f64(e: FunctionEmitter, f: Form, x: str) -> str:
     """1/sqrt(x) of doubles to 14 bits."""
     return avx512(e, f, "rsqrt14", x, element="double")
 
@@ -265,7 +275,7 @@ def reciprocal_root_f64(e, f, x: str) -> str:
 _SQUARE, _CUBE = 0.375 + 35 / 128 * (8**0.5 - 2) * 2.0**-26, 0.3125
 
 
-def reciprocal_square_root_f64(e, f, x: str) -> str:
+def reciprocal_square_root_f64(e: FunctionEmitter, f: Form, x: str) -> str:
     """1 / sqrt(x) of doubles, with an error of up to 1.1 ulp: one step of the fourth order."""
     y = reciprocal_root_f64(e, f, x)
 

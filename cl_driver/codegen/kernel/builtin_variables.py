@@ -7,8 +7,9 @@ depend on the work-item out of the loops.
 from __future__ import annotations
 
 from ...spirv.enums import BuiltIn
-from ...spirv.module import Kind
+from ...spirv.module import Kind, Variable
 from ..layout import abi
+from ..layout.kernel_fields import KernelFields
 from ..llvm.errors import CodegenError
 
 _LAUNCH_ARRAYS = {
@@ -17,7 +18,7 @@ _LAUNCH_ARRAYS = {
 }  # fmt: skip
 
 
-def component(e, builtin, k: int) -> str:
+def component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
     """The i64 operand of one component of a built-in variable, valid in the whole body of the region."""
     launch = _LAUNCH_ARRAYS.get(builtin)
     if launch is not None:
@@ -28,16 +29,16 @@ def component(e, builtin, k: int) -> str:
         return e.group_ids[k]
     if builtin == BuiltIn.WorkgroupSize:
         return e.group_sizes[k]
-    key = (builtin, k)
-    found = e.builtin_cache.get(key)
+    key = builtin, k, 0
+    found = e.builtin_cache.components.get(key)
     if found is None:
         outer, e.lines = e.lines, e.head
-        found = e.builtin_cache[key] = _item_component(e, builtin, k)
+        found = e.builtin_cache.components[key] = _item_component(e, builtin, k)
         e.lines = outer
     return found
 
 
-def _item_component(e, builtin, k: int) -> str:
+def _item_component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
     """What differs between work-items."""
     if builtin == BuiltIn.LocalInvocationId:
         return e.local_ids[k]
@@ -61,17 +62,17 @@ def _item_component(e, builtin, k: int) -> str:
     raise CodegenError(f"the built-in variable {builtin.name} is not supported")
 
 
-def _sub_groups(e, items: str, rounding: int) -> str:
+def _sub_groups(e: KernelFields, items: str, rounding: int) -> str:
     """Whole sub-groups of so many work-items."""
     if rounding:
         items = e.emit(f"add i64 {items}, {rounding}")
     return e.emit(f"lshr i64 {items}, {e.width.bit_length() - 1}")
 
 
-def _global_linear_id(e) -> str:
+def _global_linear_id(e: KernelFields) -> str:
     """OpenCL C 6.15.1, get_global_linear_id: without the global offset, x fastest."""
 
-    def relative(k):
+    def relative(k: int) -> str:
         offset = e.launch_field(abi.LAUNCH_GLOBAL_OFFSET + 8 * k, "i64")
         return e.emit(f"sub i64 {component(e, BuiltIn.GlobalInvocationId, k)}, {offset}")
 
@@ -83,10 +84,12 @@ def _global_linear_id(e) -> str:
     return total
 
 
-def components(e, variable) -> tuple[list[str], str]:
+def components(e: KernelFields, variable: Variable) -> tuple[list[str], str]:
     """The components of an Input variable in the width of its type, and that type."""
     type_ = variable.type.element
-    builtin = BuiltIn(variable.builtin)
+    builtin = variable.builtin
+    if builtin is None:
+        raise CodegenError(f"{variable.name} is no built-in variable")
     is_vector = type_.kind is Kind.VECTOR
     width = (type_.element if is_vector else type_).width
     held = 32 if builtin == BuiltIn.WorkDim else 64
@@ -94,13 +97,13 @@ def components(e, variable) -> tuple[list[str], str]:
     for k in range(type_.count if is_vector else 1):
         operand = component(e, builtin, k)
         if width != held:
-            key = (builtin, k, width)
-            converted = e.builtin_cache.get(key)
+            key = builtin, k, width
+            converted = e.builtin_cache.components.get(key)
             if converted is None:
                 outer, e.lines = e.lines, e.head
                 converted = e.to_width(f"i{held} {operand}", f"i{width}")
                 e.lines = outer
-                e.builtin_cache[key] = converted
+                e.builtin_cache.components[key] = converted
             operand = converted
         parts.append(operand)
     return parts, f"i{width}"

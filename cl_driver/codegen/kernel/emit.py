@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from ...passes.ir.dump import type_text
 from ...passes.ir.plan import KernelPlan, PlanOptions
 from ...passes.ir.remarks import Remarks
+from ..atomic.privatised_histogram import PrivatisedHistogram
 from ..layout.arguments import BlockEntry
 from ..layout.program_globals import GlobalsLayout, layout_globals
-from ..library.functions import ModuleEmitter
+from ..layout.scratch import Scratch
+from ..library.functions import Library, ModuleEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.options import CodegenOptions
 from ..ops import lowerings  # noqa: F401
@@ -58,8 +60,9 @@ class KernelCode:
 
     @property
     def tile_of_tiles(self) -> tuple[int, int]:
-        """Work-items of a row, and rows, of the tiles of `tiles`."""
+        """Work-items of a row, and rows, of the tiles of `tiles`, which must be there."""
         options = self.tiles
+        assert options is not None
         along = options.width * (1 if options.part_axis else options.parts)
         return along, options.parts if options.part_axis else 1
 
@@ -72,7 +75,7 @@ class KernelCode:
 def emit(
     plan: KernelPlan,
     options: CodegenOptions,
-    library=None,
+    library: Library | None = None,
     globals_layout: GlobalsLayout | None = None,
     vectors: str = "full and rest",
 ) -> KernelCode:
@@ -87,18 +90,20 @@ def emit(
         globals_layout = layout_globals(plan.module)
     module = ModuleEmitter(options, library, globals_layout.offsets)
     width = plan.options.width
+    histogram: PrivatisedHistogram | None = None
     if width == 1:
         emitter, vectors = KernelEmitter(module, plan), "full and rest"
     else:
-        emitter = WideKernelEmitter(module, plan, width, vectors)
-        vectors = emitter.vectors
+        wide = WideKernelEmitter(module, plan, width, vectors)
+        emitter, vectors, histogram = wide, wide.vectors, wide.histogram
     try:
         text = emitter.kernel_text()
         module.emit_pending()
     except CodegenError as error:
         raise CodegenError(f"kernel {plan.name}: {error}") from error
-    scratch, counts = emitter.scratch, emitter.histogram
-    counted = counts is not None and counts.argument is not None
+    scratch, counted, counted_size = emitter.scratch, 0, 0
+    if histogram is not None and histogram.argument is not None:
+        counted, counted_size = plan.arguments.index(histogram.argument) + 1, histogram.size
     return KernelCode(
         text=module.text(text),
         symbol=emitter.symbol,
@@ -116,14 +121,14 @@ def emit(
         has_free_groups=plan.has_free_groups,
         reads_ahead=emitter.ahead is not None and emitter.ahead.is_used,
         has_rest=vectors == "full",
-        counted=plan.arguments.index(counts.argument) + 1 if counted else 0,
-        counted_size=counts.size if counted else 0,
+        counted=counted,
+        counted_size=counted_size,
         debug_size=emitter.debug.size if emitter.debug is not None else 0,
         remarks=_plan_remarks(plan, scratch),
     )
 
 
-def _plan_remarks(plan: KernelPlan, scratch) -> Remarks | None:
+def _plan_remarks(plan: KernelPlan, scratch: Scratch) -> Remarks | None:
     """What was decided, with what is to be said of regions and what they hand to one another."""
     remarks = plan.options.remarks
     if remarks is None:
@@ -135,7 +140,7 @@ def _plan_remarks(plan: KernelPlan, scratch) -> Remarks | None:
         remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)
     for variable in plan.private_variables:
         remarks.fact("kept memory", variable.name, variable.size)
-    for variable in plan.local_variables:
-        remarks.fact("local", variable.variable.name, variable.size)
+    for local in plan.local_variables:
+        remarks.fact("local", local.variable.name, local.size)
     remarks.fact("scratch", plan.private_size, scratch.fixed, scratch.per_item)
     return remarks

@@ -10,62 +10,45 @@ The LLVM function is what kernel_abi.h describes:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ...passes.ir.ops import REGION_END, PassOp
-from ...passes.ir.plan import KernelPlan
+from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot
 from ...spirv.enums import BuiltIn, Op, StorageClass
-from ...spirv.module import Argument, Variable
+from ...spirv.module import Argument, Block, Instruction, Value, Variable
 from ..access.prefetch import Ahead
 from ..layout import abi
 from ..layout.arguments import LOCAL, STRUCT, argument_block
+from ..layout.kernel_fields import BuiltinCache, KernelFields
 from ..layout.program_globals import variable_alignment
 from ..layout.scratch import STACK_LIMIT, Scratch
-from ..library.functions import ModuleEmitter
 from ..llvm import debug
 from ..llvm.alias import AliasScopes
-from ..llvm.emitter import Components
+from ..llvm.emitter import BuiltinAddress, Components, ModuleText
 from ..llvm.errors import CodegenError
-from ..llvm.fast_math import FastMath
-from ..llvm.types import alignment_of, ir_type, size_of
+from ..llvm.types import Lines, alignment_of, flat, ir_type, size_of
 from ..ops.address_spaces import asks_address_space, in_range
-from ..ops.memory import BuiltinAddress, load_value, store_operand
+from ..ops.memory import load_value, store_operand
 from . import builtin_variables
-from .abi_fields import KernelFields
 
 
 class KernelEmitter(KernelFields):
-    """Emits the LLVM function of one kernel.
+    """Emits the LLVM function of one kernel."""
 
-    Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group) and
-    group_origins (global ids of its first work-item). In a region's loops: local_ids. builtin_cache:
-    components of built-in variables, per region.
-    """
-
-    def __init__(self, module: ModuleEmitter, plan: KernelPlan):
-        super().__init__(module, FastMath.of_kernel(module.options, plan.entry_point, plan.module))
-        self.plan = plan
-        self.remarks = plan.options.remarks
+    def __init__(self, module: ModuleText, plan: KernelPlan) -> None:
+        super().__init__(module, plan)
         self.symbol = f"cld_kernel_{plan.name}"
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}
-        self.group_ids = ["%gx", "%gy", "%gz"]
-        self.group_sizes = ["%lx", "%ly", "%lz"]
-        self.group_origins = ["%ox", "%oy", "%oz"]
-        self.local_ids: list[str] = []
-        self.builtin_cache: dict = {}
+        self.ahead = None if plan.options.group else Ahead()
+        self._group_counts: list[str] = []
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
-        self._row = ""
-        self._before_items: list = []  # lines of the region's first block, before the loops over work-items
-        self._uniform_loads: dict = {}  # Slot: its value when the group came to the region
-        self.histogram = None  # atomic/privatised_histogram.py
-        self.ahead = None if plan.options.group else Ahead()
-        self.tables: dict = {}  # access/lut_permute.py, access/nontemporal.py: what is in the prologue
-        self.function = None  # that of the region
-        self.parts = plan.options.parts
-        self.tile = 1, 1  # work-items of a row, and rows, that a body takes at a time
+        self._before_items: Lines = []  # lines of the region's first block, before the loops over work-items
+        self._uniform_loads: dict[Slot, str] = {}  # values when the group came to the region
         self._exit_label = ""
         self._metadata: list[str] = []
-        self._exits: set = set()
+        self._exits: set[int] = set()
         asks_class = any(
             asks_address_space(i)
             for region in plan.regions
@@ -83,15 +66,14 @@ class KernelEmitter(KernelFields):
         if variable in self.local_variables:
             offset = self.local_variables[variable].offset
             return self.emit_prologue(f"getelementptr inbounds i8, ptr {self.local_memory()}, i64 {offset}")
-        offset = self.module.globals_offsets.get(variable)
-        if offset is not None:
-            base = self.launch_field(abi.LAUNCH_GLOBALS, "ptr")
+        if variable in self.module.globals_offsets:
+            base, offset = self.launch_field(abi.LAUNCH_GLOBALS, "ptr"), self.module.globals_offsets[variable]
             return self.emit_prologue(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
         if storage == StorageClass.Input:
             return self._builtin_memory(variable)
         return super().variable_address(variable)
 
-    def materialise(self, value):
+    def materialise(self, value: Value) -> str:
         """Arguments are loaded when they are first used."""
         if isinstance(value, Argument) and value in self.plan.arguments:
             operand = self._argument(value)
@@ -113,23 +95,30 @@ class KernelEmitter(KernelFields):
         finally:
             self.lines = outer
 
+    def note_load(self, pointer: Value, address: str, size: int) -> None:
+        """A load, if kernels fetch ahead."""
+        if self.ahead is not None:
+            self.ahead.note(self, pointer, address, size)
+
     # Built-in variables.
 
-    def define_builtin(self, instruction, variable: Variable) -> None:
+    def define_builtin(self, instruction: Instruction, variable: Variable) -> None:
         """OpLoad of an Input variable."""
         parts, _ = builtin_variables.components(self, variable)
         self.operands[instruction] = Components(parts) if len(parts) > 1 else parts[0]
 
-    def define_builtin_component(self, instruction, variable: Variable, indices) -> None:
+    def define_builtin_component(
+        self, instruction: Instruction, variable: Variable, indices: Sequence[Value]
+    ) -> None:
         """An access chain into an Input variable."""
         if instruction.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
             indices = indices[1:]
         if not indices:
-            self.operands[instruction] = BuiltinAddress(variable, None)
+            self.builtin_addresses[instruction] = BuiltinAddress(variable, None)
             return
         index = self.integer(indices[0])
         if index is not None:
-            self.operands[instruction] = BuiltinAddress(variable, index)
+            self.builtin_addresses[instruction] = BuiltinAddress(variable, index)
             return
         address = self.operand(variable)
         element = ir_type(variable.type.element.element)
@@ -138,7 +127,7 @@ class KernelEmitter(KernelFields):
             self.emit(f"getelementptr inbounds {element}, ptr {address}, {self.typed(indices[0])}"),
         )
 
-    def builtin_element(self, address: BuiltinAddress, type_):
+    def builtin_element(self, address: BuiltinAddress) -> str | Components:
         """What a load from a component's address gives."""
         parts, _ = builtin_variables.components(self, address.variable)
         if address.index is not None:
@@ -155,21 +144,12 @@ class KernelEmitter(KernelFields):
         self._builtin_blocks.append(variable)
         return block
 
-    def item_index(self) -> str:
-        """The linear local id of this work-item."""
-        return self.emit(f"add i64 {self._row}, {self.local_ids[0]}")
-
     def _item(self) -> str:
         return builtin_variables.component(self, BuiltIn.LocalInvocationIndex, 0)
 
-    def group_items(self) -> str:
-        """Work-items of this group, an i64."""
-        items = self.emit(f"mul i64 {self.group_sizes[0]}, {self.group_sizes[1]}")
-        return self.emit(f"mul i64 {items}, {self.group_sizes[2]}")
-
     # Private and context memory.
 
-    def private_memory(self, instruction) -> str:
+    def private_memory(self, instruction: Instruction) -> str:
         """Memory of an OpVariable: on the stack, or in scratch if there is much of it."""
         if instruction in self.scratch.lane_private:
             return self.scratch_address(self.scratch.lane_private[instruction])
@@ -180,12 +160,12 @@ class KernelEmitter(KernelFields):
         self._alive.append(memory)
         return memory
 
-    def private_address(self, variable) -> str:
+    def private_address(self, variable: Instruction | PrivateVariable) -> str:
         """The address of an OpVariable or PrivateVariable in this work-item's (lane 0's) private memory."""
         offset = self.scratch.private[variable]
         if not self.scratch.private_per_item:
             return self.scratch_address(offset)
-        array, item = self.slot_array("private"), self._item()
+        array, item = self.private_array(), self._item()
         block = self.emit(
             f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
         )
@@ -199,11 +179,11 @@ class KernelEmitter(KernelFields):
         size = self.emit(f"add i64 {size}, {self.scratch.items_start}")
         return in_range(self, pointer, start, size)
 
-    def context_memory(self, variable) -> str:
+    def context_memory(self, variable: PrivateVariable) -> str:
         """This work-item's memory of a PrivateVariable."""
         return self.private_address(variable)
 
-    def _slot_address(self, slot, item) -> str:
+    def _slot_address(self, slot: Slot, item: Value | None) -> str:
         if slot.uniform:
             return self.scratch_address(self.scratch.uniform[slot])
         index = self._item() if item is None else self.to_width(self.typed(item), "i64")
@@ -211,7 +191,7 @@ class KernelEmitter(KernelFields):
             f"getelementptr inbounds [{size_of(slot.type)} x i8], ptr {self.slot_array(slot)}, i64 {index}"
         )
 
-    def slot_load(self, slot, item) -> str:
+    def slot_load(self, slot: Slot, item: Value | None) -> str:
         """The value of a slot; item: a Value, or None for this work-item."""
         if slot.uniform and item is None:
             return self._uniform_load(slot)
@@ -219,7 +199,7 @@ class KernelEmitter(KernelFields):
         address = self._slot_address(slot, item)
         return load_value(self, address, slot.type, alignment_of(slot.type), metadata=metadata)
 
-    def _uniform_load(self, slot) -> str:
+    def _uniform_load(self, slot: Slot) -> str:
         """The value that a uniform slot had before any work-item came to the region."""
         found = self._uniform_loads.get(slot)
         if found is None:
@@ -230,7 +210,7 @@ class KernelEmitter(KernelFields):
             self.lines = outer
         return found
 
-    def slot_store(self, slot, item, value) -> None:
+    def slot_store(self, slot: Slot, item: Value | None, value: Value) -> None:
         """Sets a slot."""
         store_operand(
             self,
@@ -243,11 +223,11 @@ class KernelEmitter(KernelFields):
 
     # Control.
 
-    def emit_return(self, value) -> None:
+    def emit_return(self, value: Value | None) -> None:
         """Kernels end in RegionExit."""
         raise CodegenError("OpReturn in a region")
 
-    def emit_region_exit(self, next_region: int, left=None) -> None:
+    def emit_region_exit(self, next_region: int, left: Value | None = None) -> None:
         """The end of a work-item's way through the region. left: see PassOp.RegionExit."""
         if self.ahead is not None:
             self.ahead.finish(self)
@@ -257,7 +237,7 @@ class KernelEmitter(KernelFields):
             self.emit_void(f"store i32 {next_region}, ptr %next_region, align 4")
         self.emit_void(f"br label %{self._exit_label}")
 
-    def counted_loop(self, count: str, body) -> None:
+    def counted_loop(self, count: str, body: Callable[[str], None]) -> None:
         """Emits body(index operand) for each i64 index below count."""
         before, loop, after = self.label, self.new_label("loop"), self.new_label("after")
         start = self.new_label("start")
@@ -274,14 +254,6 @@ class KernelEmitter(KernelFields):
         self.emit_void(f"br i1 {more}, label %{loop}, label %{after}")
         self.begin_block(after)
         assert before
-
-    def to_width(self, typed: str, type_: str) -> str:
-        """An unsigned integer in another width; typed: type and operand."""
-        source, operand = typed.split(" ", 1)
-        if source == type_:
-            return operand
-        opcode = "zext" if int(source[1:]) < int(type_[1:]) else "trunc"
-        return self.emit(f"{opcode} {source} {operand} to {type_}")
 
     # The whole function.
 
@@ -303,10 +275,10 @@ class KernelEmitter(KernelFields):
                 f"ptr noalias %thread, i64 %first, i64 %last) #0{subprogram} {{",
                 "entry:",
                 *self.allocas,
-                *self.prologue,
+                *flat(self.prologue),
                 "  %empty = icmp uge i64 %first, %last",
                 "  br i1 %empty, label %finished, label %start",
-                *[line if type(line) is str else "\n".join(line) for line in self.lines if line],
+                *flat(self.lines),
                 "}",
                 "!1 = !{}",
                 *self._metadata,
@@ -365,18 +337,18 @@ class KernelEmitter(KernelFields):
     def before_return(self) -> None:
         """What there is to do at the end of a call."""
 
-    def _region_exits(self, region) -> list:
+    def _region_exits(self, region: Region) -> list[Block]:
         return [block for block in region.function.blocks if block.terminator.op == PassOp.RegionExit]
 
-    def _exit_targets(self, region) -> set:
+    def _exit_targets(self, region: Region) -> set[int]:
         return {block.terminator.operands[0] for block in self._region_exits(region)}
 
-    def _emit_region(self, region) -> None:
+    def _emit_region(self, region: Region) -> None:
         """The loops of one region around its body."""
         r = f"r{region.index}"
         self.function = region.function
         self._exits = self._exit_targets(region)
-        self.builtin_cache, self._alive = {}, []
+        self.builtin_cache, self._alive = BuiltinCache(), []
         self.aliases = AliasScopes(self.plan, region, self._metadata)
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
@@ -386,7 +358,7 @@ class KernelEmitter(KernelFields):
         self._before_items, self._uniform_loads = [], {}
         self.lines.append(self._before_items)
         if region.once:
-            self.local_ids, self._row, self.access_group = ["0", "0", "0"], "0", ""
+            self.local_ids, self.row, self.access_group = ["0", "0", "0"], "0", ""
         else:
             first = 2 + 3 * region.index
             self.access_group = f", !llvm.access.group !{first}" if self.width == 1 else ""
@@ -401,7 +373,7 @@ class KernelEmitter(KernelFields):
             self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
         self._continue_with(sorted(self._exits))
 
-    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
+    def _emit_body(self, region: Region, prefix: str, exit_label: str) -> None:
         """The region's function, for the work-items at local_ids; goes on at exit_label."""
         self.head = []
         self.lines.append(self.head)
@@ -409,7 +381,7 @@ class KernelEmitter(KernelFields):
         self.emit_blocks(region.function, prefix)
         self.begin_block(exit_label)
 
-    def _emit_items(self, region, r: str, metadata: str) -> None:
+    def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """The loops over the work-items of a group."""
         self._rows_head(r)
         self.emit_void(f"br label %{r}.x")
@@ -435,7 +407,7 @@ class KernelEmitter(KernelFields):
         self.emit_void(f"%{r}.rows = add i64 %{r}.plane, %{r}.ly")
         self.emit_void(f"%{r}.row = mul i64 %{r}.rows, %lx")
         self.local_ids = [f"%{r}.l{axis}" for axis in "xyz"]
-        self._row = f"%{r}.row"
+        self.row = f"%{r}.row"
 
     def _rows_end(self, r: str) -> None:
         """The ends of the loops over y and z."""
@@ -450,7 +422,7 @@ class KernelEmitter(KernelFields):
     def _continue_with(self, targets: list[int]) -> None:
         """From the end of a region to what its work-items asked for."""
 
-        def label(target):
+        def label(target: int) -> str:
             return "group.end" if target == REGION_END else f"r{target}"
 
         if not targets:

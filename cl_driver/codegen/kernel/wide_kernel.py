@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...passes.ir.dominance import dominators
-from ...spirv.enums import BuiltIn
-from ..access.nontemporal import NontemporalStores
+from ...passes.ir.plan import KernelPlan, Region, Slot
+from ...spirv.module import Argument, Instruction, Type, Value, Variable
 from ..access.packed_vectors import find_packed
-from ..atomic.atomic_reduction import AtomicReductions
-from ..atomic.privatised_histogram import PrivatisedHistogram
-from ..llvm.emitter import instruction_name
+from ..layout.kernel_fields import BuiltinCache
+from ..llvm.emitter import ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of
 from ..lockstep.lane_constants import LaneConstants
-from ..ops.memory import BuiltinAddress, load_value, store_operand
+from ..ops.memory import load_value, store_operand
 from ..simd.emitter import WideEmitter
 from .kernel_emitter import KernelEmitter
 from .linear_lanes import LINEAR_IDS, id_components, reciprocals
@@ -21,7 +22,7 @@ from .linear_lanes import LINEAR_IDS, id_components, reciprocals
 TAIL_LIMIT = 1500
 
 
-def _possible(plan, vectors: str) -> str:
+def _possible(plan: KernelPlan, vectors: str) -> str:
     """What of `vectors` (kernel.emit()) is possible: the rest comes in a call of its own only if no work-item
     can tell the groups, since full vectors and the rest of all groups are then executed one after the other.
     """
@@ -37,69 +38,71 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     """Emits a kernel at a width above 1.
 
     A body takes `parts` vectors of work-items at a time: the next ones of a row, or those of the next rows.
-    local_ids, _row and builtin_cache are those of the part whose instructions are being lowered.
+    local_ids, row and builtin_cache are those of the part whose instructions are being lowered.
     """
 
-    def __init__(self, module, plan, width: int, vectors: str = "full and rest"):
-        super().__init__(width, module, plan)
+    def __init__(
+        self, module: ModuleText, plan: KernelPlan, width: int, vectors: str = "full and rest"
+    ) -> None:
+        super().__init__(module, plan, width)
         self.private_stride = self.scratch.private_stride
-        self.nontemporal = None if module.options.aarch64 else NontemporalStores(plan)
-        self.reductions = AtomicReductions(plan)
-        self.histogram = PrivatisedHistogram(plan)
+        self._leaf_arrays: dict[tuple[Slot, int], str] = {}  # start of a slot's leaves, but the first
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self.vectors = _possible(plan, vectors)  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
         self._linear = plan.options.linear_lanes
         rows = self.parts if plan.options.part_axis == 1 and not self._linear else 1
         self.tile = width * self.parts // rows, rows
-        self.group = plan.options.group  # the size of groups that are taken whole, or ()
         if self.group:
-            self.tile = self.group[:2]
+            self.tile = self.group[0], self.group[1]
             self.group_sizes = [str(size) for size in self.group]
-        self._part = 0
         self._row_ends = False  # whether the region's rows may be left early: see row_early_exit.py
         self._exit_edges: list[tuple[str, str]] = []  # of a body: whether anything may be left, and the label
-        self._ids_of_part: dict = {}
-        self.reciprocals: list[str] = []  # linear_lanes.py
+        # Of each part: local_ids, row and builtin_cache.
+        self._ids_of_part: dict[int, tuple[list[str], str, BuiltinCache]] = {}
+        self._reciprocals: list[str] = []  # linear_lanes.py
 
     def select_part(self, part: int) -> None:
         """What follows is lowered for this part of the work-items."""
-        if part == self._part:
+        if part == self.part:
             return
         if part not in self._ids_of_part:
             (x, y, z), row, _ = self._ids_of_part[0]
             outer, self.lines = self.lines, self.head
             if self.group:
-                row, x = divmod(part * self.width, self.group[0])
-                z, y = divmod(row, self.group[1])
-                x, y, z, row = str(x), str(y), str(z), str(row * self.group[0])
+                rows, along = divmod(part * self.width, self.group[0])
+                z, y = map(str, divmod(rows, self.group[1]))
+                x, row = str(along), str(rows * self.group[0])
             elif self.tile[1] > 1:
                 distance = self.emit(f"mul i64 %lx, {part}")
                 y, row = self.emit(f"add i64 {y}, {part}"), self.emit(f"add i64 {row}, {distance}")
             else:
                 x = self.emit(f"add i64 {x}, {part * self.width}")
             self.lines = outer
-            self._ids_of_part[part] = [x, y, z], row, {}
-        self.local_ids, self._row, self.builtin_cache = self._ids_of_part[part]
-        self._part = part
+            self._ids_of_part[part] = [x, y, z], row, BuiltinCache()
+        self.local_ids, self.row, self.builtin_cache = self._ids_of_part[part]
+        self.part = part
 
-    def spacing(self, pointer) -> int:
+    def spacing(self, pointer: Value) -> int:
         """Bytes in memory that a byte of the type that a pointer points to stands for
         (layout/private_layout.py)."""
         return self.width if pointer in self.scratch.interleaved else 1
 
-    def stride(self, value) -> int:
+    def stride(self, value: Value) -> int:
         """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
         piece = self.scratch.interleaved.get(value)
-        if piece is None or self.shapes is None:
+        if piece is None or not self.has_lanes:
             return super().stride(value)
-        return self.shapes.strides.get(value, 0) * self.width + piece
+        stride = self.shapes.strides.get(value, 0)
+        if type(stride) is not int:
+            raise CodegenError(f"{describe(value)} has no one stride")
+        return stride * self.width + piece
 
-    def _argument(self, argument) -> str:
+    def _argument(self, argument: Argument) -> str:
         given = super()._argument(argument)
         return self.histogram.pointer(self, given) if argument is self.histogram.argument else given
 
-    def _builtin_memory(self, variable) -> str:
+    def _builtin_memory(self, variable: Variable) -> str:
         if self.parts > 1:
             raise CodegenError(f"{variable.name} in memory")
         return super()._builtin_memory(variable)
@@ -114,50 +117,51 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """`<W x i1>`: the lanes that hold a work-item."""
         if not self._tail:
             return self.form.splat("i1", "true")
-        key = "entry mask"
-        found = self.builtin_cache.get(key)
-        if found is None:
+        found = self.builtin_cache.entry_mask
+        if not found:
             outer, self.lines = self.lines, self.head
             count = self.emit(f"sub i64 {self._row_size}, {self.local_ids[0]}")
-            if self.tile[1] > 1 and self._part:
+            if self.tile[1] > 1 and self.part:
                 exists = self.emit(f"icmp ult i64 {self.local_ids[1]}, %ly")
                 count = self.emit(f"select i1 {exists}, i64 {count}, i64 0")
             indices = ", ".join(f"i64 {k}" for k in range(self.width))
             limit = self.splat(count, "i64", self.form)
             found = self.emit(f"icmp slt {self.form('i64')} <{indices}>, {limit}")
             self.lines = outer
-            self.builtin_cache[key] = found
+            self.builtin_cache.entry_mask = found
         return found
 
-    def _emit_region(self, region) -> None:
-        self.shapes = None if region.once else region.shapes
+    def _emit_region(self, region: Region) -> None:
+        self.has_lanes = not region.once and region.shapes is not None
+        if region.shapes is not None:
+            self.shapes = region.shapes
         self._used, self.counted_loops = None, None
-        self.packed = find_packed(self, region.function) if self.shapes is not None else frozenset()
+        self.packed = find_packed(self, region.function) if self.has_lanes else frozenset()
         self._row_ends = any(len(b.terminator.operands) > 1 for b in self._region_exits(region))
         super()._emit_region(region)
-        self.shapes = None
+        self.has_lanes = False
 
-    def _emit_body(self, region, prefix: str, exit_label: str) -> None:
-        self._ids_of_part = {0: (self.local_ids, self._row, self.builtin_cache)}
-        self._part = 0
+    def _emit_body(self, region: Region, prefix: str, exit_label: str) -> None:
+        self._ids_of_part = {0: (self.local_ids, self.row, self.builtin_cache)}
+        self.part = 0
         self._exit_edges = []
         super()._emit_body(region, prefix, exit_label)
         self.select_part(0)
 
-    def emit_region_exit(self, next_region: int, left=None) -> None:
+    def emit_region_exit(self, next_region: int, left: Value | None = None) -> None:
         """The end of a vector's way through the region."""
         super().emit_region_exit(next_region)
         self._exit_edges.append(("true" if left is None else self.operand(left), self.label))
 
-    def _emit_items(self, region, r: str, metadata: str) -> None:
+    def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
 
         A large body is emitted once, always under the mask. Groups that are held whole need no loop.
         """
         if self.group:
-            self.local_ids, self._row, self._tail = ["0", "0", "0"], "0", False
-            self.lane_constants, self.certain = LaneConstants(self, self.group), {}
-            self.tree = dominators(region.function)
+            self.local_ids, self.row, self._tail = ["0", "0", "0"], "0", False
+            x, y, z = self.group
+            self.lane_constants = LaneConstants(self, (x, y, z), dominators(region.function))
             self._emit_body(region, f"{r}.b", f"{r}.exit")
             self.lane_constants.finish()
             return
@@ -214,7 +218,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.emit_void(f"%{r}.full = select i1 %{r}.rows.full, i64 %{r}.whole, i64 0")
         return f"%{r}.full"
 
-    def _emit_rest(self, region, r: str, full: str, end: str) -> None:
+    def _emit_rest(self, region: Region, r: str, full: str, end: str) -> None:
         """The last vectors, where some lanes have no work-item."""
         self.begin_block(f"{r}.rest")
         self.emit_void(f"%{r}.left = icmp ult i64 {full}, {self._row_size}")
@@ -225,7 +229,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             x = f"%{r}.tx"
             self.emit_void(f"{x} = phi i64 [ {full}, %{r}.rest ], [ {x}.next, %{r}.tail.exit ]")
         self.local_ids = [x, *self.local_ids[1:]]
-        self.builtin_cache = {}
+        self.builtin_cache = BuiltinCache()
         self.forget(region.function)
         self._tail = True
         remarks, self.remarks = self.remarks, None  # all has been said of the full vectors
@@ -243,35 +247,36 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.emit_void(f"br label %{r}.group")
         self.begin_block(f"{r}.group")
         self._row_size = self.group_items()
-        self.reciprocals = reciprocals(self)
-        self.local_ids, self._row = [f"%{r}.lx", "0", "0"], "0"
+        self._reciprocals = reciprocals(self)
+        self.local_ids, self.row = [f"%{r}.lx", "0", "0"], "0"
 
     # Ids where lanes follow the linear local id.
 
-    def define_builtin(self, instruction, variable) -> None:
+    def define_builtin(self, instruction: Instruction, variable: Variable) -> None:
         """OpLoad of an Input variable."""
         if self.is_varying(instruction):
             self.define_leaves(instruction, self.id_leaves(instruction.type, variable, None))
         else:
             super().define_builtin(instruction, variable)
 
-    def define_builtin_component(self, instruction, variable, indices) -> None:
+    def define_builtin_component(
+        self, instruction: Instruction, variable: Variable, indices: Sequence[Value]
+    ) -> None:
         """An access chain into an Input variable."""
         super().define_builtin_component(instruction, variable, indices)
-        address = self.operands[instruction]
-        if self._linear and variable.builtin in LINEAR_IDS and not isinstance(address, BuiltinAddress):
+        is_dynamic = instruction not in self.builtin_addresses
+        if self._linear and variable.builtin in LINEAR_IDS and is_dynamic:
             raise CodegenError(f"{instruction_name(instruction)} of {variable.name} with a dynamic index")
 
-    def id_leaves(self, type_, variable, index: int | None) -> list[str]:
+    def id_leaves(self, type_: Type, variable: Variable, index: int | None) -> list[str]:
         """The leaves of an id, or of one component, in the width of its type."""
-        builtin = BuiltIn(variable.builtin)
-        if builtin not in LINEAR_IDS:
-            raise CodegenError(f"{builtin.name} varies between lanes")
-        key = ("lanes", builtin)
+        builtin = variable.builtin
+        if builtin is None or builtin not in LINEAR_IDS:
+            raise CodegenError(f"{variable.name} varies between lanes")
         outer, self.lines = self.lines, self.head
-        found = self.builtin_cache.get(key)
+        found = self.builtin_cache.leaves.get(builtin)
         if found is None:
-            found = self.builtin_cache[key] = id_components(self, builtin)
+            found = self.builtin_cache.leaves[builtin] = id_components(self, builtin, self._reciprocals)
         if index is not None:
             found = found[index : index + 1]
         width = leaf_types(type_)[0].width
@@ -284,22 +289,22 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     # Slots: one array per leaf.
 
-    def slot_leaf_address(self, slot, leaf: int, item) -> str:
+    def slot_leaf_address(self, slot: Slot, leaf: int, item: Value | None) -> str:
         """Where leaf number `leaf` of a slot is, for lane 0 or a work-item given by its linear local id."""
         array, types = self.slot_array(slot), leaf_types(slot.type)
         before = sum(size_of(t) for t in types[:leaf])
         if before:
             key = (slot, leaf)
-            found = self._fields.get(key)
+            found = self._leaf_arrays.get(key)
             if found is None:
                 distance = self.emit_prologue(f"mul i64 {self.rounded_items()}, {before}")
                 found = self.emit_prologue(f"getelementptr inbounds i8, ptr {array}, i64 {distance}")
-                self._fields[key] = found
+                self._leaf_arrays[key] = found
             array = found
         index = self._item() if item is None else self.to_width(self.typed(item), "i64")
         return self.emit(f"getelementptr inbounds [{size_of(types[leaf])} x i8], ptr {array}, i64 {index}")
 
-    def slot_load(self, slot, item) -> str:
+    def slot_load(self, slot: Slot, item: Value | None) -> str:
         """The value of a slot for lane 0 or for one work-item."""
         if slot.uniform:
             return super().slot_load(slot, item)
@@ -309,7 +314,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         ]
         return self.assemble(slot.type, iter(parts))
 
-    def slot_store(self, slot, item, value) -> None:
+    def slot_store(self, slot: Slot, item: Value | None, value: Value) -> None:
         """Sets a slot for one work-item."""
         if slot.uniform:
             super().slot_store(slot, item, value)

@@ -37,7 +37,8 @@ def is_by_value(argument: Argument) -> bool:
 
 def argument_block(arguments: list[Argument]) -> tuple[list[BlockEntry], int]:
     """The entries in the order of the arguments, and the size of the block (a multiple of 16)."""
-    entries, offset = [], 0
+    entries: list[BlockEntry] = []
+    offset = 0
     for argument in arguments:
         type_ = argument.type
         if is_by_value(argument):

@@ -9,12 +9,13 @@ W of them wide: an offset in the variable counts W times, and the next lane is a
 from __future__ import annotations
 
 from ...passes.ir.instructions import ADDRESS
+from ...passes.ir.remarks import Remarks
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Instruction, Kind, Variable
+from ...spirv.module import Constant, Function, Instruction, Kind, Value, Variable
 from ..llvm.types import leaf_types, member_offset, size_of
 
 
-def interleaved_pointers(function, remarks=None) -> dict:
+def interleaved_pointers(function: Function, remarks: Remarks | None = None) -> dict[Value, int]:
     """Pointer: bytes of a piece, for variables of a function that can be laid out so and their addresses."""
     variables = [
         i
@@ -24,13 +25,13 @@ def interleaved_pointers(function, remarks=None) -> dict:
     ]
     if not variables:
         return {}
-    used_by: dict = {}
+    used_by: dict[Value, list[Instruction]] = {}
     for block in function.blocks:
         for i in block.instructions:
             for operand in (*i.operands, i.mask):
                 if isinstance(operand, Instruction) and operand.type.kind is Kind.POINTER:
                     used_by.setdefault(operand, []).append(i)
-    found = {}
+    found: dict[Value, int] = {}
     for variable in variables:
         pointers, piece, why = _web(variable, used_by)
         if remarks is not None:
@@ -40,9 +41,13 @@ def interleaved_pointers(function, remarks=None) -> dict:
     return found
 
 
-def _web(variable, used_by) -> tuple[list, int, str]:
+def _web(
+    variable: Instruction, used_by: dict[Value, list[Instruction]]
+) -> tuple[list[Instruction], int, str]:
     """All addresses made of a variable's, the size of all that is accessed through them, else 0, and why."""
-    pointers, sizes, steps = [variable], set(), set()
+    pointers = [variable]
+    sizes: set[int] = set()
+    steps: set[int] = set()
     for pointer in pointers:
         for user in used_by.get(pointer, ()):
             if user.op in ADDRESS and user.operands[0] is pointer:
@@ -66,9 +71,10 @@ def _web(variable, used_by) -> tuple[list, int, str]:
     return pointers, piece, ""
 
 
-def _steps(chain) -> set[int]:
+def _steps(chain: Instruction) -> set[int]:
     """Numbers of bytes of which what the indices of an access chain add is a sum of multiples."""
-    type_, indices, steps = chain.operands[0].type.element, list(chain.operands[1:]), set()
+    type_, indices = chain.operands[0].type.element, list(chain.operands[1:])
+    steps: set[int] = set()
     if chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         steps.add(_factor(indices.pop(0)) * size_of(type_))
     for index in indices:
@@ -82,7 +88,7 @@ def _steps(chain) -> set[int]:
     return steps
 
 
-def _factor(index) -> int:
+def _factor(index: Value) -> int:
     """A number that an index is a multiple of."""
     if isinstance(index, Constant):
         return index.value or 0

@@ -9,12 +9,13 @@ too: as text of a kernel's LLVM IR they would take several times their size, onc
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...passes.ir.layout import step_into
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.layout import member_offsets
-from ...spirv.module import Constant, ConstantExpr, Kind, Module, Undef, Variable
+from ...spirv.module import Constant, ConstantExpr, Instruction, Kind, Module, Type, Undef, Value, Variable
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, size_of
 
@@ -31,8 +32,9 @@ class GlobalsLayout:
     fixups: list[tuple[int, int]] = field(default_factory=list)
 
 
-def variable_alignment(variable) -> int:
+def variable_alignment(variable: Variable | Instruction) -> int:
     """The alignment of a Variable or OpVariable: its type's, or a larger one that is asked for."""
+    asked: int
     (asked,) = variable.decorations.get(Decoration.Alignment, (0,))
     return max(alignment_of(variable.type.element), asked)
 
@@ -77,7 +79,7 @@ def _is_import(variable: Variable) -> bool:
     return variable.linkage is not None and getattr(variable.linkage[1], "name", "") == "Import"
 
 
-def _addressed(value):
+def _addressed(value: Value | None) -> Iterator[Variable]:
     """The variables whose addresses an initialiser holds."""
     if isinstance(value, Variable):
         yield value
@@ -89,7 +91,7 @@ def _addressed(value):
             yield from _addressed(part)
 
 
-def _write(result: GlobalsLayout, image: bytearray, offset: int, value, type_) -> None:
+def _write(result: GlobalsLayout, image: bytearray, offset: int, value: Value, type_: Type) -> None:
     """Writes an initialiser at an offset of the image."""
     if isinstance(value, (Variable, ConstantExpr)):
         base, addend = constant_offset(value)
@@ -100,7 +102,11 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value, type_) -
             raise CodegenError(f"the address of {base.name} in the initialiser of a program-scope variable")
         result.fixups.append((offset, result.offsets[base] + addend))
         return
-    if isinstance(value, Undef) or value.value is None:
+    if isinstance(value, Undef):
+        return
+    if not isinstance(value, Constant):
+        raise CodegenError("an initialiser that is not known at compile time")
+    if value.value is None:
         return
     kind = type_.kind
     if kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
@@ -123,7 +129,7 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value, type_) -
     image[offset : offset + size] = (int(value.value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-def constant_offset(value) -> tuple[Variable | None, int]:
+def constant_offset(value: Value) -> tuple[Variable | None, int]:
     """A constant address as a variable and a distance in bytes; no variable for null and integers."""
     if isinstance(value, Variable):
         return value, 0
@@ -159,6 +165,6 @@ def constant_offset(value) -> tuple[Variable | None, int]:
     raise CodegenError(f"Op{op.name} in an initialiser")
 
 
-def _signed(index) -> int:
+def _signed(index: Constant) -> int:
     number, width = index.value or 0, index.type.width
     return number - (1 << width) if number >> width - 1 else number

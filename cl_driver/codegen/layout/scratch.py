@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ...passes.ir.plan import KernelPlan
+from collections.abc import Iterator
+
+from ...passes.ir.plan import KernelPlan, PrivateVariable, Slot
 from ...spirv.enums import Op
+from ...spirv.module import Instruction, Value
 from ..llvm.types import alignment_of, size_of
 from . import abi
 from .private_layout import interleaved_pointers
@@ -23,16 +26,18 @@ class Scratch:
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
     (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
-    of these (private_layout.py). per_item_offset: Slot or "private": bytes per item before its array.
+    of these (private_layout.py). slot_offset, private_offset: bytes per item before the array of a slot that
+    is not uniform, or of private memory.
     """
 
-    def __init__(self, plan: KernelPlan, on_stack: bool, width: int):
-        self.private: dict = {}
-        self.lane_private: dict = {}  # OpVariable: offset from the start of scratch memory
-        self.uniform: dict = {}  # Slot: offset from the start of scratch memory
-        self.per_item_offset: dict = {}
+    def __init__(self, plan: KernelPlan, on_stack: bool, width: int) -> None:
+        self.private: dict[Instruction | PrivateVariable, int] = {}
+        self.lane_private: dict[Instruction, int] = {}  # OpVariable: offset from the start of scratch memory
+        self.uniform: dict[Slot, int] = {}  # offsets from the start of scratch memory
+        self.slot_offset: dict[Slot, int] = {}
+        self.private_offset = 0
         self.private_per_item = bool(plan.private_variables)
-        self.interleaved: dict = {}
+        self.interleaved: dict[Value, int] = {}
         if width > 1 and not self.private_per_item:
             for region in plan.regions:
                 if not region.once:
@@ -66,20 +71,23 @@ class Scratch:
                 offset += size_of(slot.type)
         self.items_start = align(offset, abi.MEMORY_ALIGN)
         # Largest alignment first: every array then begins at a multiple of its alignment.
-        kept = [
+        kept: list[tuple[int, int, Slot | None]] = [
             (alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform
         ]
         if self.private_per_item:
-            kept.append((largest, self.private_stride, "private"))
+            kept.append((largest, self.private_stride, None))
         per_item = 0
-        for alignment, bytes_, key in sorted(kept, key=lambda entry: -entry[0]):
-            self.per_item_offset[key] = per_item
+        for alignment, bytes_, slot_ in sorted(kept, key=lambda entry: -entry[0]):
+            if slot_ is None:
+                self.private_offset = per_item
+            else:
+                self.slot_offset[slot_] = per_item
             per_item += align(bytes_, alignment)
         self.per_item = per_item
         self.fixed = self.items_start + (per_item * (ITEMS_ROUNDING - 1) if per_item else 0)
 
 
-def _variables(plan: KernelPlan):
+def _variables(plan: KernelPlan) -> Iterator[Instruction]:
     for region in plan.regions:
         for block in region.function.blocks:
             for i in block.instructions:

@@ -6,17 +6,27 @@ everything they call. Constants are internal too.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ...spirv.enums import StorageClass
-from ...spirv.module import Function, Kind, Variable
+from ...spirv.module import Function, Instruction, Kind, Value, Variable
 from ..layout.program_globals import constant_offset, variable_alignment
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
-from ..llvm.types import constant_text, ir_type, size_of
+from ..llvm.options import CodegenOptions
+from ..llvm.types import constant_text, flat, ir_type, size_of
 
 # Library functions of at most so many instructions are inlined wherever they are called.
 INLINE_LIMIT = 64
 
 _UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
+
+
+class Library(Protocol):
+    """Where functions of the builtin library come from."""
+
+    def function(self, name: str) -> Function | None:
+        """The function of that name, None if there is none."""
 
 
 class ModuleEmitter:
@@ -25,7 +35,12 @@ class ModuleEmitter:
     globals_offsets: places of variables in the memory of program-scope variables, launch->globals.
     """
 
-    def __init__(self, options, library=None, globals_offsets: dict[Variable, int] | None = None):
+    def __init__(
+        self,
+        options: CodegenOptions,
+        library: Library | None = None,
+        globals_offsets: dict[Variable, int] | None = None,
+    ) -> None:
         self.options = options
         self.library = library
         self.globals_offsets = globals_offsets or {}
@@ -58,7 +73,7 @@ class ModuleEmitter:
         )
         return name
 
-    def constant_address(self, value) -> str:
+    def constant_address(self, value: Value) -> str:
         """An address inside a constant, as LLVM text."""
         base, offset = constant_offset(value)
         if base is None:
@@ -127,11 +142,11 @@ class ModuleEmitter:
 class LibraryEmitter(FunctionEmitter):
     """Emits one ordinary function: arguments in, a value out."""
 
-    def emit_return(self, value) -> None:
+    def emit_return(self, value: Value | None) -> None:
         """OpReturn, OpReturnValue."""
         self.emit_void("ret void" if value is None else f"ret {self.typed(value)}")
 
-    def private_memory(self, instruction) -> str:
+    def private_memory(self, instruction: Instruction) -> str:
         """Memory of an OpVariable."""
         return self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
 
@@ -156,8 +171,8 @@ def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str
             f"define internal {result} {symbol}({', '.join(parameters)}) {attributes} {{",
             "entry:",
             *e.allocas,
-            *e.prologue,
-            *e.lines,
+            *flat(e.prologue),
+            *flat(e.lines),
             "}",
         ]
     )

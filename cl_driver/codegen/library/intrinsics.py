@@ -6,8 +6,12 @@ slow (expand/reciprocals.py). The rest only functions for CPUs with AVX-512 call
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ...spirv.module import Instruction
 from ..expand.reciprocals import avx512, elements, fixup, joined, pays_for
-from ..llvm.forms import form
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form, form
 from ..llvm.registry import componentwise_extended
 from ..llvm.types import element_type, ir_type
 from .names import INSTRUCTION_NAMES, INSTRUCTIONS
@@ -18,7 +22,7 @@ _ONE, _HALF = "1.0", "0.5"
 
 
 @componentwise_extended(*sorted(set(INSTRUCTIONS.values())))
-def library_instruction(e, f, i, *operands):
+def library_instruction(e: FunctionEmitter, f: Form, i: Instruction, *operands: str) -> str:
     """What functions of the library call, on vectors of any length."""
     name = INSTRUCTION_NAMES[i.operands[1] - 0x10000]
     element = ir_type(element_type(i.type))
@@ -30,50 +34,50 @@ def library_instruction(e, f, i, *operands):
     wide, t = form(4), f(element)
     if f.count:
         every = ", ".join(f"i32 {min(k, f.count - 1)}" for k in range(4))
-        operands = [
+        given = [
             e.emit(f"shufflevector {t} {o}, {t} poison, <4 x i32> <{every}>") if o[0] == "%" else o
             for o in operands
         ]
     else:
-        operands = [e.splat(o, element, wide) for o in operands]
-    result, t = lower(e, wide, element, *operands), wide(element)
+        given = [e.splat(o, element, wide) for o in operands]
+    result, t = lower(e, wide, element, *given), wide(element)
     if not f.count:
         return e.emit(f"extractelement {t} {result}, i32 0")
     every = ", ".join(f"i32 {k}" for k in range(f.count))
     return e.emit(f"shufflevector {t} {result}, {t} poison, <{f.count} x i32> <{every}>")
 
 
-def _exponent(e, f, element: str, x: str) -> str:
+def _exponent(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """floor(log2(|x|)); -infinity of 0, infinity of infinity."""
     return avx512(e, f, "getexp", x, element=element)
 
 
-def _significand(e, f, element: str, x: str) -> str:
+def _significand(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """x / 2^exponent(x); 1 of its sign of 0 and infinity."""
     return avx512(e, f, "getmant", x, immediate=_SIGN_OF_SOURCE << 2 | _ONE_TO_TWO, element=element)
 
 
-def _scale(e, f, element: str, x: str, power: str) -> str:
+def _scale(e: FunctionEmitter, f: Form, element: str, x: str, power: str) -> str:
     """x·2^floor(power), rounded once."""
     return avx512(e, f, "scalef", x, power, element=element)
 
 
-def _log_limit(e, f, element: str, result: str, x: str) -> str:
+def _log_limit(e: FunctionEmitter, f: Form, element: str, result: str, x: str) -> str:
     """The first operand, or what the logarithm of a special x is."""
     return fixup(e, f, result, x, LOGARITHMS, element)
 
 
-def _reciprocal14(e, f, element: str, x: str) -> str:
+def _reciprocal14(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """1/x to 14 bits."""
     return avx512(e, f, "rcp14", x, element=element)
 
 
-def _rest(e, f, element: str, x: str) -> str:
+def _rest(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """x less the nearest integer; 0 of infinity."""
     return avx512(e, f, "reduce", x, immediate=0, element=element)
 
 
-def _lookup(e, f, element: str, index: str, *table: str) -> str:
+def _lookup(e: FunctionEmitter, f: Form, element: str, index: str, *table: str) -> str:
     """The entry, of 16 doubles or 32 floats, whose number is in the low bits of the index."""
     width = 32 if element == "float" else 64
     if f.count * width > 512:
@@ -81,7 +85,8 @@ def _lookup(e, f, element: str, index: str, *table: str) -> str:
         for first in (0, half.count):
             part = elements(e, f, half, index, first, element)
             parts.append(_lookup(e, half, element, part, *table))
-        return joined(e, half, *parts, element)
+        low, high = parts
+        return joined(e, half, low, high, element)
     entries, t, integers = [_scalar(entry) for entry in table], f(element), f(f"i{width}")
     numbers = e.emit(f"bitcast {t} {index} to {integers}")
     # As many entries at a time as two vectors hold: of an index that repeats its elements, to fill a longer
@@ -106,7 +111,7 @@ def _scalar(operand: str) -> str:
     return operand.removeprefix("splat (").removesuffix(")")
 
 
-def _permuted(e, f, element: str, numbers: str, entries: list[str]) -> str:
+def _permuted(e: FunctionEmitter, f: Form, element: str, numbers: str, entries: list[str]) -> str:
     """Of entries, twice as many as elements, those that the low bits of the numbers tell."""
     t, letter, width = f(element), *(("s", 32) if element == "float" else ("d", 64))
     low, high = (f"{t} <{', '.join(part)}>" for part in (entries[: f.count], entries[f.count :]))
@@ -114,13 +119,13 @@ def _permuted(e, f, element: str, numbers: str, entries: list[str]) -> str:
     return e.emit(f"call {t} {name}({low}, {f(f'i{width}')} {numbers}, {high})")
 
 
-_LOWERINGS = {
+_LOWERINGS: dict[str, Callable[..., str]] = {
     "exponent": _exponent, "significand": _significand, "scale": _scale, "log_limit": _log_limit,
     "reciprocal14": _reciprocal14, "lookup": _lookup, "rest": _rest,
 }  # fmt: skip
 
 
-def _divide(e, f, element: str, a: str, b: str) -> str:
+def _divide(e: FunctionEmitter, f: Form, element: str, a: str, b: str) -> str:
     """a / b, an ulp off at most, for results and b that are neither near overflow nor subnormal, b not 0."""
     t = f(element)
     if not pays_for(e, f, element):
@@ -138,7 +143,7 @@ def _divide(e, f, element: str, a: str, b: str) -> str:
     return fma(fma(minus, quotient, a), y, quotient)
 
 
-def _root(e, f, element: str, x: str) -> str:
+def _root(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """sqrt(x), an ulp off at most, for x that is neither near overflow nor subnormal nor 0."""
     if not pays_for(e, f, element):
         return e.intrinsic("sqrt", f, element, x)

@@ -14,10 +14,16 @@ work-group because its work-items run in step must say there that memory is orde
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from ...passes.ir.instructions import ADDRESS
 from ...passes.ir.plan import KernelPlan, Region, recurs
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
-from ...spirv.module import Argument, Instruction, Kind, Variable
+from ...spirv.module import Argument, Instruction, Kind, Value, Variable
+
+# What an address is computed from: a parameter, a variable of the module, or one of the function.
+Root: TypeAlias = Argument | Variable | Instruction
 
 INVARIANT = ", !invariant.load !1"
 
@@ -27,16 +33,16 @@ _SEARCHED = 64  # pointers that are looked at to know what one of them is comput
 _SAME = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr}
 
 
-def is_restrict(pointer) -> bool:
+def is_restrict(pointer: Root) -> bool:
     """Whether what a parameter or variable points to is accessed in no other way."""
     return Decoration.Restrict in pointer.decorations or _has(pointer, FunctionParameterAttribute.NoAlias)
 
 
-def _has(pointer, attribute) -> bool:
+def _has(pointer: Root, attribute: int) -> bool:
     return attribute in pointer.decorations.get(Decoration.FuncParamAttr, ())
 
 
-def _is_read_only(pointer) -> bool:
+def _is_read_only(pointer: Root) -> bool:
     """Whether nothing is written by way of a parameter."""
     return _has(pointer, FunctionParameterAttribute.NoWrite) or Decoration.NonWritable in pointer.decorations
 
@@ -44,11 +50,15 @@ def _is_read_only(pointer) -> bool:
 class AliasScopes:
     """The metadata of the accesses of one region. New nodes are appended to `metadata`, as text."""
 
-    def __init__(self, plan: KernelPlan, region: Region, metadata: list[str]):
-        self._scopes: dict = {}  # number of each restrict pointer's scope
+    def __init__(self, plan: KernelPlan, region: Region, metadata: list[str]) -> None:
+        self._scopes: dict[Root, int] = {}  # number of each restrict pointer's scope
         self._is_single = len(plan.regions) == 1
-        self._roots: dict = {}
-        candidates = [*plan.arguments, *(local.variable for local in plan.local_variables), *plan.globals]
+        self._roots: dict[Value, frozenset[Root] | None] = {}
+        candidates: list[Argument | Variable] = [
+            *plan.arguments,
+            *(local.variable for local in plan.local_variables),
+            *plan.globals,
+        ]
         found = [c for c in candidates if c.type.kind is Kind.POINTER and is_restrict(c)]
         if not found or region.once or plan.orders_memory or recurs(plan, region):
             return
@@ -58,7 +68,7 @@ class AliasScopes:
             number = self._scopes[pointer] = _FIRST + len(metadata)
             metadata.append(f"!{number} = distinct !{{!{number}, !{domain}}}")
 
-    def of(self, pointer, is_load: bool = False) -> str:
+    def of(self, pointer: Value, is_load: bool = False) -> str:
         """The metadata, "" or beginning with a comma, of a load or store through a pointer Value.
 
         is_load: of a load of which nothing is masked, so that it may also be said to be invariant.
@@ -78,21 +88,21 @@ class AliasScopes:
         text = f", !alias.scope {_node(inside)}" if len(inside) == len(roots) else ""
         return text + (f", !noalias {_node(outside)}" if outside else "")
 
-    def _roots_of(self, pointer) -> frozenset | None:
+    def _roots_of(self, pointer: Value) -> frozenset[Root] | None:
         """The parameters and variables that an address may be computed from; None if that is not known."""
-        found = self._roots.get(pointer, self)
-        if found is self:
-            found = self._roots[pointer] = roots(pointer)
-        return found
+        if pointer not in self._roots:
+            self._roots[pointer] = roots(pointer)
+        return self._roots[pointer]
 
 
-def _node(numbers) -> str:
+def _node(numbers: Iterable[int]) -> str:
     return "!{" + ", ".join(f"!{number}" for number in sorted(numbers)) + "}"
 
 
-def roots(pointer) -> frozenset | None:
+def roots(pointer: Value) -> frozenset[Root] | None:
     """The arguments and variables that a pointer may point into; None if that is not known."""
-    seen, rest, found = {pointer}, [pointer], set()
+    seen, rest = {pointer}, [pointer]
+    found: set[Root] = set()
     while rest:
         value = rest.pop()
         if isinstance(value, (Argument, Variable)):
@@ -116,7 +126,7 @@ def roots(pointer) -> frozenset | None:
     return frozenset(found)
 
 
-def _is_constant(pointer) -> bool:
+def _is_constant(pointer: Value) -> bool:
     """Whether nothing changes while kernels run where a pointer points to."""
     if pointer.type.storage == StorageClass.UniformConstant:
         return True

@@ -6,20 +6,25 @@ Variables are not described.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op
 from ...spirv.location import DebugFunction, Location
+from ...spirv.module import Instruction
+from .types import Lines
 
 # Above what kernel/kernel_emitter.py numbers, and whatever else uses small numbers.
 _FIRST = 1 << 20
 _UNIT, _TYPE, _FORMAT, _DWARF, _KERNEL = range(_FIRST, _FIRST + 5)
 
 
-def locations(plan) -> bool:
+def locations(plan: KernelPlan) -> bool:
     """Whether any instruction of the kernel knows where it comes from."""
     return next(_known(plan), None) is not None
 
 
-def _known(plan):
+def _known(plan: KernelPlan) -> Iterator[Location]:
     """The Locations of its instructions."""
     for region in plan.regions:
         for block in region.function.blocks:
@@ -40,7 +45,7 @@ def _escaped(character: str) -> str:
 class DebugEmitter:
     """Numbers the metadata of one kernel's LLVM function, which debuggers know by the kernel's name."""
 
-    def __init__(self, plan):
+    def __init__(self, plan: KernelPlan) -> None:
         self.name = plan.name
         self._lines: list[str] = []
         self._files: dict[str, int] = {}
@@ -50,7 +55,7 @@ class DebugEmitter:
         self._next = _KERNEL + 1
         self._kernel = self._kernel_function(plan)
 
-    def _kernel_function(self, plan) -> DebugFunction:
+    def _kernel_function(self, plan: KernelPlan) -> DebugFunction:
         """What the source calls the kernel: an outermost scope of its name, or anything in its place."""
         for line in _known(plan):
             scope = line.outermost().scope
@@ -116,9 +121,14 @@ class DebugEmitter:
     def _call(self, location: Location) -> int:
         return int(self.attachment(location).rpartition("!")[2])
 
-    def attach(self, lines: list[str], start: int, location: Location) -> None:
-        """Marks the instructions that lines[start:] holds."""
-        attachment = self.attachment(location)
+    def attach(self, lines: Lines, start: int, instruction: Instruction) -> None:
+        """Marks what lines[start:] holds with the place of the instruction that it was made of.
+
+        Phis are completed later, and have no place of their own.
+        """
+        if instruction.line is None or instruction.op is Op.Phi:
+            return
+        attachment = self.attachment(instruction.line)
         for k in range(start, len(lines)):
             line = lines[k]
             if type(line) is str and line.startswith("  "):
@@ -146,8 +156,3 @@ class DebugEmitter:
         ]
         self.size += sum(len(line) + 1 for line in made)
         return made
-
-
-def is_located(instruction) -> bool:
-    """Phis are completed later, and have no place of their own."""
-    return instruction.line is not None and instruction.op is not Op.Phi

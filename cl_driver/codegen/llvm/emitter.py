@@ -6,12 +6,18 @@ phis are completed when all blocks are.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol, final
+
 from ...passes.ir.instructions import reverse_postorder
+from ...passes.ir.plan import PrivateVariable, Slot
+from ...passes.ir.remarks import Remarks
 from ...spirv.enums import Op, OpenCLStd
 from ...spirv.module import (
     Argument,
     Block,
     Constant,
+    ConstantExpr,
     Function,
     Instruction,
     Kind,
@@ -20,21 +26,53 @@ from ...spirv.module import (
     Value,
     Variable,
 )
-from .debug import is_located
+from .alias import AliasScopes
+from .debug import DebugEmitter
 from .errors import CodegenError
 from .fast_math import FastMath
 from .forms import MANGLED, Form, form
-from .registry import EXTENDED, LOWERINGS
-from .types import component_count, constant_text, element_type, ir_type
+from .options import CodegenOptions
+from .registry import EXTENDED, LOWERINGS, Builder
+from .types import Lines, component_count, constant_text, element_type, ir_type
 
 
-class Components(tuple):
+@final
+class Components(tuple[str, ...]):
     """A single OpenCL vector that is so far known component by component.
 
     The components are scalar operands that are valid from the head of the body on.
     """
 
     __slots__ = ()
+
+
+class BuiltinAddress:
+    """The address of a built-in variable, or of one component of it, which only loads may use."""
+
+    __slots__ = ("index", "variable")
+
+    def __init__(self, variable: Variable, index: int | None) -> None:
+        self.variable = variable
+        self.index = index  # of the component; None: of all
+
+
+class ModuleText(Protocol):
+    """What a function needs of the LLVM module that it is in: library/functions.py has it."""
+
+    options: CodegenOptions
+    globals_offsets: dict[Variable, int]  # in the memory of program-scope variables
+
+    def constant_variable(self, variable: Variable) -> str:
+        """The address of a UniformConstant variable."""
+
+    def constant_address(self, value: Value) -> str:
+        """An address inside a constant, as LLVM text."""
+
+    def library_function(self, name: str) -> str:
+        """The symbol of a function of the builtin library."""
+
+    def function_symbol(self, function: Function) -> str:
+        """The symbol of a function."""
 
 
 class FunctionEmitter:
@@ -46,26 +84,27 @@ class FunctionEmitter:
     """
 
     width = 1
+    current: Block  # the SPIR-V block at hand
 
-    def __init__(self, module, fast_math: FastMath | None = None):
+    def __init__(self, module: ModuleText, fast_math: FastMath | None = None) -> None:
         self.module = module
         self.options = module.options
         self.fast_math = fast_math or FastMath()
         self.allocas: list[str] = []
-        self.prologue: list[str] = []
+        self.prologue: Lines = []
         self.head = self.prologue  # instructions that come before all blocks of the body
-        self.lines: list[str] = []
-        self.operands: dict[Value, str] = {}
+        self.lines: Lines = []
+        self.operands: dict[Value, str | Components] = {}
+        self.builtin_addresses: dict[Value, BuiltinAddress] = {}  # of access chains into Input variables
         self.labels: dict[Block, str] = {}
         self.exits: dict[Block, str] = {}  # label of the LLVM block that a SPIR-V block ends in
-        self.current: Block | None = None  # the SPIR-V block at hand
         self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
-        self.aliases = None  # AliasScopes of what is emitted, in kernels
-        self.debug = None  # a DebugEmitter, for kernels with debug information
-        self.remarks = None  # passes/ir/remarks.py, where somebody wants to know
-        self.ahead = None  # access/prefetch.py, in kernels
-        self._phis: list = []
+        self.aliases: AliasScopes | None = None  # of what is emitted, in kernels
+        self.debug: DebugEmitter | None = None  # for kernels with debug information
+        self.remarks: Remarks | None = None  # where somebody wants to know
+        # Phis that wait for their operands: where their text goes, name, instruction, block.
+        self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
         self._next = 0
 
     # Text.
@@ -157,8 +196,10 @@ class FunctionEmitter:
         """The address of a module-scope variable. Kernels know more of them: see kernel.KernelEmitter."""
         return self.module.constant_variable(variable)
 
-    def constant_expression(self, expression) -> str:
+    def constant_expression(self, expression: Value) -> str:
         """An address computed from constants and variables: emitted like the instruction, once."""
+        if not isinstance(expression, ConstantExpr):
+            raise CodegenError(f"{describe(expression)} is no constant")
         instruction = Instruction(expression.op, expression.type, expression.operands)
         outer, self.lines = self.lines, []
         LOWERINGS[expression.op](self, instruction)
@@ -166,15 +207,22 @@ class FunctionEmitter:
         self.lines = outer
         return self.operand(instruction)
 
-    def define(self, value: Value, operand: str) -> None:
+    def define(self, value: Value, operand: str | Components) -> None:
         """Binds a value to its LLVM operand."""
         self.operands[value] = operand
 
-    def integer(self, value) -> int | None:
+    def integer(self, value: Any) -> int | None:
         """The value of an integer constant, None if it is not one."""
         if isinstance(value, Constant) and value.type.kind is Kind.INT:
             return value.value or 0
         return None
+
+    def member_number(self, type_: Type, index: Value) -> int:
+        """The number of a structure's member that an access chain goes to. CodegenError if it is none."""
+        number = self.integer(index)
+        if number is None or number >= len(type_.members):
+            raise CodegenError("a structure's member is selected by something that is not its number")
+        return number
 
     # Vectors.
 
@@ -182,7 +230,7 @@ class FunctionEmitter:
         """The form in which a single value of this type is held."""
         return form(type_.count if type_.kind is Kind.VECTOR else 0)
 
-    def build_vector(self, type_: Type, components) -> str:
+    def build_vector(self, type_: Type, components: Sequence[str | None]) -> str:
         """The LLVM vector of scalar operands; None leaves a component undefined."""
         text, element = ir_type(type_), ir_type(type_.element)
         vector = "poison"
@@ -213,7 +261,7 @@ class FunctionEmitter:
         else:
             self.operands[value] = components[0]
 
-    def componentwise(self, instruction: Instruction, operands, build) -> None:
+    def componentwise(self, instruction: Instruction, operands: Sequence[Value], build: Builder) -> None:
         """Lowers an instruction whose operands and result have the same number of components.
 
         A scalar among vector operands (OpSelect's condition apart, which LLVM takes as it is) is splatted.
@@ -240,6 +288,11 @@ class FunctionEmitter:
         """True in code at a width above 1 for scalars that are known to be the same in all lanes."""
         return False
 
+    def uniform_divisor(self, value: Value, signed: bool) -> tuple[str, str]:
+        """All lanes of an integer that is the same in them, 1 in place of 0, and of its reciprocal
+        (expand/float_division.py)."""
+        self._missing("lanes")
+
     def spacing(self, pointer: Value) -> int:
         """Bytes in memory that a byte of the type that a pointer points to stands for
         (layout/private_layout.py)."""
@@ -265,6 +318,84 @@ class FunctionEmitter:
         if self.remarks is not None:
             self.remarks.note(how, why, masked)
 
+    def to_width(self, typed: str, type_: str) -> str:
+        """An unsigned integer in another width; typed: type and operand."""
+        source, operand = typed.split(" ", 1)
+        if source == type_:
+            return operand
+        opcode = "zext" if int(source[1:]) < int(type_[1:]) else "trunc"
+        return self.emit(f"{opcode} {source} {operand} to {type_}")
+
+    # What there is in some functions only: kernels have more than functions of the builtin library.
+
+    def _missing(self, what: str) -> NoReturn:
+        raise CodegenError(f"{what} outside of a kernel")
+
+    def emit_return(self, value: Value | None) -> None:
+        """OpReturn, OpReturnValue: of a library function."""
+        self._missing("a return")
+
+    def private_memory(self, instruction: Instruction) -> str:
+        """The address of an OpVariable's memory."""
+        self._missing("a variable")
+
+    def define_builtin(self, instruction: Instruction, variable: Variable) -> None:
+        """Binds the result of an OpLoad of an Input variable."""
+        self._missing(variable.name)
+
+    def define_builtin_component(
+        self, instruction: Instruction, variable: Variable, indices: Sequence[Value]
+    ) -> None:
+        """Binds the result of an access chain into an Input variable."""
+        self._missing(variable.name)
+
+    def builtin_element(self, address: BuiltinAddress) -> str | Components:
+        """What a load through such an access chain gives."""
+        self._missing(address.variable.name)
+
+    def context_memory(self, variable: PrivateVariable) -> str:
+        """The address of this work-item's memory of a PrivateVariable."""
+        self._missing("private memory across barriers")
+
+    def slot_load(self, slot: Slot, item: Value | None) -> str:
+        """The value of a slot for one work-item, by its linear local id; None: for this one."""
+        self._missing("a context slot")
+
+    def slot_store(self, slot: Slot, item: Value | None, value: Value) -> None:
+        """Sets a slot for one work-item, by its linear local id; None: for this one."""
+        self._missing("a context slot")
+
+    def emit_region_exit(self, next_region: int, left: Value | None = None) -> None:
+        """The end of a work-item's way through its region: see PassOp.RegionExit."""
+        self._missing("the end of a region")
+
+    def group_items(self) -> str:
+        """Work-items of this group, an i64."""
+        self._missing("the size of a group")
+
+    def counted_loop(self, count: str, body: Callable[[str], None]) -> None:
+        """Emits body(index operand) for each i64 index below count."""
+        self._missing("a copy of a group")
+
+    def local_memory(self) -> str:
+        """The address of the group's local memory."""
+        self._missing("local memory")
+
+    def local_memory_size(self) -> str:
+        """Its size, an i64."""
+        self._missing("local memory")
+
+    def in_private_memory(self, pointer: str) -> str:
+        """i1: whether an address is of private memory."""
+        self._missing("private memory")
+
+    def printf_buffer(self) -> str:
+        """What cld_printf gets first."""
+        self._missing("printf")
+
+    def note_load(self, pointer: Value, address: str, size: int) -> None:
+        """Tells who fetches ahead of a load of `size` bytes: access/prefetch.py."""
+
     # Library calls.
 
     def library_call(self, name: str, arguments: list[tuple[str, str]], result: str) -> str:
@@ -289,7 +420,7 @@ class FunctionEmitter:
             self.exits[block] = self.label
         self.finish_phis()
 
-    def emit_instructions(self, instructions) -> None:
+    def emit_instructions(self, instructions: Sequence[Instruction]) -> None:
         """Lowers the instructions of one block."""
         lowerings, debug = LOWERINGS, self.debug
         for instruction in instructions:
@@ -298,8 +429,8 @@ class FunctionEmitter:
             if lowering is None:
                 raise CodegenError(f"{instruction_name(instruction)} is not supported")
             lowering(self, instruction)
-            if debug is not None and is_located(instruction):
-                debug.attach(self.lines, start, instruction.line)
+            if debug is not None:
+                debug.attach(self.lines, start, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""
@@ -323,7 +454,7 @@ class FunctionEmitter:
 
     def phi_edges(self, instruction: Instruction, block: Block) -> list[tuple[Value, Block]]:
         """Value and predecessor of a phi for each edge: LLVM wants one per case of a switch."""
-        edges = []
+        edges: list[tuple[Value, Block]] = []
         operands = instruction.operands
         for value, before in zip(operands[::2], operands[1::2], strict=True):
             if before in self.exits:

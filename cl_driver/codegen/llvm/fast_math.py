@@ -7,8 +7,11 @@ are for the whole program; but in a module with FloatControls2 it is all that ho
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ...spirv.enums import Capability, Decoration, ExecutionMode, FPFastMathMode
-from ...spirv.module import Kind
+from ...spirv.module import EntryPoint, Instruction, Kind, Module
+from .options import CodegenOptions
 from .types import element_type
 
 # FPFastMathMode bits: LLVM's flags.
@@ -34,7 +37,7 @@ def flags_of(bits: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.split()))
 
 
-def _text(flags) -> str:
+def _text(flags: Iterable[str]) -> str:
     return "".join(f"{flag} " for flag in flags)
 
 
@@ -43,7 +46,7 @@ class FastMath:
 
     __slots__ = ("_default", "_exact", "_modes", "_preserved")
 
-    def __init__(self, default: str = ""):
+    def __init__(self, default: str = "") -> None:
         """default: flags of every instruction, from build options."""
         self._default = default
         self._modes: dict[int, tuple[str, ...]] = {}  # width: flags of FPFastMathDefault
@@ -51,7 +54,7 @@ class FastMath:
         self._exact = False  # whether a decoration is all that holds
 
     @classmethod
-    def of_kernel(cls, options, entry_point, module) -> FastMath:
+    def of_kernel(cls, options: CodegenOptions, entry_point: EntryPoint, module: Module) -> FastMath:
         """Options of the build, and modes of an entry point."""
         modes = entry_point.modes
         flags = options.fast_math_flags
@@ -75,10 +78,10 @@ class FastMath:
             self._modes[32] = tuple(flag for flag in flags if flag in self._modes[16])
 
     @staticmethod
-    def _spelled(flags):
+    def _spelled(flags: Sequence[str]) -> Sequence[str]:
         return _EVERYTHING.split() if "fast" in flags else flags
 
-    def of(self, instruction) -> str:
+    def of(self, instruction: Instruction) -> str:
         """The flags of an instruction."""
         mode = instruction.decorations.get(Decoration.FPFastMathMode)
         if mode is None:
@@ -93,24 +96,24 @@ class FastMath:
             flags = self._merged(flags)
         return _text(self._kept(flags, self._width(instruction)))
 
-    def _of_type(self, instruction) -> str:
+    def _of_type(self, instruction: Instruction) -> str:
         width = self._width(instruction)
         flags = self._modes.get(width)
         if flags is None:
             flags = self._merged(())
         return _text(self._kept(flags, width))
 
-    def _merged(self, flags) -> tuple[str, ...]:
+    def _merged(self, flags: Sequence[str]) -> tuple[str, ...]:
         default = self._default.split()
         return (*default, *(flag for flag in flags if flag not in default))
 
-    def _kept(self, flags, width: int):
+    def _kept(self, flags: Sequence[str], width: int) -> Sequence[str]:
         if width not in self._preserved:
             return flags
         return [flag for flag in self._spelled(flags) if flag not in _SPECIAL_VALUES]
 
     @staticmethod
-    def _width(instruction) -> int:
+    def _width(instruction: Instruction) -> int:
         """The width of the numbers that an instruction computes with: comparisons have no such result."""
         for value in (instruction, *instruction.operands):
             type_ = getattr(value, "type", None)

@@ -14,10 +14,11 @@ class Form:
 
     __slots__ = ("count",)
 
-    def __init__(self, count: int):
+    def __init__(self, count: int) -> None:
         self.count = count  # elements of the LLVM values; 0: they are scalars
 
     def __call__(self, element: str) -> str:
+        """The LLVM type with such elements."""
         return f"<{self.count} x {element}>" if self.count else element
 
     def splat(self, element: str, literal: str) -> str:

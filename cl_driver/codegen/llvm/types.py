@@ -8,9 +8,26 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
 from ...passes.ir.layout import alignment_of, member_offset, size_of
-from ...spirv.module import Constant, Kind, Type, Undef
+from ...spirv.module import Constant, Kind, Type, Undef, Value
 from .errors import CodegenError
+
+# Text of a function: instructions, labels, and places where more instructions can be put.
+Lines: TypeAlias = "list[str | Lines]"
+
+
+def flat(lines: Lines) -> Iterator[str]:
+    """The lines in order, without places that nothing was put into."""
+    for line in lines:
+        if isinstance(line, str):
+            if line:
+                yield line
+        else:
+            yield from flat(line)
+
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
@@ -64,7 +81,7 @@ def component_count(type_: Type) -> int:
     return type_.count if type_.kind is Kind.VECTOR else 1
 
 
-def leaf_types(type_) -> list:
+def leaf_types(type_: Type) -> list[Type]:
     """The scalar types that a type consists of, in order."""
     kind = type_.kind
     if kind is Kind.VECTOR:
@@ -94,7 +111,7 @@ def float_text(bits: int, width: int) -> str:
     return f"0x{sign << 63 | exponent << 52 | fraction << 29:016X}"
 
 
-def scalar_text(type_: Type, value) -> str:
+def scalar_text(type_: Type, value: int | None) -> str:
     """The LLVM literal of a scalar constant, in the form that Constant.value has."""
     value = value or 0
     if type_.kind is Kind.INT:
@@ -106,7 +123,7 @@ def scalar_text(type_: Type, value) -> str:
     return float_text(value, type_.width)
 
 
-def constant_text(value, pointer_text=None) -> str:
+def constant_text(value: Value, pointer_text: Callable[[Value], str] | None = None) -> str:
     """The LLVM literal of a constant without its type.
 
     pointer_text(value) names what is not a Constant: variables, functions and address arithmetic.
@@ -140,10 +157,12 @@ def scalar_or_null(type_: Type) -> str:
 _AGGREGATE = (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT)
 
 __all__ = [
+    "Lines",
     "alignment_of",
     "component_count",
     "constant_text",
     "element_type",
+    "flat",
     "float_text",
     "forget_types",
     "ir_type",

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 
-def either(e, condition: str, types: list[str], fast, slow) -> list[str]:
+from .emitter import FunctionEmitter
+
+Half = Callable[[], list[str] | None]
+
+
+def either(e: FunctionEmitter, condition: str, types: list[str], fast: Half, slow: Half) -> list[str]:
     """Code of which one half runs: fast() and slow() return operands of the types, or nothing."""
     labels = e.new_label("regular"), e.new_label("irregular"), e.new_label("either")
     e.emit_void(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")

@@ -10,15 +10,21 @@ there is room (arguments lie 128 bytes apart, see kernel_launch.c), or it is not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...passes.analysis.lane_constants import ItemConstants
+from ...passes.ir.dominance import DominatorTree
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE
 from ...passes.ir.layout import walk
 from ...passes.ir.ops import PassOp
+from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Instruction, Kind, Variable
+from ...spirv.module import Block, Instruction, Kind, Type, Value, Variable
+from ..layout.lanes import LaneEmitter
+from ..llvm.emitter import ModuleText
 from ..llvm.types import ir_type, size_of
-from .local_sroa import MOST_SOURCES, Elements
+from .local_sroa import MOST_SOURCES, ArrayMemory, Elements
 
 MOST_SINGLE = 4  # loads of one element for all lanes in a block that take it from a register
 MOST_LOADS = 32  # whose shuffles are planned together
@@ -29,22 +35,27 @@ _TOUCH_MEMORY = EXTINST_WITH_EFFECT | EXTINST_LOADS
 
 
 class LaneConstants(ItemConstants):
-    """The numbers in the lanes of values of one region, each for the part that it belongs to."""
+    """The numbers in the lanes of values of one region, each for the part that it belongs to.
 
-    def __init__(self, e, group: tuple[int, int, int]):
+    group: the size of all groups; tree: dominators of the region's function.
+    """
+
+    def __init__(self, e: LaneEmitter, group: tuple[int, int, int], tree: DominatorTree[Block]) -> None:
         part_of = e.shapes.part_of
         super().__init__(group, e.width, lambda i: part_of.get(i, 0) * e.width)
         self.e = e
         self.here: Places | None = None  # of the load or store that is being lowered
-        self._arrays: dict[object, Elements] = {}
+        self._arrays: dict[Value, Elements] = {}
         self._single_loads = 0  # in the block, from local memory
-        self._runs: dict = {}  # load: the loads that it is one of, and the number
-        self._through: set = set()  # arrays that a block reads so often that what is stored is best there
-        self._private = _private_arrays(e)
-        self.read: set = set()  # arrays that are read from memory
-        self.stores: dict[object, list[list]] = {}  # the lines that store to each array
+        # Load: the loads that it is one of, and the number.
+        self._runs: dict[Instruction, tuple[list[Instruction], int]] = {}
+        self._private = _private_arrays(e.plan)
+        self._memory = ArrayMemory()
+        self._tree = tree
+        # Array: (block, first, last element) that are accessed there for certain.
+        self._certain: dict[Value, list[tuple[Block, int, int]]] = {}
 
-    def text(self, value) -> str | None:
+    def text(self, value: Value) -> str | None:
         """All lanes of a value as an LLVM constant, if they are known."""
         lanes = self.of(value) if isinstance(value, Instruction) else None
         if lanes is None:
@@ -54,23 +65,24 @@ class LaneConstants(ItemConstants):
             return self.e.form.splat(t, _number(lanes[0], value.type))
         return f"<{', '.join(f'{t} {_number(lane, value.type)}' for lane in lanes)}>"
 
-    def first(self, value) -> str | None:
+    def first(self, value: Value) -> str | None:
         """The same of the first lane."""
         lanes = self.of(value)
         return None if lanes is None else _number(lanes[0], value.type)
 
-    def is_never(self, mask) -> bool:
+    def is_never(self, mask: Value | None) -> bool:
         """Whether a mask is known to have no lane."""
         lanes = None if mask is None else self.of(mask)
         return lanes is not None and not any(lanes)
 
     # Memory
 
-    def begin_block(self, instructions) -> None:
+    def begin_block(self, instructions: Sequence[Instruction]) -> None:
         """Notes which loads from local memory follow which, with nothing between them that might write."""
-        self._runs, run = {}, []
+        self._runs = {}
+        run: list[Instruction] = []
         self._single_loads = 0
-        reads: dict = {}
+        reads: dict[Value, int] = {}
         for i in instructions:
             if i.op is Op.Load and i.operands[0].type.storage is StorageClass.Workgroup:
                 self._runs[i] = run, len(run)
@@ -84,13 +96,9 @@ class LaneConstants(ItemConstants):
                 if i.op is Op.Store:
                     root = _root(i.operands[0])
                     reads[root] = reads.get(root, 0) - MOST_SINGLE
-        self._through = {root for root, count in reads.items() if count > MOST_SINGLE}
+        self._memory.through = {root for root, count in reads.items() if count > MOST_SINGLE}
 
-    def writes_through(self, base) -> bool:
-        """Whether memory is to have what is stored to an array at once."""
-        return base in self._through
-
-    def single(self, i) -> str | None:
+    def single(self, i: Instruction) -> str | None:
         """What a load from local memory gives to all lanes, if a register holds it. Where there are more than
         a few such loads, memory is faster: there each is broadcast as it is loaded."""
         if (
@@ -102,7 +110,9 @@ class LaneConstants(ItemConstants):
         if i.memory is not None and (i.memory.volatile or i.memory.nontemporal):
             return None
         places = self.places(i.operands[0], i.type, None)
-        array = None if places is None else self._arrays.get(places.base)
+        if places is None:
+            return None
+        array = self._arrays.get(places.base)
         if array is None or array.t != ir_type(i.type) or len(set(places.elements)) > 1:
             return None
         held = array.held.get(places.elements[0])
@@ -110,9 +120,9 @@ class LaneConstants(ItemConstants):
             return None
         return self.e.emit(f"extractelement {self.e.form(array.t)} {held[0]}, i32 {held[1]}")
 
-    def loads_after(self, i, places: Places) -> list[list[int]]:
+    def loads_after(self, i: Instruction, places: Places) -> list[list[int]]:
         """The elements of the array that the loads after one are of."""
-        run, number = self._runs.get(i, ((), 0))
+        run, number = self._runs.get(i, ([], 0))
         found = [
             self.places(other.operands[0], other.type, other.mask)
             for other in run[number + 1 : number + MOST_LOADS]
@@ -128,7 +138,7 @@ class LaneConstants(ItemConstants):
         elif op is Op.Load or op is Op.Store:
             storage = i.operands[0].type.storage
             if storage is StorageClass.Workgroup and is_alone:
-                self.here = find_places(self.e, i, i.type if op is Op.Load else i.operands[1].type)
+                self.here = self._find_places(i, i.type if op is Op.Load else i.operands[1].type)
             if self.here is None and storage is StorageClass.Workgroup:
                 self._flush_one(_root(i.operands[0]), op)
             elif self.here is None and storage is StorageClass.Generic:
@@ -136,9 +146,9 @@ class LaneConstants(ItemConstants):
         elif not _only_reads(i):
             self.flush(True)
 
-    def _flush_one(self, root, op) -> None:
+    def _flush_one(self, root: Value, op: Op) -> None:
         """Stores what is not of one array, before it is accessed in memory."""
-        self.read.add(root)
+        self._memory.read.add(root)
         for base in [root] if not isinstance(root, Instruction) else list(self._arrays):
             if base in self._arrays:
                 self._arrays[base].flush()
@@ -147,8 +157,8 @@ class LaneConstants(ItemConstants):
 
     def finish(self) -> None:
         """Takes back the stores to arrays that nobody has read from memory."""
-        for base, stores in self.stores.items():
-            if base in self._private and base not in self.read:
+        for base, stores in self._memory.stores.items():
+            if base in self._private and base not in self._memory.read:
                 for lines in stores:
                     lines.clear()
 
@@ -159,21 +169,23 @@ class LaneConstants(ItemConstants):
         if forgets:
             self._arrays.clear()
 
-    def array(self, base, t: str, size: int) -> Elements:
+    def array(self, base: Value, t: str, size: int) -> Elements:
         """What is held of an array: of elements of one type at a time."""
         found = self._arrays.get(base)
         if found is not None and found.t != t:
             found.flush()
             found = None
         if found is None:
-            found = self._arrays[base] = Elements(self.e, base, t, size)
+            found = self._arrays[base] = Elements(self.e, self._memory, base, t, size)
         return found
 
-    def places(self, pointer, type_, mask) -> Places | None:
+    def places(self, pointer: Value, type_: Type, mask: Value | None) -> Places | None:
         """Where the lanes access an array in local memory, if that is known."""
-        if pointer.type.storage is not StorageClass.Workgroup or place_type(type_) is None:
+        t = place_type(type_)
+        if pointer.type.storage is not StorageClass.Workgroup or t is None:
             return None
-        base, offset, steps = pointer, 0, []
+        base, offset = pointer, 0
+        steps: list[tuple[Value, int]] = []
         while isinstance(base, Instruction):
             if base.op in ADDRESS:
                 offset += walk(base, steps)
@@ -192,22 +204,75 @@ class LaneConstants(ItemConstants):
         used = [at for k, at in enumerate(lanes) if active is None or active[k]]
         if not used or min(used) < 0 or any(at % size for at in used):
             return None
-        return Places(base, [at // size for at in lanes], active, mask is None or active is not None)
+        return Places(base, t, [at // size for at in lanes], active, mask is None or active is not None)
+
+    def _find_places(self, i: Instruction, type_: Type) -> Places | None:
+        """The places of a load or store, if it is to be vectors that are shuffled."""
+        e = self.e
+        is_load, memory = i.op is Op.Load, i.memory
+        if memory is not None and (memory.volatile or memory.nontemporal):
+            return None
+        if is_load and not e.is_varying(i):
+            return None
+        places = self.places(i.operands[0], type_, i.mask)
+        if places is None:
+            return None
+        array = self.array(places.base, places.t, size_of(type_))
+        if is_load:
+            few = array.is_cheap(places.wanted(), lambda: self.loads_after(i, places))
+        else:
+            vectors = places.vectors()
+            few = len(vectors) <= MOST_SOURCES or all(map(array.is_held, vectors))
+        if not few:
+            return None
+        lanes, size = places.lanes(), size_of(type_)
+        if not _has_room(e, places, size):
+            return None
+        if not is_load and len({places.elements[k] for k in lanes}) < len(lanes):
+            return None
+        if places.is_certain:
+            self._certain.setdefault(places.base, []).append((e.current, *_ends(places)))
+            return places
+        return places if self._is_there(places, size) else None
+
+    def _is_there(self, places: Places, size: int) -> bool:
+        """Whether the array has these elements, though perhaps nobody accesses them here."""
+        low, high = _ends(places)
+        base = places.base
+        if isinstance(base, Variable):
+            return (high + 1) * size <= size_of(base.type.element)
+        seen = self._certain.get(base, ())
+        return any(
+            a <= low and high <= b and self._tree.dominates(block, self.e.current) for block, a, b in seen
+        )
+
+    def load_places(self, places: Places, size: int) -> str:
+        """`<W x t>` from local memory; any number in lanes that are not active."""
+        return self.array(places.base, places.t, size).load(places.wanted())
+
+    def store_places(self, places: Places, size: int, value: str, mask: str | None) -> None:
+        """Stores the lanes' values. mask: where it is not known before which lanes do."""
+        array, e = self.array(places.base, places.t, size), self.e
+        f = e.form
+        if mask is not None:
+            old = array.load(places.wanted())
+            value = e.emit(f"select {f('i1')} {mask}, {f(places.t)} {value}, {f(places.t)} {old}")
+        array.store(places.wanted(), value)
 
 
-def _root(pointer):
+def _root(pointer: Value) -> Value:
     """The variable or argument that an address is computed from, or an instruction that is none."""
     while isinstance(pointer, Instruction) and pointer.op in _SAME_ARRAY:
         pointer = pointer.operands[0]
     return pointer
 
 
-def _private_arrays(e) -> set:
+def _private_arrays(plan: KernelPlan) -> set[Value]:
     """Variables in local memory of which all that accesses them is a load or a store of the one region."""
-    if len(e.plan.regions) > 1:
+    if len(plan.regions) > 1:
         return set()
-    found = {local.variable for local in e.plan.local_variables}
-    for block in e.plan.regions[0].function.blocks:
+    found: set[Value] = {local.variable for local in plan.local_variables}
+    for block in plan.regions[0].function.blocks:
         for i in block.instructions:
             is_plain = i.memory is None or not i.memory.volatile
             hidden = i.operands[1:] if i.op in _SAME_ARRAY or (is_plain and i.op in _ACCESSES) else i.operands
@@ -215,18 +280,18 @@ def _private_arrays(e) -> set:
     return found
 
 
-def _only_reads(i) -> bool:
+def _only_reads(i: Instruction) -> bool:
     """Whether an instruction that is no load or store leaves local memory alone."""
     return i.op in PURE or (i.op is Op.ExtInst and i.operands[1] not in _TOUCH_MEMORY)
 
 
-def _number(number, type_) -> str:
+def _number(number: int, type_: Type) -> str:
     if type_.kind is Kind.BOOL:
         return "true" if number else "false"
     return str(signed(number, type_.width))
 
 
-def place_type(type_) -> str | None:
+def place_type(type_: Type) -> str | None:
     """The LLVM type of what lies at one place: a number, or a small OpenCL vector as an integer."""
     if type_.kind in (Kind.INT, Kind.FLOAT):
         return ir_type(type_)
@@ -235,18 +300,22 @@ def place_type(type_) -> str | None:
 
 
 class Places:
-    """Elements of an array, one for each lane. active: which lanes count, or None for all. is_certain:
-    whether these lanes do access them; else it depends on a mask."""
+    """Elements of an array, one for each lane. t: their LLVM type, see place_type(). active: which lanes
+    count, or None for all. is_certain: whether these lanes do access them; else it depends on a mask."""
 
-    __slots__ = ("active", "base", "elements", "is_certain")
+    __slots__ = ("active", "base", "elements", "is_certain", "t")
 
-    def __init__(self, base, elements: list[int], active, is_certain: bool):
+    def __init__(
+        self, base: Value, t: str, elements: list[int], active: tuple[int, ...] | None, is_certain: bool
+    ) -> None:
         self.base = base
+        self.t = t
         self.elements = elements
         self.active = active
         self.is_certain = is_certain
 
     def lanes(self) -> list[int]:
+        """The numbers of the lanes that count."""
         return [k for k in range(len(self.elements)) if self.active is None or self.active[k]]
 
     def wanted(self) -> list[int]:
@@ -264,36 +333,7 @@ class Places:
         return sorted({self.elements[k] // width for k in self.lanes()})
 
 
-def find_places(e, i, type_) -> Places | None:
-    """The places of a load or store, if it is to be vectors that are shuffled."""
-    is_load, memory = i.op is Op.Load, i.memory
-    if memory is not None and (memory.volatile or memory.nontemporal):
-        return None
-    if is_load and not e.is_varying(i):
-        return None
-    places = e.lane_constants.places(i.operands[0], type_, i.mask)
-    if places is None:
-        return None
-    array = e.lane_constants.array(places.base, place_type(type_), size_of(type_))
-    if is_load:
-        few = array.is_cheap(places.wanted(), lambda: e.lane_constants.loads_after(i, places))
-    else:
-        vectors = places.vectors()
-        few = len(vectors) <= MOST_SOURCES or all(map(array.is_held, vectors))
-    if not few:
-        return None
-    lanes, size = places.lanes(), size_of(type_)
-    if not _has_room(e, places, size):
-        return None
-    if not is_load and len({places.elements[k] for k in lanes}) < len(lanes):
-        return None
-    if places.is_certain:
-        e.certain.setdefault(places.base, []).append((e.current, *_ends(places)))
-        return places
-    return places if _is_there(e, places, size) else None
-
-
-def _has_room(e, places: Places, size: int) -> bool:
+def _has_room(e: LaneEmitter, places: Places, size: int) -> bool:
     """Whether whole vectors of the array are nobody else's."""
     if isinstance(places.base, Variable):
         return (places.vectors()[-1] + 1) * e.width * size <= size_of(places.base.type.element)
@@ -305,25 +345,9 @@ def _ends(places: Places) -> tuple[int, int]:
     return min(used), max(used)
 
 
-def _is_there(e, places: Places, size: int) -> bool:
-    """Whether the array has these elements, though perhaps nobody accesses them here."""
-    low, high = _ends(places)
-    base = places.base
-    if isinstance(base, Variable):
-        return (high + 1) * size <= size_of(base.type.element)
-    seen = e.certain.get(base, ())
-    return any(a <= low and high <= b and e.tree.dominates(block, e.current) for block, a, b in seen)
+class LockstepEmitter(LaneEmitter):
+    """An emitter of lanes that may know numbers in them: lane_constants, where groups are held whole."""
 
-
-def load_places(e, places: Places, t: str, size: int) -> str:
-    """`<W x t>` from local memory; any number in lanes that are not active."""
-    return e.lane_constants.array(places.base, t, size).load(places.wanted())
-
-
-def store_places(e, places: Places, t: str, size: int, value: str, mask: str | None) -> None:
-    """Stores the lanes' values. mask: where it is not known before which lanes do."""
-    array, f = e.lane_constants.array(places.base, t, size), e.form
-    if mask is not None:
-        old = array.load(places.wanted())
-        value = e.emit(f"select {f('i1')} {mask}, {f(t)} {value}, {f(t)} {old}")
-    array.store(places.wanted(), value)
+    def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
+        self.lane_constants: LaneConstants | None = None
+        super().__init__(module, plan, width)

@@ -8,24 +8,41 @@ for each load, however the array lies in memory.
 
 from __future__ import annotations
 
-from .shuffle_network import Network
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...spirv.module import Value
+from ..layout.lanes import LaneEmitter
+from ..llvm.types import Lines
+from .shuffle_network import Lane, Network, Vector
 
 MOST_SOURCES = 4  # more vectors are slower to shuffle than a gather
+
+
+@dataclass
+class ArrayMemory:
+    """What memory has to do with the arrays of a region."""
+
+    read: set[Value] = field(default_factory=set)  # those that are read from it
+    stores: dict[Value, list[Lines]] = field(default_factory=dict)  # the lines that store to each
+    # Those that a block reads so often that what is stored is best there at once.
+    through: set[Value] = field(default_factory=set)
 
 
 class Elements:
     """One array as elements of one LLVM type. unstored: those that memory does not have yet."""
 
-    def __init__(self, e, base, t: str, size: int):
+    def __init__(self, e: LaneEmitter, memory: ArrayMemory, base: Value, t: str, size: int) -> None:
         self.e = e
+        self.memory = memory
         self.base = base
         self.t = t
         self.size = size
         self.held: dict[int, tuple[str, int]] = {}  # element: vector, lane
         self.unstored: set[int] = set()
-        self._shuffled: dict[tuple, str] = {}
+        self._shuffled: dict[tuple[tuple[str, int] | None, ...], str] = {}
 
-    def is_cheap(self, elements: list[int], others) -> bool:
+    def is_cheap(self, elements: list[int], others: Callable[[], list[list[int]]]) -> bool:
         """Whether a load is worth shuffles. others(): the elements of loads that are made after it, before
         any store; they are brought together at once where that is better."""
         held, width = self.held, self.e.width
@@ -41,21 +58,21 @@ class Elements:
                 return True
         return len(sources) <= MOST_SOURCES
 
-    def _wanted(self, elements: list[int]) -> list:
+    def _wanted(self, elements: list[int]) -> list[Lane]:
         """Where elements are; for those that are in memory only, which vector would have to be read."""
         held, width = self.held, self.e.width
         return [None if at < 0 else held[at] if at in held else (at // width, at % width) for at in elements]
 
-    def _bring_together(self, loads: list[list[int]], network: Network, vectors: list) -> None:
+    def _bring_together(self, loads: list[list[int]], network: Network, vectors: list[Vector]) -> None:
         """Emits the shuffles, so that each load finds its elements in one vector."""
         read: dict[int, str] = {}
         made: list[str] = []
 
-        def name_of(vector) -> str:
-            if type(vector) is tuple:
+        def name_of(vector: Vector) -> str:
+            if isinstance(vector, tuple):
                 return made[vector[1]]
-            if type(vector) is int:
-                vector = read.get(vector) or read.setdefault(vector, self._read(vector))
+            if isinstance(vector, int):
+                return read.get(vector) or read.setdefault(vector, self._read(vector))
             return vector
 
         for lanes in network.steps:
@@ -90,26 +107,26 @@ class Elements:
             if at >= 0:
                 self.held[at] = value, lane
                 self.unstored.add(at)
-        if self.e.lane_constants.writes_through(self.base) and len(self.unstored) == len(elements):
+        if self.base in self.memory.through and len(self.unstored) == len(elements):
             self.flush()
 
     def flush(self) -> None:
         """Brings memory up to date."""
-        e, width, read = self.e, self.e.width, self.e.lane_constants.read
+        e, width, read = self.e, self.e.width, self.memory.read
         was_read = self.base in read
         for vector in sorted({at // width for at in self.unstored}):
             value = self.load(list(range(vector * width, (vector + 1) * width)))
             address = self._address(vector)
-            lines = [f"  store {e.form(self.t)} {value}, ptr {address}, align {self.size}"]
+            lines: Lines = [f"  store {e.form(self.t)} {value}, ptr {address}, align {self.size}"]
             e.lines.append(lines)
-            e.lane_constants.stores.setdefault(self.base, []).append(lines)
+            self.memory.stores.setdefault(self.base, []).append(lines)
         if not was_read:  # but to store it again
             read.discard(self.base)
         self.unstored.clear()
 
     def _read(self, vector: int) -> str:
         e, width = self.e, self.e.width
-        e.lane_constants.read.add(self.base)
+        self.memory.read.add(self.base)
         value = e.emit(f"load {e.form(self.t)}, ptr {self._address(vector)}, align {self.size}")
         for lane in range(width):
             self.held.setdefault(vector * width + lane, (value, lane))

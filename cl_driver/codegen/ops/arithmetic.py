@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from ...spirv.enums import Decoration, Op
-from ...spirv.module import Constant, Kind, Value
+from ...spirv.module import Constant, Instruction, Kind, Type, Value
 from ..expand import mul64, reciprocals
 from ..expand.float_division import divide
+from ..layout.lanes import LaneEmitter
 from ..library.names import library_name
-from ..llvm.forms import MANGLED
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import MANGLED, Form
 from ..llvm.registry import componentwise, lowers, lowers_wide
 from ..llvm.types import element_type, float_text, ir_type
 
 
-def _element(value) -> str:
+def _element(value: Value) -> str:
     """The LLVM type of one component of a value."""
     return ir_type(element_type(value.type))
 
@@ -23,12 +25,12 @@ _INTEGER = {Op.IAdd: "add", Op.ISub: "sub", Op.IMul: "mul"}
 
 
 @componentwise(*_INTEGER)
-def integer_arithmetic(e, f, i, a, b):
+def integer_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpIAdd, OpISub, OpIMul."""
     return e.emit(f"{_INTEGER[i.op]}{_no_wrap(i)} {f(_element(i))} {a}, {b}")
 
 
-def _no_wrap(i) -> str:
+def _no_wrap(i: Instruction) -> str:
     """LLVM's flags of what an instruction's decorations promise, each after a space."""
     decorations, flags = i.decorations, ""
     if decorations:
@@ -40,7 +42,7 @@ def _no_wrap(i) -> str:
 
 
 @componentwise(Op.SNegate)
-def negate(e, f, i, a):
+def negate(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpSNegate."""
     return e.emit(f"sub{_no_wrap(i)} {f(_element(i))} {'zeroinitializer' if f.count else 0}, {a}")
 
@@ -49,7 +51,7 @@ _DIVISIONS = {Op.UDiv: "udiv", Op.SDiv: "sdiv", Op.UMod: "urem", Op.SRem: "srem"
 
 
 @componentwise(*_DIVISIONS)
-def integer_division(e, f, i, a, b):
+def integer_division(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpUDiv, OpSDiv, OpUMod, OpSRem, OpSMod.
 
     A division that the CPU would trap on (by zero, or of the least integer by -1) has an undefined result in
@@ -90,7 +92,7 @@ def integer_division(e, f, i, a, b):
     return e.emit(f"select {f('i1')} {adjust}, {t} {sum_}, {t} {result}")
 
 
-def _remainder(e, t: str, a: str, quotient: str, divisor: str) -> str:
+def _remainder(e: FunctionEmitter, t: str, a: str, quotient: str, divisor: str) -> str:
     product = e.emit(f"mul {t} {quotient}, {divisor}")
     return e.emit(f"sub {t} {a}, {product}")
 
@@ -110,7 +112,7 @@ def _constant_divisor(value: Value, signed: bool) -> int | None:
     return divisor if abs(divisor).bit_count() > 1 else None
 
 
-def _guarded_divisor(e, f, i, a, b, signed: bool) -> str:
+def _guarded_divisor(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str, signed: bool) -> str:
     """The divisor, with 1 in its place where the division would trap."""
     width = element_type(i.type).width
     divisor = i.operands[1]
@@ -137,7 +139,7 @@ _FLOAT = {Op.FAdd: "fadd", Op.FSub: "fsub", Op.FMul: "fmul", Op.FDiv: "fdiv"}
 
 
 @componentwise(*_FLOAT)
-def float_arithmetic(e, f, i, a, b):
+def float_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpFAdd, OpFSub, OpFMul, OpFDiv."""
     if i.op is Op.FDiv and a == f.splat("float", _ONE) and reciprocals.pays(e, f, i):
         return reciprocals.reciprocal(e, f, b)
@@ -145,19 +147,19 @@ def float_arithmetic(e, f, i, a, b):
 
 
 @componentwise(Op.VectorTimesScalar)
-def vector_times_scalar(e, f, i, a, b):
+def vector_times_scalar(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpVectorTimesScalar."""
     return e.emit(f"fmul {e.flags(i)}{f(_element(i))} {a}, {b}")
 
 
 @componentwise(Op.FNegate)
-def float_negate(e, f, i, a):
+def float_negate(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpFNegate: flips the sign, of NaN too."""
     return e.emit(f"fneg {e.flags(i)}{f(_element(i))} {a}")
 
 
 @lowers(Op.FRem, Op.FMod)
-def float_remainder(e, i):
+def float_remainder(e: FunctionEmitter, i: Instruction) -> None:
     """OpFRem (sign of the dividend) and OpFMod (sign of the divisor), by the library's fmod."""
     type_ = element_type(i.type)
     element = ir_type(type_)
@@ -177,13 +179,13 @@ def float_remainder(e, i):
     e.define_components(i, results)
 
 
-def call_scalar(e, name: str, type_, operands: list[str]) -> str:
+def call_scalar(e: FunctionEmitter, name: str, type_: Type, operands: list[str]) -> str:
     """Calls a library function of floating scalars."""
     element = ir_type(type_)
     return e.library_call(name, [(element, operand) for operand in operands], element)
 
 
-def larger_or_smaller(e, f, element: str, is_max: bool, a: str, b: str) -> str:
+def larger_or_smaller(e: FunctionEmitter, f: Form, element: str, is_max: bool, a: str, b: str) -> str:
     """fmax or fmin without LLVM's, which it narrows to half where both come from one, and calls fmaxf."""
     t, bits = f(element), f("i1")
     chosen = e.emit(f"fcmp {'ogt' if is_max else 'olt'} {t} {a}, {b}")
@@ -193,7 +195,7 @@ def larger_or_smaller(e, f, element: str, is_max: bool, a: str, b: str) -> str:
 
 
 @lowers(Op.Dot)
-def dot(e, i):
+def dot(e: FunctionEmitter, i: Instruction) -> None:
     """OpDot of floating vectors: products summed from the first to the last component."""
     element = _element(i)
     flags = e.flags(i)
@@ -203,7 +205,7 @@ def dot(e, i):
     e.define(i, sum_of_components(e, f, element, product, flags))
 
 
-def sum_of_components(e, f, element: str, vector: str, flags: str = "") -> str:
+def sum_of_components(e: FunctionEmitter, f: Form, element: str, vector: str, flags: str = "") -> str:
     """The components of one LLVM vector added up in order."""
     parts = [e.emit(f"extractelement {f(element)} {vector}, i32 {k}") for k in range(f.count)]
     total = parts[0]
@@ -213,7 +215,7 @@ def sum_of_components(e, f, element: str, vector: str, flags: str = "") -> str:
 
 
 @lowers(Op.IAddCarry, Op.ISubBorrow)
-def add_carry(e, i):
+def add_carry(e: FunctionEmitter, i: Instruction) -> None:
     """OpIAddCarry, OpISubBorrow: a structure of the wrapped result and the carry, 0 or 1."""
     a, b = i.operands
     result, carry = _add_carry(e, e.form_of(a.type), i, e.operand(a), e.operand(b))
@@ -221,7 +223,7 @@ def add_carry(e, i):
 
 
 @lowers(Op.UMulExtended, Op.SMulExtended)
-def multiply_extended(e, i):
+def multiply_extended(e: FunctionEmitter, i: Instruction) -> None:
     """OpUMulExtended, OpSMulExtended: a structure of the low and the high half of the product."""
     a, b = i.operands
     low, high = _multiply_extended(e, e.form_of(a.type), i, e.operand(a), e.operand(b))
@@ -229,14 +231,14 @@ def multiply_extended(e, i):
 
 
 @lowers_wide(Op.IAddCarry, Op.ISubBorrow, Op.UMulExtended, Op.SMulExtended)
-def wide_pair(e, i):
+def wide_pair(e: LaneEmitter, i: Instruction) -> None:
     """The leaves of the first member, then those of the second."""
     build = _add_carry if i.op in (Op.IAddCarry, Op.ISubBorrow) else _multiply_extended
     pairs = [build(e, e.form, i, a, b) for a, b in zip(*map(e.leaves, i.operands), strict=True)]
     e.define_leaves(i, [first for first, _ in pairs] + [second for _, second in pairs])
 
 
-def _add_carry(e, f, i, a: str, b: str) -> tuple[str, str]:
+def _add_carry(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> tuple[str, str]:
     element = _element(i.operands[0])
     t, bits = f(element), f("i1")
     opcode = "uadd" if i.op == Op.IAddCarry else "usub"
@@ -247,13 +249,13 @@ def _add_carry(e, f, i, a: str, b: str) -> tuple[str, str]:
     return result, e.emit(f"zext {bits} {carry} to {t}")
 
 
-def _multiply_extended(e, f, i, a: str, b: str) -> tuple[str, str]:
+def _multiply_extended(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> tuple[str, str]:
     element = _element(i.operands[0])
     low = e.emit(f"mul {f(element)} {a}, {b}")
     return low, multiply_high(e, f, element, a, b, signed=i.op == Op.SMulExtended)
 
 
-def make_pair(e, type_, first: str, second: str) -> str:
+def make_pair(e: FunctionEmitter, type_: Type, first: str, second: str) -> str:
     """A structure value of two members."""
     text = ir_type(type_)
     member = ir_type(type_.members[0])
@@ -261,7 +263,7 @@ def make_pair(e, type_, first: str, second: str) -> str:
     return e.emit(f"insertvalue {text} {partial}, {member} {second}, 1")
 
 
-def multiply_high(e, f, element: str, a: str, b: str, signed: bool) -> str:
+def multiply_high(e: FunctionEmitter, f: Form, element: str, a: str, b: str, signed: bool) -> str:
     """The upper half of the double-width product."""
     if mul64.pays(f, element):
         return mul64.multiply_high(e, f, a, b, signed)
@@ -281,7 +283,7 @@ _SHIFTS = {Op.ShiftLeftLogical: "shl", Op.ShiftRightLogical: "lshr", Op.ShiftRig
 
 
 @componentwise(*_SHIFTS)
-def shift(e, f, i, a, b):
+def shift(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """Shifts. OpenCL C takes the amount modulo the width (6.3.10); LLVM's result is poison beyond it."""
     element, amount_element = _element(i), _element(i.operands[1])
     width = element_type(i.type).width
@@ -303,7 +305,7 @@ _BITWISE = {
 
 
 @componentwise(*_BITWISE)
-def bitwise(e, f, i, a, b):
+def bitwise(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """Bitwise and logical binary operations. A mask of all lanes vanishes, so that accesses are plain."""
     if i.op == Op.LogicalAnd and "splat (i1 true)" in (a, b):
         return b if a == "splat (i1 true)" else a
@@ -315,20 +317,22 @@ def bitwise(e, f, i, a, b):
 
 
 @componentwise(Op.Not, Op.LogicalNot)
-def bitwise_not(e, f, i, a):
+def bitwise_not(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpNot, OpLogicalNot."""
     element = _element(i)
     return e.emit(f"xor {f(element)} {a}, {f.splat(element, 'true' if element == 'i1' else '-1')}")
 
 
 @componentwise(Op.LogicalEqual)
-def logical_equal(e, f, i, a, b):
+def logical_equal(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpLogicalEqual."""
     return e.emit(f"icmp eq {f('i1')} {a}, {b}")
 
 
 @componentwise(Op.BitFieldInsert)
-def bit_field_insert(e, f, i, base, insert, offset, count):
+def bit_field_insert(
+    e: FunctionEmitter, f: Form, i: Instruction, base: str, insert: str, offset: str, count: str
+) -> str:
     """OpBitFieldInsert: base with `count` bits from `offset` on replaced by the low bits of insert."""
     element = _element(i)
     t = f(element)
@@ -342,7 +346,7 @@ def bit_field_insert(e, f, i, base, insert, offset, count):
 
 
 @componentwise(Op.BitFieldUExtract, Op.BitFieldSExtract)
-def bit_field_extract(e, f, i, base, offset, count):
+def bit_field_extract(e: FunctionEmitter, f: Form, i: Instruction, base: str, offset: str, count: str) -> str:
     """OpBitFieldUExtract, OpBitFieldSExtract."""
     element = _element(i)
     t = f(element)
@@ -358,7 +362,7 @@ def bit_field_extract(e, f, i, base, offset, count):
     return e.emit(f"sub {t} {flipped}, {sign}")
 
 
-def _bit_field(e, f, i, offset: str, count: str) -> tuple[str, str]:
+def _bit_field(e: FunctionEmitter, f: Form, i: Instruction, offset: str, count: str) -> tuple[str, str]:
     """The offset in the type of the base, and a mask of `count` low bits."""
     element = _element(i)
     t, width = f(element), int(element[1:])
@@ -380,13 +384,13 @@ def _bit_field(e, f, i, offset: str, count: str) -> tuple[str, str]:
 
 
 @componentwise(Op.BitReverse)
-def bit_reverse(e, f, i, a):
+def bit_reverse(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpBitReverse."""
     return e.intrinsic("bitreverse", f, _element(i), a)
 
 
 @componentwise(Op.BitCount)
-def bit_count(e, f, i, a):
+def bit_count(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpBitCount: the result may have another width than the operand."""
     source, element = _element(i.operands[0]), _element(i)
     count = e.intrinsic("ctpop", f, source, a)
@@ -406,7 +410,7 @@ _INTEGER_COMPARISONS = {
 
 
 @componentwise(*_INTEGER_COMPARISONS)
-def integer_comparison(e, f, i, a, b):
+def integer_comparison(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """Comparisons of integers, and of pointers.
 
     clang-22 also compares the bits of floats so, after an atomic compare-exchange of them.
@@ -428,7 +432,7 @@ _FLOAT_COMPARISONS = {
 
 
 @componentwise(*_FLOAT_COMPARISONS)
-def float_comparison(e, f, i, a, b):
+def float_comparison(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """Comparisons of floating-point numbers, ordered and unordered."""
     return e.emit(f"fcmp {e.flags(i)}{_FLOAT_COMPARISONS[i.op]} {f(_element(i.operands[0]))} {a}, {b}")
 
@@ -438,7 +442,7 @@ _FLOAT_CLASSES = {Op.IsNan: 0x003, Op.IsInf: 0x204, Op.IsFinite: 0x1F8, Op.IsNor
 
 
 @componentwise(*_FLOAT_CLASSES)
-def float_class(e, f, i, a):
+def float_class(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpIsNan, OpIsInf, OpIsFinite, OpIsNormal."""
     element = _element(i.operands[0])
     if element == "half" and i.op == Op.IsNormal:
@@ -449,7 +453,7 @@ def float_class(e, f, i, a):
     )
 
 
-def _is_normal_half(e, f, a):
+def _is_normal_half(e: FunctionEmitter, f: Form, a: str) -> str:
     """By the bits: LLVM may make a comparison of llvm.is.fpclass, which not all CPUs have for half."""
     t = f("i16")
     bits = e.emit(f"bitcast {f('half')} {a} to {t}")
@@ -459,7 +463,7 @@ def _is_normal_half(e, f, a):
 
 
 @componentwise(Op.SignBitSet)
-def sign_bit_set(e, f, i, a):
+def sign_bit_set(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpSignBitSet."""
     type_ = element_type(i.operands[0].type)
     bits = e.emit(f"bitcast {f(ir_type(type_))} {a} to {f(f'i{type_.width}')}")
@@ -467,7 +471,7 @@ def sign_bit_set(e, f, i, a):
 
 
 @lowers(Op.Any, Op.All)
-def any_all(e, i):
+def any_all(e: FunctionEmitter, i: Instruction) -> None:
     """OpAny, OpAll."""
     vector = i.operands[0]
     f = e.form_of(vector.type)
@@ -476,13 +480,13 @@ def any_all(e, i):
 
 
 @lowers(Op.Select)
-def select(e, i):
+def select(e: FunctionEmitter, i: Instruction) -> None:
     """OpSelect: the condition is a scalar, or a vector of as many components as the objects."""
     condition, true, false = i.operands
     e.define(i, e.emit(f"select {e.typed(condition)}, {e.typed(true)}, {e.typed(false)}"))
 
 
-def clamp_integer(e, f, wide: str, operand: str, width: int, signed: bool) -> str:
+def clamp_integer(e: FunctionEmitter, f: Form, wide: str, operand: str, width: int, signed: bool) -> str:
     """A wide signed number (or unsigned, if not signed) limited to what `width` bits hold."""
     if signed:
         operand = e.intrinsic("smin", f, wide, operand, f.splat(wide, str((1 << width - 1) - 1)))

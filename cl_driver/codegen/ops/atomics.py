@@ -7,7 +7,8 @@ work-group scope only keep the compiler from moving accesses.
 from __future__ import annotations
 
 from ...spirv.enums import Op, Scope, StorageClass
-from ...spirv.module import Kind
+from ...spirv.module import Instruction, Kind, Value
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
 from ..llvm.types import alignment_of, ir_type
@@ -17,7 +18,7 @@ from .conversion import extend_half, truncate_to_half
 _ACQUIRE, _RELEASE, _ACQUIRE_RELEASE, _SEQUENTIAL = 0x2, 0x4, 0x8, 0x10
 
 
-def ordering(e, semantics, default: str = "monotonic") -> str:
+def ordering(e: FunctionEmitter, semantics: Value, default: str = "monotonic") -> str:
     """LLVM's ordering of memory semantics; what is not a constant is taken as the strongest."""
     bits = e.integer(semantics)
     if bits is None or bits & _SEQUENTIAL:
@@ -37,13 +38,13 @@ def _store_ordering(order: str) -> str:
     return {"acquire": "monotonic", "acq_rel": "release"}.get(order, order)
 
 
-def is_plain(pointer) -> bool:
+def is_plain(pointer: Value) -> bool:
     """True for memory that only the thread of the work-group can touch."""
     return pointer.type.storage in (StorageClass.Workgroup, StorageClass.Function, StorageClass.Private)
 
 
 @lowers(Op.AtomicLoad)
-def atomic_load(e, i):
+def atomic_load(e: FunctionEmitter, i: Instruction) -> None:
     """OpAtomicLoad."""
     pointer, _, semantics = i.operands[:3]
     t, alignment = ir_type(i.type), alignment_of(i.type)
@@ -55,7 +56,7 @@ def atomic_load(e, i):
 
 
 @lowers(Op.AtomicStore)
-def atomic_store(e, i):
+def atomic_store(e: FunctionEmitter, i: Instruction) -> None:
     """OpAtomicStore."""
     pointer, _, semantics, value = i.operands[:4]
     alignment = alignment_of(value.type)
@@ -75,13 +76,13 @@ READ_MODIFY_WRITE = {
 
 
 @lowers(*READ_MODIFY_WRITE)
-def read_modify_write(e, i):
+def read_modify_write(e: FunctionEmitter, i: Instruction) -> None:
     """Atomics that give the old value back. Increment and decrement have no value operand."""
     value = e.operand(i.operands[3]) if len(i.operands) > 3 else "1"
     e.define(i, update(e, READ_MODIFY_WRITE[i.op], i, e.operand(i.operands[0]), value))
 
 
-def update(e, operation: str, i, address: str, value: str) -> str:
+def update(e: FunctionEmitter, operation: str, i: Instruction, address: str, value: str) -> str:
     """The old value of what the atomic changes at an address."""
     pointer, _, semantics = i.operands[:3]
     t = ir_type(i.type)
@@ -92,7 +93,7 @@ def update(e, operation: str, i, address: str, value: str) -> str:
     return e.emit(f"atomicrmw {operation} ptr {address}, {t} {value} {ordering(e, semantics)}")
 
 
-def update_plainly(e, operation: str, i, address: str, value: str) -> str:
+def update_plainly(e: FunctionEmitter, operation: str, i: Instruction, address: str, value: str) -> str:
     """The same in memory that no other thread can touch."""
     t, alignment = ir_type(i.type), alignment_of(i.type)
     old = e.emit(f"load {t}, ptr {address}, align {alignment}")
@@ -101,7 +102,7 @@ def update_plainly(e, operation: str, i, address: str, value: str) -> str:
     return old
 
 
-def _exchange_loop(e, operation: str, t: str, address: str, value: str, order: str) -> str:
+def _exchange_loop(e: FunctionEmitter, operation: str, t: str, address: str, value: str, order: str) -> str:
     """The old half: LLVM would call functions for the arithmetic on CPUs that cannot convert halves."""
     first = e.emit(f"load atomic i16, ptr {address} monotonic, align 2")
     before, loop, after = e.label, e.new_label("try"), e.new_label("done")
@@ -129,7 +130,7 @@ _PLAIN_INTRINSICS = {
 }
 
 
-def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
+def _plain_result(e: FunctionEmitter, operation: str, t: str, old: str, value: str) -> str:
     """The new value. fmin and fmax give the other operand where one is NaN, as OpenCL's functions do."""
     if operation == "xchg":
         return value
@@ -147,7 +148,7 @@ def _plain_result(e, operation: str, t: str, old: str, value: str) -> str:
 
 
 @lowers(Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
-def compare_exchange(e, i):
+def compare_exchange(e: FunctionEmitter, i: Instruction) -> None:
     """OpAtomicCompareExchange: stores the value if the old one equals the comparator; gives the old one.
 
     Floats, which clang-22 makes of atomic_float, are compared by their bits.
@@ -175,7 +176,7 @@ def compare_exchange(e, i):
 
 
 @lowers(Op.AtomicFlagTestAndSet)
-def flag_test_and_set(e, i):
+def flag_test_and_set(e: FunctionEmitter, i: Instruction) -> None:
     """OpAtomicFlagTestAndSet: whether the flag was set. A flag is 32 bits, 0 or 1."""
     pointer, _, semantics = i.operands[:3]
     if is_plain(pointer):
@@ -187,7 +188,7 @@ def flag_test_and_set(e, i):
 
 
 @lowers(Op.AtomicFlagClear)
-def flag_clear(e, i):
+def flag_clear(e: FunctionEmitter, i: Instruction) -> None:
     """OpAtomicFlagClear."""
     pointer, _, semantics = i.operands[:3]
     if is_plain(pointer):
@@ -198,18 +199,18 @@ def flag_clear(e, i):
 
 
 @lowers(Op.MemoryBarrier)
-def memory_barrier(e, i):
+def memory_barrier(e: FunctionEmitter, i: Instruction) -> None:
     """OpMemoryBarrier."""
     fence(e, i.operands[0], i.operands[1])
 
 
 @lowers(Op.ControlBarrier)
-def control_barrier(e, i):
+def control_barrier(e: FunctionEmitter, i: Instruction) -> None:
     """What is left of an OpControlBarrier that needs no region of its own: its memory semantics."""
     fence(e, i.operands[1], i.operands[2])
 
 
-def fence(e, scope, semantics) -> None:
+def fence(e: FunctionEmitter, scope: Value, semantics: Value) -> None:
     """A fence for the threads that the scope reaches."""
     bits = e.integer(semantics)
     if bits == 0:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from ...spirv.enums import Op
-from ...spirv.module import Kind, Undef
-from ..llvm.emitter import Components
+from ...spirv.module import Instruction, Kind, Type, Undef, Value
+from ..llvm.emitter import Components, FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.registry import lowers
 from ..llvm.types import constant_text, element_type, ir_type
@@ -12,13 +15,13 @@ from ..llvm.types import constant_text, element_type, ir_type
 UNDEFINED_COMPONENT = 0xFFFFFFFF
 
 
-def _base_operand(e, value) -> str:
+def _base_operand(e: FunctionEmitter, value: Value) -> str:
     """A composite to be changed: what is undefined of it stays so."""
     return "poison" if isinstance(value, Undef) else e.operand(value)
 
 
 @lowers(Op.CompositeExtract)
-def composite_extract(e, i):
+def composite_extract(e: FunctionEmitter, i: Instruction) -> None:
     """OpCompositeExtract: literal indices through arrays and structures, a vector last."""
     composite, indices = i.operands[0], i.operands[1:]
     found = e.operands.get(composite)
@@ -32,9 +35,9 @@ def composite_extract(e, i):
     e.define(i, extract(e, operand, type_, indices))
 
 
-def extract(e, operand: str, type_, indices) -> str:
+def extract(e: FunctionEmitter, operand: str, type_: Type, indices: Sequence[Any]) -> str:
     """One part of an aggregate operand."""
-    outer = []
+    outer: list[int] = []
     text = ir_type(type_)
     for position, index in enumerate(indices):
         if type_.kind is Kind.VECTOR:
@@ -51,7 +54,7 @@ def extract(e, operand: str, type_, indices) -> str:
 
 
 @lowers(Op.CompositeInsert)
-def composite_insert(e, i):
+def composite_insert(e: FunctionEmitter, i: Instruction) -> None:
     """OpCompositeInsert."""
     value, composite, indices = i.operands[0], i.operands[1], i.operands[2:]
     type_ = composite.type
@@ -79,7 +82,7 @@ def composite_insert(e, i):
 
 
 @lowers(Op.CompositeConstruct)
-def composite_construct(e, i):
+def composite_construct(e: FunctionEmitter, i: Instruction) -> None:
     """OpCompositeConstruct: a vector's constituents may be vectors."""
     type_ = i.type
     text = ir_type(type_)
@@ -94,7 +97,7 @@ def composite_construct(e, i):
 
 
 @lowers(Op.CompositeConstructReplicateEXT)
-def composite_replicate(e, i):
+def composite_replicate(e: FunctionEmitter, i: Instruction) -> None:
     """OpCompositeConstructReplicateEXT: the same constituent everywhere."""
     if i.type.kind is Kind.VECTOR:
         e.define(i, e.spread(i.operands[0], e.form_of(i.type)))
@@ -107,14 +110,14 @@ def composite_replicate(e, i):
 
 
 @lowers(Op.VectorExtractDynamic)
-def vector_extract_dynamic(e, i):
+def vector_extract_dynamic(e: FunctionEmitter, i: Instruction) -> None:
     """OpVectorExtractDynamic: an index out of range has an undefined result, not poison."""
     vector, index = i.operands
     e.define(i, e.emit(f"extractelement {e.typed(vector)}, {bounded_index(e, index, vector.type.count)}"))
 
 
 @lowers(Op.VectorInsertDynamic)
-def vector_insert_dynamic(e, i):
+def vector_insert_dynamic(e: FunctionEmitter, i: Instruction) -> None:
     """OpVectorInsertDynamic."""
     vector, component, index = i.operands
     t = ir_type(vector.type)
@@ -122,7 +125,7 @@ def vector_insert_dynamic(e, i):
     e.define(i, e.emit(f"insertelement {t} {_base_operand(e, vector)}, {e.typed(component)}, {where}"))
 
 
-def bounded_index(e, index, count: int) -> str:
+def bounded_index(e: FunctionEmitter, index: Value, count: int) -> str:
     """An index as a typed operand, kept inside the vector."""
     literal = e.integer(index)
     if literal is not None:
@@ -135,13 +138,13 @@ def bounded_index(e, index, count: int) -> str:
 
 
 @lowers(Op.VectorShuffle)
-def vector_shuffle(e, i):
+def vector_shuffle(e: FunctionEmitter, i: Instruction) -> None:
     """OpVectorShuffle: components of the two vectors one after the other; all ones is undefined."""
     a, b, literals = i.operands[0], i.operands[1], i.operands[2:]
     e.define(i, shuffle_vectors(e, a, b, literals))
 
 
-def shuffle_vectors(e, a, b, literals) -> str:
+def shuffle_vectors(e: FunctionEmitter, a: Value, b: Value, literals: Iterable[int]) -> str:
     """One LLVM vector of chosen components of two vector Values, which may differ in length."""
     first, second = a.type.count, b.type.count
     element = ir_type(element_type(a.type))
@@ -165,26 +168,26 @@ def shuffle_vectors(e, a, b, literals) -> str:
     return _shuffle(e, element, first, x, y, mask)
 
 
-def _shuffle(e, element: str, count: int, x: str, y: str, mask) -> str:
+def _shuffle(e: FunctionEmitter, element: str, count: int, x: str, y: str, mask: Sequence[int]) -> str:
     t = f"<{count} x {element}>"
     lanes = ", ".join(f"i32 {k}" if k >= 0 else "i32 poison" for k in mask)
     return e.emit(f"shufflevector {t} {x}, {t} {y}, <{len(mask)} x i32> <{lanes}>")
 
 
 @lowers(Op.Transpose)
-def transpose(e, i):
+def transpose(e: FunctionEmitter, i: Instruction) -> None:
     """Matrices are for shaders."""
     raise CodegenError("OpTranspose needs matrices, which kernels do not have")
 
 
 @lowers(Op.CopyLogical)
-def copy_logical(e, i):
+def copy_logical(e: FunctionEmitter, i: Instruction) -> None:
     """OpCopyLogical: the same parts in another structure or array, which may be packed otherwise."""
     source = i.operands[0]
     e.define(i, _copy_parts(e, e.operand(source), source.type, i.type))
 
 
-def _copy_parts(e, operand: str, source, result) -> str:
+def _copy_parts(e: FunctionEmitter, operand: str, source: Type, result: Type) -> str:
     if ir_type(source) == ir_type(result):
         return operand
     is_struct = source.kind is Kind.STRUCT

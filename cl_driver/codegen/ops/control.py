@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op
-from ...spirv.module import Kind
+from ...spirv.module import Instruction, Kind
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.registry import lowers
 from ..llvm.types import ir_type
 from .address_spaces import call_lowering
 
 
 @lowers(Op.Phi)
-def phi(e, i):
+def phi(e: FunctionEmitter, i: Instruction) -> None:
     """OpPhi."""
     e.phi(i)
 
 
 @lowers(Op.Branch)
-def branch(e, i):
+def branch(e: FunctionEmitter, i: Instruction) -> None:
     """OpBranch."""
     e.emit_void(f"br label %{e.labels[i.operands[0]]}")
 
 
 @lowers(Op.BranchConditional)
-def branch_conditional(e, i):
+def branch_conditional(e: FunctionEmitter, i: Instruction) -> None:
     """OpBranchConditional; its weights become branch weights."""
     condition, true, false = i.operands[:3]
     labels = e.labels
@@ -34,7 +35,7 @@ def branch_conditional(e, i):
 
 
 @lowers(Op.Switch)
-def switch(e, i):
+def switch(e: FunctionEmitter, i: Instruction) -> None:
     """OpSwitch."""
     selector, default, cases = i.operands[0], i.operands[1], i.operands[2:]
     t = ir_type(selector.type)
@@ -46,31 +47,31 @@ def switch(e, i):
 
 
 @lowers(Op.Unreachable, Op.Kill)
-def unreachable(e, i):
+def unreachable(e: FunctionEmitter, i: Instruction) -> None:
     """OpUnreachable."""
     e.emit_void("unreachable")
 
 
 @lowers(Op.Return)
-def return_(e, i):
+def return_(e: FunctionEmitter, i: Instruction) -> None:
     """OpReturn of a library function; kernels end in RegionExit."""
     e.emit_return(None)
 
 
 @lowers(Op.ReturnValue)
-def return_value(e, i):
+def return_value(e: FunctionEmitter, i: Instruction) -> None:
     """OpReturnValue."""
     e.emit_return(i.operands[0])
 
 
 @lowers(PassOp.RegionExit)
-def region_exit(e, i):
+def region_exit(e: FunctionEmitter, i: Instruction) -> None:
     """The work-item is done with its region."""
     e.emit_region_exit(*i.operands)
 
 
 @lowers(Op.FunctionCall)
-def function_call(e, i):
+def function_call(e: FunctionEmitter, i: Instruction) -> None:
     """OpFunctionCall that was not inlined: of the builtin library, or within it."""
     function, arguments = i.operands[0], i.operands[1:]
     lowering = call_lowering(function)

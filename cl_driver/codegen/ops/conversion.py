@@ -8,27 +8,34 @@ that result and an exact comparison, in integer arithmetic on the magnitude.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from ...spirv.enums import Decoration, FPRoundingMode, Op
-from ...spirv.module import Kind
+from ...spirv.module import Instruction, Kind, Type
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
+from ..llvm.forms import Form
 from ..llvm.registry import componentwise, lowers
 from ..llvm.types import component_count, element_type, float_text, ir_type, size_of
 
 RTE, RTZ, RTP, RTN = FPRoundingMode.RTE, FPRoundingMode.RTZ, FPRoundingMode.RTP, FPRoundingMode.RTN
 
+Rounding: TypeAlias = int | Literal["odd"]  # an FPRoundingMode, or inexact results get an odd last bit
+
 MANTISSA_BITS = {16: 10, 32: 23, 64: 52}
 _NAMES = {16: "half", 32: "float", 64: "double"}
-_ROUNDING_CONTROL = {RTN: 1, RTP: 2, RTZ: 3}  # of x86's instructions
+_ROUNDING_CONTROL: dict[Rounding, int] = {RTN: 1, RTP: 2, RTZ: 3}  # of x86's instructions
 
 
-def rounding(i, default):
+def rounding(i: Instruction, default: int) -> int:
+    """The FPRoundingMode that an instruction is decorated with, else the default."""
     mode = i.decorations.get(Decoration.FPRoundingMode)
     if mode is None or mode is True:
         return default
     return int(mode[0] if isinstance(mode, tuple) else mode)
 
 
-def _types(i):
+def _types(i: Instruction) -> tuple[Type, Type]:
     return element_type(i.operands[0].type), element_type(i.type)
 
 
@@ -36,7 +43,7 @@ def _types(i):
 
 
 @componentwise(Op.UConvert, Op.SConvert)
-def integer_convert(e, f, i, a):
+def integer_convert(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpUConvert, OpSConvert; with SaturatedConversion clamped to the result's range."""
     source, result = _types(i)
     if source.width == result.width:
@@ -50,14 +57,16 @@ def integer_convert(e, f, i, a):
 
 
 @componentwise(Op.SatConvertSToU, Op.SatConvertUToS)
-def saturating_sign_change(e, f, i, a):
+def saturating_sign_change(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpSatConvertSToU, OpSatConvertUToS."""
     source, result = _types(i)
     from_signed = i.op == Op.SatConvertSToU
     return saturate(e, f, a, source.width, result.width, from_signed, not from_signed)
 
 
-def saturate(e, f, a: str, source: int, result: int, from_signed: bool, to_signed: bool) -> str:
+def saturate(
+    e: FunctionEmitter, f: Form, a: str, source: int, result: int, from_signed: bool, to_signed: bool
+) -> str:
     """Integers of `source` bits limited to the range of `result` bits, and converted to them."""
     element, t = f"i{source}", f(f"i{source}")
     low = -1 << result - 1 if to_signed else 0
@@ -79,7 +88,7 @@ def saturate(e, f, a: str, source: int, result: int, from_signed: bool, to_signe
 
 
 @componentwise(Op.ConvertSToF, Op.ConvertUToF)
-def integer_to_float(e, f, i, a):
+def integer_to_float(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertSToF, OpConvertUToF."""
     source, result = _types(i)
     signed = i.op == Op.ConvertSToF
@@ -95,7 +104,9 @@ def integer_to_float(e, f, i, a):
     return _integer_to_float(e, f, a, source.width, result.width, signed, mode)
 
 
-def _integer_to_float(e, f, a: str, source: int, result: int, signed: bool, mode) -> str:
+def _integer_to_float(
+    e: FunctionEmitter, f: Form, a: str, source: int, result: int, signed: bool, mode: Rounding
+) -> str:
     """mode: an FPRoundingMode or "odd": inexact results get an odd last bit."""
     element, to = f"i{source}", _NAMES[result]
     t = f(element)
@@ -136,7 +147,7 @@ def _integer_to_float(e, f, a: str, source: int, result: int, signed: bool, mode
     return e.emit(f"bitcast {f(bits)} {value} to {f(to)}")
 
 
-def _away(e, f, mode, negative: str | None) -> str | None:
+def _away(e: FunctionEmitter, f: Form, mode: Rounding, negative: str | None) -> str | None:
     """Which inexact magnitudes grow by one step: an i1 operand, "all", or None for none."""
     if mode == RTZ:
         return None
@@ -153,13 +164,13 @@ def _away(e, f, mode, negative: str | None) -> str | None:
 
 
 @componentwise(Op.FConvert)
-def float_convert(e, f, i, a):
+def float_convert(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpFConvert."""
     source, result = _types(i)
     return convert_float(e, f, a, source.width, result.width, rounding(i, RTE))
 
 
-def convert_float(e, f, a: str, source: int, result: int, mode=RTE) -> str:
+def convert_float(e: FunctionEmitter, f: Form, a: str, source: int, result: int, mode: Rounding = RTE) -> str:
     """A floating-point number in another width."""
     if source == result:
         return a
@@ -175,7 +186,7 @@ def convert_float(e, f, a: str, source: int, result: int, mode=RTE) -> str:
     return truncate_to_half(e, f, a, mode)
 
 
-def _double_to_float(e, f, a: str, mode) -> str:
+def _double_to_float(e: FunctionEmitter, f: Form, a: str, mode: Rounding) -> str:
     """mode: an FPRoundingMode or "odd"."""
     nearest = e.emit(f"fptrunc {f('double')} {a} to {f('float')}")
     if mode == RTE:
@@ -184,7 +195,9 @@ def _double_to_float(e, f, a: str, mode) -> str:
     return _redirect(e, f, a, back, nearest, "double", "float", mode)
 
 
-def _redirect(e, f, a: str, back: str, nearest: str, source: str, result: str, mode) -> str:
+def _redirect(
+    e: FunctionEmitter, f: Form, a: str, back: str, nearest: str, source: str, result: str, mode: Rounding
+) -> str:
     """Changes a number rounded to nearest into one rounded by another mode.
 
     back is `nearest` again in the source type. Magnitudes are stepped in their bit patterns: one below
@@ -216,7 +229,7 @@ def _redirect(e, f, a: str, back: str, nearest: str, source: str, result: str, m
     return e.emit(f"bitcast {f(bits)} {cut} to {f(result)}")
 
 
-def kept_wide(e, f, a: str) -> str:
+def kept_wide(e: FunctionEmitter, f: Form, a: str) -> str:
     """A float that was a half, for what rounds it to an integral value.
 
     LLVM would round the half instead, which it does element by element: the fence keeps it from that.
@@ -224,7 +237,7 @@ def kept_wide(e, f, a: str) -> str:
     return e.emit(f"call {f('float')} @llvm.arithmetic.fence.{f.suffix('f32')}({f('float')} {a})")
 
 
-def extend_half(e, f, a: str) -> str:
+def extend_half(e: FunctionEmitter, f: Form, a: str) -> str:
     """half to float, exact."""
     if e.options.has_half_conversion:
         return e.emit(f"fpext {f('half')} {a} to {f('float')}")
@@ -247,7 +260,7 @@ def extend_half(e, f, a: str) -> str:
     return e.emit(f"bitcast {i32} {result} to {f('float')}")
 
 
-def truncate_to_half(e, f, a: str, mode=RTE) -> str:
+def truncate_to_half(e: FunctionEmitter, f: Form, a: str, mode: Rounding = RTE) -> str:
     """float to half."""
     if mode in _ROUNDING_CONTROL and e.options.has_directed_half and f.count & f.count - 1 == 0:
         return _directed_half(e, f, a, _ROUNDING_CONTROL[mode])
@@ -261,7 +274,7 @@ def truncate_to_half(e, f, a: str, mode=RTE) -> str:
     return _redirect(e, f, a, back, nearest, "float", "half", mode)
 
 
-def _directed_half(e, f, a: str, control: int) -> str:
+def _directed_half(e: FunctionEmitter, f: Form, a: str, control: int) -> str:
     """float to half by the instruction of F16C, which has the rounding mode in it."""
     size = 16 if f.count >= 16 and e.options.has_wide_half else 8 if f.count >= 8 else 4
     if not f.count:
@@ -291,14 +304,16 @@ def _directed_half(e, f, a: str, control: int) -> str:
     return e.emit(f"bitcast {f('i16')} {bits} to {f('half')}")
 
 
-def _elements(e, element: str, count: int, a: str, which: range, size: int, b: str = "poison") -> str:
+def _elements(
+    e: FunctionEmitter, element: str, count: int, a: str, which: range, size: int, b: str = "poison"
+) -> str:
     """So many elements, beginning with these, of one or two vectors."""
     places = [f"i32 {k}" for k in which] + ["i32 poison"] * (size - len(which))
     t = f"<{count} x {element}>"
     return e.emit(f"shufflevector {t} {a}, {t} {b}, <{size} x i32> <{', '.join(places)}>")
 
 
-def _float_to_half_bits(e, f, a: str) -> str:
+def _float_to_half_bits(e: FunctionEmitter, f: Form, a: str) -> str:
     """float to half to nearest even, without instructions for it.
 
     Normal numbers: add half a unit less one, plus the last bit, and shift. Subnormal ones: adding 0.5 aligns
@@ -306,7 +321,7 @@ def _float_to_half_bits(e, f, a: str) -> str:
     """
     i32, i1 = f("i32"), f("i1")
 
-    def c(value):
+    def c(value: int) -> str:
         return f.splat("i32", str(value))
 
     bits = e.emit(f"bitcast {f('float')} {a} to {i32}")
@@ -337,7 +352,7 @@ def _float_to_half_bits(e, f, a: str) -> str:
     return e.emit(f"bitcast {f('i16')} {result} to {f('half')}")
 
 
-def fused_multiply_add_half(e, f, a: str, b: str, c: str) -> str:
+def fused_multiply_add_half(e: FunctionEmitter, f: Form, a: str, b: str, c: str) -> str:
     """fma of halves, rounded once.
 
     The product is exact in float. The sum is rounded to odd there by what the addition lost (Knuth's TwoSum),
@@ -366,7 +381,7 @@ def fused_multiply_add_half(e, f, a: str, b: str, c: str) -> str:
 
 
 @componentwise(Op.QuantizeToF16)
-def quantize(e, f, i, a):
+def quantize(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpQuantizeToF16: to half and back, with subnormal halves flushed to zero of the same sign."""
     half = truncate_to_half(e, f, a)
     back = extend_half(e, f, half)
@@ -380,7 +395,7 @@ def quantize(e, f, i, a):
 
 
 @lowers(Op.Bitcast)
-def bitcast(e, i):
+def bitcast(e: FunctionEmitter, i: Instruction) -> None:
     """OpBitcast: reinterprets the bits; pointers stay what they are."""
     value = i.operands[0]
     source, result = ir_type(value.type), ir_type(i.type)
@@ -403,12 +418,12 @@ def bitcast(e, i):
 
 
 @componentwise(Op.ConvertPtrToU)
-def pointer_to_integer(e, f, i, a):
+def pointer_to_integer(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertPtrToU."""
     return e.emit(f"ptrtoint {f('ptr')} {a} to {f(ir_type(element_type(i.type)))}")
 
 
 @componentwise(Op.ConvertUToPtr)
-def integer_to_pointer(e, f, i, a):
+def integer_to_pointer(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertUToPtr."""
     return e.emit(f"inttoptr {f(ir_type(element_type(i.operands[0].type)))} {a} to {f('ptr')}")

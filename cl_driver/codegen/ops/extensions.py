@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op
-from ...spirv.module import Kind
+from ...spirv.module import Instruction, Kind, Type
+from ..layout.lanes import LaneEmitter
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form
 from ..llvm.registry import componentwise, lowers, lowers_wide
 from ..llvm.types import element_type, ir_type
 
 
-def _read_clock(e) -> str:
+def _read_clock(e: FunctionEmitter) -> str:
     """i64: a counter that all CPUs share and that has a constant rate: the time stamp counter, CNTVCT_EL0."""
     counter = "steady" if e.options.aarch64 else "cycle"
     return e.emit(f"call i64 @llvm.read{counter}counter()")
 
 
 @lowers(Op.ReadClockKHR)
-def read_clock(e, i):
+def read_clock(e: FunctionEmitter, i: Instruction) -> None:
     """OpReadClockKHR: 64 bits, or two components of 32, the lower ones first. The scopes are all one."""
     clock = _read_clock(e)
     e.define(i, clock if i.type.kind is Kind.INT else e.emit(f"bitcast i64 {clock} to <2 x i32>"))
 
 
 @lowers_wide(Op.ReadClockKHR)
-def read_clock_wide(e, i):
+def read_clock_wide(e: LaneEmitter, i: Instruction) -> None:
     """OpReadClockKHR: the lanes read it at one time."""
     clock = _read_clock(e)
     if i.type.kind is Kind.INT:
@@ -37,12 +42,12 @@ def read_clock_wide(e, i):
 _LEAST_NORMAL = {16: 1 << 10, 32: 1 << 23, 64: 1 << 52}  # bits of the smallest number that is not subnormal
 
 
-def _integer(f, width: int):
+def _integer(f: Form, width: int) -> Callable[[int], str]:
     """A function that gives integer constants of a width."""
     return lambda number: f.splat(f"i{width}", str(number))
 
 
-def _bits_and_magnitude(e, f, type_, a: str) -> tuple[str, str]:
+def _bits_and_magnitude(e: FunctionEmitter, f: Form, type_: Type, a: str) -> tuple[str, str]:
     """The bits of a floating-point number, and those without its sign."""
     t, c = f(f"i{type_.width}"), _integer(f, type_.width)
     bits = e.emit(f"bitcast {f(ir_type(type_))} {a} to {t}")
@@ -50,7 +55,7 @@ def _bits_and_magnitude(e, f, type_, a: str) -> tuple[str, str]:
 
 
 @componentwise(PassOp.FlushDenormals)
-def flush_denormals(e, f, i, a):
+def flush_denormals(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """Zero of the same sign for a subnormal number. By the bits, of which fast-math flags suppose nothing."""
     type_ = element_type(i.type)
     t, c = f(f"i{type_.width}"), _integer(f, type_.width)
@@ -62,7 +67,7 @@ def flush_denormals(e, f, i, a):
 
 
 @componentwise(Op.ConvertFToBF16INTEL)
-def float_to_bfloat16(e, f, i, a):
+def float_to_bfloat16(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertFToBF16INTEL: the upper half of the float, rounded to nearest even; NaN stays a quiet NaN."""
     t, c = f("i32"), _integer(f, 32)
     bits, magnitude = _bits_and_magnitude(e, f, element_type(i.operands[0].type), a)
@@ -78,7 +83,7 @@ def float_to_bfloat16(e, f, i, a):
 
 
 @componentwise(Op.ConvertBF16ToFINTEL)
-def bfloat16_to_float(e, f, i, a):
+def bfloat16_to_float(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertBF16ToFINTEL: exact."""
     wide = e.emit(f"zext {f('i16')} {a} to {f('i32')}")
     wide = e.emit(f"shl {f('i32')} {wide}, {f.splat('i32', '16')}")

@@ -7,7 +7,9 @@ double vectors scaled by a power of two near their largest component.
 from __future__ import annotations
 
 from ...spirv.enums import OpenCLStd as Std
-from ..llvm.forms import SCALAR
+from ...spirv.module import Instruction, Type
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import SCALAR, Form
 from ..llvm.registry import lowers_extended
 from ..llvm.types import element_type, float_text, ir_type
 from .arithmetic import sum_of_components
@@ -15,7 +17,7 @@ from .conversion import convert_float
 
 
 @lowers_extended(Std.cross)
-def cross(e, i):
+def cross(e: FunctionEmitter, i: Instruction) -> None:
     """cross of 3- or 4-component vectors; a fourth component becomes 0."""
     a, b = i.operands[2:]
     type_ = element_type(i.type)
@@ -23,7 +25,7 @@ def cross(e, i):
     flags = e.flags(i)
     x, y = e.components(a), e.components(b)
 
-    def minor(j, k):
+    def minor(j: int, k: int) -> str:
         first = e.emit(f"fmul {flags}{t} {x[j]}, {y[k]}")
         second = e.emit(f"fmul {flags}{t} {x[k]}, {y[j]}")
         return e.emit(f"fsub {flags}{t} {first}, {second}")
@@ -35,7 +37,7 @@ def cross(e, i):
 
 
 @lowers_extended(Std.distance, Std.fast_distance)
-def distance(e, i):
+def distance(e: FunctionEmitter, i: Instruction) -> None:
     """distance, fast_distance: the length of the difference, which is formed in the wide type."""
     a, b = i.operands[2:]
     type_ = element_type(a.type)
@@ -47,7 +49,7 @@ def distance(e, i):
 
 
 @lowers_extended(Std.length, Std.fast_length)
-def length(e, i):
+def length(e: FunctionEmitter, i: Instruction) -> None:
     """length, fast_length."""
     a = i.operands[2]
     type_ = element_type(a.type)
@@ -57,7 +59,7 @@ def length(e, i):
 
 
 @lowers_extended(Std.normalize, Std.fast_normalize)
-def normalize(e, i):
+def normalize(e: FunctionEmitter, i: Instruction) -> None:
     """normalize, fast_normalize: the zero vector stays; of infinite components the signs are normalised.
 
     OpenCL C 3.0, section 7.5.1: infinite components count as 1 with their sign, finite ones beside them as 0.
@@ -86,23 +88,23 @@ def _one(wide: str) -> str:
     return "1.0" if wide in ("double", "float") else float_text(0x3C00, 16)
 
 
-def _widen(e, f, type_, operand: str) -> tuple[str, str]:
+def _widen(e: FunctionEmitter, f: Form, type_: Type, operand: str) -> tuple[str, str]:
     """The type in which to compute, and the operand in it."""
     if type_.width == 64:
         return "double", operand
     return "double", convert_float(e, f, operand, type_.width, 64)
 
 
-def _narrow(e, type_, operand: str) -> str:
+def _narrow(e: FunctionEmitter, type_: Type, operand: str) -> str:
     return operand if type_.width == 64 else convert_float(e, SCALAR, operand, 64, type_.width)
 
 
-def _dot(e, f, wide: str, a: str, b: str) -> str:
+def _dot(e: FunctionEmitter, f: Form, wide: str, a: str, b: str) -> str:
     product = e.emit(f"fmul {f(wide)} {a}, {b}")
     return sum_of_components(e, f, wide, product) if f.count else product
 
 
-def _length(e, f, type_, x: str) -> str:
+def _length(e: FunctionEmitter, f: Form, type_: Type, x: str) -> str:
     """The length of a vector of doubles."""
     if type_.width < 64:
         return e.intrinsic("sqrt", SCALAR, "double", _dot(e, f, "double", x, x))
@@ -122,7 +124,7 @@ def _length(e, f, type_, x: str) -> str:
     return e.emit(f"select i1 {infinite}, double {infinity}, double {result}")
 
 
-def _scale(e, f, x: str) -> tuple[str, str]:
+def _scale(e: FunctionEmitter, f: Form, x: str) -> tuple[str, str]:
     """x * 2^-exponent, its largest component between 1 and 2 or all components zero, and the exponent."""
     magnitude = e.intrinsic("fabs", f, "double", x)
     bits = e.emit(f"bitcast {f('double')} {magnitude} to {f('i64')}")
@@ -144,14 +146,14 @@ def _scale(e, f, x: str) -> tuple[str, str]:
     return x, exponent
 
 
-def _power_of_two(e, exponent: str) -> str:
+def _power_of_two(e: FunctionEmitter, exponent: str) -> str:
     """2^exponent, the exponent being that of a normal number."""
     biased = e.emit(f"add i64 {exponent}, 1023")
     bits = e.emit(f"shl i64 {biased}, 52")
     return e.emit(f"bitcast i64 {bits} to double")
 
 
-def _finite_direction(e, f, wide: str, x: str) -> str:
+def _finite_direction(e: FunctionEmitter, f: Form, wide: str, x: str) -> str:
     """x, or if a component is infinite, 1 with its sign for each of these and 0 for the others."""
     magnitude = e.intrinsic("fabs", f, wide, x)
     infinity = float_text(0x7FF << 52, 64)

@@ -5,11 +5,15 @@ What is a few instructions is lowered here; the rest calls the builtin library (
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Instruction
+from ...spirv.module import Instruction, Type, Value
 from ..expand import reciprocals
 from ..library.names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form
 from ..llvm.registry import componentwise_extended, lowers_extended
 from ..llvm.types import alignment_of, component_count, element_type, float_text, ir_type
 from .arithmetic import call_scalar, larger_or_smaller
@@ -22,7 +26,7 @@ _INTRINSICS = {
 _TO_INTEGRAL = {"ceil", "floor", "round", "roundeven", "trunc"}
 
 
-def literal(f, type_, value: float) -> str:
+def literal(f: Form, type_: Type, value: float) -> str:
     """A floating-point number in the form and type, rounded to the type."""
     return f.splat(ir_type(type_), float_text(float_bits(value, type_.width), type_.width))
 
@@ -31,20 +35,20 @@ def float_bits(value: float, width: int) -> int:
     """The IEEE 754 pattern of a number rounded to nearest."""
     import struct
 
-    code = {16: ("e", "H"), 32: ("f", "I"), 64: ("d", "Q")}[width]
-    return struct.unpack(f"<{code[1]}", struct.pack(f"<{code[0]}", value))[0]
+    code = {16: "e", 32: "f", 64: "d"}[width]
+    return int.from_bytes(struct.pack(f"<{code}", value), "little")
 
 
 @componentwise_extended(*_INTRINSICS)
-def intrinsic(e, f, i, *operands):
+def intrinsic(e: FunctionEmitter, f: Form, i: Instruction, *operands: str) -> str:
     """Instructions that LLVM lowers inline."""
     name = _INTRINSICS[i.operands[1]]
     if name in _TO_INTEGRAL and _is_from_half(i.operands[2]):
-        operands = [kept_wide(e, f, *operands)]
+        operands = (kept_wide(e, f, *operands),)
     return e.intrinsic(name, f, ir_type(element_type(i.type)), *operands, flags=e.flags(i))
 
 
-def _is_from_half(value) -> bool:
+def _is_from_half(value: Value) -> bool:
     return (
         isinstance(value, Instruction)
         and value.op is Op.FConvert
@@ -54,7 +58,7 @@ def _is_from_half(value) -> bool:
 
 
 @componentwise_extended(Std.fma, Std.mad)
-def fma(e, f, i, a, b, c):
+def fma(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str, c: str) -> str:
     """fma and mad. Without an fma instruction, fma is exact by the library and mad rounds twice."""
     type_ = element_type(i.type)
     element = ir_type(type_)
@@ -69,13 +73,15 @@ def fma(e, f, i, a, b, c):
     )
 
 
-def multiply_add(e, f, element: str, a: str, b: str, c: str, flags: str) -> str:
+def multiply_add(e: FunctionEmitter, f: Form, element: str, a: str, b: str, c: str, flags: str) -> str:
     """a * b + c in two operations."""
     product = e.emit(f"fmul {flags}{f(element)} {a}, {b}")
     return e.emit(f"fadd {flags}{f(element)} {product}, {c}")
 
 
-def by_component(e, f, element: str, operands: list[str], function) -> str:
+def by_component(
+    e: FunctionEmitter, f: Form, element: str, operands: list[str], function: Callable[[list[str]], str]
+) -> str:
     """Applies function(scalar operands) -> scalar operand to each component of LLVM vectors."""
     if not f.count:
         return function(operands)
@@ -88,7 +94,7 @@ def by_component(e, f, element: str, operands: list[str], function) -> str:
 
 
 @componentwise_extended(Std.sqrt, Std.native_sqrt)
-def square_root(e, f, i, a):
+def square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """sqrt, native_sqrt."""
     if reciprocals.pays(e, f, i):
         return reciprocals.square_root(e, f, a)
@@ -98,7 +104,7 @@ def square_root(e, f, i, a):
 
 
 @componentwise_extended(Std.half_sqrt)
-def half_square_root(e, f, i, a):
+def half_square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """half_sqrt: 11 bits."""
     if not reciprocals.has_rough(e, f, i):
         return square_root(e, f, i, a)
@@ -106,7 +112,7 @@ def half_square_root(e, f, i, a):
 
 
 @componentwise_extended(Std.native_divide)
-def native_divide(e, f, i, a, b):
+def native_divide(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """native_divide: where estimates pay, a times 1/b, which overflows for a subnormal b."""
     if not reciprocals.pays(e, f, i):
         return _divide(e, f, i, a, b)
@@ -114,19 +120,19 @@ def native_divide(e, f, i, a, b):
 
 
 @componentwise_extended(Std.half_divide)
-def half_divide(e, f, i, a, b):
+def half_divide(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """half_divide: 11 bits."""
     if not reciprocals.has_rough(e, f, i):
         return _divide(e, f, i, a, b)
     return reciprocals.rough_quotient(e, f, a, b)
 
 
-def _divide(e, f, i, a, b):
+def _divide(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     return e.emit(f"fdiv {e.flags(i)}{f(ir_type(element_type(i.type)))} {a}, {b}")
 
 
 @componentwise_extended(Std.native_recip)
-def reciprocal(e, f, i, a):
+def reciprocal(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """native_recip."""
     if reciprocals.pays(e, f, i):
         return reciprocals.reciprocal(e, f, a)
@@ -135,7 +141,7 @@ def reciprocal(e, f, i, a):
 
 
 @componentwise_extended(Std.half_recip)
-def half_reciprocal(e, f, i, a):
+def half_reciprocal(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """half_recip: 11 bits."""
     if not reciprocals.has_rough(e, f, i):
         return reciprocal(e, f, i, a)
@@ -143,7 +149,7 @@ def half_reciprocal(e, f, i, a):
 
 
 @componentwise_extended(Std.rsqrt, Std.native_rsqrt)
-def reciprocal_square_root(e, f, i, a):
+def reciprocal_square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """rsqrt: two correctly rounded steps stay within 2 ulp."""
     type_ = element_type(i.type)
     if reciprocals.pays_for_reciprocal_root(e, f, i):
@@ -156,7 +162,7 @@ def reciprocal_square_root(e, f, i, a):
 
 
 @componentwise_extended(Std.half_rsqrt)
-def half_reciprocal_square_root(e, f, i, a):
+def half_reciprocal_square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """half_rsqrt: 11 bits."""
     if not reciprocals.has_rough(e, f, i):
         return reciprocal_square_root(e, f, i, a)
@@ -164,7 +170,7 @@ def half_reciprocal_square_root(e, f, i, a):
 
 
 @componentwise_extended(Std.fdim)
-def positive_difference(e, f, i, a, b):
+def positive_difference(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """fdim: x - y, or 0 where x <= y; NaN stays NaN."""
     type_ = element_type(i.type)
     t = f(ir_type(type_))
@@ -174,7 +180,7 @@ def positive_difference(e, f, i, a, b):
 
 
 @componentwise_extended(Std.maxmag, Std.minmag)
-def by_magnitude(e, f, i, a, b):
+def by_magnitude(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """maxmag, minmag: the operand of larger (smaller) magnitude, fmax (fmin) of equal ones."""
     is_max = i.operands[1] == Std.maxmag
     element = ir_type(element_type(i.type))
@@ -190,7 +196,7 @@ def by_magnitude(e, f, i, a, b):
 
 
 @componentwise_extended(Std.nan)
-def nan(e, f, i, code):
+def nan(e: FunctionEmitter, f: Form, i: Instruction, code: str) -> str:
     """nan: a quiet NaN with the code as payload."""
     type_ = element_type(i.type)
     fraction, exponent = {16: (10, 0x7E00), 32: (23, 0x7FC00000), 64: (52, 0x7FF8 << 48)}[type_.width]
@@ -204,7 +210,7 @@ def nan(e, f, i, code):
 
 
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name not in POINTER_RESULTS])
-def library_function(e, i):
+def library_function(e: FunctionEmitter, i: Instruction) -> None:
     """One call of the library per component."""
     type_, arguments = i.type, i.operands[2:]
     floating = element_type(arguments[0].type)
@@ -218,14 +224,14 @@ def library_function(e, i):
     e.define_components(i, results)
 
 
-def spread_components(e, value, count: int) -> list[str]:
+def spread_components(e: FunctionEmitter, value: Value, count: int) -> list[str]:
     """The components of a value; a scalar is repeated (ldexp's exponent, for one)."""
     parts = e.components(value)
     return parts * count if len(parts) == 1 else parts
 
 
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name in POINTER_RESULTS])
-def library_function_with_pointer(e, i):
+def library_function_with_pointer(e: FunctionEmitter, i: Instruction) -> None:
     """Those of POINTER_RESULTS: a second result goes through a pointer, component by component."""
     arguments, pointer = i.operands[2:-1], i.operands[-1]
     type_ = element_type(i.type)
@@ -244,7 +250,7 @@ def library_function_with_pointer(e, i):
     store_components(e, pointer, stored, seconds)
 
 
-def store_components(e, pointer, type_, components: list[str]) -> None:
+def store_components(e: FunctionEmitter, pointer: Value, type_: Type, components: list[str]) -> None:
     """Stores a scalar or vector, given by components, through a pointer Value."""
     operand = components[0] if component_count(type_) == 1 else e.build_vector(type_, components)
     e.emit_void(f"store {ir_type(type_)} {operand}, ptr {e.operand(pointer)}, align {alignment_of(type_)}")
@@ -254,7 +260,7 @@ def store_components(e, pointer, type_, components: list[str]) -> None:
 
 
 @componentwise_extended(Std.fclamp)
-def clamp(e, f, i, x, low, high):
+def clamp(e: FunctionEmitter, f: Form, i: Instruction, x: str, low: str, high: str) -> str:
     """fclamp: fmin(fmax(x, minval), maxval)."""
     element, flags = ir_type(element_type(i.type)), e.flags(i)
     return e.intrinsic(
@@ -263,7 +269,7 @@ def clamp(e, f, i, x, low, high):
 
 
 @componentwise_extended(Std.fmax_common, Std.fmin_common)
-def common_extremum(e, f, i, x, y):
+def common_extremum(e: FunctionEmitter, f: Form, i: Instruction, x: str, y: str) -> str:
     """max and min of section 6.15.4: plain comparisons, undefined for NaN."""
     t = f(ir_type(element_type(i.type)))
     is_max = i.operands[1] == Std.fmax_common
@@ -272,7 +278,7 @@ def common_extremum(e, f, i, x, y):
 
 
 @componentwise_extended(Std.degrees, Std.radians)
-def angle_unit(e, f, i, x):
+def angle_unit(e: FunctionEmitter, f: Form, i: Instruction, x: str) -> str:
     """degrees, radians."""
     type_ = element_type(i.type)
     factor = 57.29577951308232 if i.operands[1] == Std.degrees else 0.017453292519943295
@@ -280,7 +286,7 @@ def angle_unit(e, f, i, x):
 
 
 @componentwise_extended(Std.mix)
-def mix(e, f, i, x, y, a):
+def mix(e: FunctionEmitter, f: Form, i: Instruction, x: str, y: str, a: str) -> str:
     """mix: x + (y - x) * a."""
     type_ = element_type(i.type)
     element, flags = ir_type(type_), e.flags(i)
@@ -288,7 +294,7 @@ def mix(e, f, i, x, y, a):
     return _multiply_add(e, f, type_, difference, a, x, flags)
 
 
-def _multiply_add(e, f, type_, a: str, b: str, c: str, flags: str) -> str:
+def _multiply_add(e: FunctionEmitter, f: Form, type_: Type, a: str, b: str, c: str, flags: str) -> str:
     """a * b + c, fused where the CPU can."""
     element = ir_type(type_)
     if e.options.has_fma:
@@ -297,7 +303,7 @@ def _multiply_add(e, f, type_, a: str, b: str, c: str, flags: str) -> str:
 
 
 @componentwise_extended(Std.step)
-def step(e, f, i, edge, x):
+def step(e: FunctionEmitter, f: Form, i: Instruction, edge: str, x: str) -> str:
     """step: 0 where x < edge, else 1."""
     type_ = element_type(i.type)
     t = f(ir_type(type_))
@@ -306,7 +312,7 @@ def step(e, f, i, edge, x):
 
 
 @componentwise_extended(Std.smoothstep)
-def smoothstep(e, f, i, edge0, edge1, x):
+def smoothstep(e: FunctionEmitter, f: Form, i: Instruction, edge0: str, edge1: str, x: str) -> str:
     """smoothstep: t * t * (3 - 2 * t), t being (x - edge0) / (edge1 - edge0) between 0 and 1."""
     type_ = element_type(i.type)
     element, flags = ir_type(type_), e.flags(i)
@@ -322,7 +328,7 @@ def smoothstep(e, f, i, edge0, edge1, x):
 
 
 @componentwise_extended(Std.sign)
-def sign(e, f, i, x):
+def sign(e: FunctionEmitter, f: Form, i: Instruction, x: str) -> str:
     """sign: 1, -1, zeros as they are, 0 for NaN."""
     type_ = element_type(i.type)
     element = ir_type(type_)

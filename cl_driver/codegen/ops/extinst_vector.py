@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...spirv.enums import FPRoundingMode, StorageClass
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Constant, Kind
+from ...spirv.module import Constant, Instruction, Kind, Value
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.forms import form
 from ..llvm.registry import lowers_extended
@@ -14,7 +15,7 @@ from .conversion import RTE, convert_float
 from .memory import access_metadata, step
 
 
-def _address(e, pointer, offset, stride: int) -> str:
+def _address(e: FunctionEmitter, pointer: Value, offset: Value, stride: int) -> str:
     """pointer + offset * stride bytes. vload and vstore offsets are size_t: of any width, unsigned."""
     literal = e.integer(offset)
     if literal is None and offset.type.width < 64:
@@ -24,7 +25,7 @@ def _address(e, pointer, offset, stride: int) -> str:
 
 
 @lowers_extended(Std.vloadn)
-def vload(e, i):
+def vload(e: FunctionEmitter, i: Instruction) -> None:
     """vloadn: n elements, tightly packed, aligned as one element."""
     offset, pointer = i.operands[2:4]
     element = element_type(i.type)
@@ -35,7 +36,7 @@ def vload(e, i):
 
 
 @lowers_extended(Std.vstoren)
-def vstore(e, i):
+def vstore(e: FunctionEmitter, i: Instruction) -> None:
     """vstoren."""
     data, offset, pointer = i.operands[2:5]
     size = size_of(element_type(data.type))
@@ -43,7 +44,7 @@ def vstore(e, i):
     e.emit_void(f"store {e.typed(data)}, ptr {address}, align {size}{access_metadata(e, pointer, None)}")
 
 
-def _alignment(pointer, size: int) -> int:
+def _alignment(pointer: Value, size: int) -> int:
     """Of vloada_half and vstorea_half. Programs use them on private arrays of short, which do not have it."""
     return 2 if pointer.type.storage == StorageClass.Function else size
 
@@ -58,25 +59,25 @@ VSTORE_HALF = (
 )
 
 
-def half_place(i, count: int) -> tuple[int, bool]:
+def half_place(i: Instruction, count: int) -> tuple[int, bool]:
     """Bytes between halves or vectors of them in memory, and whether they are aligned as vectors (vloada)."""
     aligned = i.operands[1] in (Std.vloada_halfn, Std.vstorea_halfn, Std.vstorea_halfn_r)
     return 2 * (4 if aligned and count == 3 else count), aligned
 
 
-def rounding_mode(e, i) -> int:
+def rounding_mode(e: FunctionEmitter, i: Instruction) -> int:
     """The FPRoundingMode of a vstore_half instruction."""
     if i.operands[1] not in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
         return RTE
-    mode = i.operands[5]
-    mode = e.integer(mode) if isinstance(mode, Constant) else int(mode)
-    if mode not in FPRoundingMode:
+    given = i.operands[5]
+    mode = e.integer(given) if isinstance(given, Constant) else int(given)
+    if mode is None or mode not in FPRoundingMode:
         raise CodegenError(f"vstore_half with rounding mode {mode}")
     return mode
 
 
 @lowers_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
-def vload_half(e, i):
+def vload_half(e: FunctionEmitter, i: Instruction) -> None:
     """vload_half, vload_halfn: packed halves; vloada_halfn: aligned, a 3-vector taking the place of 4."""
     offset, pointer = i.operands[2:4]
     count = component_count(i.type)
@@ -90,7 +91,7 @@ def vload_half(e, i):
 
 
 @lowers_extended(*VSTORE_HALF)
-def vstore_half(e, i):
+def vstore_half(e: FunctionEmitter, i: Instruction) -> None:
     """vstore_half and its kin; _r has a rounding mode as its last operand."""
     data, offset, pointer = i.operands[2:5]
     count = component_count(data.type)
@@ -104,7 +105,7 @@ def vstore_half(e, i):
 
 
 @lowers_extended(Std.shuffle, Std.shuffle2)
-def shuffle(e, i):
+def shuffle(e: FunctionEmitter, i: Instruction) -> None:
     """shuffle, shuffle2: the low bits of each mask component choose."""
     sources, mask = i.operands[2:-1], i.operands[-1]
     count = sources[0].type.count
@@ -127,6 +128,6 @@ def shuffle(e, i):
 
 
 @lowers_extended(Std.prefetch)
-def prefetch(e, i):
+def prefetch(e: FunctionEmitter, i: Instruction) -> None:
     """prefetch: a hint for the first line of what is asked for."""
     e.emit_void(f"call void @llvm.prefetch.p0(ptr {e.operand(i.operands[2])}, i32 0, i32 3, i32 1)")

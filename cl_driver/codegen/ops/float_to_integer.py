@@ -7,18 +7,20 @@ here, before the conversion where the result's limits are floating-point numbers
 from __future__ import annotations
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op
-from ..llvm.forms import MANGLED
+from ...spirv.module import Instruction
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import MANGLED, Form
 from ..llvm.registry import componentwise
 from ..llvm.types import element_type, ir_type
 from .conversion import MANTISSA_BITS, extend_half, kept_wide, rounding
 
-_ROUND_TO_INTEGRAL = {
+_ROUND_TO_INTEGRAL: dict[int, str] = {
     FPRoundingMode.RTE: "roundeven", FPRoundingMode.RTP: "ceil", FPRoundingMode.RTN: "floor",
 }  # fmt: skip
 
 
 @componentwise(Op.ConvertFToU, Op.ConvertFToS)
-def float_to_integer(e, f, i, a):
+def float_to_integer(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpConvertFToU, OpConvertFToS: towards zero by default; NaN becomes 0 where it saturates.
 
     What is out of range without saturation has an undefined result, but one that is a value: freeze.
@@ -41,7 +43,9 @@ def float_to_integer(e, f, i, a):
     return _converted(e, f, a, element, result.width, signed, from_half)
 
 
-def _converted(e, f, a: str, element: str, width: int, signed: bool, from_half: bool) -> str:
+def _converted(
+    e: FunctionEmitter, f: Form, a: str, element: str, width: int, signed: bool, from_half: bool
+) -> str:
     """Towards zero.
 
     By way of 32 bits for shorter integers, where what is out of range wraps, as it does on other CPU
@@ -56,13 +60,15 @@ def _converted(e, f, a: str, element: str, width: int, signed: bool, from_half: 
     return e.emit(f"freeze {to} {converted}")
 
 
-def _by_intrinsic(e, f, a: str, element: str, width: int, signed: bool) -> str:
+def _by_intrinsic(e: FunctionEmitter, f: Form, a: str, element: str, width: int, signed: bool) -> str:
     to = f"i{width}"
     name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{f.suffix(to)}.{f.suffix(MANGLED[element])}"
     return e.emit(f"call {f(to)} @{name}({f(element)} {a})")
 
 
-def _limited(e, f, a: str, element: str, width: int, signed: bool, from_half: bool) -> str:
+def _limited(
+    e: FunctionEmitter, f: Form, a: str, element: str, width: int, signed: bool, from_half: bool
+) -> str:
     """Towards zero, limited to the result's range, vectors.
 
     Each comparison and selection of numbers has the order of x86's maximum and minimum, which are one

@@ -7,42 +7,44 @@ from __future__ import annotations
 
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Instruction
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.registry import lowers
 from ..llvm.types import ir_type, size_of
 
 
 @lowers(PassOp.SlotLoad)
-def slot_load(e, i):
+def slot_load(e: FunctionEmitter, i: Instruction) -> None:
     """The value of a slot for this work-item."""
     e.define(i, e.slot_load(i.operands[0], None))
 
 
 @lowers(PassOp.SlotStore)
-def slot_store(e, i):
+def slot_store(e: FunctionEmitter, i: Instruction) -> None:
     """Sets a slot for this work-item."""
     e.slot_store(i.operands[0], None, i.operands[1])
 
 
 @lowers(PassOp.SlotLoadItem)
-def context_load_item(e, i):
+def context_load_item(e: FunctionEmitter, i: Instruction) -> None:
     """The value of a slot for a work-item given by its linear local id."""
     e.define(i, e.slot_load(i.operands[0], i.operands[1]))
 
 
 @lowers(PassOp.SlotStoreItem)
-def context_store_item(e, i):
+def context_store_item(e: FunctionEmitter, i: Instruction) -> None:
     """Sets a slot for a work-item given by its linear local id."""
     e.slot_store(i.operands[0], i.operands[1], i.operands[2])
 
 
 @lowers(PassOp.GroupItems)
-def group_items(e, i):
+def group_items(e: FunctionEmitter, i: Instruction) -> None:
     """How many work-items this group has."""
     e.define(i, e.to_width(f"i64 {e.group_items()}", ir_type(i.type)))
 
 
 @lowers(Op.GroupAsyncCopy)
-def group_async_copy(e, i):
+def group_async_copy(e: FunctionEmitter, i: Instruction) -> None:
     """OpGroupAsyncCopy in a region that runs once: copied at once, so the event is nothing to wait for.
 
     stride: elements from one to the next on the global side; 1 or 0 is contiguous.
@@ -75,5 +77,5 @@ def group_async_copy(e, i):
 
 
 @lowers(Op.GroupWaitEvents)
-def group_wait_events(e, i):
+def group_wait_events(e: FunctionEmitter, i: Instruction) -> None:
     """OpGroupWaitEvents: copies are done when they are started; the barrier is the region's end."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...spirv.enums import Op
-from ...spirv.module import Kind
-from ..llvm.forms import SCALAR, form
+from ...spirv.module import Instruction, Kind
+from ..layout.lanes import LaneEmitter
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import SCALAR, Form, form
 from ..llvm.registry import lowers, lowers_wide
 from ..llvm.types import element_type
 from .arithmetic import clamp_integer
@@ -17,7 +21,7 @@ _DOTS = {  # whether the components of the first and the second operand have a s
 
 
 @lowers(*_DOTS)
-def integer_dot(e, i):
+def integer_dot(e: FunctionEmitter, i: Instruction) -> None:
     """Of vectors of integers, or of 4 x 8 bits packed in 32, with a saturating accumulator.
 
     The sum wraps to the result's width, which is exact for AccSat: there the full sum is formed first.
@@ -27,12 +31,15 @@ def integer_dot(e, i):
 
 
 @lowers_wide(*_DOTS)
-def wide_integer_dot(e, i):
+def wide_integer_dot(e: LaneEmitter, i: Instruction) -> None:
+    """The same in each lane."""
     accumulator = e.leaf(i.operands[2]) if _DOTS[i.op][2] else None
     e.define_leaves(i, [_result(e, e.form, i, [e.leaves(o) for o in i.operands[:2]], accumulator)])
 
 
-def _result(e, f, i, operands: list[list[str]], accumulator: str | None) -> str:
+def _result(
+    e: FunctionEmitter, f: Form, i: Instruction, operands: Sequence[list[str]], accumulator: str | None
+) -> str:
     """operands: for each of the two its components, or the word that has four of them."""
     *signs, _ = _DOTS[i.op]
     signed, type_, width = signs[0], i.operands[0].type, i.type.width
@@ -46,7 +53,7 @@ def _result(e, f, i, operands: list[list[str]], accumulator: str | None) -> str:
     else:
         bits = width if fits else next(n for n in (16, 32, 64, 128, 256) if n > max(exact, width))
         total = _sum_of_products(e, f, operands, signs, source, bits)
-    if fits:
+    if fits or accumulator is None:
         total = _resized(e, f, total, bits, width, signed)
         if accumulator is None:
             return total
@@ -56,26 +63,29 @@ def _result(e, f, i, operands: list[list[str]], accumulator: str | None) -> str:
     return _resized(e, f, clamp_integer(e, f, f"i{bits}", total, width, signed), bits, width, signed)
 
 
-def _resized(e, f, operand: str, width: int, wanted: int, signed: bool) -> str:
+def _resized(e: FunctionEmitter, f: Form, operand: str, width: int, wanted: int, signed: bool) -> str:
     if width == wanted:
         return operand
     opcode = "trunc" if wanted < width else "sext" if signed else "zext"
     return e.emit(f"{opcode} {f(f'i{width}')} {operand} to {f(f'i{wanted}')}")
 
 
-def _sum_of_products(e, f, operands, signs, source: int, width: int) -> str:
+def _sum_of_products(
+    e: FunctionEmitter, f: Form, operands: Sequence[list[str]], signs: Sequence[bool], source: int, width: int
+) -> str:
     """operands: the components of both, of `source` bits."""
-    t, total = f(f"i{width}"), None
+    t, total = f(f"i{width}"), ""
     for pair in zip(*operands, strict=True):
         a, b = (_resized(e, f, x, source, width, signed) for x, signed in zip(pair, signs, strict=True))
         product = e.emit(f"mul {t} {a}, {b}")
-        total = product if total is None else e.emit(f"add {t} {total}, {product}")
+        total = product if not total else e.emit(f"add {t} {total}, {product}")
     return total
 
 
-def _sum_of_bytes(e, f, operands, signs) -> str:
+def _sum_of_bytes(e: FunctionEmitter, f: Form, operands: Sequence[list[str]], signs: Sequence[bool]) -> str:
     """Of words."""
-    t, parts = f("i32"), ([], [])
+    t = f("i32")
+    parts: tuple[list[str], list[str]] = [], []
     for found, (word,), signed in zip(parts, operands, signs, strict=True):
         for k in range(4):
             part = e.emit(f"shl {t} {word}, {f.splat('i32', str(24 - 8 * k))}")
@@ -83,7 +93,7 @@ def _sum_of_bytes(e, f, operands, signs) -> str:
     return _sum_of_products(e, f, parts, signs, 32, 32)
 
 
-def _sum_of_pairs(e, f, operands, signs) -> str:
+def _sum_of_pairs(e: FunctionEmitter, f: Form, operands: Sequence[list[str]], signs: Sequence[bool]) -> str:
     """Of words: the even bytes and the odd ones as numbers of 16 bits, whose products are added in pairs, for
     which x86 has an instruction."""
     half, whole = form(2 * f.count)("i16"), form(2 * f.count)("i32")

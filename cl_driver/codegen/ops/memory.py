@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Constant, Instruction, Kind, Undef, Variable
+from ...spirv.module import Constant, Instruction, Kind, MemoryAccess, Type, Undef, Value, Variable
 from ..layout.program_globals import variable_alignment
-from ..llvm.emitter import Components
+from ..llvm.emitter import Components, FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.registry import lowers
 from ..llvm.types import alignment_of, constant_text, element_type, ir_type, member_offset, size_of
 
 
 @lowers(Op.Variable)
-def variable(e, i):
+def variable(e: FunctionEmitter, i: Instruction) -> None:
     """OpVariable in Function storage: memory of the work-item, uninitialised or set each time."""
     e.define(i, e.private_memory(i))
     if i.operands and isinstance(i.operands[0], (Constant, Variable)):
@@ -25,7 +25,7 @@ def variable(e, i):
 
 
 @lowers(PassOp.PrivatePointer)
-def context_variable(e, i):
+def context_variable(e: FunctionEmitter, i: Instruction) -> None:
     """Private memory that outlives a region."""
     e.define(i, e.context_memory(i.operands[0]))
 
@@ -33,7 +33,7 @@ def context_variable(e, i):
 # Addresses.
 
 
-def step(e, pointer: str, index, stride: int, inbounds: str) -> str:
+def step(e: FunctionEmitter, pointer: str, index: Value, stride: int, inbounds: str) -> str:
     """pointer + index * stride bytes; index is a Value, signed."""
     literal = e.integer(index)
     if literal is not None:
@@ -46,7 +46,7 @@ def step(e, pointer: str, index, stride: int, inbounds: str) -> str:
     return e.emit(f"getelementptr{inbounds} {unit}, ptr {pointer}, {text}")
 
 
-def offset_pointer(e, pointer: str, offset: int, inbounds: str = " inbounds") -> str:
+def offset_pointer(e: FunctionEmitter, pointer: str, offset: int, inbounds: str = " inbounds") -> str:
     """pointer + offset bytes."""
     if offset == 0:
         return pointer
@@ -54,7 +54,7 @@ def offset_pointer(e, pointer: str, offset: int, inbounds: str = " inbounds") ->
 
 
 @lowers(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
-def access_chain(e, i):
+def access_chain(e: FunctionEmitter, i: Instruction) -> None:
     """The access chains; the Ptr forms begin with an index into an array of what the base points to."""
     base, indices = i.operands[0], i.operands[1:]
     if isinstance(base, Variable) and base.builtin is not None:
@@ -69,9 +69,7 @@ def access_chain(e, i):
         indices = indices[1:]
     for index in indices:
         if type_.kind is Kind.STRUCT:
-            number = e.integer(index)
-            if number is None or number >= len(type_.members):
-                raise CodegenError("a structure's member is selected by something that is not its number")
+            number = e.member_number(type_, index)
             offset += member_offset(type_, number) * spacing
             type_ = type_.members[number]
         else:
@@ -80,7 +78,9 @@ def access_chain(e, i):
     e.define(i, offset_pointer(e, pointer, offset, inbounds))
 
 
-def _advance(e, pointer, offset, index, stride, inbounds) -> tuple[str, int]:
+def _advance(
+    e: FunctionEmitter, pointer: str, offset: int, index: Value, stride: int, inbounds: str
+) -> tuple[str, int]:
     """One step of a chain: constants add to the offset, other indices make a GEP."""
     literal = e.integer(index)
     if literal is None:
@@ -92,7 +92,7 @@ def _advance(e, pointer, offset, index, stride, inbounds) -> tuple[str, int]:
 
 
 @lowers(Op.PtrDiff)
-def pointer_difference(e, i):
+def pointer_difference(e: FunctionEmitter, i: Instruction) -> None:
     """OpPtrDiff: in elements."""
     a, b = i.operands
     x = e.emit(f"ptrtoint {e.typed(a)} to i64")
@@ -107,9 +107,13 @@ def pointer_difference(e, i):
 
 
 @lowers(Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.CopyObject, Op.ExpectKHR)
-def same_value(e, i):
+def same_value(e: FunctionEmitter, i: Instruction) -> None:
     """Casts that change nothing where all storage classes share one address space; copies."""
     source = i.operands[0]
+    address = e.builtin_addresses.get(source)
+    if address is not None:
+        e.builtin_addresses[i] = address
+        return
     found = e.operands.get(source)
     e.define(i, found if isinstance(found, Components) else e.operand(source))
 
@@ -117,7 +121,7 @@ def same_value(e, i):
 # Loads and stores.
 
 
-def access_alignment(access, type_) -> int:
+def access_alignment(access: MemoryAccess | None, type_: Type) -> int:
     """The alignment in bytes that an access relies on: of vectors, their components'.
 
     Programs that point to vectors at any address are wrong, but run on devices that do not mind. CPUs do not
@@ -129,15 +133,15 @@ def access_alignment(access, type_) -> int:
 
 
 @lowers(Op.Load)
-def load(e, i):
+def load(e: FunctionEmitter, i: Instruction) -> None:
     """OpLoad."""
     pointer = i.operands[0]
     if isinstance(pointer, Variable) and pointer.builtin is not None:
         e.define_builtin(i, pointer)
         return
-    address = e.operands.get(pointer)
-    if isinstance(address, BuiltinAddress):
-        e.define(i, e.builtin_element(address, i.type))
+    address = e.builtin_addresses.get(pointer)
+    if address is not None:
+        e.define(i, e.builtin_element(address))
         return
     access = i.memory
     e.define(
@@ -151,21 +155,13 @@ def load(e, i):
             access_metadata(e, pointer, access, is_load=True),
         ),
     )
-    if e.ahead is not None and e.width == 1 and i.type.kind is Kind.VECTOR:
-        e.ahead.note(e, pointer, e.operand(pointer), size_of(i.type))
+    if e.width == 1 and i.type.kind is Kind.VECTOR:
+        e.note_load(pointer, e.operand(pointer), size_of(i.type))
 
 
-class BuiltinAddress:
-    """The address of one component of an Input variable, which only loads may use."""
-
-    __slots__ = ("index", "variable")
-
-    def __init__(self, variable, index):
-        self.variable = variable
-        self.index = index
-
-
-def access_metadata(e, pointer, access, is_load: bool = False) -> str:
+def access_metadata(
+    e: FunctionEmitter, pointer: Value, access: MemoryAccess | None, is_load: bool = False
+) -> str:
     """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
 
     Between barriers no order is defined for accesses of several work-items to memory that they share, so the
@@ -178,7 +174,7 @@ def access_metadata(e, pointer, access, is_load: bool = False) -> str:
     return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
 
 
-def hint_of(access) -> str:
+def hint_of(access: MemoryAccess | None) -> str:
     """The metadata of a store that streams, as whole vectors do best."""
     return ", !nontemporal !0" if access is not None and access.nontemporal else ""
 
@@ -188,7 +184,7 @@ _CASTS = (Op.PtrCastToGeneric, Op.Bitcast, Op.CopyObject, Op.AccessChain, Op.InB
           Op.PtrAccessChain, Op.InBoundsPtrAccessChain)  # fmt: skip
 
 
-def storage_of(pointer):
+def storage_of(pointer: Value) -> StorageClass:
     """The storage class of a pointer, of what it was cast from if it is generic."""
     while pointer.type.storage == StorageClass.Generic and isinstance(pointer, Instruction):
         if pointer.op not in _CASTS or pointer.operands[0].type.kind is not Kind.POINTER:
@@ -197,7 +193,9 @@ def storage_of(pointer):
     return pointer.type.storage
 
 
-def load_value(e, address: str, type_, alignment: int, volatile: bool = False, metadata: str = "") -> str:
+def load_value(
+    e: FunctionEmitter, address: str, type_: Type, alignment: int, volatile: bool = False, metadata: str = ""
+) -> str:
     """Loads a value of any type. bool is a byte in memory, 0 or 1."""
     v = "volatile " if volatile else ""
     t = ir_type(type_)
@@ -208,13 +206,21 @@ def load_value(e, address: str, type_, alignment: int, volatile: bool = False, m
     return e.emit(f"load {v}{t}, ptr {address}, align {alignment}{metadata}")
 
 
-def store_value(e, address: str, value, alignment: int, volatile: bool = False, metadata: str = "") -> None:
+def store_value(
+    e: FunctionEmitter, address: str, value: Value, alignment: int, volatile: bool = False, metadata: str = ""
+) -> None:
     """Stores a Value."""
     store_operand(e, address, value.type, e.operand(value), alignment, volatile, metadata)
 
 
 def store_operand(
-    e, address: str, type_, operand: str, alignment: int, volatile: bool = False, metadata: str = ""
+    e: FunctionEmitter,
+    address: str,
+    type_: Type,
+    operand: str,
+    alignment: int,
+    volatile: bool = False,
+    metadata: str = "",
 ) -> None:
     """Stores an operand of a type."""
     v = "volatile " if volatile else ""
@@ -227,7 +233,7 @@ def store_operand(
 
 
 @lowers(Op.Store)
-def store(e, i):
+def store(e: FunctionEmitter, i: Instruction) -> None:
     """OpStore. Storing an undefined value leaves memory as it is."""
     pointer, value = i.operands[:2]
     if isinstance(value, Undef):
@@ -246,19 +252,19 @@ def store(e, i):
     )
 
 
-def _is_large_null(value) -> bool:
+def _is_large_null(value: Value) -> bool:
     return (
         isinstance(value, Constant) and value.value is None and value.type.kind in (Kind.ARRAY, Kind.STRUCT)
     )
 
 
-def fill_zero(e, address: str, size: int, alignment: int) -> None:
+def fill_zero(e: FunctionEmitter, address: str, size: int, alignment: int) -> None:
     """Sets memory to zero."""
     e.emit_void(f"call void @llvm.memset.p0.i64(ptr align {alignment} {address}, i8 0, i64 {size}, i1 false)")
 
 
 @lowers(Op.CopyMemory)
-def copy_memory(e, i):
+def copy_memory(e: FunctionEmitter, i: Instruction) -> None:
     """OpCopyMemory: one object."""
     target, source = i.operands[:2]
     type_ = target.type.element if target.type.element is not None else source.type.element
@@ -266,13 +272,15 @@ def copy_memory(e, i):
 
 
 @lowers(Op.CopyMemorySized)
-def copy_memory_sized(e, i):
+def copy_memory_sized(e: FunctionEmitter, i: Instruction) -> None:
     """OpCopyMemorySized: so many bytes; the operands may be the same, but may not overlap otherwise."""
     target, source, size = i.operands[:3]
     _copy(e, i, target, source, e.typed(size), 1)
 
 
-def _copy(e, i, target, source, size: str, alignment: int) -> None:
+def _copy(
+    e: FunctionEmitter, i: Instruction, target: Value, source: Value, size: str, alignment: int
+) -> None:
     access = i.memory
     if access is not None and access.alignment:
         alignment = access.alignment
@@ -293,7 +301,7 @@ def _copy(e, i, target, source, size: str, alignment: int) -> None:
     )
 
 
-def _repeated_byte(source) -> int | None:
+def _repeated_byte(source: Value) -> int | None:
     """The byte that all of a constant variable consists of: LLVM's SPIR-V back end makes copies from those of
     llvm.memset."""
     while isinstance(source, Instruction) and source.op == Op.Bitcast:
@@ -314,29 +322,29 @@ def _repeated_byte(source) -> int | None:
 
 
 @lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine)
-def nothing(e, i):
+def nothing(e: FunctionEmitter, i: Instruction) -> None:
     """Hints and structure that need no code."""
 
 
 @lowers(Op.Undef)
-def undef(e, i):
+def undef(e: FunctionEmitter, i: Instruction) -> None:
     """OpUndef inside a function."""
     e.define(i, constant_text(Undef(i.type)))
 
 
 @lowers(Op.ArrayLength)
-def array_length(e, i):
+def array_length(e: FunctionEmitter, i: Instruction) -> None:
     """Only shaders have run-time arrays."""
     raise CodegenError("OpArrayLength needs a run-time array, which kernels do not have")
 
 
 @lowers(Op.SizeOf)
-def size_of_pointee(e, i):
+def size_of_pointee(e: FunctionEmitter, i: Instruction) -> None:
     """OpSizeOf: the size of what the operand points to."""
     e.define(i, str(size_of(i.operands[0].type.element)))
 
 
 @lowers(Op.AssumeTrueKHR)
-def assume(e, i):
+def assume(e: FunctionEmitter, i: Instruction) -> None:
     """OpAssumeTrueKHR."""
     e.emit_void(f"call void @llvm.assume(i1 {e.operand(i.operands[0])})")

@@ -5,7 +5,8 @@ formats.
 from __future__ import annotations
 
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Kind
+from ...spirv.module import Argument, Instruction, Kind
+from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.registry import lowers_extended
 from ..llvm.types import component_count, element_type, ir_type, size_of
@@ -15,7 +16,7 @@ _KINDS = {Kind.INT: INTEGER, Kind.FLOAT: FLOAT, Kind.POINTER: POINTER, Kind.BOOL
 
 
 @lowers_extended(Std.printf)
-def printf(e, i):
+def printf(e: FunctionEmitter, i: Instruction) -> None:
     """Each argument: a tag word, padding to 8 bytes, then the elements, packed, padded to 8 bytes."""
     text, arguments = i.operands[2], i.operands[3:]
     placed, size = [], 0
@@ -37,11 +38,11 @@ def printf(e, i):
     e.define(i, "0")
 
 
-def _at(e, block: str, offset: int) -> str:
+def _at(e: FunctionEmitter, block: str, offset: int) -> str:
     return e.emit(f"getelementptr inbounds i8, ptr {block}, i64 {offset}") if offset else block
 
 
-def _store_packed(e, argument, address: str) -> None:
+def _store_packed(e: FunctionEmitter, argument: Argument, address: str) -> None:
     type_ = element_type(argument.type)
     if type_.kind is Kind.BOOL:
         widened = e.emit(f"zext {e.typed(argument)} to i8")

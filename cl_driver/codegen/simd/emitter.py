@@ -16,21 +16,25 @@ goes into masks and divisions is frozen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...passes.ir.plan import KernelPlan
 from ...passes.ir.remarks import LANES, SHUFFLED
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Kind, Undef
+from ...spirv.module import Block, Function, Instruction, Kind, Undef, Value
 from ..access import block_versioning, packed_vectors
-from ..access.interleaved_access import find_interleaved, load_interleaved, store_interleaved
-from ..access.nontemporal import flush
+from ..access.interleaved_access import (
+    InterleavedAccess,
+    find_interleaved,
+    load_interleaved,
+    store_interleaved,
+)
 from ..access.runtime_contiguity import Contiguity
 from ..access.store_merging import find_merged_stores, store_merged
-from ..llvm.debug import is_located
-from ..llvm.emitter import Components, instruction_name
+from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
-from ..llvm.forms import form
-from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
-from ..llvm.types import constant_text, ir_type, leaf_types
-from ..lockstep.lane_constants import LaneConstants
+from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED, Builder, Lowering
+from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 from .operands import WideOperands
 from .ternary_logic import ternary
 
@@ -42,46 +46,21 @@ _ONCE_FOR_ALL = frozenset((
 
 
 class WideEmitter(WideOperands):
-    """What emitters of code at a width above 1 add to those of width 1.
+    """What emitters of code at a width above 1 add to those of width 1: see layout/lanes.py.
 
-    shapes: ShapeInfo of the function at hand, None where there are no lanes. leaves_of: leaves of varying
-    values and of others where needed. private_stride: bytes between the private memory of two lanes.
+    Kernels are emitted by what inherits this and KernelEmitter, kernel/wide_kernel.py.
     """
 
-    private_stride = 0
-
-    def __init__(self, width: int, *arguments):
-        self.width = width
-        self.form = form(width)
-        self.leaves_of: dict = {}
-        self.shapes = None
-        self.packed: frozenset = frozenset()  # values of the region that access/packed_vectors.py holds
-        self.tiled: dict = {}  # access/packed_vectors.py: values that are the same in all lanes
-        self.apart: dict = {}  # (packed vector, label): its components
-        # block_versioning.py: loads, and where all lanes' values are if neighbours, or None
-        self.places: dict = {}
-        self.lane: int | None = None  # lane that is lowered by itself
-        self._late: dict = {}  # value: where what is made of it can be put
-        self._beside_phis: dict = {}  # varying phi: where other phis of its block can be put
-        self._harmless: dict = {}
-        # nontemporal.py, atomic_reduction.py, privatised_histogram.py
-        self.nontemporal = self.reductions = self.histogram = None
-        self._divisors: dict = {}  # (uniform value, whether signed): operands for expand/float_division.py
-        self.no_poison: set[str] = set()  # names of values
-        self._used: set | None = None  # operands of the region's instructions
-        self.counted_loops = None  # access/load_transpose.py
-        self.contiguity = Contiguity(self)
-        self.lane_constants: LaneConstants | None = None  # where groups are held whole: numbers in lanes
-        self._deferred: dict = {}  # instruction: where it is lowered if its result is asked for
-        self.certain: dict = {}  # array: (block, first, last element) that are accessed there for certain
-        self.tree = None  # dominators of the region, with `known`
-        super().__init__(*arguments)
+    def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
+        # Phis that have leaves: as FunctionEmitter's, with the name of each.
+        self._wide_phis: list[tuple[Lines, int, list[str], Instruction, Block]] = []
+        super().__init__(module, plan, width)
 
     # Instructions.
 
-    def componentwise(self, instruction, operands, build) -> None:
+    def componentwise(self, instruction: Instruction, operands: Sequence[Value], build: Builder) -> None:
         """The builder on single values, or on each leaf."""
-        if self.shapes is None or self.lane is not None or not self.is_varying(instruction):
+        if not self.has_lanes or self.lane is not None or not self.is_varying(instruction):
             super().componentwise(instruction, operands, build)
             return
         if instruction in self.packed:
@@ -98,30 +77,32 @@ class WideEmitter(WideOperands):
             for k in range(count)
         ]
 
-    def emit_instructions(self, instructions) -> None:
+    def emit_instructions(self, instructions: Sequence[Instruction]) -> None:
         """Lowers the instructions of a block by their shapes."""
-        if self.shapes is None:
+        if not self.has_lanes:
             super().emit_instructions(instructions)
             return
         divided = block_versioning.divide(self, instructions)
         if divided is None:
-            self.emit_instructions_in_order(instructions)
+            self.emit_in_order(instructions)
             return
         before, inside, behind, sums = divided
-        self.emit_instructions_in_order(before)
+        self.emit_in_order(before)
         block_versioning.emit(self, inside, sums, lambda i: ask_packed(self, i))
-        self.emit_instructions_in_order(behind)
+        self.emit_in_order(behind)
 
-    def emit_instructions_in_order(self, instructions) -> None:
+    def emit_in_order(self, instructions: Sequence[Instruction]) -> None:
         """Lowers instructions one by one."""
-        after_phis = None
-        records, done = find_interleaved(self, instructions), set()
+        after_phis: Lines | None = None
+        late: Lines
+        records = find_interleaved(self, instructions)
+        done: set[InterleavedAccess] = set()
         columns = find_merged_stores(self, instructions, records)
         if self.lane_constants is not None:
             self.lane_constants.begin_block(instructions)
         for i in instructions:
             if self.nontemporal is not None and self.nontemporal.pending and not self.shapes.part_of.get(i):
-                flush(self)
+                self.nontemporal.flush(self)
             if i.op is Op.Phi:
                 self.phi(i)
                 continue
@@ -131,7 +112,7 @@ class WideEmitter(WideOperands):
                 for phi in instructions:
                     if phi.op is not Op.Phi:
                         break
-                    self._late[phi] = after_phis
+                    self.late[phi] = after_phis
             start = len(self.lines)
             if self.remarks is not None:
                 self.remarks.begin(i)
@@ -146,12 +127,12 @@ class WideEmitter(WideOperands):
                     single = self.lane_constants.single(i)
                     if single is not None:
                         self.define(i, single)
-                        late = self._late[i] = []
+                        late = self.late[i] = []
                         self.lines.append(late)
                         continue
                 self.lane_constants.before(i, record is None)
                 if record is None and self._is_deferred(i):
-                    late = self._late[i] = self._deferred[i] = []
+                    late = self.late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
             column = columns.get(i)
@@ -165,13 +146,13 @@ class WideEmitter(WideOperands):
                 self.lower_interleaved(i, record, done)
             if self.remarks is not None:
                 self.remarks.end(self.is_varying(i), self.shapes.stride(i))
-            if self.debug is not None and is_located(i):
-                self.debug.attach(self.lines, start, i.line)
+            if self.debug is not None:
+                self.debug.attach(self.lines, start, i)
             if isinstance(self.operands.get(i), str) or i in self.leaves_of:
-                late = self._late[i] = []
+                late = self.late[i] = []
                 self.lines.append(late)
 
-    def _leave_out(self, i) -> None:
+    def _leave_out(self, i: Instruction) -> None:
         """Defines the result, if there is one, of what happens in no lane."""
         if i.type is None or i.type.kind is Kind.VOID:
             return
@@ -181,7 +162,9 @@ class WideEmitter(WideOperands):
         else:
             self.define(i, constant_text(Undef(i.type)))
 
-    def lower_interleaved(self, i, record, done: set) -> None:
+    def lower_interleaved(
+        self, i: Instruction, record: InterleavedAccess, done: set[InterleavedAccess]
+    ) -> None:
         """Fields of structures are loaded with the first of them and stored with the last."""
         if i.op is Op.Load and record not in done:
             load_interleaved(self, record)
@@ -189,10 +172,7 @@ class WideEmitter(WideOperands):
         elif i.op is Op.Store and i is record.members[-1][0]:
             store_interleaved(self, record)
 
-    def select_part(self, part: int) -> None:
-        """What follows is lowered for this part of the work-items."""
-
-    def lower(self, i) -> None:
+    def lower(self, i: Instruction) -> None:
         """Lowers one instruction."""
         if self.shapes.part_of:
             self.select_part(self.shapes.part_of.get(i, 0))
@@ -220,7 +200,7 @@ class WideEmitter(WideOperands):
             return
         self.lane_by_lane(i, lowering)
 
-    def lane_by_lane(self, i, lowering) -> None:
+    def lane_by_lane(self, i: Instruction, lowering: Lowering) -> None:
         """Lowers an instruction once per lane, where it has a mask only in lanes of the mask."""
         has_result = i.type is not None and i.type.kind is not Kind.VOID
         types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
@@ -267,10 +247,11 @@ class WideEmitter(WideOperands):
             self.leaves_of[i] = leaves
             self.operands[i] = self.assemble(
                 i.type,
-                iter(self._first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)),
+                iter(self.first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)),
             )
 
-    def _first_active(self, t: str, leaf: str, mask: str | None) -> str:
+    def first_active(self, t: str, leaf: str, mask: str | None) -> str:
+        """The value in the first lane of a mask; in lane 0 if there is none."""
         if mask is None:
             return self.emit(f"extractelement {self.form(t)} {leaf}, i32 0")
         bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
@@ -280,26 +261,24 @@ class WideEmitter(WideOperands):
 
     # Phis.
 
-    def phi(self, instruction) -> None:
+    def phi(self, instruction: Instruction) -> None:
         """A phi for each leaf, or one of single values."""
-        if self.shapes is None or not self.is_varying(instruction):
+        if not self.has_lanes or not self.is_varying(instruction):
             super().phi(instruction)
             return
         is_packed = instruction in self.packed
         names = [self.name("v") for _ in ((instruction,) if is_packed else leaf_types(instruction.type))]
         self.leaves_of[instruction] = names
-        self._phis.append((self.lines, len(self.lines), names, instruction, self.current))
+        self._wide_phis.append((self.lines, len(self.lines), names, instruction, self.current))
         self.lines += [""] * len(names)
-        beside = self._beside_phis[instruction] = []
+        beside: Lines = []
+        self.beside_phis[instruction] = beside
         self.lines.append(beside)
 
     def finish_phis(self) -> None:
         """Fills in the phis."""
-        narrow = [entry for entry in self._phis if isinstance(entry[2], str)]
-        wide = [entry for entry in self._phis if not isinstance(entry[2], str)]
-        self._phis = narrow
         super().finish_phis()
-        for lines, position, names, instruction, block in wide:
+        for lines, position, names, instruction, block in self._wide_phis:
             types = [self.form(ir_type(t)) for t in leaf_types(instruction.type)]
             late = self._late_leaves
             if instruction in self.packed:
@@ -310,17 +289,18 @@ class WideEmitter(WideOperands):
             for n, (name, t) in enumerate(zip(names, types, strict=True)):
                 incoming = ", ".join(f"[ {leaves[n]}, %{label} ]" for leaves, label in edges)
                 lines[position + n] = f"  {name} = phi {t} {incoming}"
+        self._wide_phis.clear()
 
-    def _late_packed(self, value) -> list[str]:
+    def _late_packed(self, value: Value) -> list[str]:
         return [packed_vectors.operand_of(self, value, value.type.count)]
 
-    def _late_leaves(self, value) -> list[str]:
+    def _late_leaves(self, value: Value) -> list[str]:
         outer, self.lines = self.lines, self.prologue
         leaves = self.leaves(value)
         self.lines = outer
         return leaves
 
-    def phi_operand(self, value, block) -> str:
+    def phi_operand(self, value: Value, block: Block) -> str:
         """The operand of a single phi; a varying value among them can only be what no lane uses.
 
         A place that is there for addresses that no lane uses: masked accesses to others, though no lane takes
@@ -328,18 +308,19 @@ class WideEmitter(WideOperands):
         """
         if self.is_varying(value):
             raise CodegenError("a uniform phi of a varying value")
-        if isinstance(value, Undef) and value.type.kind is Kind.POINTER and self.shapes is not None:
+        if isinstance(value, Undef) and value.type.kind is Kind.POINTER and self.has_lanes:
             return self.harmless_memory("dump")
         return super().phi_operand(value, block)
 
-    def forget(self, function) -> None:
+    def forget(self, function: Function) -> None:
         """Makes it possible to emit a function again."""
         for block in function.blocks:
             for i in block.instructions:
                 self.operands.pop(i, None)
+                self.builtin_addresses.pop(i, None)
                 self.leaves_of.pop(i, None)
             self.exits.pop(block, None)
-        self._late, self._divisors, self.tiled, self.apart = {}, {}, {}, {}
+        self.late, self._divisors, self.tiled, self.apart = {}, {}, {}, {}
         self.contiguity = Contiguity(self)
 
 

@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from ...passes.ir.instructions import ADDRESS
+from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Constant, Instruction, Kind, Undef
+from ...spirv.module import Constant, Instruction, Kind, Type, Undef, Value
 from ..access.packed_vectors import components_of
+from ..atomic.emitter import AtomicEmitter
 from ..expand.float_division import reciprocal
-from ..llvm.emitter import Components, instruction_name
+from ..llvm.emitter import Components, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
-from ..llvm.types import constant_text, ir_type, leaf_types
+from ..llvm.forms import Form
+from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 
 
-class WideOperands:
+class WideOperands(AtomicEmitter):
     """The part of WideEmitter (emitter.py) that knows of values, and of nothing that is done with them."""
+
+    def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
+        self._harmless: dict[str, str] = {}
+        self._no_poison: set[str] = set()  # operands of which that is known
+        # (uniform value, whether signed): operands for expand/float_division.py.
+        self._divisors: dict[tuple[Value, bool], tuple[str, str]] = {}
+        self._used: set[Any] | None = None  # operands of the region's instructions
+        self._deferred: dict[Instruction, Lines] = {}  # where each is lowered if its result is asked for
+        super().__init__(module, plan, width)
+
+    def lower(self, i: Instruction) -> None:
+        """Lowers one instruction."""
+        raise NotImplementedError
 
     # Shapes.
 
-    def is_varying(self, value) -> bool:
+    def is_varying(self, value: Value) -> bool:
         """True for values held as leaves."""
-        if not isinstance(value, Instruction) or self.shapes is None:
+        if not isinstance(value, Instruction) or not self.has_lanes:
             return False
         stride = self.shapes.strides.get(value, 0)
         return stride is None or (type(stride) is tuple and None in stride)
 
-    def stride(self, value) -> int:
+    def stride(self, value: Value) -> int:
         """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
-        if not isinstance(value, Instruction) or self.shapes is None:
+        if not isinstance(value, Instruction) or not self.has_lanes:
             return 0
         stride = self.shapes.strides.get(value, 0)
+        if type(stride) is not int:
+            raise CodegenError(f"{instruction_name(value)} has no one stride")
         if value in self.shapes.private and value.type.kind is Kind.POINTER:
             stride += self.private_stride
         return stride
 
-    def stride_is_mixed(self, value) -> bool:
+    def stride_is_mixed(self, value: Value) -> bool:
         """True for single values that are not the same in all lanes."""
         if not isinstance(value, Instruction):
             return False
@@ -49,25 +70,25 @@ class WideOperands:
                 self.prologue.append(f"  store [128 x i8] zeroinitializer, ptr {found}, align 64")
         return found
 
-    def is_used(self, value) -> bool:
+    def is_used(self, value: Value) -> bool:
         """True if any instruction of the region has the value for an operand or a mask."""
         if self._used is None:
             instructions = [i for block in self.function.blocks for i in block.instructions]
             self._used = {o for i in instructions for o in (*i.operands, i.mask)}
         return value in self._used
 
-    def is_same_in_lanes(self, value) -> bool:
+    def is_same_in_lanes(self, value: Value) -> bool:
         """True for scalars that are known to be the same in all lanes."""
-        if self.shapes is None or value.type.kind is Kind.VECTOR:
+        if not self.has_lanes or value.type.kind is Kind.VECTOR:
             return False
         return not self.is_varying(value) and not self.stride_is_mixed(value)
 
-    def uniform_divisor(self, value, signed: bool) -> tuple[str, str]:
+    def uniform_divisor(self, value: Value, signed: bool) -> tuple[str, str]:
         """All lanes of an integer, 1 in place of 0, and of its reciprocal (expand/float_division.py)."""
         key = value, signed
         if key not in self._divisors:
             single, t = super().operand(value), ir_type(value.type)
-            outer, self.lines = self.lines, self._late.get(value, self.prologue)
+            outer, self.lines = self.lines, self.late.get(value, self.prologue)
             single = self.emit(f"freeze {t} {single}")
             is_zero = self.emit(f"icmp eq {t} {single}, 0")
             single = self.emit(f"select i1 {is_zero}, {t} 1, {t} {single}")
@@ -78,9 +99,9 @@ class WideOperands:
 
     # Operands.
 
-    def operand(self, value) -> str:
+    def operand(self, value: Value) -> str:
         """The value in lane 0, or in the lane that is lowered by itself."""
-        if self.shapes is None:
+        if not self.has_lanes:
             return super().operand(value)
         if self.is_varying(value):
             parts = [
@@ -93,23 +114,23 @@ class WideOperands:
             return self._in_lane(value, single)
         return single
 
-    def components(self, value) -> list[str]:
+    def components(self, value: Value) -> list[str]:
         """The components in lane 0, or in the lane that is lowered by itself."""
-        if self.shapes is None or not (self.lane or self.is_varying(value)):
+        if not self.has_lanes or not (self.lane or self.is_varying(value)):
             return super().components(value)
         operand = self.operand(value)
         if value.type.kind is not Kind.VECTOR:
             return [operand]
         return self.explode(value.type, operand)
 
-    def _in_lane(self, value, single: str) -> str:
+    def _in_lane(self, value: Value, single: str) -> str:
         """A uniform or affine value in self.lane, from that in lane 0."""
         stride = self.shapes.strides.get(value, 0)
-        if type(stride) is tuple:
+        if isinstance(stride, tuple):
             parts = self.explode(value.type, single)
-            t = ir_type(value.type.element)
+            t, lane = ir_type(value.type.element), self.lane or 0
             moved = [
-                self.emit(f"add {t} {part}, {s * self.lane}") if s else part
+                self.emit(f"add {t} {part}, {s * lane}") if s else part
                 for part, s in zip(parts, stride, strict=True)
             ]
             return self.assemble(value.type, iter(moved))
@@ -117,10 +138,10 @@ class WideOperands:
         if not stride:
             return single
         if value.type.kind is Kind.POINTER:
-            return self.emit(f"getelementptr i8, ptr {single}, i64 {stride * self.lane}")
-        return self.emit(f"add {ir_type(value.type)} {single}, {stride * self.lane}")
+            return self.emit(f"getelementptr i8, ptr {single}, i64 {stride * (self.lane or 0)}")
+        return self.emit(f"add {ir_type(value.type)} {single}, {stride * (self.lane or 0)}")
 
-    def assemble(self, type_, parts) -> str:
+    def assemble(self, type_: Type, parts: Iterator[str]) -> str:
         """A single value of a type from an iterator over its leaves in order."""
         if type_.kind is Kind.VECTOR:
             return self.build_vector(type_, [next(parts) for _ in range(type_.count)])
@@ -133,7 +154,7 @@ class WideOperands:
             return result
         return next(parts)
 
-    def explode(self, type_, operand: str) -> list[str]:
+    def explode(self, type_: Type, operand: str) -> list[str]:
         """The leaves, scalars, of a single value."""
         text = ir_type(type_)
         if type_.kind is Kind.VECTOR:
@@ -149,23 +170,23 @@ class WideOperands:
 
     # Where groups are held whole, numbers that are known and addresses in local memory are seldom used.
 
-    def _is_deferred(self, i) -> bool:
+    def _is_deferred(self, i: Instruction) -> bool:
         """Whether an instruction is lowered when its result is asked for, if ever."""
-        if self.lane_constants.of(i) is not None:
+        if self.lane_constants is not None and self.lane_constants.of(i) is not None:
             return True
         is_address = i.op in ADDRESS or i.op in (Op.Bitcast, Op.CopyObject)
         if not is_address or i.type.kind is not Kind.POINTER or i.type.storage is not StorageClass.Workgroup:
             return False
         return self.debug is None and self.remarks is None
 
-    def _lower_deferred(self, i) -> None:
+    def _lower_deferred(self, i: Instruction) -> None:
         """Lowers an address where it stands."""
-        part, outer, self.lines = self._part, self.lines, self._deferred.pop(i)
+        part, outer, self.lines = self.part, self.lines, self._deferred.pop(i)
         self.lower(i)
         self.select_part(part)
         self.lines = outer
 
-    def materialise(self, value) -> str:
+    def materialise(self, value: Value) -> str:
         """The operand of a value that is not defined yet."""
         if self.lane_constants is not None and isinstance(value, Instruction):
             text = self.lane_constants.first(value)
@@ -179,7 +200,7 @@ class WideOperands:
 
     # Leaves.
 
-    def leaves(self, value) -> list[str]:
+    def leaves(self, value: Value) -> list[str]:
         """The `<W x T>` operands of a value; made of a single one where that is defined."""
         if value in self.packed:
             return components_of(self, value)
@@ -192,21 +213,21 @@ class WideOperands:
             found = self._constant_leaves(value)
         elif self.lane_constants is not None and (text := self.lane_constants.text(value)) is not None:
             found = [text]
-        elif value in self._deferred:
+        elif isinstance(value, Instruction) and value in self._deferred:
             self._lower_deferred(value)
             return self.leaves(value)
         elif self.is_varying(value):
-            raise CodegenError(f"{instruction_name(value)} is used where it is not defined")
+            raise CodegenError(f"{describe(value)} is used where it is not defined")
         else:
             found = self._spread_leaves(value)
         self.leaves_of[value] = found
         return found
 
-    def leaf(self, value) -> str:
+    def leaf(self, value: Value) -> str:
         """The only leaf of a scalar."""
         return self.leaves(value)[0]
 
-    def _constant_leaves(self, constant) -> list[str]:
+    def _constant_leaves(self, constant: Constant) -> list[str]:
         if constant.type.kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
             if constant.value is None:
                 return ["zeroinitializer"] * len(leaf_types(constant.type))
@@ -214,7 +235,7 @@ class WideOperands:
         text = constant_text(constant, self.module.constant_address)
         return [self.form.splat(ir_type(constant.type), text)]
 
-    def _spread_leaves(self, value) -> list[str]:
+    def _spread_leaves(self, value: Value) -> list[str]:
         outer = self.lines
         single = self.operands.get(value)
         if isinstance(single, Components):
@@ -222,19 +243,21 @@ class WideOperands:
             parts = list(single)
         else:
             single = super().operand(value)
-            self.lines = self._late.get(value, self.prologue)
+            self.lines = self.late.get(value, self.prologue)
             parts = self.explode(value.type, single)
-        strides = self.shapes.strides.get(value, 0)
-        if type(strides) is not tuple:
+        known = self.shapes.strides.get(value, 0)
+        if isinstance(known, tuple):
+            strides = [stride or 0 for stride in known]  # no component varies
+        else:
             strides = [self.stride(value)] * len(parts)
         found = [
-            self._lanes(ir_type(t), part, stride)
+            self.lanes_from(ir_type(t), part, stride)
             for t, part, stride in zip(leaf_types(value.type), parts, strides, strict=True)
         ]
         self.lines = outer
         return found
 
-    def _lanes(self, t: str, first: str, stride: int) -> str:
+    def lanes_from(self, t: str, first: str, stride: int) -> str:
         """All lanes of a scalar from that of lane 0."""
         if t == "ptr" and stride:
             offsets = ", ".join(f"i64 {k * stride}" for k in range(self.width))
@@ -245,26 +268,22 @@ class WideOperands:
         steps = ", ".join(f"{t} {k * stride}" for k in range(self.width))
         return self.emit(f"add {self.form(t)} {splat}, <{steps}>")
 
-    def define_leaves(self, value, leaves: list[str]) -> None:
-        """Binds a varying value."""
-        self.leaves_of[value] = leaves
-
-    def frozen(self, f, element: str, operand: str) -> str:
+    def frozen(self, f: Form, element: str, operand: str) -> str:
         """An operand that is no poison in any lane."""
-        if self.shapes is None or operand[0] != "%" or operand in self.no_poison:
+        if not self.has_lanes or operand[0] != "%" or operand in self._no_poison:
             return operand
         result = self.emit(f"freeze {f(element)} {operand}")
-        self.no_poison.add(result)
+        self._no_poison.add(result)
         return result
 
     def note_frozen(self, result: str, *operands: str) -> None:
-        """See Emitter. LLVM finds it out, too, but in a chain of masks in more than proportional time."""
-        if self.no_poison.issuperset(operands):
-            self.no_poison.add(result)
+        """See FunctionEmitter. LLVM finds it out, too, but in chains of masks in more than linear time."""
+        if self._no_poison.issuperset(operands):
+            self._no_poison.add(result)
 
     # Masks.
 
-    def mask_of(self, instruction) -> str | None:
+    def mask_of(self, instruction: Instruction) -> str | None:
         """The `<W x i1>` of the lanes in which an instruction takes effect; None: in all."""
         if instruction.mask is not None:
             mask = self.leaf(instruction.mask)

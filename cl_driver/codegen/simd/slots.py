@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from ...passes.ir.ops import PassOp
+from ...spirv.module import Instruction
 from ..access.gather_scatter import from_memory, memory_type, to_memory
 from ..access.select import store_contiguous, store_single
+from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers_wide
 from ..llvm.types import alignment_of, ir_type, leaf_types, size_of
 
 
 @lowers_wide(PassOp.SlotLoad)
-def slot_load(e, i):
+def slot_load(e: AtomicEmitter, i: Instruction) -> None:
     """The value of a slot for each lane."""
     slot = i.operands[0]
     if slot.uniform or not e.is_varying(i):
-        e.define(i, e.slot_load(slot, None))
-        if e.is_varying(i):
-            single = e.operands.pop(i)
-            e.define_leaves(
-                i,
-                [
-                    e.splat(part, ir_type(t), e.form)
-                    for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
-                ],
-            )
+        single = e.slot_load(slot, None)
+        if not e.is_varying(i):
+            e.define(i, single)
+            return
+        e.define_leaves(
+            i,
+            [
+                e.splat(part, ir_type(t), e.form)
+                for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
+            ],
+        )
         return
     leaves = []
     for k, t in enumerate(leaf_types(slot.type)):
@@ -35,7 +38,7 @@ def slot_load(e, i):
 
 
 @lowers_wide(PassOp.SlotStore)
-def slot_store(e, i):
+def slot_store(e: AtomicEmitter, i: Instruction) -> None:
     """Sets a slot for the lanes of the mask."""
     slot, value = i.operands
     mask = e.mask_of(i)

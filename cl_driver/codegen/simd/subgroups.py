@@ -4,20 +4,21 @@ width 1 a sub-group is one work-item, and nothing of this is left."""
 from __future__ import annotations
 
 from ...passes.ir.ops import PassOp
-from ...spirv.module import Constant, Kind
+from ...spirv.module import Constant, Instruction, Kind, Type
+from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers, lowers_wide
 from ..llvm.types import ir_type, leaf_types
 
 
 @lowers_wide(PassOp.Active)
-def active(e, i):
+def active(e: AtomicEmitter, i: Instruction) -> None:
     """The mask itself."""
     e.define_leaves(i, [e.mask_of(i) or e.form.splat("i1", "true")])
 
 
 @lowers(PassOp.Ballot)
 @lowers_wide(PassOp.Ballot)
-def ballot(e, i):
+def ballot(e: AtomicEmitter, i: Instruction) -> None:
     """A bit for each lane of the mask whose predicate is true."""
     f, mask = e.form, e.mask_of(i)
     bits = e.frozen(f, "i1", e.leaf(i.operands[0]))
@@ -29,14 +30,14 @@ def ballot(e, i):
 
 @lowers(PassOp.ReadLane)
 @lowers_wide(PassOp.ReadLane)
-def read_lane(e, i):
+def read_lane(e: AtomicEmitter, i: Instruction) -> None:
     """One lane's value, in all."""
     value, lane = i.operands
     if not e.is_varying(value) and not e.stride_is_mixed(value):
         e.define(i, e.operand(value))
         return
     if e.is_varying(lane) or e.stride_is_mixed(lane):
-        index = e._first_active("i32", e.leaf(lane), e.mask_of(i))
+        index = e.first_active("i32", e.leaf(lane), e.mask_of(i))
     else:
         index = e.operand(lane)
     if not isinstance(lane, Constant):
@@ -49,7 +50,7 @@ def read_lane(e, i):
 
 
 @lowers_wide(PassOp.LaneShuffle)
-def lane_shuffle(e, i):
+def lane_shuffle(e: AtomicEmitter, i: Instruction) -> None:
     """A fixed choice for each lane."""
     a, b, *lanes = i.operands
     chosen = ", ".join(f"i32 {k}" for k in lanes)
@@ -66,7 +67,7 @@ def lane_shuffle(e, i):
 
 
 @lowers_wide(PassOp.Permute)
-def permute(e, i):
+def permute(e: AtomicEmitter, i: Instruction) -> None:
     """Each lane's choice."""
     value, lane = i.operands
     f = e.form
@@ -80,7 +81,7 @@ def permute(e, i):
     e.define_leaves(i, leaves)
 
 
-def _words(e, type_, leaf: str) -> tuple[list[str], int]:
+def _words(e: AtomicEmitter, type_: Type, leaf: str) -> tuple[list[str], int]:
     """A leaf as vectors of 32-bit integers, low words first, and the bits that its values have."""
     f, t = e.form, ir_type(type_)
     if type_.kind is Kind.POINTER:
@@ -97,7 +98,7 @@ def _words(e, type_, leaf: str) -> tuple[list[str], int]:
     return [e.emit(f"trunc {f('i64')} {part} to {f('i32')}") for part in (leaf, high)], width
 
 
-def _from_words(e, type_, words: list[str], width: int) -> str:
+def _from_words(e: AtomicEmitter, type_: Type, words: list[str], width: int) -> str:
     f, leaf = e.form, words[0]
     if width == 64:
         low, high = (e.emit(f"zext {f('i32')} {word} to {f('i64')}") for word in words)
@@ -112,7 +113,7 @@ def _from_words(e, type_, words: list[str], width: int) -> str:
     return leaf
 
 
-def _permute_words(e, value: str, index: str) -> str:
+def _permute_words(e: AtomicEmitter, value: str, index: str) -> str:
     """Lanes of 32 bits by number: one instruction where the CPU has it, else by way of memory."""
     width, features = e.width, e.module.options.features
     t = e.form("i32")

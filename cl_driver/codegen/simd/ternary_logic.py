@@ -6,9 +6,12 @@ in `bitselect(a, b, c ^ a)` or `(a & b) | (c & (a | b))`.
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Value
+from ..atomic.emitter import AtomicEmitter
 from ..llvm.types import ir_type
 
 # What an operation is in operations of LLVM.
@@ -18,7 +21,7 @@ _TRUTH = 0xF0, 0xCC, 0xAA  # of the three operands, in the immediate
 _MOST_VALUES = 3
 
 
-def ternary(e, i) -> str | None:
+def ternary(e: AtomicEmitter, i: Instruction) -> str | None:
     """The instruction's leaf by vpternlog, if it is such logic."""
     if i.op not in _OPERATIONS or i.type.kind is not Kind.INT or not _is_logic(i):
         return None
@@ -35,7 +38,7 @@ def ternary(e, i) -> str | None:
     return e.emit(f"call {t} @llvm.x86.avx512.pternlog.{size}.{bits}({operands}, i32 {table})")
 
 
-def _is_logic(value) -> bool:
+def _is_logic(value: Value) -> TypeGuard[Instruction]:
     if type(value) is not Instruction or value.op not in _OPERATIONS:
         return False
     return value.op is not Op.ExtInst or value.operands[1] is Std.bitselect
@@ -65,6 +68,7 @@ def _table(value: Value, known: dict[Value, int]) -> int:
     """The truth table of a value; adds it to what is known."""
     if value in known:
         return known[value]
+    assert isinstance(value, Instruction)  # what is none is known
     a, b, mask = ([_table(o, known) for o in _operands(value)] + [0, 0])[:3]
     match value.op:
         case Op.BitwiseAnd:

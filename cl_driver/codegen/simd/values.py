@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Decoration, Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Constant, Kind
+from ...spirv.module import Constant, Instruction, Kind, Type, Value
+from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import LOWERINGS, lowers, lowers_wide, lowers_wide_extended
 from ..llvm.types import element_type, ir_type, leaf_types
 from ..ops.composite import UNDEFINED_COMPONENT
 
 
-def leaf_range(type_, indices) -> tuple[int, int]:
+def leaf_range(type_: Type, indices: Sequence[int]) -> tuple[int, int]:
     """Which of a composite's leaves a part consists of: first, and how many."""
     first = 0
     for index in indices:
@@ -25,7 +28,7 @@ def leaf_range(type_, indices) -> tuple[int, int]:
 
 
 @lowers_wide(Op.CompositeExtract)
-def composite_extract(e, i):
+def composite_extract(e: AtomicEmitter, i: Instruction) -> None:
     """OpCompositeExtract: some of the leaves."""
     composite = i.operands[0]
     first, count = leaf_range(composite.type, i.operands[1:])
@@ -33,7 +36,7 @@ def composite_extract(e, i):
 
 
 @lowers_wide(Op.CompositeInsert)
-def composite_insert(e, i):
+def composite_insert(e: AtomicEmitter, i: Instruction) -> None:
     """OpCompositeInsert: some of the leaves replaced."""
     value, composite = i.operands[:2]
     first, count = leaf_range(composite.type, i.operands[2:])
@@ -43,13 +46,13 @@ def composite_insert(e, i):
 
 
 @lowers_wide(Op.CompositeConstruct)
-def composite_construct(e, i):
+def composite_construct(e: AtomicEmitter, i: Instruction) -> None:
     """OpCompositeConstruct: the leaves of all constituents."""
     e.define_leaves(i, [leaf for part in i.operands for leaf in e.leaves(part)])
 
 
 @lowers_wide(Op.VectorShuffle)
-def vector_shuffle(e, i):
+def vector_shuffle(e: AtomicEmitter, i: Instruction) -> None:
     """OpVectorShuffle: a choice of leaves."""
     a, b, literals = i.operands[0], i.operands[1], i.operands[2:]
     both = [*e.leaves(a), *e.leaves(b)]
@@ -57,13 +60,13 @@ def vector_shuffle(e, i):
 
 
 @lowers_wide(Op.VectorExtractDynamic)
-def vector_extract_dynamic(e, i):
+def vector_extract_dynamic(e: AtomicEmitter, i: Instruction) -> None:
     """OpVectorExtractDynamic: a chain of selects over the components."""
     vector, index = i.operands
     e.define_leaves(i, [_choose(e, e.leaves(vector), ir_type(i.type), index.type, e.leaf(index))])
 
 
-def _choose(e, choices: list[str], t: str, index_type, index: str) -> str:
+def _choose(e: AtomicEmitter, choices: list[str], t: str, index_type: Type, index: str) -> str:
     """In each lane the choice with the lane's number; the first for numbers out of range."""
     f, wide_index = e.form, ir_type(index_type)
     result = choices[0]
@@ -74,7 +77,7 @@ def _choose(e, choices: list[str], t: str, index_type, index: str) -> str:
 
 
 @lowers_wide(Op.VectorInsertDynamic)
-def vector_insert_dynamic(e, i):
+def vector_insert_dynamic(e: AtomicEmitter, i: Instruction) -> None:
     """OpVectorInsertDynamic: a select for each component."""
     vector, component, index = i.operands
     f, t, wide_index = e.form, ir_type(component.type), ir_type(index.type)
@@ -87,7 +90,7 @@ def vector_insert_dynamic(e, i):
 
 
 @lowers_wide_extended(Std.shuffle, Std.shuffle2)
-def shuffle(e, i):
+def shuffle(e: AtomicEmitter, i: Instruction) -> None:
     """shuffle, shuffle2: the low bits of each mask component choose."""
     sources, mask = i.operands[2:-1], i.operands[-1]
     choices = [leaf for source in sources for leaf in e.leaves(source)]
@@ -106,7 +109,7 @@ def shuffle(e, i):
 
 
 @lowers_wide(Op.Select)
-def select(e, i):
+def select(e: AtomicEmitter, i: Instruction) -> None:
     """OpSelect: one condition for all components, or one for each."""
     condition, true, false = i.operands
     if not e.is_varying(condition) and condition.type.kind is Kind.BOOL:
@@ -126,7 +129,7 @@ def select(e, i):
 
 
 @lowers_wide_extended(Std.select)
-def select_by_bits(e, i):
+def select_by_bits(e: AtomicEmitter, i: Instruction) -> None:
     """select: of vectors by the top bit of c, of scalars by c not being 0."""
     a, b, c = i.operands[2:]
     f, t, bits = e.form, ir_type(element_type(i.type)), ir_type(element_type(c.type))
@@ -139,27 +142,27 @@ def select_by_bits(e, i):
 
 
 @lowers_wide(Op.CopyObject, Op.CopyLogical, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.ExpectKHR)
-def same_value(e, i):
+def same_value(e: AtomicEmitter, i: Instruction) -> None:
     """What changes nothing."""
     e.define_leaves(i, e.leaves(i.operands[0]))
 
 
-def address_leaf(e, pointer, t: str) -> str:
+def address_leaf(e: AtomicEmitter, pointer: Value, t: str) -> str:
     """A pointer as integers. One lane's address and integers from there, if that will do: LLVM 22 has
     assertions against differences and comparisons of vectors of pointers with one base."""
     if e.is_varying(pointer):
         return e.emit(f"ptrtoint {e.form('ptr')} {e.leaf(pointer)} to {e.form(t)}")
-    return e._lanes(t, e.emit(f"ptrtoint {e.typed(pointer)} to {t}"), e.stride(pointer))
+    return e.lanes_from(t, e.emit(f"ptrtoint {e.typed(pointer)} to {t}"), e.stride(pointer))
 
 
 @lowers_wide(Op.ConvertPtrToU)
-def convert_pointer(e, i):
+def convert_pointer(e: AtomicEmitter, i: Instruction) -> None:
     """OpConvertPtrToU."""
     e.define_leaves(i, [address_leaf(e, i.operands[0], ir_type(i.type))])
 
 
 @lowers_wide(Op.PtrEqual, Op.PtrNotEqual)
-def compare_pointers(e, i):
+def compare_pointers(e: AtomicEmitter, i: Instruction) -> None:
     """OpPtrEqual, OpPtrNotEqual."""
     a, b = (address_leaf(e, pointer, "i64") for pointer in i.operands)
     predicate = "eq" if i.op is Op.PtrEqual else "ne"
@@ -167,7 +170,7 @@ def compare_pointers(e, i):
 
 
 @lowers_wide(Op.Bitcast)
-def bitcast(e, i):
+def bitcast(e: AtomicEmitter, i: Instruction) -> None:
     """OpBitcast: leaves of one width are cast one by one; else components are put together or taken apart."""
     value = i.operands[0]
     source, result = element_type(value.type), element_type(i.type)
@@ -195,7 +198,7 @@ def bitcast(e, i):
     e.define_leaves(i, parts)
 
 
-def _regroup(e, leaves: list[str], source: int, result: int) -> list[str]:
+def _regroup(e: AtomicEmitter, leaves: list[str], source: int, result: int) -> list[str]:
     """The same bits as integers of another width, least significant first."""
     f, s, t = e.form, f"i{source}", f"i{result}"
     if source > result:
@@ -217,20 +220,20 @@ def _regroup(e, leaves: list[str], source: int, result: int) -> list[str]:
 
 
 @lowers_wide(Op.Dot)
-def dot(e, i):
+def dot(e: AtomicEmitter, i: Instruction) -> None:
     """OpDot: products summed from the first to the last component, fused: its error bound allows that."""
     f, t, flags = e.form, ir_type(i.type), e.flags(i)
     if Decoration.FPFastMathMode not in i.decorations and not {"contract", "fast"} & set(flags.split()):
         flags += "contract "
-    total = None
+    total = ""
     for x, y in zip(e.leaves(i.operands[0]), e.leaves(i.operands[1]), strict=True):
         product = e.emit(f"fmul {flags}{f(t)} {x}, {y}")
-        total = product if total is None else e.emit(f"fadd {flags}{f(t)} {total}, {product}")
+        total = product if not total else e.emit(f"fadd {flags}{f(t)} {total}, {product}")
     e.define_leaves(i, [total])
 
 
 @lowers_wide_extended(Std.cross)
-def cross(e, i):
+def cross(e: AtomicEmitter, i: Instruction) -> None:
     """cross of 3- or 4-component vectors; a fourth component becomes 0."""
     f, t, flags = e.form, ir_type(element_type(i.type)), e.flags(i)
     x, y = e.leaves(i.operands[2]), e.leaves(i.operands[3])
@@ -243,7 +246,7 @@ def cross(e, i):
 
 
 @lowers_wide(Op.Any, Op.All)
-def any_all(e, i):
+def any_all(e: AtomicEmitter, i: Instruction) -> None:
     """OpAny, OpAll: over the components of each lane."""
     opcode = "or" if i.op is Op.Any else "and"
     leaves = e.leaves(i.operands[0])
@@ -254,25 +257,25 @@ def any_all(e, i):
 
 
 @lowers(PassOp.EntryMask)
-def entry_mask_single(e, i):
+def entry_mask_single(e: AtomicEmitter, i: Instruction) -> None:
     """The lanes that hold a work-item: at width 1 there is one."""
     e.define(i, "true")
 
 
 @lowers_wide(PassOp.EntryMask)
-def entry_mask(e, i):
+def entry_mask(e: AtomicEmitter, i: Instruction) -> None:
     """The lanes that hold a work-item."""
     e.define_leaves(i, [e.entry_mask()])
 
 
 @lowers(PassOp.FirstItem)
-def first_item(e, i):
+def first_item(e: AtomicEmitter, i: Instruction) -> None:
     """The value of lane 0 of part 0."""
     e.define(i, e.operand(i.operands[0]))
 
 
 @lowers(PassOp.AnyLane, PassOp.AnyLaneOfPart)
-def any_lane(e, i):
+def any_lane(e: AtomicEmitter, i: Instruction) -> None:
     """True if any lane's mask is true."""
     mask = i.operands[0]
     e.define(i, e.any_lane(e.leaf(mask)) if e.is_varying(mask) else e.operand(mask))

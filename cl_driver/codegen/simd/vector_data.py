@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from ...passes.ir.remarks import CONTIGUOUS, GATHER, SCATTER, SHUFFLED
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Kind, Type
+from ...spirv.module import Instruction, Kind, Type
+from ..access.addresses import address_of, advance, all_lanes
 from ..access.select import (
-    address_of,
-    advance,
-    all_lanes,
     load_contiguous,
     load_from,
     store_contiguous,
     store_to,
 )
+from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers_wide_extended
 from ..llvm.types import component_count, element_type, ir_type, size_of
 from ..ops.conversion import convert_float
@@ -23,7 +22,7 @@ HALF = Type(Kind.FLOAT, width=16)
 
 
 @lowers_wide_extended(Std.vloadn)
-def vload(e, i):
+def vload(e: AtomicEmitter, i: Instruction) -> None:
     """vloadn."""
     offset, pointer = i.operands[2:4]
     size = size_of(element_type(i.type))
@@ -33,7 +32,7 @@ def vload(e, i):
 
 
 @lowers_wide_extended(Std.vstoren)
-def vstore(e, i):
+def vstore(e: AtomicEmitter, i: Instruction) -> None:
     """vstoren."""
     data, offset, pointer = i.operands[2:5]
     size = size_of(element_type(data.type))
@@ -54,7 +53,7 @@ def vstore(e, i):
 
 
 @lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)
-def vload_half(e, i):
+def vload_half(e: AtomicEmitter, i: Instruction) -> None:
     """vload_half and its kin: halves as 16-bit integers, converted leaf by leaf."""
     offset, pointer = i.operands[2:4]
     count = component_count(i.type)
@@ -87,13 +86,13 @@ def vload_half(e, i):
         e.define(
             i,
             e.assemble(
-                i.type, iter([e._first_active(ir_type(element_type(i.type)), x, mask) for x in leaves])
+                i.type, iter([e.first_active(ir_type(element_type(i.type)), x, mask) for x in leaves])
             ),
         )
 
 
 @lowers_wide_extended(*VSTORE_HALF)
-def vstore_half(e, i):
+def vstore_half(e: AtomicEmitter, i: Instruction) -> None:
     """vstore_half and its kin."""
     data, offset, pointer = i.operands[2:5]
     count = component_count(data.type)
@@ -119,5 +118,5 @@ def vstore_half(e, i):
 
 
 @lowers_wide_extended(Std.prefetch)
-def prefetch(e, i):
+def prefetch(e: AtomicEmitter, i: Instruction) -> None:
     """prefetch: a hint that is not worth a gather."""

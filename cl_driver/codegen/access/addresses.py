@@ -1,0 +1,70 @@
+"""Where each lane accesses memory."""
+
+from __future__ import annotations
+
+from ...spirv.module import Value
+from ..layout.lanes import LaneEmitter
+from ..llvm.forms import form
+from ..llvm.types import ir_type
+from ..ops.memory import offset_pointer
+from .emitter import AccessEmitter
+
+
+class Address:
+    """Where each lane accesses memory: single (lane 0's pointer) with a stride in bytes, or a leaf."""
+
+    __slots__ = ("leaf", "single", "stride")
+
+    def __init__(self, single: str | None, stride: int, leaf: str | None) -> None:
+        self.single = single
+        self.stride = stride
+        self.leaf = leaf
+
+    def all_lanes(self, e: LaneEmitter) -> str:
+        """As `<W x ptr>`."""
+        if self.leaf is None:
+            assert self.single is not None  # one of the two is
+            self.leaf = e.lanes_from("ptr", self.single, self.stride)
+        return self.leaf
+
+
+def address_of(e: AccessEmitter, pointer: Value) -> Address:
+    """The address of a pointer Value."""
+    if e.is_varying(pointer):
+        return Address(None, 0, e.leaf(pointer))
+    return Address(e.operand(pointer), e.stride(pointer), None)
+
+
+def all_lanes(e: AccessEmitter, address: Address) -> str:
+    """The address as `<W x ptr>`."""
+    return address.all_lanes(e)
+
+
+def advance(e: AccessEmitter, address: Address, index: Value, scale: int, unsigned: bool = False) -> Address:
+    """address + index * scale bytes, index being a Value."""
+    literal = e.integer(index)
+    if literal is not None:
+        width = index.type.width
+        literal -= 1 << width if literal >> width - 1 else 0
+        if address.single is None:
+            return Address(
+                None, 0, e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {literal * scale}")
+            )
+        return Address(offset_pointer(e, address.single, literal * scale, ""), address.stride, None)
+    t = ir_type(index.type)
+    varying = e.is_varying(index)
+    operand = e.leaf(index) if varying or address.single is None else e.operand(index)
+    is_wide = varying or address.single is None
+    if unsigned and index.type.width < 64:
+        f = e.form if is_wide else form(0)
+        operand = e.emit(f"zext {f(t)} {operand} to {f('i64')}")
+        t = "i64"
+    if not is_wide:
+        single = e.emit(f"getelementptr [{scale} x i8], ptr {address.single}, {t} {operand}")
+        return Address(single, address.stride + e.stride(index) * scale, None)
+    base = (
+        f"{e.form('ptr')} {all_lanes(e, address)}"
+        if address.single is None or address.stride
+        else (f"ptr {address.single}")
+    )
+    return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))

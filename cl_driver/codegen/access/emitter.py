@@ -1,0 +1,35 @@
+"""What an emitter remembers of how lanes reach memory."""
+
+from __future__ import annotations
+
+from ...passes.ir.plan import KernelPlan
+from ...spirv.module import Instruction, Value, Variable
+from ..llvm.emitter import ModuleText
+from ..lockstep.lane_constants import LockstepEmitter
+from .counted_loops import CountedLoops
+from .nontemporal import NontemporalStores
+from .runtime_contiguity import Contiguity
+
+
+class AccessEmitter(LockstepEmitter):
+    """An emitter of lanes with what this room keeps in it.
+
+    contiguity: what is guessed and asked of varying addresses, per emission of a function. nontemporal: what
+    may be stored past the caches, None where no CPU does so.
+    """
+
+    def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
+        super().__init__(module, plan, width)
+        self.contiguity = Contiguity(self)
+        self.nontemporal = None if module.options.aarch64 else NontemporalStores(plan)
+        # Of the region, once somebody asked (load_transpose.py).
+        self.counted_loops: CountedLoops | None = None
+        # lut_permute.py: small constant arrays in registers, by the array and the elements of a register.
+        self.table_registers: dict[tuple[Variable, int], list[str]] = {}
+        # packed_vectors.py: values of the region that it holds; those that are the same in all lanes,
+        # repeated; components of a packed value, by the label of the block where they were taken.
+        self.packed: frozenset[Instruction] = frozenset()
+        self.tiled: dict[tuple[Value, int], str] = {}
+        self.apart: dict[tuple[Value, str], list[str]] = {}
+        # block_versioning.py: loads, and where all lanes' values are if neighbours, or None.
+        self.places: dict[Instruction, str | None] = {}
