@@ -26,7 +26,7 @@ from ..llvm import debug
 from ..llvm.alias import AliasScopes
 from ..llvm.emitter import BuiltinAddress, Components, ModuleText
 from ..llvm.errors import CodegenError
-from ..llvm.types import Lines, alignment_of, flat, ir_type, size_of
+from ..llvm.types import Lines, alignment_of, element_type, flat, ir_type, size_of
 from ..ops.address_spaces import asks_address_space, in_range
 from ..ops.memory import load_value, store_operand
 from . import builtin_variables
@@ -74,10 +74,14 @@ class KernelEmitter(KernelFields):
         return super().variable_address(variable)
 
     def materialise(self, value: Value) -> str:
-        """Arguments are loaded when they are first used."""
+        """Arguments are loaded when they are first used. Addresses of built-in variables are of memory where
+        something else than a load asks for them."""
         if isinstance(value, Argument) and value in self.plan.arguments:
-            operand = self._argument(value)
-            self.operands[value] = operand
+            operand = self.operands[value] = self._argument(value)
+            return operand
+        address = self.builtin_addresses.get(value)
+        if address is not None:
+            operand = self.operands[value] = self._builtin_pointer(address)
             return operand
         return super().materialise(value)
 
@@ -143,6 +147,17 @@ class KernelEmitter(KernelFields):
             self.head.append(f"  store {t} {part}, ptr {block}.{k}")
         self._builtin_blocks.append(variable)
         return block
+
+    def _builtin_pointer(self, address: BuiltinAddress) -> str:
+        """The address of a built-in variable in memory, or of one component of it."""
+        block = self.operand(address.variable)
+        if address.index is None:
+            return block
+        t = ir_type(element_type(address.variable.type.element))
+        outer, self.lines = self.lines, self.head
+        pointer = self.emit(f"getelementptr inbounds {t}, ptr {block}, i64 {address.index}")
+        self.lines = outer
+        return pointer
 
     def _item(self) -> str:
         return builtin_variables.component(self, BuiltIn.LocalInvocationIndex, 0)

@@ -9,7 +9,7 @@ from ...passes.ir.plan import KernelPlan, Region, Slot
 from ...spirv.module import Argument, Instruction, Type, Value, Variable
 from ..access.packed_vectors import find_packed
 from ..layout.kernel_fields import BuiltinCache
-from ..llvm.emitter import ModuleText, describe, instruction_name
+from ..llvm.emitter import BuiltinAddress, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of
 from ..lockstep.lane_constants import LaneConstants
@@ -106,6 +106,10 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if self.parts > 1:
             raise CodegenError(f"{variable.name} in memory")
         return super()._builtin_memory(variable)
+
+    def _builtin_pointer(self, address: BuiltinAddress) -> str:
+        # What is in memory is lane 0's.
+        raise CodegenError(f"the address of {address.variable.name}")
 
     def before_return(self) -> None:
         """Atomic reductions; stores past the caches are seen by all before what comes after the kernel."""

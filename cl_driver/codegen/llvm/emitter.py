@@ -7,7 +7,7 @@ phis are completed when all blocks are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol, final
+from typing import NoReturn, Protocol, final
 
 from ...passes.ir.instructions import reverse_postorder
 from ...passes.ir.plan import PrivateVariable, Slot
@@ -211,7 +211,7 @@ class FunctionEmitter:
         """Binds a value to its LLVM operand."""
         self.operands[value] = operand
 
-    def integer(self, value: Any) -> int | None:
+    def integer(self, value: Value) -> int | None:
         """The value of an integer constant, None if it is not one."""
         if isinstance(value, Constant) and value.type.kind is Kind.INT:
             return value.value or 0

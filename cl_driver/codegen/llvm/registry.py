@@ -18,6 +18,7 @@ Lowering: TypeAlias = Callable[[Any, Instruction], None]
 # build(emitter, form, instruction, *operands) -> operand
 Builder: TypeAlias = Callable[..., str]
 
+K = TypeVar("K", bound=int)
 L = TypeVar("L", bound=Lowering)
 B = TypeVar("B", bound=Builder)
 
@@ -28,7 +29,7 @@ WIDE: dict[Op, Lowering] = {}  # of instructions whose result or effect varies b
 WIDE_EXTENDED: dict[int, Lowering] = {}  # the same for OpenCL.std instructions
 
 
-def _register(table: dict[Any, Lowering], keys: tuple[int, ...], lowering: Lowering, what: str) -> None:
+def _register(table: dict[K, Lowering], keys: tuple[K, ...], lowering: Lowering, what: str) -> None:
     """Puts a lowering into a table, in which each key has one."""
     for key in keys:
         if key in table:

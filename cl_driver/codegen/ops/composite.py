@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
@@ -35,7 +34,7 @@ def composite_extract(e: FunctionEmitter, i: Instruction) -> None:
     e.define(i, extract(e, operand, type_, indices))
 
 
-def extract(e: FunctionEmitter, operand: str, type_: Type, indices: Sequence[Any]) -> str:
+def extract(e: FunctionEmitter, operand: str, type_: Type, indices: Sequence[int]) -> str:
     """One part of an aggregate operand."""
     outer: list[int] = []
     text = ir_type(type_)

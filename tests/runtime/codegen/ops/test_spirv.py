@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from cl_driver.codegen.llvm.errors import CodegenError
 from tests.pure.spirv.assembler import CAPABILITIES, SCALARS, constants
 from tests.runtime.kernel_harness import Local, Program, assemble, compile_c
 
@@ -286,3 +287,30 @@ def test_atomics():
         g.tolist() == [total, n - 1, 2 * n, 0] and f.tolist() == [2.5, n - 1, n] and w[0] == (1 << 40) - 5 * n
     )
     assert sorted(won.tolist()) == [0] * (n - 1) + [11] and flag[0] == 1
+
+
+LONGS = "%ptr_long = OpTypePointer Input %i64\n"
+ADDRESS = "%at = OpAccessChain %ptr_long %gid %zero\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("%p = OpCopyObject %ptr_long %at\n", id="copied"),
+        pytest.param(
+            "%zeros = OpAccessChain %ptr_long %gid %one\n%c = OpSLessThan %bool %x %y\n"
+            "%p = OpSelect %ptr_long %c %at %zeros\n",
+            id="chosen",
+        ),
+        pytest.param("%n = OpConvertPtrToU %i64 %at\n%p = OpConvertUToPtr %ptr_long %n\n", id="a number"),
+    ],
+)
+def test_address_of_a_built_in_variable(body):
+    """Where it is more than what a load is from, the variable is in memory; vectors have no such memory."""
+    p = program(ADDRESS + body + "%v = OpLoad %i64 %p\n%r = OpUConvert %i32 %v\n", LONGS)
+    if p.width > 1 and "Copy" not in body:
+        with pytest.raises(CodegenError, match="address of"):
+            p.code("main")
+        return
+    expected = [k if "Select" not in body or x < y else 0 for k, (x, y) in enumerate(zip(X, Y, strict=True))]
+    assert run(p) == expected
