@@ -49,7 +49,7 @@ NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fence
 # What an instruction gave, or an argument is.
 Values: TypeAlias = dict[Value, Datum]
 # Executes instructions up to where others are needed; is sent what they give, and returns a value.
-Steps: TypeAlias = Generator[Request, Any, Datum]
+Execution: TypeAlias = Generator[Request, Any, Datum]
 # Sizes or positions of the three dimensions.
 _Three: TypeAlias = Sequence[int]
 
@@ -152,7 +152,7 @@ class Machine:
 
     # Execution
 
-    def call(self, function: Function, arguments: list[Datum], item: Item) -> Steps:
+    def call(self, function: Function, arguments: list[Datum], item: Item) -> Execution:
         """A generator that runs a function; its return value is the function's, or a RegionExit's target."""
         values: Values = dict(zip(function.arguments, arguments, strict=True))
         block: Block = function.blocks[0]
@@ -224,7 +224,7 @@ class Machine:
                 return target
         return default
 
-    def step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
+    def step(self, instruction: Instruction, values: Values, item: Item) -> Execution:
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
         if item.parts and self.shapes is not None and instruction in self.shapes.part_of:
             item = item.parts[self.shapes.part_of[instruction] - 1]
@@ -236,7 +236,7 @@ class Machine:
             return (yield from self.masked_step(instruction, values, item))
         return (yield from self.plain_step(instruction, values, item))
 
-    def masked_step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
+    def masked_step(self, instruction: Instruction, values: Values, item: Item) -> Execution:
         """An instruction under a mask. The result of a uniform one is that of any lane that executes it."""
         type_ = instruction.type
         result = None
@@ -249,7 +249,7 @@ class Machine:
             return (yield instruction, [result if active else None])
         return result if active else zero(type_)
 
-    def plain_step(self, instruction: Instruction, values: Values, item: Item) -> Steps:
+    def plain_step(self, instruction: Instruction, values: Values, item: Item) -> Execution:
         """An instruction that is executed, by the tables of rules. InterpreterError if it is in none."""
         op = instruction.op
         operands = [self.evaluate(o, values, item) for o in instruction.operands]
@@ -288,7 +288,7 @@ class Machine:
             return n.mask(value[indices[0]] if indices else value, type_.width)
         return self.memory.load(instruction.type, pointer)
 
-    def call_function(self, instruction: Instruction, operands: list[Datum], item: Item) -> Steps:
+    def call_function(self, instruction: Instruction, operands: list[Datum], item: Item) -> Execution:
         """OpFunctionCall; a declaration stands for the library's function."""
         callee = operands[0]
         if not callee.blocks:
