@@ -8,7 +8,9 @@ counts.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +92,24 @@ def test_program(objects, name, sanitize):
 @pytest.mark.parametrize("sanitize", SANITIZERS)
 def test_two_threads_of_100000_commands(objects, sanitize):
     run(program(objects, "stress", sanitize), "100000")
+
+
+@pytest.mark.parametrize("name", ["twice", "k" * 200])
+@pytest.mark.parametrize(("kernel", "end"), [("illegal", signal.SIGILL), ("divide", signal.SIGFPE)])
+def test_instructions_that_trap(objects, kernel, end, name):
+    """The host is told which kernel it was, and ends of the same signal as without the driver's handler."""
+    if kernel == "divide" and platform.machine() != "x86_64":
+        pytest.skip("a division by zero gives zero here")
+    path = program(objects, "faults", "")
+    done = subprocess.run([path, kernel, name], capture_output=True, text=True, timeout=60, check=False)
+    shown = name if len(name) <= 160 else f"{name[:160]}..."
+    assert done.stderr == f"cl_driver: {end.name} in kernel {shown}\n"
+    assert done.returncode == -end
+    settings = {**os.environ, "CL_DRIVER_FAULT_MESSAGE": "off"}
+    done = subprocess.run(
+        [path, kernel, name], capture_output=True, text=True, timeout=60, check=False, env=settings
+    )
+    assert (done.returncode, done.stderr) == (-end, "")
 
 
 @pytest.mark.parametrize("threads", ["1", "5"])
