@@ -348,20 +348,27 @@ def lower(
             options = replace(options, width=1, linear_lanes=False, small_ids=True)
 
 
-def object_of(context: Context, code: codegen.KernelCode, variant: str = "") -> bytes:
-    """LLVM IR to an object. variant: for the names of files in CL_DRIVER_DUMP. Raises CompileError."""
+def object_of(
+    context: Context, code: codegen.KernelCode, variant: str = "", has_argument_values: bool = False
+) -> bytes:
+    """LLVM IR to an object. variant: of variants.VARIANTS, or "" for the entry; has_argument_values: whether
+    values of arguments are constants in it. Raises CompileError."""
     from ..jit import emit  # loads LLVM: a front-end job need not wait for it
 
-    context.dump(f"{code.name}{variant}.ll", code.text)
-    data = emit.compile_ir(code.text, context.target, *llvm_ways(context, code, variant))
-    context.dump(f"{code.name}{variant}.o", data)
+    name = code.name + ("." + variant if variant else "") + (".values" if has_argument_values else "")
+    context.dump(f"{name}.ll", code.text)
+    ways = llvm_ways(context, code, bool(variant), has_argument_values)
+    data = emit.compile_ir(code.text, context.target, *ways)
+    context.dump(f"{name}.o", data)
     return data
 
 
-def llvm_ways(context: Context, code: codegen.KernelCode, variant: str) -> tuple[str, int]:
+def llvm_ways(
+    context: Context, code: codegen.KernelCode, is_variant: bool = False, has_argument_values: bool = False
+) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
-    is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and variant.endswith(".values"))
+    is_like_entry = not is_variant or code.is_for_any_image or (code.width == 1 and has_argument_values)
     return llvm_passes(context, code) if is_like_entry else "short", level
 
 

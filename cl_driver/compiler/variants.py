@@ -42,7 +42,7 @@ def kernel_variant(
     """An object of such code; see variant(). kind: number in VARIANTS. Raises CompileError."""
     known = tuple((index, data) for index, data in values)
     code = variant(program, name, VARIANTS[kind], size, known)
-    data = object_of(program.context, code, "." + VARIANTS[kind] + (".values" if known else ""))
+    data = object_of(program.context, code, VARIANTS[kind], has_argument_values=bool(known))
     return VariantCode(
         object=data,
         symbol=code.symbol,

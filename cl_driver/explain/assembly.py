@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 
+from ..codegen.llvm.versioning import SLOW
+
 # What codegen/kernel/kernel_emitter.py and codegen/kernel/wide_kernel.py call the loop over work-items, or
 # LLVM's vectoriser its own.
 _ITEM_LOOP = re.compile(r"r\d+\.x\b")
 _VECTORISED = re.compile(r"(vec\.epilog\.)?vector\.body")
 _AROUND = re.compile(r"group$|r\d+\.[yz]$")  # loops over groups, planes and rows
 _TAIL = re.compile(r"r\d+\.t(ail|\d)|r\d+\.rest")
+_SELDOM = re.compile(rf"{SLOW}\d+")
 _LABEL = re.compile(r"^(?:\.L|#\s+%)(BB\d+_\d+|bb\.\d+):\s*(.*)$")
 _FUNCTION = re.compile(r'^"?([\w.$]+)"?:')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
@@ -22,13 +25,16 @@ _HEADER = re.compile(r"(?:This|This Inner|Inner) Loop Header: Depth=(\d+)")
 _PARENT = re.compile(r"Parent Loop (BB\d+_\d+) Depth=(\d+)")
 _INSIDE = re.compile(r"in Loop: Header=(BB\d+_\d+) Depth=\d+")
 _NAME = re.compile(r"%([\w.$-]+)")
+_VECTOR = re.compile(r"%([xyz])mm")
+_VECTOR_BITS = {"x": 128, "y": 256, "z": 512}
 _STEP = re.compile(r"^\s+(%\S+) = add (?:nuw |nsw )*i64 (%\S+), (\d+)", re.MULTILINE)
 
 
 class Code:
-    """One instruction. place: (file name, line) or None; spill: "", "spill" or "reload"."""
+    """One instruction. place: (file name, line) or None; spill: "", "spill" or "reload"; vector_bits: of the
+    widest of x86's vector registers in it, or 0."""
 
-    __slots__ = ("mnemonic", "operands", "place", "spill", "text")
+    __slots__ = ("mnemonic", "operands", "place", "spill", "text", "vector_bits")
 
     def __init__(self, text: str, comment: str, place: tuple[str, int] | None) -> None:
         self.text = text
@@ -37,6 +43,7 @@ class Code:
             self.mnemonic, _, operands = operands.partition("\t")
         self.operands = split_operands(operands)
         self.place = place
+        self.vector_bits = max((_VECTOR_BITS[letter] for letter in _VECTOR.findall(text)), default=0)
         self.spill = "spill" if "Spill" in comment else "reload" if "Reload" in comment else ""
 
 
@@ -81,9 +88,8 @@ class Loop:
 
     @property
     def usual_codes(self) -> list[Code]:
-        """Without what is executed only where addresses turn out not to be regular
-        (codegen/access/runtime_contiguity.py)."""
-        return [c for block in self.blocks if not block.name.startswith("irregular") for c in block.codes]
+        """Without the slow versions of code that has two (codegen/llvm/versioning.py)."""
+        return [c for block in self.blocks if not _SELDOM.match(block.name) for c in block.codes]
 
 
 class Assembly:

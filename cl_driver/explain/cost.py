@@ -97,15 +97,14 @@ def _lanes(code: Code) -> int:
     element = 8 if code.mnemonic.endswith(("qq", "dq", "qpd", "dpd")) else 4
     index = re.search(r",%([xyz])mm", code.text)
     bytes_ = {"x": 16, "y": 32, "z": 64}[index[1]] if index else 16
-    wide = max((64 if "%zmm" in o else 32 if "%ymm" in o else 16 for o in code.operands), default=16)
-    return max(min(bytes_, wide), 8) // element
+    return max(min(bytes_, max(code.vector_bits // 8, 16)), 8) // element
 
 
 def slots_of(code: Code) -> tuple[dict[str, float], int]:
     """What an instruction takes of each resource, and the cycles until its result is there."""
     taken, latency = _class_of(code)
     slots: dict[str, float] = dict(taken)
-    is_wide = "%zmm" in code.text
+    is_wide = code.vector_bits == 512
     memory = [k for k, operand in enumerate(code.operands) if _is_memory(operand)]
     if "gather" in slots:
         n = _lanes(code)
@@ -122,7 +121,7 @@ def slots_of(code: Code) -> tuple[dict[str, float], int]:
     if is_wide and "divide" in slots:
         slots["divide"] *= 3
         latency += 6
-    elif "%ymm" in code.text and "divide" in slots:
+    elif code.vector_bits == 256 and "divide" in slots:
         slots["divide"] *= 1.6
     if memory and not code.mnemonic.startswith(("lea", "nop", "prefetch")):
         last = len(code.operands) - 1
@@ -142,7 +141,7 @@ def slots_of(code: Code) -> tuple[dict[str, float], int]:
 
 def throughput(codes: list[Code]) -> tuple[float, str]:
     """Cycles that the busiest resource needs for all of the instructions, and which it is."""
-    per_cycle = _SLOTS | (_WIDE if any("%zmm" in code.text for code in codes) else _NARROW)
+    per_cycle = _SLOTS | (_WIDE if any(code.vector_bits == 512 for code in codes) else _NARROW)
     taken: dict[str, float] = {}
     for code in codes:
         for name, count in slots_of(code)[0].items():

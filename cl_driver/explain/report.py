@@ -137,7 +137,7 @@ def kernel_report(
         if code.has_free_groups:
             title = "for a kernel that has run for a while"
         _remarks(tiled).choose("parts of tiles", _remarks(code).choices.get("parts of tiles", ""))
-        made.variants.append(_variant(program, tiled, title, ".tiled", file))
+        made.variants.append(_variant(program, tiled, title, variants.TILED, file))
     if code.has_narrow:
         has_sub_groups = program.uses_sub_groups(name)
         how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
@@ -177,13 +177,13 @@ def _add_group_variant(
         )
         return
     _remarks(code).choose("parts", "the whole group, so that its barriers have nothing left to do")
-    made.variants.append(_variant(program, code, f"for groups of {groups}", ".group", file))
+    made.variants.append(_variant(program, code, f"for groups of {groups}", variants.GROUP, file))
 
 
 def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: str, file: str) -> Variant:
     context, remarks = program.context, _remarks(code)
     made = Variant(title, code.width, code.tile)
-    ways = pipeline.llvm_ways(context, code, variant)
+    ways = pipeline.llvm_ways(context, code, is_variant=bool(variant))
     assembly = Assembly(*emit.commented_assembly(code.text, context.target, *ways), code.symbol)
     _say_lanes(made, code, assembly, variant)
     _say_facts(made, remarks.facts, file, code.width)
@@ -222,9 +222,9 @@ def _say_lanes(made: Variant, code: KernelCode, assembly: Assembly, variant: str
     facts.append(Annotation("good", f"{code.width} work-items per vector: {why}"))
     parts = code.tile[0] * code.tile[1] // code.width
     along = ", of the next rows" if code.tile[1] > 1 else ", of the same row"
-    along = "" if variant == ".group" else along
+    along = "" if variant == variants.GROUP else along
     count = f"{parts} vectors of work-items at a time{along}" if parts > 1 else "1 vector at a time"
-    why = choices.get("parts of tiles" if variant == ".tiled" else "parts", "")
+    why = choices.get("parts of tiles" if variant == variants.TILED else "parts", "")
     facts.append(Annotation("good" if parts > 1 else "plain", f"{count}: {why}" if why else count))
 
 
@@ -350,7 +350,7 @@ def _is_vector(code: Code, architecture: str) -> bool:
     """Whether an instruction works on more than one element."""
     if architecture != "x86_64":
         return any("." in operand and operand[0] == "v" for operand in code.operands)
-    if "%zmm" in code.text or "%ymm" in code.text:
+    if code.vector_bits > 128:
         return True
     name = code.mnemonic.removeprefix("v")
-    return "%xmm" in code.text and not name.endswith(("ss", "sd", "sh")) and name not in ("movd", "movq")
+    return code.vector_bits > 0 and not name.endswith(("ss", "sd", "sh")) and name not in ("movd", "movq")

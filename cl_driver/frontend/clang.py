@@ -131,7 +131,11 @@ def marked_source(
 
 
 # Of OpenCL C 3.0, but also what extensions define that have no such version.
-_FEATURES_OF_EXTENSIONS = ("__opencl_c_integer_dot_product_", "__opencl_c_kernel_clock_")
+_FEATURES_OF_EXTENSIONS = frozenset((
+    "__opencl_c_integer_dot_product_input_4x8bit", "__opencl_c_integer_dot_product_input_4x8bit_packed",
+    "__opencl_c_kernel_clock_scope_device", "__opencl_c_kernel_clock_scope_sub_group",
+    "__opencl_c_kernel_clock_scope_work_group",
+))  # fmt: skip
 
 
 def device_arguments(language: Language, options: BuildOptions) -> list[str]:
@@ -146,7 +150,7 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     # macro it declares the functions, in every version.
     macros = list(language.extensions)
     if options.standard < (2, 0):
-        macros += (name for name in language.features if name.startswith(_FEATURES_OF_EXTENSIONS))
+        macros += (name for name in language.features if name in _FEATURES_OF_EXTENSIONS)
         if "__opencl_c_subgroups" in language.features:
             macros.append("__opencl_subgroup_builtins")  # what clang's header has from 2.0 on
     arguments += (f"-D{name}=1" for name in macros)

@@ -12,10 +12,26 @@ from . import numbers as n
 from .core import scalar_of
 from .memory import Datum
 
-
-def collective_name(op: Op) -> str:
-    """IAdd of GroupIAdd and GroupNonUniformIAdd."""
-    return op.name.removeprefix("Group").removeprefix("NonUniform").removesuffix("KHR")
+# What an instruction of the group or sub-group combines with.
+_OPERATIONS: dict[str, tuple[Op, Op]] = {
+    "IAdd": (Op.GroupIAdd, Op.GroupNonUniformIAdd),
+    "FAdd": (Op.GroupFAdd, Op.GroupNonUniformFAdd),
+    "IMul": (Op.GroupIMulKHR, Op.GroupNonUniformIMul),
+    "FMul": (Op.GroupFMulKHR, Op.GroupNonUniformFMul),
+    "SMin": (Op.GroupSMin, Op.GroupNonUniformSMin),
+    "UMin": (Op.GroupUMin, Op.GroupNonUniformUMin),
+    "FMin": (Op.GroupFMin, Op.GroupNonUniformFMin),
+    "SMax": (Op.GroupSMax, Op.GroupNonUniformSMax),
+    "UMax": (Op.GroupUMax, Op.GroupNonUniformUMax),
+    "FMax": (Op.GroupFMax, Op.GroupNonUniformFMax),
+    "BitwiseAnd": (Op.GroupBitwiseAndKHR, Op.GroupNonUniformBitwiseAnd),
+    "BitwiseOr": (Op.GroupBitwiseOrKHR, Op.GroupNonUniformBitwiseOr),
+    "BitwiseXor": (Op.GroupBitwiseXorKHR, Op.GroupNonUniformBitwiseXor),
+    "LogicalAnd": (Op.GroupLogicalAndKHR, Op.GroupNonUniformLogicalAnd),
+    "LogicalOr": (Op.GroupLogicalOrKHR, Op.GroupNonUniformLogicalOr),
+    "LogicalXor": (Op.GroupLogicalXorKHR, Op.GroupNonUniformLogicalXor),
+}
+_OPERATION = {op: name for name, ops in _OPERATIONS.items() for op in ops}
 
 
 def combine_collective(instruction: Instruction, all_operands: list[list[Datum]]) -> list[Datum]:
@@ -26,20 +42,21 @@ def combine_collective(instruction: Instruction, all_operands: list[list[Datum]]
     if op is Op.GroupAny:
         return [any(o[1] for o in all_operands)] * len(all_operands)
     operation = int(all_operands[0][1])
+    name = _OPERATION[op]
     type_ = scalar_of(instruction.type)
-    combine = _COMBINE[collective_name(op)]
+    combine = _COMBINE[name]
 
     def both(a: Datum, b: Datum) -> Datum:
         if type_.kind is Kind.FLOAT:
             return n.to_width(combine(a, b), type_.width)
         if type_.kind is Kind.BOOL:
             return combine(a, b)
-        if collective_name(op) in ("SMin", "SMax"):
+        if name in ("SMin", "SMax"):
             a, b = n.signed(a, type_.width), n.signed(b, type_.width)
         return n.mask(combine(a, b), type_.width)
 
     values = [o[2] for o in all_operands]
-    running = _identity(collective_name(op), type_)
+    running = _identity(name, type_)
     results = []
     for value in values:
         before = running

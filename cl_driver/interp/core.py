@@ -185,9 +185,17 @@ def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datu
     return total
 
 
-@rule(Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
+# Dot products of integers: whether the components of either vector have signs.
+_DOTS = {
+    Op.SDot: (True, True), Op.UDot: (False, False), Op.SUDot: (True, False),
+    Op.SDotAccSat: (True, True), Op.UDotAccSat: (False, False), Op.SUDotAccSat: (True, False),
+}  # fmt: skip
+_SATURATING_DOTS = (Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat)
+
+
+@rule(*_DOTS)
 def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
-    signs = [letter == "S" for letter in {"SU": "SU", "SD": "SS", "UD": "UU"}[instruction.op.name[:2]]]
+    signs = _DOTS[instruction.op]
     width = instruction.type.width
     vectors = []
     for value, operand, signed in zip(operands[:2], instruction.operands[:2], signs, strict=True):
@@ -196,7 +204,7 @@ def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datu
         source = 8 if packed else operand.type.element.width
         vectors.append([n.signed(part, source) if signed else part for part in parts])
     total = sum(a * b for a, b in zip(*vectors, strict=True))
-    if instruction.op.name.endswith("AccSat"):
+    if instruction.op in _SATURATING_DOTS:
         total += n.signed(operands[2], width) if signs[0] else operands[2]
         low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signs[0] else (0, (1 << width) - 1)
         total = min(max(total, low), high)

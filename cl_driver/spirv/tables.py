@@ -116,6 +116,14 @@ class _Rows(dict[int, Row]):
 
 
 ROWS = _Rows()
+
+
+@cache
+def of_class(*names: str) -> frozenset[Op]:
+    """The instructions of the grammar's classes: "Atomic", "Group", "Annotation", ..."""
+    return frozenset(Op(op) for op, line in ROWS.lines.items() if line.split(" ", 2)[1] in names)
+
+
 MASK_KINDS = frozenset(grammar.MASK_KINDS.split())
 VALUE_KINDS = frozenset(grammar.VALUE_KINDS.split())
 ID_KINDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics"})

@@ -12,7 +12,7 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Variable
 from ..llvm.forms import form
 from ..llvm.options import CodegenOptions
-from ..llvm.types import ir_type, size_of
+from ..llvm.types import integer_bits, ir_type, size_of
 from .emitter import AccessEmitter
 
 # look(emitter, array, type of an element as an integer, places) -> elements
@@ -83,9 +83,10 @@ def _registers(e: AccessEmitter, variable: Variable, t: str, count: int) -> list
     """The array in vectors of so many elements, loaded once per call of the kernel."""
     key = variable, count
     if key not in e.table_registers:
-        length = size_of(variable.type.element) * 8 // int(t[1:])
+        bits = integer_bits(t)
+        length = size_of(variable.type.element) * 8 // bits
         outer, e.lines = e.lines, e.prologue
-        whole = e.emit(f"load <{length} x {t}>, ptr {e.operand(variable)}, align {int(t[1:]) // 8}")
+        whole = e.emit(f"load <{length} x {t}>, ptr {e.operand(variable)}, align {bits // 8}")
         e.table_registers[key] = [
             _elements(e, t, whole, length, range(start, start + count)) for start in range(0, length, count)
         ]
@@ -120,7 +121,7 @@ def _in_pieces(e: AccessEmitter, t: str, places: str, count: int, look: Callable
 
 def _permute(e: AccessEmitter, variable: Variable, t: str, places: str, name: str) -> str:
     """A permute of one or two registers."""
-    count = 512 // int(t[1:])
+    count = 512 // integer_bits(t)
     f, registers = form(count)(t), _registers(e, variable, t, count)
 
     def look(piece: str) -> str:

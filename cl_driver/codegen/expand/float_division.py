@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form
+from ..llvm.types import integer_bits
 from ..llvm.versioning import either
 
 _AWAY = "0x3FF0000000000004"  # 1 + 2⁻⁵⁰
@@ -23,7 +24,7 @@ def divide(
 
     factor: what reciprocal() makes of b, in all lanes, if b is the same in all lanes.
     """
-    bits = int(element[1:])
+    bits = integer_bits(element)
     if bits == 64:
         return _divide_long(e, f, a, b, signed, factor)
     if bits < 32:  # to 32 bits, where all are signed numbers

@@ -25,7 +25,7 @@ from ...spirv.enums import Decoration
 from ...spirv.module import Instruction
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form, form
-from ..llvm.types import element_type
+from ..llvm.types import element_type, is_register
 
 # Responses of vfixupimmps to a quiet NaN, signalling NaN, zero, 1, -infinity, infinity, negative and positive
 # number, from the lowest four bits up: 0 keeps the first operand, 1 takes the second, 2 the second as a quiet
@@ -84,19 +84,24 @@ def has_rough(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     return is_float(i) and "avx512vl" in e.options.features and f.count in (4, 8, 16, 32, 64)
 
 
+# Approximations to 14 bits.
+_ESTIMATES = frozenset(("rcp14", "rsqrt14"))
+
+
 def avx512(
     e: FunctionEmitter,
     f: Form,
     name: str,
     *operands: str,
+    table: str | None = None,
     immediate: int | None = None,
     kept: bool = True,
     element: str = "float",
 ) -> str:
     """An instruction of AVX-512 on vectors of floats or doubles, as many as it takes.
 
-    operands: <n x element>, or <n x integer> of a table (what starts with "splat (i"). immediate: after the
-    operands. kept: the intrinsic has an operand for lanes outside of its mask.
+    operands: <n x element>. table: <n x integer>, a constant, after the operands. immediate: after these.
+    kept: the intrinsic has an operand for lanes outside of its mask.
     """
     width, letter = (32, "s") if element == "float" else (64, "d")
     if f.count * width > 512:
@@ -104,17 +109,22 @@ def avx512(
         parts = []
         for first in (0, half.count):
             slices = [elements(e, f, half, o, first, element) for o in operands]
-            parts.append(avx512(e, half, name, *slices, immediate=immediate, kept=kept, element=element))
+            part = avx512(
+                e, half, name, *slices, table=table, immediate=immediate, kept=kept, element=element
+            )
+            parts.append(part)
         low, high = parts
         return joined(e, half, low, high, element)
     t, bits = f(element), f.count * width
-    arguments = [f"{f(f'i{width}') if o.startswith('splat (i') else t} {o}" for o in operands]
+    arguments = [f"{t} {operand}" for operand in operands]
+    if table is not None:
+        arguments.append(f"{f(f'i{width}')} {table}")
     if immediate is not None:
         arguments.append(f"i32 {immediate}")
     if kept:
         arguments.append(f"{t} zeroinitializer")
     arguments.append("i16 -1" if f.count == 16 else "i8 -1")
-    is_estimate = name.endswith("14")
+    is_estimate = name in _ESTIMATES
     if bits == 512 and not is_estimate:
         arguments.append("i32 4")  # rounds as usual
     prefix = "" if is_estimate else "mask."
@@ -123,7 +133,7 @@ def avx512(
 
 def elements(e: FunctionEmitter, f: Form, half: Form, operand: str, first: int, element: str) -> str:
     """As many of a vector's elements as a shorter form has; a constant as it is."""
-    if operand[0] != "%":
+    if not is_register(operand):
         return operand
     picked = ", ".join(f"i32 {k}" for k in range(first, first + half.count))
     t = f(element)
@@ -139,7 +149,7 @@ def joined(e: FunctionEmitter, half: Form, low: str, high: str, element: str) ->
 def fixup(e: FunctionEmitter, f: Form, first: str, second: str, table: int, element: str = "float") -> str:
     """The first or second operand, or a constant, by what the second is."""
     tables = f"splat ({'i32' if element == 'float' else 'i64'} {table})"
-    return avx512(e, f, "fixupimm", first, second, tables, immediate=0, kept=False, element=element)
+    return avx512(e, f, "fixupimm", first, second, table=tables, immediate=0, kept=False, element=element)
 
 
 def rough_reciprocal(e: FunctionEmitter, f: Form, x: str) -> str:

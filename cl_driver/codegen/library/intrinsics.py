@@ -13,7 +13,7 @@ from ..expand.reciprocals import avx512, elements, fixup, joined, pays_for
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form, form
 from ..llvm.registry import componentwise_extended
-from ..llvm.types import element_type, ir_type
+from ..llvm.types import element_type, ir_type, is_register
 from .names import INSTRUCTION_NAMES, INSTRUCTIONS
 
 LOGARITHMS = 0x03530422  # for vfixupimm: see expand/reciprocals.py
@@ -35,7 +35,7 @@ def library_instruction(e: FunctionEmitter, f: Form, i: Instruction, *operands: 
     if f.count:
         every = ", ".join(f"i32 {min(k, f.count - 1)}" for k in range(4))
         given = [
-            e.emit(f"shufflevector {t} {o}, {t} poison, <4 x i32> <{every}>") if o[0] == "%" else o
+            e.emit(f"shufflevector {t} {o}, {t} poison, <4 x i32> <{every}>") if is_register(o) else o
             for o in operands
         ]
     else:

@@ -30,10 +30,18 @@ from .alias import AliasScopes
 from .debug import DebugEmitter
 from .errors import CodegenError
 from .fast_math import FastMath
-from .forms import MANGLED, Form, form
+from .forms import MANGLED, SCALAR, Form, form
 from .options import CodegenOptions
 from .registry import EXTENDED, LOWERINGS, Builder
-from .types import Lines, component_count, constant_text, element_type, ir_type
+from .types import (
+    Lines,
+    component_count,
+    constant_text,
+    element_type,
+    integer_bits,
+    ir_type,
+    is_register,
+)
 
 
 @final
@@ -278,7 +286,7 @@ class FunctionEmitter:
 
     def splat(self, operand: str, element: str, f: Form) -> str:
         """A vector with a scalar in all elements."""
-        if operand[0] != "%":
+        if not is_register(operand):
             return f.splat(element, operand)
         t = f(element)
         first = self.emit(f"insertelement {t} poison, {element} {operand}, i32 0")
@@ -321,10 +329,15 @@ class FunctionEmitter:
     def to_width(self, typed: str, type_: str) -> str:
         """An unsigned integer in another width; typed: type and operand."""
         source, operand = typed.split(" ", 1)
-        if source == type_:
+        return self.resized(SCALAR, operand, source, type_)
+
+    def resized(self, f: Form, operand: str, source: str, wanted: str, signed: bool = False) -> str:
+        """An integer of type `source`, or a vector of such, as one of type `wanted`."""
+        if source == wanted:
             return operand
-        opcode = "zext" if int(source[1:]) < int(type_[1:]) else "trunc"
-        return self.emit(f"{opcode} {source} {operand} to {type_}")
+        is_shorter = integer_bits(wanted) < integer_bits(source)
+        opcode = "trunc" if is_shorter else "sext" if signed else "zext"
+        return self.emit(f"{opcode} {f(source)} {operand} to {f(wanted)}")
 
     # What there is in some functions only: kernels have more than functions of the builtin library.
 
@@ -490,12 +503,9 @@ def instruction_name(instruction: Instruction) -> str:
 
 
 def lower_extended(emitter: FunctionEmitter, instruction: Instruction) -> None:
-    """OpExtInst: by the number in OpenCL.std; non-semantic sets have nothing to execute."""
-    set_name, number = instruction.operands[:2]
-    lowering = EXTENDED.get(number) if set_name == "OpenCL.std" else None
+    """OpExtInst: by the number in OpenCL.std, the only set that the reader leaves in bodies."""
+    lowering = EXTENDED.get(instruction.operands[1])
     if lowering is None:
-        if set_name.startswith("NonSemantic."):
-            return
         raise CodegenError(f"{instruction_name(instruction)} is not supported")
     lowering(emitter, instruction)
 

@@ -71,6 +71,16 @@ def _ir_type(type_: Type) -> str:
     raise CodegenError(f"a value of type {kind.value} has no representation")
 
 
+def integer_bits(type_text: str) -> int:
+    """The width of an LLVM integer type: 32 of "i32"."""
+    return int(type_text[1:])
+
+
+def is_register(operand: str) -> bool:
+    """Whether an operand is the result of an instruction, or a parameter: no constant."""
+    return operand[0] == "%"
+
+
 def element_type(type_: Type) -> Type:
     """The component type of a vector, any other type itself."""
     return type_.element if type_.kind is Kind.VECTOR else type_

@@ -8,10 +8,13 @@ from .emitter import FunctionEmitter
 
 Half = Callable[[], list[str] | None]
 
+# How the labels of the blocks begin; explain/assembly.py knows by them what is executed seldom.
+FAST, SLOW, AFTER = "regular", "irregular", "either"
+
 
 def either(e: FunctionEmitter, condition: str, types: list[str], fast: Half, slow: Half) -> list[str]:
     """Code of which one half runs: fast() and slow() return operands of the types, or nothing."""
-    labels = e.new_label("regular"), e.new_label("irregular"), e.new_label("either")
+    labels = e.new_label(FAST), e.new_label(SLOW), e.new_label(AFTER)
     e.emit_void(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
     edges = []
     for label, half in zip(labels, (fast, slow), strict=False):

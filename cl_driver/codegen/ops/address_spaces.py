@@ -7,6 +7,8 @@ FUNCTIONS instead.
 
 from __future__ import annotations
 
+import re
+
 from ...spirv.enums import MemorySemantics, Op, StorageClass
 from ...spirv.module import Function, Instruction
 from ..llvm.emitter import FunctionEmitter
@@ -19,7 +21,7 @@ _CASTS = {
     "__to_global": StorageClass.CrossWorkgroup, "__to_local": StorageClass.Workgroup,
     "__to_private": StorageClass.Function,
 }  # fmt: skip
-_FENCE_PREFIX = "_Z9get_fencePU3AS4"  # then qualifiers, and v
+_GET_FENCE = re.compile(r"_Z9get_fencePU3AS4[rVK]*v")  # of a generic pointer to void, with qualifiers
 
 
 def asks_address_space(i: Instruction) -> bool:
@@ -40,7 +42,7 @@ def lowering_of_name(name: str) -> Lowering | None:
     """The same for a function's link name: the linker lets these through although nothing defines them."""
     if name in _CASTS:
         return _to_address_space
-    return _get_fence if name.startswith(_FENCE_PREFIX) else None
+    return _get_fence if _GET_FENCE.fullmatch(name) else None
 
 
 @lowers(Op.GenericCastToPtrExplicit)

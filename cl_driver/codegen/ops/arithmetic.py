@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Instruction, Kind, Type, Value
 from ..expand import mul64, reciprocals
@@ -11,7 +13,7 @@ from ..library.names import library_name
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import MANGLED, Form
 from ..llvm.registry import componentwise, lowers, lowers_wide
-from ..llvm.types import element_type, float_text, ir_type
+from ..llvm.types import element_type, float_text, integer_bits, ir_type
 
 
 def _element(value: Value) -> str:
@@ -47,7 +49,20 @@ def negate(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     return e.emit(f"sub{_no_wrap(i)} {f(_element(i))} {'zeroinitializer' if f.count else 0}, {a}")
 
 
-_DIVISIONS = {Op.UDiv: "udiv", Op.SDiv: "sdiv", Op.UMod: "urem", Op.SRem: "srem", Op.SMod: "srem"}
+class _Division(NamedTuple):
+    opcode: str  # LLVM's
+    is_signed: bool
+    is_remainder: bool
+
+
+_SREM = _Division("srem", is_signed=True, is_remainder=True)
+_DIVISIONS = {
+    Op.UDiv: _Division("udiv", is_signed=False, is_remainder=False),
+    Op.SDiv: _Division("sdiv", is_signed=True, is_remainder=False),
+    Op.UMod: _Division("urem", is_signed=False, is_remainder=True),
+    Op.SRem: _SREM,
+    Op.SMod: _SREM,
+}
 
 
 @componentwise(*_DIVISIONS)
@@ -57,8 +72,8 @@ def integer_division(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
     A division that the CPU would trap on (by zero, or of the least integer by -1) has an undefined result in
     OpenCL C but must not raise a signal: the divisor is replaced by 1.
     """
-    opcode = _DIVISIONS[i.op]
-    element, signed = _element(i), opcode[0] == "s"
+    opcode, signed, is_remainder = _DIVISIONS[i.op]
+    element = _element(i)
     t = f(element)
     a, b = e.frozen(f, element, a), e.frozen(f, element, b)
     is_long_vector = element == "i64" and i.type.kind is Kind.VECTOR
@@ -66,7 +81,7 @@ def integer_division(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
     if constant is not None:
         divisor = b
         result = mul64.divide_by_constant(e, f, a, constant, signed)
-        if opcode[1:] == "rem":
+        if is_remainder:
             result = _remainder(e, t, a, result, divisor)
     elif f.count < 4 or isinstance(i.operands[1], Constant) or is_long_vector:
         divisor = _guarded_divisor(e, f, i, a, b, signed)
@@ -78,7 +93,7 @@ def integer_division(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
         else:
             divisor = _guarded_divisor(e, f, i, a, b, signed)
         result = divide(e, f, element, a, divisor, signed, factor)
-        if opcode[1:] == "rem":
+        if is_remainder:
             result = _remainder(e, t, a, result, divisor)
     if i.op != Op.SMod:
         return result
@@ -267,7 +282,7 @@ def multiply_high(e: FunctionEmitter, f: Form, element: str, a: str, b: str, sig
     """The upper half of the double-width product."""
     if mul64.pays(f, element):
         return mul64.multiply_high(e, f, a, b, signed)
-    width = int(element[1:])
+    width = integer_bits(element)
     wide = f"i{2 * width}"
     extend = "sext" if signed else "zext"
     x = e.emit(f"{extend} {f(element)} {a} to {f(wide)}")
@@ -285,12 +300,9 @@ _SHIFTS = {Op.ShiftLeftLogical: "shl", Op.ShiftRightLogical: "lshr", Op.ShiftRig
 @componentwise(*_SHIFTS)
 def shift(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """Shifts. OpenCL C takes the amount modulo the width (6.3.10); LLVM's result is poison beyond it."""
-    element, amount_element = _element(i), _element(i.operands[1])
+    element, amount = _element(i), i.operands[1]
     width = element_type(i.type).width
-    amount = i.operands[1]
-    if amount_element != element:
-        opcode = "zext" if int(amount_element[1:]) < width else "trunc"
-        b = e.emit(f"{opcode} {f(amount_element)} {b} to {f(element)}")
+    b = e.resized(f, b, _element(amount), element)
     literal = e.integer(amount)
     if literal is None or literal >= width:
         b = e.emit(f"and {f(element)} {b}, {f.splat(element, str(width - 1))}")
@@ -365,15 +377,11 @@ def bit_field_extract(e: FunctionEmitter, f: Form, i: Instruction, base: str, of
 def _bit_field(e: FunctionEmitter, f: Form, i: Instruction, offset: str, count: str) -> tuple[str, str]:
     """The offset in the type of the base, and a mask of `count` low bits."""
     element = _element(i)
-    t, width = f(element), int(element[1:])
-    numbers = []
-    for value, operand in zip(i.operands[-2:], (offset, count), strict=True):
-        source = _element(value)
-        if source != element:
-            opcode = "zext" if int(source[1:]) < width else "trunc"
-            operand = e.emit(f"{opcode} {f(source)} {operand} to {t}")
-        numbers.append(operand)
-    offset, count = numbers
+    t, width = f(element), element_type(i.type).width
+    offset, count = (
+        e.resized(f, operand, _element(value), element)
+        for value, operand in zip(i.operands[-2:], (offset, count), strict=True)
+    )
     # An offset equal to the width is legal with a count of 0: keep the shift defined.
     offset = e.emit(f"and {t} {offset}, {f.splat(element, str(width - 1))}")
     all_bits = e.emit(f"icmp uge {t} {count}, {f.splat(element, str(width))}")
@@ -393,11 +401,7 @@ def bit_reverse(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
 def bit_count(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """OpBitCount: the result may have another width than the operand."""
     source, element = _element(i.operands[0]), _element(i)
-    count = e.intrinsic("ctpop", f, source, a)
-    if source == element:
-        return count
-    opcode = "zext" if int(source[1:]) < int(element[1:]) else "trunc"
-    return e.emit(f"{opcode} {f(source)} {count} to {f(element)}")
+    return e.resized(f, e.intrinsic("ctpop", f, source, a), source, element)
 
 
 # Comparisons.

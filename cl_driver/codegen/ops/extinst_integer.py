@@ -8,7 +8,7 @@ from ..expand import mul64
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form
 from ..llvm.registry import componentwise_extended, lowers_extended
-from ..llvm.types import element_type, ir_type
+from ..llvm.types import element_type, integer_bits, ir_type
 from .arithmetic import clamp_integer, multiply_high
 
 _INTRINSICS = {
@@ -133,7 +133,7 @@ def upsample(e: FunctionEmitter, f: Form, i: Instruction, high: str, low: str) -
     source, element = ir_type(element_type(i.operands[2].type)), _element(i)
     h = e.emit(f"zext {f(source)} {high} to {f(element)}")
     low = e.emit(f"zext {f(source)} {low} to {f(element)}")
-    h = e.emit(f"shl {f(element)} {h}, {f.splat(element, source[1:])}")
+    h = e.emit(f"shl {f(element)} {h}, {f.splat(element, str(integer_bits(source)))}")
     return e.emit(f"or {f(element)} {h}, {low}")
 
 

@@ -54,20 +54,14 @@ def _result(
         bits = width if fits else next(n for n in (16, 32, 64, 128, 256) if n > max(exact, width))
         total = _sum_of_products(e, f, operands, signs, source, bits)
     if fits or accumulator is None:
-        total = _resized(e, f, total, bits, width, signed)
+        total = e.resized(f, total, f"i{bits}", f"i{width}", signed)
         if accumulator is None:
             return total
         return e.intrinsic("sadd.sat" if signed else "uadd.sat", f, f"i{width}", total, accumulator)
-    added = _resized(e, f, accumulator, width, bits, signed)
+    added = e.resized(f, accumulator, f"i{width}", f"i{bits}", signed)
     total = e.emit(f"add {f(f'i{bits}')} {total}, {added}")
-    return _resized(e, f, clamp_integer(e, f, f"i{bits}", total, width, signed), bits, width, signed)
-
-
-def _resized(e: FunctionEmitter, f: Form, operand: str, width: int, wanted: int, signed: bool) -> str:
-    if width == wanted:
-        return operand
-    opcode = "trunc" if wanted < width else "sext" if signed else "zext"
-    return e.emit(f"{opcode} {f(f'i{width}')} {operand} to {f(f'i{wanted}')}")
+    total = clamp_integer(e, f, f"i{bits}", total, width, signed)
+    return e.resized(f, total, f"i{bits}", f"i{width}", signed)
 
 
 def _sum_of_products(
@@ -76,7 +70,9 @@ def _sum_of_products(
     """operands: the components of both, of `source` bits."""
     t, total = f(f"i{width}"), ""
     for pair in zip(*operands, strict=True):
-        a, b = (_resized(e, f, x, source, width, signed) for x, signed in zip(pair, signs, strict=True))
+        a, b = (
+            e.resized(f, x, f"i{source}", f"i{width}", signed) for x, signed in zip(pair, signs, strict=True)
+        )
         product = e.emit(f"mul {t} {a}, {b}")
         total = product if not total else e.emit(f"add {t} {total}, {product}")
     return total

@@ -184,8 +184,6 @@ class WideEmitter(WideOperands):
             return
         lowering = EXTENDED.get(i.operands[1]) if op is Op.ExtInst else LOWERINGS.get(op)
         if lowering is None:
-            if op is Op.ExtInst and i.operands[0].startswith("NonSemantic."):
-                return
             raise CodegenError(f"{instruction_name(i)} is not supported")
         varying = has_result and self.is_varying(i)
         if (

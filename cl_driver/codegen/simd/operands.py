@@ -15,7 +15,7 @@ from ..expand.float_division import reciprocal
 from ..llvm.emitter import Components, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.forms import Form
-from ..llvm.types import Lines, constant_text, ir_type, leaf_types
+from ..llvm.types import Lines, constant_text, ir_type, is_register, leaf_types
 
 
 class WideOperands(AtomicEmitter):
@@ -270,7 +270,7 @@ class WideOperands(AtomicEmitter):
 
     def frozen(self, f: Form, element: str, operand: str) -> str:
         """An operand that is no poison in any lane."""
-        if not self.has_lanes or operand[0] != "%" or operand in self._no_poison:
+        if not self.has_lanes or not is_register(operand) or operand in self._no_poison:
             return operand
         result = self.emit(f"freeze {f(element)} {operand}")
         self._no_poison.add(result)

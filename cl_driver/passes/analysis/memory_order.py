@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from ...spirv.enums import MemorySemantics, Op
 from ...spirv.module import Constant, Function, Instruction
-from ..ir.instructions import is_boundary
+from ..ir.instructions import ATOMICS, is_boundary
+from ..ir.link_names import source_name
 
 _ORDERING = (
     MemorySemantics.Acquire
@@ -14,19 +13,11 @@ _ORDERING = (
     | MemorySemantics.AcquireRelease
     | MemorySemantics.SequentiallyConsistent
 )
-_ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
 # Functions of the builtin library that do it (builtins/cl/atomics.cl), by their names in OpenCL C.
 ORDERING_FUNCTIONS = frozenset((
     "mem_fence", "read_mem_fence", "write_mem_fence", "sub_group_barrier",
     "atomic_fetch_min", "atomic_fetch_max", "atomic_fetch_min_explicit", "atomic_fetch_max_explicit",
 ))  # fmt: skip
-_MANGLED = re.compile(r"_Z(\d+)")
-
-
-def source_name(name: str) -> str:
-    """The name in OpenCL C of a function by its link name (Itanium C++ ABI, 5.1.2: <source-name>)."""
-    found = _MANGLED.match(name)
-    return name[found.end() : found.end() + int(found[1])] if found else name
 
 
 def orders_memory(function: Function) -> bool:
@@ -36,7 +27,7 @@ def orders_memory(function: Function) -> bool:
 
 def _orders(instruction: Instruction) -> bool:
     op = instruction.op
-    if op in _ATOMICS:
+    if op in ATOMICS:
         semantics = instruction.operands[2]
         return not isinstance(semantics, Constant) or bool((semantics.value or 0) & _ORDERING)
     if op is Op.FunctionCall:

@@ -16,9 +16,8 @@ from typing import Any
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import ADDRESS, predecessors
+from ..ir.instructions import ADDRESS, ATOMICS, predecessors
 
-_ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
 _CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 
 
@@ -27,7 +26,7 @@ def waits_for_locks(function: Function) -> bool:
 
     The function, calls expanded, must be reducible.
     """
-    if not any(i.op in _ATOMICS for block in function.blocks for i in block.instructions):
+    if not any(i.op in ATOMICS for block in function.blocks for i in block.instructions):
         return False
     before = predecessors(function)
     tree = dominators(function, before)
@@ -68,7 +67,7 @@ def _asked(loop: Loop) -> set[Any]:
         if type(value) is not Instruction or value in seen or value.block not in loop.blocks:
             continue
         seen.add(value)
-        if value.op in _ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
+        if value.op in ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
             found.add(_address(value.operands[0]))
         elif value.op is Op.Phi:
             # Which way the values came was decided by branches.
@@ -82,7 +81,7 @@ def _asked(loop: Loop) -> set[Any]:
 
 def _writes(instruction: Instruction, addresses: set[Any]) -> bool:
     op = instruction.op
-    if op is Op.AtomicLoad or not (op in _ATOMICS or op is Op.Store):
+    if op is Op.AtomicLoad or not (op in ATOMICS or op is Op.Store):
         return False
     return _address(instruction.operands[0]) in addresses
 

@@ -10,6 +10,7 @@ from ...device.target import Target
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
+from ...spirv.tables import of_class
 from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
@@ -23,7 +24,7 @@ from .row_reuse import share_of_rows
 MOST_GROUP_PARTS = 32
 
 # What is slow, or made for lanes, in code for one work-item: see _reads_registers.
-_NOT_ALONE = frozenset((Op.ControlBarrier, Op.FunctionCall, *(op for op in Op if "Group" in op.name)))
+_NOT_ALONE = frozenset((Op.ControlBarrier, Op.FunctionCall, *of_class("Group", "Non-Uniform")))
 _PLAIN = frozenset((
     Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fmax_common, Std.fmin_common, Std.fabs, Std.fclamp,
     Std.copysign, Std.sqrt, Std.native_sqrt, Std.native_recip, Std.native_divide, Std.half_sqrt,
@@ -47,7 +48,7 @@ _SIZES = frozenset(
     (BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
      BuiltIn.GlobalOffset, BuiltIn.NumWorkgroups)
 )  # fmt: skip
-_TURNS = frozenset(op for op in Op if any(word in op.name for word in ("Atomic", "Group", "Barrier", "Pipe")))
+_TURNS = of_class("Atomic", "Barrier", "Group", "Non-Uniform", "Pipe")
 
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 

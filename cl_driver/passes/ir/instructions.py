@@ -19,6 +19,7 @@ from ...spirv.module import (
     Value,
     Variable,
 )
+from ...spirv.tables import of_class
 from .ops import PassOp
 
 TERMINATORS = frozenset((
@@ -54,6 +55,8 @@ EXTINST_LOADS = frozenset((171, 173, 174, 179))  # vload...
 
 # Operations on the lanes of a sub-group: they must stay where they are, but do nothing else.
 ACROSS_LANES = frozenset((PassOp.Active, PassOp.Ballot, PassOp.ReadLane, PassOp.Permute, PassOp.LaneShuffle))
+
+ATOMICS = of_class("Atomic")
 
 # Atomics that combine an integer with what is in memory, in any order of the work-items.
 INTEGER_ATOMICS = frozenset((

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...spirv.enums import Op
 from ...spirv.location import Location
 from ...spirv.module import Instruction, Kind, Variable
-from .instructions import EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
+from .instructions import ATOMICS, EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
 from .shapes import Stride
 
 # How something is done for the lanes of a vector, from best to worst.
@@ -46,7 +46,6 @@ class Note(NamedTuple):
 
 
 _VSTORES = 172  # what has an effect from here on writes what it is given; before, it computes
-_ATOMICS = frozenset(op for op in Op if op.name.startswith("Atomic"))
 _ARITHMETIC = frozenset([op for op in Op if 126 <= op <= 205 or 109 <= op <= 115 or 4450 <= op <= 4455])
 
 
@@ -65,7 +64,7 @@ def what_is(instruction: Instruction) -> str | None:
         if type(pointer) is Variable and pointer.builtin is not None:
             return None
         return LOAD if op is Op.Load else STORE
-    if op in _ATOMICS:
+    if op in ATOMICS:
         return ATOMIC
     if op is Op.FunctionCall:
         return CALL
@@ -79,7 +78,7 @@ def _why_by_lane(instruction: Instruction) -> str:
     op = instruction.op
     if instruction.memory is not None and instruction.memory.volatile:
         return "volatile"
-    if op in _ATOMICS:
+    if op in ATOMICS:
         return "addresses differ, or there is no sum of such"
     if op is Op.FunctionCall:
         function = instruction.operands[0]

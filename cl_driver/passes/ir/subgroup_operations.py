@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from ...spirv.enums import BuiltIn, Op, Scope
 from ...spirv.module import Constant, Function, Instruction, Variable
+from ...spirv.tables import of_class
 from .instructions import ADDRESS
+from .link_names import source_name
 
 SHUFFLES_INTEL = (
     Op.SubgroupShuffleINTEL, Op.SubgroupShuffleDownINTEL, Op.SubgroupShuffleUpINTEL,
     Op.SubgroupShuffleXorINTEL,
 )  # fmt: skip
 _BLOCKS_INTEL = (Op.SubgroupBlockReadINTEL, Op.SubgroupBlockWriteINTEL)
-NON_UNIFORM = frozenset(op for op in Op if op.name.startswith("GroupNonUniform"))
+# The grammar has the rotation, which came with an extension, in another class.
+NON_UNIFORM = of_class("Non-Uniform") | {Op.GroupNonUniformRotateKHR}
 GROUP_OR_SUBGROUP = frozenset(op for op in Op if 261 <= op <= 271 or 6401 <= op <= 6408)
 BUILTINS = frozenset((
     BuiltIn.SubgroupSize, BuiltIn.SubgroupMaxSize, BuiltIn.NumSubgroups, BuiltIn.NumEnqueuedSubgroups,
     BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
     BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
 ))  # fmt: skip
-_BARRIER = "_Z17sub_group_barrier"  # how the names begin that clang leaves to the builtin library
+_BARRIER = "sub_group_barrier"  # which clang leaves to the builtin library
 
 
 def uses_subgroups(functions: list[Function]) -> bool:
@@ -47,7 +50,7 @@ def _of_subgroup(instruction: Instruction) -> bool:
         return scope_of(instruction) == Scope.Subgroup
     if op is Op.FunctionCall:
         callee: Function = instruction.operands[0]
-        return callee.linkage is not None and callee.linkage[0].startswith(_BARRIER)
+        return callee.linkage is not None and source_name(callee.linkage[0]) == _BARRIER
     if op is Op.Load or op in ADDRESS or op is Op.CopyObject:
         pointer = instruction.operands[0]
         return type(pointer) is Variable and pointer.builtin in BUILTINS

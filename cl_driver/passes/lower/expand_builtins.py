@@ -14,11 +14,11 @@ from ...spirv.types import TypeTable
 from ..ir.instructions import EXTINST_WITH_EFFECT, append, instruction_count
 from ..ir.layout import size_of
 from ..ir.library import Library
+from ..ir.link_names import is_image_library_function
 
 MAX_CALLEE = 1_000  # instructions of one library function
 MAX_TOTAL = 8_000  # instructions that one kernel may grow by
 
-IMAGE_FUNCTIONS = "__cld_image_"  # what images.py leaves as calls is for any format: too much to inline
 
 _SIN_AND_COS = (OpenCLStd.sin, OpenCLStd.cos)
 
@@ -80,7 +80,9 @@ class _Expansion:
 
     def expand_call(self, call: Instruction) -> bool:
         declared = call.operands[0]
-        if declared.blocks or not declared.linkage or declared.linkage[0].startswith(IMAGE_FUNCTIONS):
+        if declared.blocks or not declared.linkage:
+            return False
+        if is_image_library_function(declared.linkage[0]):  # for any format: too much to inline
             return False
         callee = self.library.function(declared.linkage[0])
         if callee is None or not self.affordable(callee, call.operands[1:], 1):

@@ -30,6 +30,7 @@ from ...spirv.validation.rules import RuleError, need
 from ...spirv.validation.rules_images import check_access, check_query
 from ..ir.instructions import substitute
 from ..ir.library import Library
+from ..ir.link_names import IMAGE_PREFIX, is_image_library_function
 from ..ir.plan import KernelPlan, PlanError
 from .clone_constants import Specialiser
 
@@ -39,8 +40,6 @@ CHANNEL_ORDER, CHANNEL_DATA_TYPE, ELEMENT_SIZE, LEVELS = 40, 44, 48, 52
 
 FORMAT = struct.Struct("<3I")  # what is known of an image: order, data type, bytes of a pixel
 FIRST_ORDER, FIRST_DATA_TYPE = 0x10B0, 0x10D0  # OpImageQuery's enumerants count from these
-
-PREFIX = "__cld_image_"  # of the library's functions
 
 NEAREST = 0x10  # a sampler's filter; linear filtering is twice as much
 ANY_LOD = 0xFFFF << 48  # its largest level of detail
@@ -70,7 +69,7 @@ def image_args(function: Function) -> list[int]:
 
 def is_general(plan: KernelPlan) -> bool:
     """Whether a plan has calls of functions for images of any format."""
-    return any(callee.name.startswith(PREFIX) for callee in plan.calls)
+    return any(is_image_library_function(callee.name) for callee in plan.calls)
 
 
 def uses_images(function: Function) -> bool:
@@ -330,7 +329,7 @@ class _Lowering:
 
     def library_function(self, name: str) -> Function:
         """A function for images of the builtin library."""
-        found = self.library.function(PREFIX + name)
+        found = self.library.function(IMAGE_PREFIX + name)
         assert found is not None, name  # builtins/cl/image has it
         return found
 

@@ -35,7 +35,7 @@ from ..ir.subgroup_operations import (
     scope_of,
     uses_subgroups,
 )
-from .collectives import COMBINING, combination, identity
+from .collectives import combination, identity
 
 _EXT = "OpenCL.std"
 _ALL_OF_GROUP = (GroupOperation.Reduce, GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
@@ -99,8 +99,7 @@ class _Lowering:
             value: Value | None = rule(self, i.type, *operands[1:])
             return value
         operation, value, *cluster = operands[1:]
-        name = op.name.removeprefix("GroupNonUniform").removeprefix("Group").removesuffix("KHR")
-        return self.arithmetic(WORK_GROUP_OP[name], operation, value, *cluster)
+        return self.arithmetic(_WORK_GROUP_OP.get(op, op), operation, value, *cluster)
 
     # Small pieces
 
@@ -387,8 +386,25 @@ def _power_of_two(cluster: Value) -> int:
     return size
 
 
-# The work-group instruction of the same kind, which collectives.py knows.
-WORK_GROUP_OP = {op.name.removeprefix("Group").removesuffix("KHR"): op for op in COMBINING}
+# The group instruction of the same kind, which collectives.py knows.
+_WORK_GROUP_OP = {
+    Op.GroupNonUniformIAdd: Op.GroupIAdd,
+    Op.GroupNonUniformFAdd: Op.GroupFAdd,
+    Op.GroupNonUniformIMul: Op.GroupIMulKHR,
+    Op.GroupNonUniformFMul: Op.GroupFMulKHR,
+    Op.GroupNonUniformSMin: Op.GroupSMin,
+    Op.GroupNonUniformUMin: Op.GroupUMin,
+    Op.GroupNonUniformFMin: Op.GroupFMin,
+    Op.GroupNonUniformSMax: Op.GroupSMax,
+    Op.GroupNonUniformUMax: Op.GroupUMax,
+    Op.GroupNonUniformFMax: Op.GroupFMax,
+    Op.GroupNonUniformBitwiseAnd: Op.GroupBitwiseAndKHR,
+    Op.GroupNonUniformBitwiseOr: Op.GroupBitwiseOrKHR,
+    Op.GroupNonUniformBitwiseXor: Op.GroupBitwiseXorKHR,
+    Op.GroupNonUniformLogicalAnd: Op.GroupLogicalAndKHR,
+    Op.GroupNonUniformLogicalOr: Op.GroupLogicalOrKHR,
+    Op.GroupNonUniformLogicalXor: Op.GroupLogicalXorKHR,
+}
 
 # Instructions without Execution scope to their values: rule(lowering, result type, operands...).
 _RULES: dict[Op, Callable[..., Value | None]] = {

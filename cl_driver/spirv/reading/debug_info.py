@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..instruction_sets import is_non_semantic
 from ..location import DebugFunction, Location
 from ..module import Constant, Function
 
 if TYPE_CHECKING:
     from .body import Body
     from .reader import Reader
-
-# These sets number their instructions alike. Where the name begins so, literals are ids of constants.
-SETS = ("OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug", "NonSemantic.Shader.DebugInfo.100",
-        "NonSemantic.Kernel.DebugInfo.100")  # fmt: skip
-BY_CONSTANTS = "NonSemantic."
 
 FUNCTION, LEXICAL_BLOCK, LEXICAL_BLOCK_DISCRIMINATOR, SCOPE, NO_SCOPE, INLINED_AT = range(20, 26)
 SOURCE, FUNCTION_DEFINITION, LINE, NO_LINE = 35, 101, 103, 104
@@ -46,7 +42,7 @@ class DebugInfo:
 
     def literal(self, id_of_set: int, word: int) -> int:
         """A literal operand: the word itself, or the value of the constant that it names."""
-        if not self.reader.sets[id_of_set].startswith(BY_CONSTANTS):
+        if not is_non_semantic(self.reader.sets[id_of_set]):
             return word
         constant = self.reader.values.get(word)
         value = constant.value if isinstance(constant, Constant) else 0

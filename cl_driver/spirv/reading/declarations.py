@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import instruction_sets
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
 from ..module import NO_DECORATIONS, Constant, Kind, Type, Variable
-from ..tables import parameters
+from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS
 from .constants import CONSTANT_HANDLERS, Handler, continuation
-from .debug_info import SETS as DEBUG_SETS
 
 if TYPE_CHECKING:
     from .reader import Reader
-
-# Sets that may be left out without a change of meaning.
-IGNORED_SETS = ("NonSemantic.", "OpenCL.DebugInfo.100", "DebugInfo", "SPIRV.debug")
 
 
 def _nothing(reader: Reader, p: int, n: int, op: Op) -> None:
@@ -38,7 +35,7 @@ def _extension(reader: Reader, p: int, n: int, op: Op) -> None:
 
 def _ext_inst_import(reader: Reader, p: int, n: int, op: Op) -> None:
     name = reader.whole_string(p, p + 2, p + n)
-    if name != "OpenCL.std" and not name.startswith(IGNORED_SETS):
+    if name != instruction_sets.OPENCL and not instruction_sets.may_be_left_out(name):
         raise reader.error(p, f"unknown extended instruction set {name!r}")
     reader.sets[reader.new_id(p, reader.words[p + 1])] = name
 
@@ -49,9 +46,9 @@ def _ext_inst(reader: Reader, p: int, n: int, op: Op) -> None:
     name = reader.sets.get(words[p + 3])
     if name is None:
         raise reader.error(p, f"id {words[p + 3]} is not an extended instruction set")
-    if name == "OpenCL.std":
+    if name == instruction_sets.OPENCL:
         raise reader.error(p, "not allowed outside of functions")
-    if name in DEBUG_SETS:
+    if name in instruction_sets.DEBUG:
         reader.debug.places[words[p + 2]] = p
 
 
@@ -367,8 +364,9 @@ def _layout() -> dict[int, int]:
         [Op.String, Op.SourceExtension, Op.Source, Op.SourceContinued],
         [Op.Name, Op.MemberName],
         [Op.ModuleProcessed],
-        [op for op in ops if "Decorat" in op.name],
-        [op for op in ops if "Constant" in op.name or op.name.startswith("Type")] + [Op.Variable, Op.Undef],
+        [op for op in ops if op in of_class("Annotation")],
+        [op for op in ops if op in of_class("Type-Declaration", "Constant-Creation")]
+        + [Op.ConstantPipeStorage, Op.Variable, Op.Undef],
         [Op.Function],
     ]
     return {int(op): number for number, section in enumerate(sections) for op in section}

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .. import instruction_sets
 from ..enumerant import Enumerant
 from ..enums import Op, OpenCLStd
 from ..module import Argument, Constant, Kind, MemoryAccess, Operand, Type
 from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
-from .debug_info import SETS as DEBUG_SETS
 
 if TYPE_CHECKING:
     from .body import Body
@@ -26,12 +26,13 @@ MEMORY_WITH_WORD = 0x2 | 0x8 | 0x10 | 0x10000 | 0x20000
 MEMORY_DECLARED = (0x8, 0x10, 0x20, 0x10000, 0x20000)
 MEMORY_KNOWN = MEMORY_WITH_WORD | 0x1 | 0x4 | 0x20
 
-# Operands that are types.
-TAKES_TYPES = frozenset(
-    op
-    for op in Op
-    if op.name.startswith("Untyped") or op in (Op.CooperativeMatrixLengthKHR, Op.CooperativeMatrixLengthNV)
-)
+# Some of their operands are types.
+TAKES_TYPES = frozenset((
+    Op.UntypedVariableKHR, Op.UntypedAccessChainKHR, Op.UntypedInBoundsAccessChainKHR,
+    Op.UntypedPtrAccessChainKHR, Op.UntypedInBoundsPtrAccessChainKHR, Op.UntypedArrayLengthKHR,
+    Op.UntypedPrefetchKHR, Op.UntypedGroupAsyncCopyKHR, Op.UntypedImageTexelPointerEXT,
+    Op.UntypedVariableLengthArrayINTEL, Op.CooperativeMatrixLengthKHR, Op.CooperativeMatrixLengthNV,
+))  # fmt: skip
 
 
 # Decoders: (body, word offset, number of words, op).
@@ -201,8 +202,8 @@ def _extended(body: Body, p: int, n: int, op: Op) -> None:
     name = body.reader.sets.get(words[p + 3])
     if name is None:
         raise body.error(p, f"id {words[p + 3]} is not an extended instruction set")
-    if name != "OpenCL.std":
-        if name in DEBUG_SETS:
+    if name != instruction_sets.OPENCL:
+        if name in instruction_sets.DEBUG:
             body.position.instruction(p, n)
         return  # the reader refuses sets that are neither this nor non-semantic
     if body.block is None:

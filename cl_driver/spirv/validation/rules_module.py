@@ -43,6 +43,7 @@ TYPE_CAPABILITIES = {
     ("TypeVector", 8): (Capability.Vector16,),
     ("TypeVector", 16): (Capability.Vector16,),
 }
+_TYPES = frozenset(kind for kind, _ in TYPE_CAPABILITIES)
 
 
 def refuse(what: str, rule: str, offset: int = 0) -> SpirvError:
@@ -124,7 +125,7 @@ def check_uses(module: Module, requirements: Requirements) -> None:
 
 
 def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -> None:
-    if kind.startswith("Type"):
+    if kind in _TYPES:
         wanted = TYPE_CAPABILITIES.get((kind, value))
         if wanted and requirements.capabilities.isdisjoint(wanted):
             names = " or ".join(capability.name for capability in wanted)
