@@ -11,8 +11,8 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-llvmlite check bench-check test-packages pages bench sanitize peers conformance core
-.PHONY: lint clean
+.PHONY: run setup packages test test-llvmlite check bench-check test-packages pages bench zoo sanitize peers conformance
+.PHONY: core lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -74,6 +74,11 @@ BENCH_PEERS := $(if $(INTEL),--intel $(INTEL)) $(if $(wildcard /etc/OpenCL/vendo
 bench: setup build/venv/.bench
 	$(VENV) -m tests.bench.throughput $(BENCH_PEERS) $(BENCH_ARGS)
 	$(VENV) tests/bench/latency.py $(BENCH_PEERS)
+
+# Public programs beside the peers, which nobody tuned for: tests/zoo/README.md
+ZOO_ARGS ?=
+zoo: setup
+	$(VENV) -m tests.zoo $(if $(ZOO),--folder "$(ZOO)") $(BENCH_PEERS) $(ZOO_ARGS)
 
 build/venv/.bench: build/venv/.made
 	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
