@@ -26,7 +26,7 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage",
+    "value_code", "images", "storage", "native",
 )  # fmt: skip
 LINK = {"value_code": ["-Wl,--wrap=cld_now"]}
 SETTINGS = {"value_code": {"CL_DRIVER_THREADS": "2"}}  # how many groups a trial takes depends on it
@@ -100,7 +100,7 @@ def test_instructions_that_trap(objects, kernel, end, name):
     """The host is told which kernel it was, and ends of the same signal as without the driver's handler."""
     if kernel == "divide" and platform.machine() != "x86_64":
         pytest.skip("a division by zero gives zero here")
-    path = program(objects, "faults", "")
+    path = program(objects, "process", "")
     done = subprocess.run([path, kernel, name], capture_output=True, text=True, timeout=60, check=False)
     shown = name if len(name) <= 160 else f"{name[:160]}..."
     assert done.stderr == f"cl_driver: {end.name} in kernel {shown}\n"

@@ -7,10 +7,13 @@
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
 
-static cl_int run_native(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    (void)self, (void)first, (void)last;
+static void call_native(struct cld_event *command) {
     command->native.function(command->native.args);
-    return CL_SUCCESS;
+}
+
+static cl_int run_native(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)first, (void)last;
+    return cld_command_call_user(command, self, call_native);
 }
 
 static void end_native(struct cld_event *command, cl_int status) {

@@ -8,14 +8,15 @@
 #include "runtime/callback.h"
 #include "runtime/enqueue_check.h"
 
+static void call_free(struct cld_event *command) {
+    command->svm_free.function((cl_command_queue)command->queue, command->svm_free.count,
+                               command->svm_free.pointers, command->svm_free.user_data);
+}
+
 static cl_int run_free(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    (void)self, (void)first, (void)last;
-    cl_command_queue queue = (cl_command_queue)command->queue;
-    if (command->svm_free.function) {
-        command->svm_free.function(queue, command->svm_free.count, command->svm_free.pointers,
-                                   command->svm_free.user_data);
-        return CL_SUCCESS;
-    }
+    (void)first, (void)last;
+    if (command->svm_free.function)
+        return cld_command_call_user(command, self, call_free);
     for (cl_uint i = 0; i < command->svm_free.count; i++)
         clSVMFree((cl_context)command->context, command->svm_free.pointers[i]);
     return CL_SUCCESS;

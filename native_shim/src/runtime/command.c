@@ -351,8 +351,65 @@ static void leave(struct cld_event *command, struct cld_self *self) {
         command->operation->leave(command, self);
 }
 
+struct user_call {
+    struct cld_event *command;
+    void (*function)(struct cld_event *command);
+    _Atomic uint32_t state;
+};
+enum { CALLING, RETURNED, HAS_ENDED_THREAD };
+
+static void set_state(struct user_call *call, uint32_t state) {
+    atomic_store(&call->state, state); /* `call` may be gone from here on */
+    cld_futex_wake(&call->state, 1);
+}
+
+static void tell_caller(void *call) {
+    set_state(call, HAS_ENDED_THREAD);
+}
+
+static void *call_for_another(void *pointer) {
+    struct user_call *call = pointer;
+    pthread_cleanup_push(tell_caller, call);
+    call->function(call->command);
+    pthread_cleanup_pop(0);
+    set_state(call, RETURNED);
+    return NULL;
+}
+
 static void finish_execution(struct cld_event *command, struct cld_ready *ready) {
     cld_event_complete(command, atomic_load(&command->error), ready);
+}
+
+/* The executing thread is about to be gone. */
+static void abandon(void *pointer) {
+    struct cld_event *command = pointer;
+    struct cld_self *self = cld_self();
+    struct cld_ready ready = {NULL, NULL};
+    cld_log(1, "user code has ended the thread that a command was executed on");
+    self->executing--;
+    fail(command, CL_OUT_OF_RESOURCES);
+    leave(command, self);
+    finish_execution(command, &ready);
+    if (ready.first)
+        cld_pool_push(&ready);
+}
+
+cl_int cld_command_call_user(struct cld_event *command, struct cld_self *self,
+                             void (*function)(struct cld_event *command)) {
+    struct user_call call = {command, function, CALLING};
+    if (self->role != CLD_WORKER_THREAD &&
+        cld_thread_start(command->queue->device, CLD_DRIVER_THREAD, call_for_another, &call)) {
+        while (atomic_load(&call.state) == CALLING)
+            cld_futex_wait(&call.state, CALLING);
+        if (atomic_load(&call.state) == RETURNED)
+            return CL_SUCCESS;
+        cld_log(1, "user code has ended the thread that it was called on");
+        return CL_OUT_OF_RESOURCES;
+    }
+    pthread_cleanup_push(abandon, command);
+    function(command);
+    pthread_cleanup_pop(0);
+    return CL_SUCCESS;
 }
 
 /* Runs units of the command and takes the time, for the operation to learn from. */

@@ -218,6 +218,11 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
 void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
                              struct cld_ready *ready);
 
+/* Calls user code, which is part of a command that one thread executes and which may end its thread: an error
+ * then. It does so on a thread of the driver's, for the host has use for its own. */
+cl_int cld_command_call_user(struct cld_event *command, struct cld_self *self,
+                             void (*function)(struct cld_event *command));
+
 /* Ends a command or user event. */
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);
 

@@ -305,19 +305,35 @@ static bool ends_unless_called(struct cld_pool *pool, uint32_t epoch) {
     return true; /* others have been made in its place */
 }
 
-static void *work(void *argument) {
-    struct cld_pool *pool = argument;
+struct working {
+    struct cld_pool *pool;
+    struct cld_ready ready; /* what the thread is to execute next */
+};
+
+/* User code has ended the thread (pthread_exit): another takes its place, at once if there is work. */
+static void worker_is_gone(void *pointer) {
+    struct working *working = pointer;
+    struct cld_pool *pool = working->pool;
+    atomic_fetch_sub(&pool->started, 1);
+    if (working->ready.first)
+        cld_pool_push(&working->ready);
+    pass_on(pool);
+    unuse(pool);
+}
+
+static void work_until_stopped(struct working *working) {
+    struct cld_pool *pool = working->pool;
     struct cld_self *self = cld_self();
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready *ready = &working->ready;
     take_place(pool, self);
     for (;;) {
         uint32_t epoch = atomic_load(&pool->epoch);
-        if (work_once(pool, NULL, self, &ready)) {
-            while (ready.first) {
-                struct cld_event *command = cld_ready_take(&ready);
-                if (ready.first && command->estimate > 5000)
-                    cld_pool_push(&ready);
-                cld_command_execute(command, self, &ready);
+        if (work_once(pool, NULL, self, ready)) {
+            while (ready->first) {
+                struct cld_event *command = cld_ready_take(ready);
+                if (ready->first && command->estimate > 5000)
+                    cld_pool_push(ready);
+                cld_command_execute(command, self, ready);
             }
             continue;
         }
@@ -340,7 +356,14 @@ static void *work(void *argument) {
         if (ends && ends_unless_called(pool, epoch))
             break;
     }
-    unuse(pool);
+}
+
+static void *work(void *argument) {
+    struct working working = {.pool = argument};
+    pthread_cleanup_push(worker_is_gone, &working);
+    work_until_stopped(&working);
+    pthread_cleanup_pop(0);
+    unuse(working.pool);
     return NULL;
 }
 

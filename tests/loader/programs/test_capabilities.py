@@ -11,6 +11,7 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.spirv.enums import Capability
 from cl_driver.spirv.tables import enumerant
+from cl_driver.spirv.types import MAX_PARAMETERS
 from tests.loader.opencl import SUB_GROUP_SIZE
 from tests.pure.spirv.assembler import PREAMBLE, TYPES, assemble
 
@@ -382,10 +383,24 @@ def test_the_largest_parameters(opencl):
     assert run_with_arguments(opencl, context, source, ctypes.c_int64, count) == count * (count - 1) // 2
 
 
-def test_kernels_of_many_parameters(opencl):
+def parameters_of_ints(count):
+    return f"int {', int '.join(f'a{n}' for n in range(count))}"
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(MAX_PARAMETERS - 1, marks=pytest.mark.long)])
+def test_kernels_of_many_parameters(opencl, count):
     """Far more than CL_DEVICE_MAX_PARAMETER_SIZE promises: they work all the same."""
-    names = [f"a{n}" for n in range(10_000)]
-    body = "*out = a0 + a5000 * 3 + a9999;"
-    source = f"kernel void k(global int *out, int {', int '.join(names)}) {{ {body} }}"
-    result = run_with_arguments(opencl, opencl.context(), source, ctypes.c_int32, len(names))
-    assert result == 5000 * 3 + 9999
+    last = count - 1
+    body = f"*out = a0 + a5000 * 3 + a{last};"
+    source = f"kernel void k(global int *out, {parameters_of_ints(count)}) {{ {body} }}"
+    result = run_with_arguments(opencl, opencl.context(), source, ctypes.c_int32, count)
+    assert result == 5000 * 3 + last
+
+
+@pytest.mark.long
+def test_kernels_of_too_many_parameters(opencl):
+    source = f"kernel void k(global int *out, {parameters_of_ints(MAX_PARAMETERS)}) {{ *out = a0; }}"
+    program = opencl.program(opencl.context(), source)
+    status = opencl.call("clBuildProgram", program, 0, None, None, None, None)
+    assert status == cl.CL_BUILD_PROGRAM_FAILURE
+    assert f"more than {MAX_PARAMETERS} parameters" in opencl.build_log(program)

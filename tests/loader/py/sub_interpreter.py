@@ -38,15 +38,31 @@ if failed:
 """
 
 
-def create():
-    """One that may have threads."""
+def create(shares_gil):
+    """One with a GIL of its own where this Python makes such (from 3.12 on), or one that may have threads."""
+    if not shares_gil:
+        return interpreters.create()
     try:
         return interpreters.create(isolated=False)
     except TypeError:
         return interpreters.create("legacy")
 
 
-sub = create() if sys.argv[2:] else interpreters.create()
+def check_that_ctypes_cannot_be_had():
+    """If it ever can, the test is to use it."""
+    try:
+        interpreters.run_string(create(shares_gil=False), "import _ctypes")
+    except interpreters.RunFailedError as error:
+        assert "_ctypes does not support loading in subinterpreters" in str(error), error
+    else:
+        raise AssertionError("interpreters with a GIL of their own have ctypes")
+
+
+# Interpreters have GILs of their own from 3.12 on, but ctypes and cffi refuse those of 3.12.
+refused = sys.version_info[:2] == (3, 12)
+if refused:
+    check_that_ctypes_cannot_be_had()
+sub = create(shares_gil=refused or bool(sys.argv[2:]))
 for scene in ("use", "use_gil"):
     if sys.argv[2:] == ["thread"]:
         interpreters.run_string(sub, in_thread(code(scene)))

@@ -9,6 +9,7 @@ import pytest
 
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.reading import reader
+from cl_driver.spirv.types import MAX_PARAMETERS
 from cl_driver.spirv.validation import validate
 
 from .assembler import KERNEL, assemble
@@ -318,3 +319,16 @@ def test_spec_ids_are_of_specialisation_constants():
     check(module("OpSpecConstantTrue %bool"))
     for constant in ("OpConstant %i32 4", "OpSpecConstantOp %i32 IAdd %c1 %c2", "OpTypeEvent"):
         refused(module(constant), "SpecId decorates id .*, which is no specialisation constant")
+
+
+def with_parameters(count: int) -> str:
+    """A module with a function of so many parameters."""
+    parameters = "\n".join(f"%q{n} = OpFunctionParameter %i32" for n in range(count))
+    type_ = f"%many = OpTypeFunction %void {'%i32 ' * count}"
+    body = "%label_of_f = OpLabel\nOpReturn\nOpFunctionEnd\n"
+    return with_kernel(more=f"{type_}\n%f = OpFunction %void None %many\n{parameters}\n{body}")
+
+
+def test_the_most_parameters_of_a_function():
+    check(with_parameters(MAX_PARAMETERS))
+    refused(with_parameters(MAX_PARAMETERS + 1), f"OpTypeFunction: more than {MAX_PARAMETERS} parameters")

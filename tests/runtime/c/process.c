@@ -1,6 +1,8 @@
-/* fork and exit. argv[1] says which; what is left behind on purpose is left to the end of the process. */
+/* fork, exit, and what kills. argv[1] says which; what is left behind on purpose is left to the end of the
+ * process. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "harness.h"
@@ -211,6 +213,41 @@ static void exit_idle(void) {
         launch(1, NULL); /* never flushed */
 }
 
+/* Instructions that a processor refuses or traps, which compiled kernels have none of: the kernels are C
+ * functions.
+ */
+static void illegal(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                    uint64_t first, uint64_t last) {
+    (void)launch, (void)args, (void)thread, (void)first, (void)last;
+#if defined(__x86_64__)
+    __asm__ volatile("ud2");
+#elif defined(__aarch64__)
+    __asm__ volatile("udf #0");
+#endif
+}
+
+/* aarch64 traps no division: it has no such test. */
+static void divide(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                   uint64_t first, uint64_t last) {
+    (void)launch, (void)args, (void)thread, (void)first, (void)last;
+#if defined(__x86_64__)
+    int quotient = 1, remainder = 0, zero = 0;
+    __asm__ volatile("idivl %2" : "+a"(quotient), "+d"(remainder) : "r"(zero));
+#endif
+}
+
+/* The process ends of it. */
+static void run_trapping(cld_kernel_fn function, const char *name) {
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    set_up(0);
+    kernel = test_kernel(context, function, "");
+    free(info_of(kernel)->name);
+    info_of(kernel)->name = strdup(name);
+    launch(64, NULL);
+    OK(clFinish(queue));
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -220,6 +257,8 @@ int main(int argc, char **argv) {
                {"fork_busy", fork_busy},
                {"exit_running", exit_running},
                {"exit_idle", exit_idle}};
+    if (argc > 2)
+        run_trapping(!strcmp(argv[1], "divide") ? divide : illegal, argv[2]);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (argc > 1 && !strcmp(argv[1], all[i].name)) {
             all[i].run();
