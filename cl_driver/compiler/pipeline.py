@@ -311,10 +311,10 @@ def lower(
                         options.remarks.choose("parts of tiles", options.remarks.choices["parts"])
                         options.remarks.choose("parts", "to be compiled soon; there is code with more")
                 elif chosen.parts > 1:
-                    options, with_parts = chosen, passes.with_parts(plan, chosen)
-                    if with_parts is None:
+                    options, coarsened = chosen, passes.coarsened(plan, chosen)
+                    if coarsened is None:
                         continue
-                    plan = with_parts
+                    plan = coarsened
             if hot:
                 passes.version_by_guards(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
@@ -323,7 +323,7 @@ def lower(
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
-                code.may_hold_groups = plan.may_hold_groups and not unoptimised
+                code.may_run_in_lockstep = plan.may_run_in_lockstep and not unoptimised
                 code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
@@ -419,7 +419,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_width=tile[0],
         tile_height=tile[1],
         free_groups=code.has_free_groups,
-        most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_hold_groups else 0,
+        most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,
         value_args=code.value_args,

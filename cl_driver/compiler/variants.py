@@ -40,9 +40,9 @@ def kernel_variant(
     program: Prepared, name: str, kind: int, size: list[int], values: Iterable[tuple[int, bytes]]
 ) -> VariantCode:
     """An object of such code; see variant(). kind: number in VARIANTS. Raises CompileError."""
-    known = tuple((index, data) for index, data in values)
-    code = variant(program, name, VARIANTS[kind], size, known)
-    data = object_of(program.context, code, VARIANTS[kind], has_argument_values=bool(known))
+    argument_values = tuple((index, data) for index, data in values)
+    code = variant(program, name, VARIANTS[kind], size, argument_values)
+    data = object_of(program.context, code, VARIANTS[kind], has_argument_values=bool(argument_values))
     return VariantCode(
         object=data,
         symbol=code.symbol,
@@ -113,7 +113,7 @@ def group_code(program: Prepared, name: str, size: list[int], values: Values = (
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
     if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
-        raise CompileError(f"kernel '{name}': groups of {size} are not held whole\n")
+        raise CompileError(f"kernel '{name}': groups of {size} cannot be executed in lockstep\n")
     how = codegen_options(program.context)
     options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
     options = replace(options, thorough=True)

@@ -113,7 +113,7 @@ class Assembly:
         return found or [b for b in self.blocks if not _TAIL.match(b.name)]
 
     def body_loops(self) -> list[Loop]:
-        """The loops of the body. Groups that are held whole have none over work-items."""
+        """The loops of the body. Groups in lockstep have none over work-items."""
         found = [loop for loop in self.loops.values() if loop.within() is not None]
         return found or [loop for loop in self.loops.values() if not _AROUND.match(loop.name)]
 

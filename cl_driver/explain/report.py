@@ -147,7 +147,7 @@ def kernel_report(
         names = ", ".join(program.reflections[name].args[k].name or f"argument {k}" for k in code.value_args)
         text = f"launches may get code of their own, made for values that stay the same: {names}"
         made.variants[0].facts.append(Annotation("plain", text))
-    if code.may_hold_groups:
+    if code.may_run_in_lockstep:
         _add_group_variant(made, program, file, local_size)
     return made
 

@@ -77,7 +77,7 @@ class Memory:
             return self.view(address, 1)[0] != 0
         if kind is Kind.POINTER or kind is Kind.OPAQUE:
             return int.from_bytes(self.view(address, 8), "little")
-        return tuple(self.load(t, address + offset) for t, offset in parts(type_))
+        return tuple(self.load(t, address + offset) for t, offset in constituents(type_))
 
     def store(self, type_: Type, address: int, value: Datum) -> None:
         """Puts a value of a type to an address."""
@@ -92,7 +92,7 @@ class Memory:
         elif kind is Kind.POINTER or kind is Kind.OPAQUE:
             self.view(address, 8)[:] = (value or 0).to_bytes(8, "little")
         else:
-            for (t, offset), part in zip(parts(type_), value, strict=True):
+            for (t, offset), part in zip(constituents(type_), value, strict=True):
                 self.store(t, address + offset, part)
 
     def copy(self, target: int, source: int, size: int) -> None:
@@ -108,8 +108,8 @@ class Memory:
         return bytes(result)
 
 
-def parts(type_: Type) -> list[tuple[Type, int]]:
-    """(type, offset) of the components, elements or members of a composite type."""
+def constituents(type_: Type) -> list[tuple[Type, int]]:
+    """(type, offset) of the constituents of a composite type: components, elements or members."""
     if type_.kind is Kind.STRUCT:
         return [(member, member_offset(type_, i)) for i, member in enumerate(type_.members)]
     step = size_of(type_.element)

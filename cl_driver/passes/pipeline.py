@@ -18,7 +18,7 @@ from .analysis.memory_order import orders_memory
 from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
 from .groups.barriers import has_boundary, split_at_barriers
-from .groups.lockstep import hold_group
+from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
 from .ir.dump import function_text
 from .ir.library import Library
@@ -31,7 +31,7 @@ from .loops.narrow_integers import narrow
 from .loops.unroll import unroll
 from .loops.unroll_arrays import has_unrollable_arrays, unroll_arrays
 from .loops.unroll_branches import has_unrollable_branches, unroll_branches
-from .lower.argument_values import find_value_args, put_values
+from .lower.argument_values import find_specialisable, specialise_arguments
 from .lower.expand_builtins import expand_builtins
 from .lower.flush_denormals import flush_denormals
 from .lower.half import promote_halves
@@ -49,7 +49,7 @@ from .vectorize.coarsening import copy_parts
 from .vectorize.guard_versioning import version_guards
 from .vectorize.linearise import linearise
 
-__all__ = ["PlanError", "PlanOptions", "plan", "version_by_guards", "with_parts"]
+__all__ = ["PlanError", "PlanOptions", "coarsened", "plan", "version_by_guards"]
 
 DEFAULT = PlanOptions()
 
@@ -80,7 +80,7 @@ def plan(
         if run_pass("images", lower_images, options, function, types, library, options.values):
             function = run_pass("inline", inline, options, None, module, function)
     if options.values:
-        run_pass("argument_values", put_values, options, function, types, options.values)
+        run_pass("argument_values", specialise_arguments, options, function, types, options.values)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
@@ -135,23 +135,23 @@ def plan(
         run_pass("narrow_integers", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.values:
-        result.value_args = image_args(function) + find_value_args(function)
+        result.value_args = image_args(function) + find_specialisable(function)
     elif options.width > 1 and options.unrolls and not options.group:
         run_pass("unroll", unroll_short_loops, options, function, types, 2_400 if has_images else 800)
     if options.group:
-        run_pass("lockstep", hold_group, options, function, types, options)
+        run_pass("lockstep", make_lockstep, options, function, types, options)
     if has_boundary(function):
         # After simplification, so that values that do not matter are not kept across barriers.
         run_pass("barriers", split_at_barriers, options, function, result)
     else:
-        result.regions.append(whole_region(function))
+        result.regions.append(only_region(function))
     for region in result.regions:
         finish_region(region, result)
     describe(result)
     return result
 
 
-def with_parts(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
+def coarsened(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:
     """A plan of one region, made for one part, with the parts of these options, which are otherwise its own.
     None where parts go different ways that their lanes share, so that it must be made anew: it has changed.
     """
@@ -244,7 +244,7 @@ def end_at_undefined(function: Function) -> None:
         terminator.operands = [REGION_END]
 
 
-def whole_region(function: Function) -> Region:
+def only_region(function: Function) -> Region:
     """A kernel without barriers as its only region."""
     for block in function.blocks:
         terminator = block.terminator

@@ -27,6 +27,12 @@ RETIRED = {
     "guard": "split_inner split_inner_tiles inner_tiles",
     "unroll": "unroll_decided_loops has_decided_loops unroll_array_loops has_array_loops unroll_known",
     "linearisation": "make_live_loops",
+    "lockstep": "hold_group may_hold_groups",
+    "coarsening": "with_parts",
+    "argument specialisation": "put_values find_value_args",
+    "interleaved fields": "_put_together _take_apart",
+    "shuffles": "_bring_together",
+    "register": "is_held",
     "trial": "contest cld_contest_state",
     "tier": "launch_code",
 }  # fmt: skip

@@ -5,7 +5,7 @@ pure/random/typed.py's.
     python tests/runtime/random_many.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
 
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts or
-groups held whole, for this CPU or a lesser one, now and then for the values of arguments; code that comes
+groups in lockstep, for this CPU or a lesser one, now and then for the values of arguments; code that comes
 apart is run as full vectors and their rest at times. With --log a run goes on where the last one with that
 file ended. Prints the seeds that fail, and a summary.
 """
@@ -146,7 +146,7 @@ class _Maker:
         self.plan_options = replace(self.plan_options, **fields)
 
     def hold_groups(self, global_size, local_size) -> None:
-        """Code for groups of that size, if they can be held whole in vectors and none is cut off."""
+        """Code for groups of that size, if they can be executed in lockstep and none is cut off."""
         from cl_driver.passes.cost.width import MOST_GROUP_PARTS
 
         width, items = self.plan_options.width, math.prod(local_size)

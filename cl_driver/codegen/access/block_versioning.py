@@ -13,7 +13,7 @@ from ...passes.ir.instructions import EXTINST_WITH_EFFECT, PURE, users
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind
 from ..llvm.types import ir_type, leaf_types, size_of
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 from . import overflow_versioning, packed_vectors
 from .emitter import AccessEmitter
 from .runtime_contiguity import Term
@@ -101,13 +101,15 @@ def emit(e: AccessEmitter, instructions: Sequence[Instruction], sums: Sums, ask:
     used_by = users(e.function)
     outputs = [i for i in instructions if any(u not in inside for u in used_by.get(i, ()))]
 
-    def half(places: dict[Instruction, str | None]) -> list[str]:
+    def version(places: dict[Instruction, str | None]) -> list[str]:
         e.places = places
         e.emit_in_order(instructions)
         return [leaf for i in outputs for leaf in e.leaves_of.pop(i)]
 
     types = [t for i in outputs for t in _types(e, i)]
-    values = either(e, condition, types, lambda: half(places), lambda: half(dict.fromkeys(loads)))
+    values = emit_versions(
+        e, condition, types, lambda: version(places), lambda: version(dict.fromkeys(loads))
+    )
     e.places = {}
     for i in outputs:
         count = len(_types(e, i))

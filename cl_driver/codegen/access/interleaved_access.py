@@ -218,18 +218,18 @@ def load_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
             )
         else:
             vectors.append("zeroinitializer")
-    fields = _take_apart(e, t, vectors)
+    fields = _deinterleave_fields(e, t, vectors)
     for i, offset, size in record.members:
         start = (offset - low) // unit
         leaf, wanted, whole = fields[start], ir_type(i.type), f"i{8 * size}"
         if size > unit:
-            low_half, high_half = _put_together(e, t, fields[start : start + 2])
+            low_half, high_half = _interleave_fields(e, t, fields[start : start + 2])
             both = _shuffle(e, t, low_half, high_half, ", ".join(f"i32 {k}" for k in range(2 * width)))
             leaf = e.emit(f"bitcast <{2 * width} x {t}> {both} to {f(whole)}")
         e.define_leaves(i, [leaf if wanted == whole else e.emit(f"bitcast {f(whole)} {leaf} to {f(wanted)}")])
 
 
-def _take_apart(e: AccessEmitter, t: str, vectors: list[str]) -> list[str]:
+def _deinterleave_fields(e: AccessEmitter, t: str, vectors: list[str]) -> list[str]:
     """Fields of as many elements as there are vectors, from vectors of them mixed."""
     count, width = len(vectors), e.width
     if count == 1:
@@ -245,11 +245,11 @@ def _take_apart(e: AccessEmitter, t: str, vectors: list[str]) -> list[str]:
     for k in range(2):
         lanes = ", ".join(f"i32 {2 * lane + k}" for lane in range(width))
         half = [_shuffle(e, t, a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
-        halves.append(_take_apart(e, t, half))
+        halves.append(_deinterleave_fields(e, t, half))
     return [field for pair in zip(*halves, strict=True) for field in pair]
 
 
-def _put_together(e: AccessEmitter, t: str, fields: list[str]) -> list[str]:
+def _interleave_fields(e: AccessEmitter, t: str, fields: list[str]) -> list[str]:
     """The inverse."""
     count, width = len(fields), e.width
     if count == 1:
@@ -263,7 +263,7 @@ def _put_together(e: AccessEmitter, t: str, fields: list[str]) -> list[str]:
             )
             for k in range(count)
         ]
-    halves = [_put_together(e, t, fields[k::2]) for k in range(2)]
+    halves = [_interleave_fields(e, t, fields[k::2]) for k in range(2)]
     vectors = []
     for even, odd in zip(*halves, strict=True):
         for start in (0, width // 2):
@@ -307,7 +307,7 @@ def store_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
         if parts == 1:
             fields.append(leaf)
     address, metadata = e.operand(last.operands[0]), e.alias_metadata(last.operands[0])
-    for k, vector in enumerate(_put_together(e, t, fields)):
+    for k, vector in enumerate(_interleave_fields(e, t, fields)):
         at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * e.width * unit}")
         place = last.operands[0], f(t), vector, at, record.stride, 4, metadata, unit
         if e.nontemporal is None or not e.nontemporal.store(e, *place):

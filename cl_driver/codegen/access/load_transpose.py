@@ -38,14 +38,14 @@ def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
             continue
         if value is loop.count and scale == size_of(type_):
             counts += 1
-        elif more := _parts(e, value, scale):
+        elif more := _terms(e, value, scale):
             terms += more
         else:
             return None
     return loop if counts == 1 else None
 
 
-def _parts(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
+def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
     """What a value is the sum of, as (value, factor); None if it is none."""
     op, operands = value.op, value.operands
     if op in (Op.IAdd, Op.ISub) and value.type.kind is Kind.INT and value.type.width == 64:

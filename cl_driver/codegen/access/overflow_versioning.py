@@ -118,10 +118,10 @@ def _is_count(e: AccessEmitter, value: Value, depth: int = 0) -> bool:
         return _signed(value) >= 0
     if not isinstance(value, Instruction) or depth == _DEPTH or e.is_varying(value) or e.stride(value):
         return False
-    known = e.contiguity.counts
-    if value not in known:
-        known[value] = _is_made_of_counts(e, value, depth)
-    return known[value]
+    seen = e.contiguity.counts
+    if value not in seen:
+        seen[value] = _is_made_of_counts(e, value, depth)
+    return seen[value]
 
 
 def _is_made_of_counts(e: AccessEmitter, value: Instruction, depth: int) -> bool:

@@ -18,7 +18,7 @@ from ..llvm.emitter import Components
 from ..llvm.forms import MANGLED, form
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import constant_text, ir_type, leaf_types, size_of
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 from .addresses import Address
 from .emitter import AccessEmitter
 from .gather_scatter import (
@@ -51,7 +51,7 @@ def find_packed(e: AccessEmitter, function: Function) -> frozenset[Instruction]:
     used_by = users(function)
     flat: set[Instruction] = set()
     for values in _connected(_narrowed(e, set(found), used_by, True)):
-        apart = sum(not all(_stays_whole(e, i, u, values) for u in used_by.get(i, ())) for i in values)
+        apart = sum(not all(_stays_packed(e, i, u, values) for u in used_by.get(i, ())) for i in values)
         loads = sum(i.op is Op.Load for i in values)
         if loads and LEAST_LOADS * apart <= loads:
             flat |= values
@@ -70,7 +70,7 @@ def _narrowed(
             continue
         uses = used_by.get(i, ())
         if _suit(e, i, found) and all(
-            _stays_whole(e, i, u, found) or (comes_apart and _takes_components(i, u)) for u in uses
+            _stays_packed(e, i, u, found) or (comes_apart and _takes_components(i, u)) for u in uses
         ):
             continue
         found.discard(i)
@@ -135,7 +135,7 @@ def _suit(e: AccessEmitter, i: Instruction, found: set[Instruction]) -> bool:
     )
 
 
-def _stays_whole(e: AccessEmitter, value: Value, user: Instruction, found: set[Instruction]) -> bool:
+def _stays_packed(e: AccessEmitter, value: Value, user: Instruction, found: set[Instruction]) -> bool:
     if user.op is Op.Store:
         return user.operands[0] is not value and _passes_through(e, user, user.operands[0], value.type)
     return user in found
@@ -205,7 +205,7 @@ def load(
     element, count = type_.element, type_.count
 
     def neighbours(where: str) -> str:
-        return from_memory(e, element, load_whole(e, where, element, count, alignment, mask, metadata))
+        return from_memory(e, element, load_consecutive(e, where, element, count, alignment, mask, metadata))
 
     def anywhere(addresses: str) -> str:
         number = _as_number(type_)
@@ -226,14 +226,14 @@ def load(
     else:
         condition, first, _ = asked
         lanes, pointer = address.all_lanes(e), i.operands[0]
-        data = either(
+        data = emit_versions(
             e, condition, [packed_type(e, type_)], lambda: [neighbours(first)],
             lambda: [anywhere(addresses_here(e, pointer, lanes, None))],
         )[0]  # fmt: skip
     e.define_leaves(i, [data])
 
 
-def load_whole(
+def load_consecutive(
     e: AccessEmitter,
     address: str,
     element: Type,

@@ -12,7 +12,7 @@ from ...spirv.module import Instruction, Kind, Type, Undef, Value, Variable
 from ..llvm.forms import MANGLED, form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 from ..ops.memory import access_alignment, hint_of, load_value, offset_pointer, store_operand
 from ..ops.memory import access_chain as single_access_chain
 from ..ops.memory import load as single_load
@@ -33,7 +33,7 @@ from .gather_scatter import (
 )
 from .load_transpose import find_rows, load_rows
 from .lut_permute import look_up
-from .packed_vectors import load_whole, repeat_mask, separate
+from .packed_vectors import load_consecutive, repeat_mask, separate
 
 
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -207,7 +207,7 @@ def load_from(
     if stride and not masked:
         e.note_load(pointer, first, place * e.width)
 
-    def regular() -> list[str]:
+    def contiguous() -> list[str]:
         if stride:
             return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
         parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
@@ -216,8 +216,8 @@ def load_from(
     addresses = all_lanes(e, address)
     e.define_leaves(
         i,
-        either(
-            e, condition, [e.form(ir_type(t)) for t in types], regular,
+        emit_versions(
+            e, condition, [e.form(ir_type(t)) for t in types], contiguous,
             lambda: gather(e, addresses_here(e, pointer, addresses, index), type_, alignment, mask, metadata),
         ),
     )  # fmt: skip
@@ -266,7 +266,7 @@ def load_contiguous(
 ) -> list[str]:
     """The leaves of W values that follow one another in memory, each of `count` elements."""
     stride = place // size_of(element)
-    data = load_whole(e, address, element, stride, alignment, mask, metadata)
+    data = load_consecutive(e, address, element, stride, alignment, mask, metadata)
     return [from_memory(e, element, part) for part in separate(e, element, data, stride, count)]
 
 
@@ -385,7 +385,7 @@ def store_to(
         return
     condition, first, _ = asked
     e.note(ASKED, masked=masked)
-    either(
+    emit_versions(
         e, condition, [],
         lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
         lambda: scatter(

@@ -11,7 +11,7 @@ from ...passes.analysis.strides import Strides
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef
 from ..llvm.types import leaf_types, size_of
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 from ..ops.memory import access_alignment, hint_of
 from .addresses import Address, address_of
 from .emitter import AccessEmitter
@@ -104,7 +104,7 @@ def store_merged(e: AccessEmitter, column: MergedStores) -> None:
         stride = where.stride if where.single is not None else None
         scatter(e, where.all_lanes(e), type_, leaves, alignment, masks[number], metadata, stride)
 
-    def together() -> None:
+    def merged() -> None:
         put(0, whole, [leaf for own in values for leaf in own])
 
     def each() -> None:
@@ -115,9 +115,9 @@ def store_merged(e: AccessEmitter, column: MergedStores) -> None:
     if not column.is_certain:
         differing += _apart(e, [where.all_lanes(e) for where in addresses], size_of(value.type))
     if not differing:
-        together()
+        merged()
         return
-    either(e, e.any_lane(e.frozen(e.form, "i1", _any_of(e, differing))), [], each, together)
+    emit_versions(e, e.any_lane(e.frozen(e.form, "i1", _any_of(e, differing))), [], each, merged)
 
 
 def _masks_differ(e: AccessEmitter, masks: list[str | None]) -> list[str]:

@@ -14,7 +14,7 @@ from ...spirv.module import Instruction
 from ..access.addresses import address_of, all_lanes
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 from ..ops.atomics import READ_MODIFY_WRITE, is_plain, update, update_plainly
 from ..ops.atomics import read_modify_write as one_by_one
 from .atomic_reduction import ATOMICRMW, COMBINED, combine, reduce
@@ -75,7 +75,7 @@ def each_by_itself(e: AtomicEmitter, i: Instruction) -> None:
     if is_plain(pointer) and e.is_varying(pointer):
         _turns(e, i)()
     elif e.histogram.has(i):
-        either(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
+        emit_versions(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
     else:
         e.lane_by_lane(i, one_by_one)
 
@@ -138,7 +138,7 @@ def _in_turn_by_index(
             bit = e.emit(f"icmp ne i{e.width} {bit}, 0")
             yield e.emit(f"select i1 {bit}, ptr {address}, ptr {other}")
 
-    old = either(
+    old = emit_versions(
         e, every, [e.form(ir_type(i.type))] * e.is_used(i),
         lambda: _updates(e, i, place.addresses(e), value, values),
         lambda: _updates(e, i, wanted(), value, values),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form
 from ..llvm.types import integer_bits
-from ..llvm.versioning import either
+from ..llvm.versioning import emit_versions
 
 _AWAY = "0x3FF0000000000004"  # 1 + 2⁻⁵⁰
 
@@ -72,4 +72,4 @@ def _divide_long(e: FunctionEmitter, f: Form, a: str, b: str, signed: bool, fact
             return [e.emit(f"sdiv {t} {a}, {divisor}")]
         return [e.emit(f"{'s' if signed else 'u'}div {t} {a}, {b}")]
 
-    return either(e, condition, [t], in_32_bits, in_64_bits)[0]
+    return emit_versions(e, condition, [t], in_32_bits, in_64_bits)[0]

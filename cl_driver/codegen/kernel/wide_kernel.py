@@ -160,7 +160,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
 
-        A large body is emitted once, always under the mask. Groups that are held whole need no loop.
+        A large body is emitted once, always under the mask. Groups in lockstep need no loop.
         """
         if self.group:
             self.local_ids, self.row, self._tail = ["0", "0", "0"], "0", False

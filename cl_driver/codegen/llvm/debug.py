@@ -21,10 +21,10 @@ _UNIT, _TYPE, _FORMAT, _DWARF, _KERNEL = range(_FIRST, _FIRST + 5)
 
 def locations(plan: KernelPlan) -> bool:
     """Whether any instruction of the kernel knows where it comes from."""
-    return next(_known(plan), None) is not None
+    return next(_locations(plan), None) is not None
 
 
-def _known(plan: KernelPlan) -> Iterator[Location]:
+def _locations(plan: KernelPlan) -> Iterator[Location]:
     """The Locations of its instructions."""
     for region in plan.regions:
         for block in region.function.blocks:
@@ -57,7 +57,7 @@ class DebugEmitter:
 
     def _kernel_function(self, plan: KernelPlan) -> DebugFunction:
         """What the source calls the kernel: an outermost scope of its name, or anything in its place."""
-        for line in _known(plan):
+        for line in _locations(plan):
             scope = line.outermost().scope
             if scope.name == self.name:
                 return scope

@@ -1,1 +1,1 @@
-"""Groups that are held whole in vectors: numbers known for each lane, local memory in registers."""
+"""Groups in lockstep: numbers known for each lane, local memory in registers."""

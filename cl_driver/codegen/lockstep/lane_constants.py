@@ -1,4 +1,4 @@
-"""Where groups are held whole (passes/groups/lockstep.py), what follows from local ids and constants is a
+"""Where groups are in lockstep (passes/groups/lockstep.py), what follows from local ids and constants is a
 number in each lane. Local memory at such places is loaded and stored as whole vectors, and shuffled. Within a
 block what was loaded or stored is remembered, and stored when somebody may look: what a sort or a scan
 exchanges between neighbours does not leave the registers.
@@ -115,10 +115,10 @@ class LaneConstants(ItemConstants):
         array = self._arrays.get(places.base)
         if array is None or array.t != ir_type(i.type) or len(set(places.elements)) > 1:
             return None
-        held = array.held.get(places.elements[0])
-        if held is None:
+        register = array.registers.get(places.elements[0])
+        if register is None:
             return None
-        return self.e.emit(f"extractelement {self.e.form(array.t)} {held[0]}, i32 {held[1]}")
+        return self.e.emit(f"extractelement {self.e.form(array.t)} {register[0]}, i32 {register[1]}")
 
     def loads_after(self, i: Instruction, places: Places) -> list[list[int]]:
         """The elements of the array that the loads after one are of."""
@@ -222,7 +222,7 @@ class LaneConstants(ItemConstants):
             few = array.is_cheap(places.wanted(), lambda: self.loads_after(i, places))
         else:
             vectors = places.vectors()
-            few = len(vectors) <= MOST_SOURCES or all(map(array.is_held, vectors))
+            few = len(vectors) <= MOST_SOURCES or all(map(array.is_in_registers, vectors))
         if not few:
             return None
         lanes, size = places.lanes(), size_of(type_)
@@ -346,7 +346,7 @@ def _ends(places: Places) -> tuple[int, int]:
 
 
 class LockstepEmitter(LaneEmitter):
-    """An emitter of lanes that may know numbers in them: lane_constants, where groups are held whole."""
+    """An emitter of lanes that may know numbers in them: lane_constants, where groups are in lockstep."""
 
     def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
         self.lane_constants: LaneConstants | None = None

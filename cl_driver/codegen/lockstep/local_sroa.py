@@ -38,15 +38,15 @@ class Elements:
         self.base = base
         self.t = t
         self.size = size
-        self.held: dict[int, tuple[str, int]] = {}  # element: vector, lane
+        self.registers: dict[int, tuple[str, int]] = {}  # element: vector, lane
         self.unstored: set[int] = set()
         self._shuffled: dict[tuple[tuple[str, int] | None, ...], str] = {}
 
     def is_cheap(self, elements: list[int], others: Callable[[], list[list[int]]]) -> bool:
         """Whether a load is worth shuffles. others(): the elements of loads that are made after it, before
         any store; they are brought together at once where that is better."""
-        held, width = self.held, self.e.width
-        sources = {held[at][0] if at in held else at // width for at in elements if at >= 0}
+        registers, width = self.registers, self.e.width
+        sources = {registers[at][0] if at in registers else at // width for at in elements if at >= 0}
         if len(sources) <= 2:
             return True
         loads = [elements, *others()]
@@ -54,16 +54,19 @@ class Elements:
             network = Network(width)
             vectors = network.solve([self._wanted(load) for load in loads])
             if len(network.steps) <= MOST_SOURCES * len(loads):
-                self._bring_together(loads, network, vectors)
+                self._emit_shuffles(loads, network, vectors)
                 return True
         return len(sources) <= MOST_SOURCES
 
     def _wanted(self, elements: list[int]) -> list[Lane]:
         """Where elements are; for those that are in memory only, which vector would have to be read."""
-        held, width = self.held, self.e.width
-        return [None if at < 0 else held[at] if at in held else (at // width, at % width) for at in elements]
+        registers, width = self.registers, self.e.width
+        return [
+            None if at < 0 else registers[at] if at in registers else (at // width, at % width)
+            for at in elements
+        ]
 
-    def _bring_together(self, loads: list[list[int]], network: Network, vectors: list[Vector]) -> None:
+    def _emit_shuffles(self, loads: list[list[int]], network: Network, vectors: list[Vector]) -> None:
         """Emits the shuffles, so that each load finds its elements in one vector."""
         read: dict[int, str] = {}
         made: list[str] = []
@@ -79,33 +82,33 @@ class Elements:
             made.append(self._compose([at and (name_of(at[0]), at[1]) for at in lanes]))
         for elements, vector in zip(loads, vectors, strict=True):
             name = name_of(vector)
-            self.held |= {at: (name, lane) for lane, at in enumerate(elements) if at >= 0}
+            self.registers |= {at: (name, lane) for lane, at in enumerate(elements) if at >= 0}
 
-    def is_held(self, vector: int) -> bool:
+    def is_in_registers(self, vector: int) -> bool:
         """Whether anything of a vector of the array is."""
         width = self.e.width
-        return any(at in self.held for at in range(vector * width, (vector + 1) * width))
+        return any(at in self.registers for at in range(vector * width, (vector + 1) * width))
 
     def load(self, elements: list[int]) -> str:
         """`<W x t>` of these elements; any number where -1 stands for one."""
-        held, width = self.held, self.e.width
+        registers, width = self.registers, self.e.width
         for at in elements:
-            if at >= 0 and at not in held:
+            if at >= 0 and at not in registers:
                 self._read(at // width)
-        wanted = [held[at] if at >= 0 else None for at in elements]
+        wanted = [registers[at] if at >= 0 else None for at in elements]
         count = len({place[0] for place in wanted if place is not None})
         value = self._compose(wanted)
         if count > 2:
             for lane, at in enumerate(elements):
                 if at >= 0:
-                    held[at] = value, lane
+                    registers[at] = value, lane
         return value
 
     def store(self, elements: list[int], value: str) -> None:
         """Stores lanes of a vector; -1 for those that are not stored."""
         for lane, at in enumerate(elements):
             if at >= 0:
-                self.held[at] = value, lane
+                self.registers[at] = value, lane
                 self.unstored.add(at)
         if self.base in self.memory.through and len(self.unstored) == len(elements):
             self.flush()
@@ -129,7 +132,7 @@ class Elements:
         self.memory.read.add(self.base)
         value = e.emit(f"load {e.form(self.t)}, ptr {self._address(vector)}, align {self.size}")
         for lane in range(width):
-            self.held.setdefault(vector * width + lane, (value, lane))
+            self.registers.setdefault(vector * width + lane, (value, lane))
         return value
 
     def _address(self, vector: int) -> str:

@@ -18,7 +18,7 @@ class Network:
     def __init__(self, width: int) -> None:
         self.width = width
         self.steps: list[list[Lane]] = []
-        self._known: dict[tuple[Lane, ...], Vector] = {}
+        self._found: dict[tuple[Lane, ...], Vector] = {}
 
     def make(self, lanes: list[Lane]) -> Vector:
         """A vector of lanes of at most two others."""
@@ -26,9 +26,9 @@ class Network:
         if len(sources) == 1 and all(at is None or at[1] == lane for lane, at in enumerate(lanes)):
             return sources[0]
         key = tuple(lanes)
-        found = self._known.get(key)
+        found = self._found.get(key)
         if found is None:
-            found = self._known[key] = "step", len(self.steps)
+            found = self._found[key] = "step", len(self.steps)
             self.steps.append(lanes)
         return found
 

@@ -183,10 +183,10 @@ def transpose(e: FunctionEmitter, i: Instruction) -> None:
 def copy_logical(e: FunctionEmitter, i: Instruction) -> None:
     """OpCopyLogical: the same parts in another structure or array, which may be packed otherwise."""
     source = i.operands[0]
-    e.define(i, _copy_parts(e, e.operand(source), source.type, i.type))
+    e.define(i, _copy_members(e, e.operand(source), source.type, i.type))
 
 
-def _copy_parts(e: FunctionEmitter, operand: str, source: Type, result: Type) -> str:
+def _copy_members(e: FunctionEmitter, operand: str, source: Type, result: Type) -> str:
     if ir_type(source) == ir_type(result):
         return operand
     is_struct = source.kind is Kind.STRUCT
@@ -198,6 +198,6 @@ def _copy_parts(e: FunctionEmitter, operand: str, source: Type, result: Type) ->
     copy = "poison"
     for k, (old, new) in enumerate(pairs):
         part = e.emit(f"extractvalue {ir_type(source)} {operand}, {k}")
-        part = _copy_parts(e, part, old, new)
+        part = _copy_members(e, part, old, new)
         copy = e.emit(f"insertvalue {ir_type(result)} {copy}, {ir_type(new)} {part}, {k}")
     return copy

@@ -168,7 +168,7 @@ class WideOperands(AtomicEmitter):
             ]
         return [operand]
 
-    # Where groups are held whole, numbers that are known and addresses in local memory are seldom used.
+    # Where groups are in lockstep, numbers that are known and addresses in local memory are seldom used.
 
     def _is_deferred(self, i: Instruction) -> bool:
         """Whether an instruction is lowered when its result is asked for, if ever."""

@@ -64,21 +64,21 @@ def _values(i: Instruction) -> tuple[list[Value], int]:
             return values, operations
 
 
-def _table(value: Value, known: dict[Value, int]) -> int:
+def _table(value: Value, seen: dict[Value, int]) -> int:
     """The truth table of a value; adds it to what is known."""
-    if value in known:
-        return known[value]
+    if value in seen:
+        return seen[value]
     assert isinstance(value, Instruction)  # what is none is known
-    a, b, mask = ([_table(o, known) for o in _operands(value)] + [0, 0])[:3]
+    a, b, mask = ([_table(o, seen) for o in _operands(value)] + [0, 0])[:3]
     match value.op:
         case Op.BitwiseAnd:
-            known[value] = a & b
+            seen[value] = a & b
         case Op.BitwiseOr:
-            known[value] = a | b
+            seen[value] = a | b
         case Op.BitwiseXor:
-            known[value] = a ^ b
+            seen[value] = a ^ b
         case Op.Not:
-            known[value] = ~a
+            seen[value] = ~a
         case _:
-            known[value] = (a & ~mask) | (b & mask)
-    return known[value]
+            seen[value] = (a & ~mask) | (b & mask)
+    return seen[value]

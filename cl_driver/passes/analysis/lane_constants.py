@@ -1,5 +1,5 @@
-"""Where groups are held whole (groups/lockstep.py), what follows from local ids and constants is a number for
-each work-item."""
+"""Where groups are in lockstep (groups/lockstep.py), what follows from local ids and constants is a number
+for each work-item."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _Numbers: TypeAlias = tuple[int, ...]
 
 def decide_branches(function: Function, types: TypeTable, group: tuple[int, int, int]) -> None:
     """Branches that all work-items take in the same way, which is known, have a constant for a condition."""
-    known = ItemConstants(group)
+    constants = ItemConstants(group)
     for block in function.blocks:
         terminator = block.terminator
         if terminator.op is Op.BranchConditional:
-            numbers = known.of(terminator.operands[0])
+            numbers = constants.of(terminator.operands[0])
             if numbers is not None and all(numbers) == any(numbers):
                 terminator.operands[0] = types.constant(types.bool(), any(numbers))
 

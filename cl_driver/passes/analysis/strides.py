@@ -24,7 +24,7 @@ class Strides:
     def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None) -> None:
         self.dimension = dimension
         self.varying = varying
-        self._known: dict[Instruction, int | None] = {}
+        self._found: dict[Instruction, int | None] = {}
 
     def of(self, value: Value, depth: int = 0) -> int | None:
         """The step of a value, None if it is not known."""
@@ -34,9 +34,9 @@ class Strides:
             return 0
         if not isinstance(value, Instruction) or depth == _DEPTH:
             return None
-        if value not in self._known:
-            self._known[value] = self._of(value, depth)
-        return self._known[value]
+        if value not in self._found:
+            self._found[value] = self._of(value, depth)
+        return self._found[value]
 
     def _of(self, value: Instruction, depth: int) -> int | None:
         operands = value.operands

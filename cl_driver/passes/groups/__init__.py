@@ -1,1 +1,1 @@
-"""Work-groups: regions between barriers, groups held whole, rows that end early."""
+"""Work-groups: regions between barriers, groups in lockstep, rows that end early."""

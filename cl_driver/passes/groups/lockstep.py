@@ -1,5 +1,5 @@
-"""Groups of one size that are held whole in vectors (vectorize/coarsening.py): their barriers have nothing
-left to do.
+"""Groups of one size whose vectors are executed in lockstep (vectorize/coarsening.py): their barriers have
+nothing left to do.
 
 Every instruction is executed by all work-items of the group before the next one is, so a kernel need not be
 split into regions, values need not be kept from one to the next, and nothing dispatches between them. The
@@ -29,7 +29,7 @@ MOST_OF_LOCAL = 20_000
 _SIZES = (BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize)
 
 
-def hold_group(function: Function, types: TypeTable, options: PlanOptions) -> None:
+def make_lockstep(function: Function, types: TypeTable, options: PlanOptions) -> None:
     """Makes a kernel into code for groups of PlanOptions.group, all of them full. PlanError where it uses
     what only regions have: collectives and asynchronous copies."""
     note_boundaries(function, options, DROPPED)

@@ -30,7 +30,7 @@ EntryMask                        bool, varying: the lanes that hold a work-item 
 AnyLane mask                     bool, uniform: true if any lane's mask is true, in any part
 AnyLaneOfPart mask               bool, uniform: the same for each part (vectorize/coarsening.py)
 
-At widths above 1, where groups are held whole (loops/loop_versioning.py):
+At widths above 1, where groups are in lockstep (loops/loop_versioning.py):
 FirstItem value                  uniform, also between parts: the value of the first lane of the first part
 """
 

@@ -148,7 +148,7 @@ class KernelPlan:
         )
 
     @property
-    def may_hold_groups(self) -> bool:
+    def may_run_in_lockstep(self) -> bool:
         """True if it is worth having code for groups of one size (groups/lockstep.py)."""
         options = self.options
         if options.width == 1 or options.sub_groups or self.orders_memory:

@@ -91,7 +91,7 @@ class _Bounds:
         self.tree = dominators(function, self.before)
         self.loops = {loop.header: loop for loop in LoopNest(function, self.tree, self.before).loops}
         self.folder = Folder(types)
-        self.known: dict[Instruction, int | None] = {}
+        self.bounds: dict[Instruction, int | None] = {}
 
     def of(self, value: Operand) -> int | None:
         if type(value) is Constant:
@@ -99,11 +99,11 @@ class _Bounds:
             return None if numbers is None or max(numbers) > _MOST else max(numbers)
         if not isinstance(value, Instruction) or not _may_be_narrow(value):
             return None
-        if value not in self.known:
-            self.known[value] = None  # where it depends on itself
+        if value not in self.bounds:
+            self.bounds[value] = None  # where it depends on itself
             found = self.phi(value) if value.op is Op.Phi else self.result(value)
-            self.known[value] = None if found is None or found > _MOST else found
-        return self.known[value]
+            self.bounds[value] = None if found is None or found > _MOST else found
+        return self.bounds[value]
 
     def result(self, i: Instruction) -> int | None:
         if i.op is Op.UConvert:

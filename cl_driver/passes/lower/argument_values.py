@@ -28,12 +28,12 @@ _CHEAPER = frozenset((
 ))  # fmt: skip
 
 
-def put_values(function: Function, types: TypeTable, values: tuple[tuple[int, bytes], ...]) -> None:
+def specialise_arguments(function: Function, types: TypeTable, values: tuple[tuple[int, bytes], ...]) -> None:
     """Arguments become constants. values: the number of each, and the bytes that clSetKernelArg was given.
     Those of images and samplers are for images.py."""
     given = ((function.arguments[k], data) for k, data in values)
-    known = {a: _constant(types, a.type, data) for a, data in given if a.type.kind is not Kind.OPAQUE}
-    substitute(function, known)
+    constants = {a: _constant(types, a.type, data) for a, data in given if a.type.kind is not Kind.OPAQUE}
+    substitute(function, constants)
 
 
 def _constant(types: TypeTable, type_: Type, data: bytes) -> Constant:
@@ -44,7 +44,7 @@ def _constant(types: TypeTable, type_: Type, data: bytes) -> Constant:
     return types.constant(type_, tuple(_constant(types, type_.element, piece) for piece in pieces))
 
 
-def find_value_args(function: Function) -> list[int]:
+def find_specialisable(function: Function) -> list[int]:
     """The numbers of arguments whose values make better code: what counts loops, is multiplied or divided by,
     shifts, decides branches. `if (id < n)` needs no other code for each n."""
     found: dict[Value, int] = {a: 1 << a.index for a in function.arguments if _fits_word(a)}
@@ -53,17 +53,17 @@ def find_value_args(function: Function) -> list[int]:
     useful = 0
     for block in function.blocks:
         for i in block.instructions:
-            known = [found.get(o, 0) for o in i.operands if isinstance(o, Value)]
-            if not any(known):
+            bits_of = [found.get(o, 0) for o in i.operands if isinstance(o, Value)]
+            if not any(bits_of):
                 continue
             sources = 0
-            for bits in known:
+            for bits in bits_of:
                 sources |= bits
             if i.op in _CHEAPER or i.op in ADDRESS or i.op is Op.Switch:
                 useful |= sources
             elif i.op in COMPARE and all(o in found or _counts(o) for o in i.operands):
                 useful |= sources
-            if i.op in _CARRIED | _CHEAPER and all(o in found or _is_known(o) for o in i.operands):
+            if i.op in _CARRIED | _CHEAPER and all(o in found or _is_constant(o) for o in i.operands):
                 found[i] = sources
     return [a.index for a in function.arguments if useful >> a.index & 1]
 
@@ -75,7 +75,7 @@ def _fits_word(argument: Argument) -> bool:
     return type_.kind is Kind.INT and type_.width * count <= _WORD
 
 
-def _is_known(operand: Operand) -> bool:
+def _is_constant(operand: Operand) -> bool:
     return type(operand) is Constant or not isinstance(operand, Value)
 
 

@@ -23,13 +23,13 @@ class Specialiser:
 
     def specialised(self, function: Function, values: list[Value]) -> Function:
         """The function with those of these arguments that are constants put in; it still takes all."""
-        known = tuple(value if type(value) is Constant else None for value in values)
-        if not any(known) or not function.blocks:
+        constants = tuple(value if type(value) is Constant else None for value in values)
+        if not any(constants) or not function.blocks:
             return function
-        found = self.made.get((function, known))
+        found = self.made.get((function, constants))
         if found is None:
-            found = self.made[function, known] = copy_function(function)
-            pairs = zip(found.arguments, known, strict=True)
+            found = self.made[function, constants] = copy_function(function)
+            pairs = zip(found.arguments, constants, strict=True)
             substitute(found, {argument: value for argument, value in pairs if value is not None})
             simplify(found, self.types)
             for block in found.blocks:

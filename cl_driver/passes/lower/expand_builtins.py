@@ -135,7 +135,7 @@ class _Expansion:
         if pointer is not None and pointer.type.kind is not Kind.POINTER:
             return False
         if [a.type for a in arguments] == list(callee.type.members) and callee.type.element is type_:
-            return self.expand_whole(instruction, callee, arguments)
+            return self.expand_as_call(instruction, callee, arguments)
         count = type_.count if type_.kind is Kind.VECTOR else 1
         wanted = [self.component_type(a) for a in arguments]
         if callee.type.element is not scalar or list(callee.type.members)[: len(wanted)] != wanted:
@@ -170,7 +170,7 @@ class _Expansion:
         block.instructions.append(instruction)
         return True
 
-    def expand_whole(self, instruction: Instruction, callee: Function, arguments: list[Value]) -> bool:
+    def expand_as_call(self, instruction: Instruction, callee: Function, arguments: list[Value]) -> bool:
         """One call with the instruction's own operands."""
         if not self.affordable(callee, arguments, 1):
             return False

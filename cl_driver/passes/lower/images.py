@@ -127,8 +127,8 @@ _Emit: TypeAlias = Callable[..., Instruction]
 class _Image:
     """What is known of an image value: its fields, loaded when first asked for."""
 
-    def __init__(self, lowering: _Lowering, value: Value, known: tuple[int, int, int] | None) -> None:
-        self.lowering, self.value, self.known = lowering, value, known
+    def __init__(self, lowering: _Lowering, value: Value, known_format: tuple[int, int, int] | None) -> None:
+        self.lowering, self.value, self.known_format = lowering, value, known_format
         _, self.dim, _, self.arrayed, _, _, _, self.access = value.type.operands
         self.dims = {Dim.Dim2D: 2, Dim.Dim3D: 3}.get(self.dim, 1)
         self.fields: dict[object, Value] = {}
@@ -146,8 +146,8 @@ class _Image:
     def field(self, offset: int, width: int = 32) -> Value:
         """A field of the descriptor, or what is known of it."""
         types = self.lowering.types
-        if self.known and CHANNEL_ORDER <= offset <= ELEMENT_SIZE:
-            return types.integer(32, self.known[(offset - CHANNEL_ORDER) // 4])
+        if self.known_format and CHANNEL_ORDER <= offset <= ELEMENT_SIZE:
+            return types.integer(32, self.known_format[(offset - CHANNEL_ORDER) // 4])
 
         def load(emit: _Emit) -> Value:
             type_ = types.int(width)
@@ -315,11 +315,11 @@ class _Lowering:
             value = self.emit(op, type_, [value])
         return value
 
-    def call(self, name: str, arguments: list[Value], known: bool) -> Instruction:
+    def call(self, name: str, arguments: list[Value], is_decided: bool) -> Instruction:
         """A call of a function of the library; of a copy for the constants among its arguments, if the cases
         that it distinguishes are all known."""
         callee = self.library_function(name)
-        if known:
+        if is_decided:
             self.inlines = True
             callee = self.specialiser.specialised(callee, arguments)
         else:
@@ -368,19 +368,19 @@ class _Lowering:
         scalar = type_.element if type_.kind is Kind.VECTOR else type_
         kind = "f32" if scalar.kind is Kind.FLOAT else "i32"
         bits = self.types.integer(64, 0) if sampler is None else self.sampler(sampler)
-        known = image.known is not None and type(bits) is Constant
+        is_decided = image.known_format is not None and type(bits) is Constant
         if lod is not None:
             at = self.as_float(at)
             if len(lod) == 2:
                 dims = self.types.integer(32, image.dims)
                 descriptor = self.descriptor(image)
-                lod = [self.call("gradient", [descriptor, dims, *map(self.four, lod)], known)]
+                lod = [self.call("gradient", [descriptor, dims, *map(self.four, lod)], is_decided)]
             arguments = [self.descriptor(image), *image.format(), bits, *image.shape(), at, *lod]
-            return self.call(f"lod_{kind}", arguments, known)
+            return self.call(f"lod_{kind}", arguments, is_decided)
         name = "sample" if at.type is self.float4 else "fetch"
         if image.shared:
             name = "global_fetch"
-        return self.call(f"{name}_{kind}", [*image.pixels(), self.word(bits), *image.shape(), at], known)
+        return self.call(f"{name}_{kind}", [*image.pixels(), self.word(bits), *image.shape(), at], is_decided)
 
     def as_float(self, at: Value) -> Value:
         return at if at.type is self.float4 else self.emit(Op.ConvertSToF, self.float4, [at])
@@ -407,12 +407,12 @@ class _Lowering:
     def write_to(self, of: Value, at: Value, colour: Value, lod: Value | None) -> None:
         image, at, colour = self.image(of), self.four(at), self.four(colour)
         kind = "f32" if colour.type is self.float4 else "i32"
-        known = image.known is not None
+        is_decided = image.known_format is not None
         if lod is None:
-            self.call(f"write_{kind}", [*image.pixels(), *image.shape(), at, colour], known)
+            self.call(f"write_{kind}", [*image.pixels(), *image.shape(), at, colour], is_decided)
             return
         arguments = [self.descriptor(image), *image.format(), *image.shape(), at, lod, colour]
-        self.call(f"write_lod_{kind}", arguments, known)
+        self.call(f"write_lod_{kind}", arguments, is_decided)
 
     def query_size(self, i: Instruction) -> Value:
         image = self.image(i.operands[0])

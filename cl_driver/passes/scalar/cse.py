@@ -15,7 +15,7 @@ _REPEATABLE = PURE - STAY
 def drop_repeated(function: Function) -> None:
     """Changes a function in place, whose blocks are in reverse postorder. Before masks are there."""
     tree = dominators(function)
-    known: dict[tuple[object, ...], Instruction] = {}
+    seen: dict[tuple[object, ...], Instruction] = {}
     replaced: dict[Value, Value] = {}
     for block in function.blocks:
         kept = []
@@ -23,11 +23,11 @@ def drop_repeated(function: Function) -> None:
             i.operands = [replaced.get(o, o) for o in i.operands]
             if _is_repeatable(i):
                 key = (i.op, i.type, *i.operands, *sorted(map(repr, i.decorations.items())))
-                first = known.get(key)
+                first = seen.get(key)
                 if first is not None and tree.dominates(first.block, block):
                     replaced[i] = first
                     continue
-                known[key] = i
+                seen[key] = i
             kept.append(i)
         block.instructions = kept
     substitute(function, replaced)

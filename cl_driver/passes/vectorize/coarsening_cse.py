@@ -63,7 +63,7 @@ class _Sharer:
 
     def visit(self, block: Block) -> bool:
         """Drops what a block has already. Whether there are loads among it."""
-        known: _Known = {}
+        seen: _Known = {}
         loaded: _Known = {}
         kept, shares = [], False
         replaced = self.replaced
@@ -85,7 +85,7 @@ class _Sharer:
                     continue
                 loaded[key] = i
             elif op in _REPEATABLE or is_arithmetic(i):
-                there = self.found(i, known)
+                there = self.found(i, seen)
                 if there is not None:
                     replaced[i] = there
                     continue
@@ -95,7 +95,7 @@ class _Sharer:
         block.instructions = kept
         return shares
 
-    def found(self, i: Instruction, known: _Known) -> Value | None:
+    def found(self, i: Instruction, seen: _Known) -> Value | None:
         """What an instruction would compute, if it is there."""
         if i.op is Op.IAdd and (sum_ := self.sum_of(i)) is not None:
             self.sums[i] = sum_
@@ -108,7 +108,7 @@ class _Sharer:
             key = *key, self.part_of.get(i, 0)
         if i.decorations:
             key = *key, *sorted(repr(d) for d in i.decorations.items() if d[0] not in _NO_WRAP)
-        first = known.setdefault(key, i)
+        first = seen.setdefault(key, i)
         if first is i:
             return None
         if first.decorations:

@@ -179,10 +179,10 @@ class _Linearizer:
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
         self.remarks = options.remarks
-        self.known: ItemConstants | None = None
+        self.item_constants: ItemConstants | None = None
         if options.group:
             x, y, z = options.group
-            self.known = ItemConstants((x, y, z))
+            self.item_constants = ItemConstants((x, y, z))
         self.types = types
         self.bool = types.bool()
         self.true = types.constant(self.bool, True)
@@ -255,7 +255,7 @@ class _Linearizer:
 
     def has_lane(self, mask: Value, filled: set[Value]) -> bool:
         """Whether a mask has a lane for certain. filled: those that do."""
-        return mask in filled or (self.known is not None and any(self.known.of(mask) or ()))
+        return mask in filled or (self.item_constants is not None and any(self.item_constants.of(mask) or ()))
 
     # Regions
 
@@ -293,11 +293,11 @@ class _Linearizer:
             else:
                 self.put_mask(node.instructions, mask)
         for inner, inner_mask, inner_filled in pending:
-            known = filled if inner_filled is None else inner_filled
+            inner_filled = filled if inner_filled is None else inner_filled
             if isinstance(inner, Kept):
-                self.region(inner.nodes, inner_mask, loop, known)
+                self.region(inner.nodes, inner_mask, loop, inner_filled)
             else:
-                self.loop_body(inner, inner_mask, known)
+                self.loop_body(inner, inner_mask, inner_filled)
 
     def loop_body(self, loop: Loop, mask: Value, filled: set[Value]) -> None:
         live = self.live.get(loop.header)

@@ -30,11 +30,11 @@ def _capability(reader: Reader, p: int, n: int, op: Op) -> None:
 
 
 def _extension(reader: Reader, p: int, n: int, op: Op) -> None:
-    reader.module.extensions.add(reader.whole_string(p, p + 1, p + n))
+    reader.module.extensions.add(reader.complete_string(p, p + 1, p + n))
 
 
 def _ext_inst_import(reader: Reader, p: int, n: int, op: Op) -> None:
-    name = reader.whole_string(p, p + 2, p + n)
+    name = reader.complete_string(p, p + 2, p + n)
     if name != instruction_sets.OPENCL and not instruction_sets.may_be_left_out(name):
         raise reader.error(p, f"unknown extended instruction set {name!r}")
     reader.sets[reader.new_id(p, reader.words[p + 1])] = name

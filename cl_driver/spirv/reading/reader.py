@@ -87,7 +87,7 @@ class Reader:
             raise self.error(q, "a string without an end")
         return self.bytes[4 * q : stop].decode("utf-8", "replace"), stop // 4 + 1
 
-    def whole_string(self, p: int, q: int, end: int) -> str:
+    def complete_string(self, p: int, q: int, end: int) -> str:
         """The literal string that is the rest of the instruction at p."""
         text, after = self.string(q, end)
         if after != end:

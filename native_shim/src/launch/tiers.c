@@ -134,8 +134,8 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
 
 /* A list of the number of an argument, its bytes, the next one's... Of an image: passes/lower/images.py,
  * FORMAT. */
-static void put_values(struct cld_msg *question, const struct cld_kernel_info *info,
-                       const struct cld_tier *code) {
+static void put_argument_values(struct cld_msg *question, const struct cld_kernel_info *info,
+                                const struct cld_tier *code) {
     cld_put_list(question, 2 * (uint32_t)__builtin_popcount(code->values));
     for (uint32_t i = 0; i < info->value_count; i++) {
         if (!(code->values >> i & 1))
@@ -168,7 +168,7 @@ static cl_int ask(const struct request *request, bool of_peer, struct cld_msg *r
     cld_put_list(&question, 3);
     for (int i = 0; i < 3; i++)
         cld_put_int(&question, (int64_t)request->code->size[i]);
-    put_values(&question, request->info, request->code);
+    put_argument_values(&question, request->info, request->code);
     cl_int status = cld_door_call(of_peer ? "kernel_variant" : "kernel_variant_of", &question, reply);
     cld_msg_free(&question);
     return status;

@@ -10,7 +10,7 @@ enum cld_tier_kind {
     CLD_TIER_NARROW, /* for launches that `entry` does not suit */
     CLD_TIER_REST,   /* what `entry` leaves of rows and columns that are not whole tiles */
     CLD_TIER_TILED,  /* for groups that consist of tiles */
-    CLD_TIER_GROUP,  /* for groups of one size, held whole (cl_driver/passes/groups/lockstep.py) */
+    CLD_TIER_GROUP,  /* for groups of one size, in lockstep (cl_driver/passes/groups/lockstep.py) */
     CLD_TIER_MORE,   /* into which more work went */
     CLD_TIER_ANY,    /* for groups that do not consist of whole tiles, where work-items can tell them */
     CLD_TIER_SOON,   /* for formats of images, compiled as soon as can be: a launch waits for it */

@@ -88,7 +88,7 @@ def test_fork_while_it_is_made(run):
 
 
 def test_kernels_of_the_benchmark(environment, tmp_path):
-    """Addresses, loops, groups that are held whole, several launches."""
+    """Addresses, loops, groups in lockstep, several launches."""
     names = {"matmul_tiled", "remap_modulo", "wave_steps"}
     (tmp_path / "dump").mkdir()
     additions = {"CL_DRIVER_VALUE_CODE": "now", "CL_DRIVER_GROUP_CODE": "now"}

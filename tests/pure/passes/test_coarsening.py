@@ -4,7 +4,7 @@ import pytest
 
 from cl_driver.passes.ir.dump import plan_text
 from cl_driver.passes.ir.plan import PlanOptions
-from cl_driver.passes.pipeline import with_parts
+from cl_driver.passes.pipeline import coarsened
 from tests.bench.model import kernel_file
 
 from .support import compile_cl, make_plan
@@ -21,7 +21,7 @@ def texts(module, name: str, lanes: int, parts: int, axis: int):
     """The plan made of the one without parts, if that is possible, and the one made for them."""
     options = {"width": lanes, "thorough": False}
     made_for = {"parts": parts, "part_axis": axis, **options}
-    made = with_parts(make_plan(module, name, **options), PlanOptions(verify=True, **made_for))
+    made = coarsened(make_plan(module, name, **options), PlanOptions(verify=True, **made_for))
     return made and plan_text(made), plan_text(make_plan(module, name, **made_for))
 
 

@@ -4,7 +4,7 @@ work-item at a time gives, and the question is asked where it pays."""
 import numpy as np
 import pytest
 
-from cl_driver.codegen.llvm.versioning import either
+from cl_driver.codegen.llvm.versioning import emit_versions
 from tests.runtime.kernel_harness import Program, compile_c
 
 KERNEL = """
@@ -73,9 +73,9 @@ def test_the_question_is_asked(monkeypatch):
 
     def count(e, condition, *rest):
         asked.append(condition)
-        return either(e, condition, *rest)
+        return emit_versions(e, condition, *rest)
 
-    monkeypatch.setattr("cl_driver.codegen.access.select.either", count)
+    monkeypatch.setattr("cl_driver.codegen.access.select.emit_versions", count)
     for body, some in (
         ("a[i ^ m] = b[i & m];", True),
         ("a[i] = b[(int)b[i]];", False),

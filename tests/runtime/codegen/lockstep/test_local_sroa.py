@@ -1,4 +1,4 @@
-"""Groups held whole: local memory whose elements are kept in registers
+"""Groups in lockstep: local memory whose elements are kept in registers
 (cl_driver/codegen/lockstep/local_sroa.py), and fields beside one another that differ in low bits of an index
 (cl_driver/codegen/access/interleaved_access.py), against the interpreter."""
 

@@ -1,4 +1,4 @@
-"""Code for groups of one size, held whole in vectors (passes/groups/lockstep.py), does what numpy or the
+"""Code for groups of one size, in lockstep (passes/groups/lockstep.py), does what numpy or the
 interpreter does, at several widths, for many shapes of groups and ways in which barriers stand in control
 flow."""
 
