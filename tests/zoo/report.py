@@ -138,7 +138,7 @@ def _wrong(results: list[dict]) -> list[str]:
 
 
 def write(folder: Path) -> None:
-    """FOLDER/zoo.md and zoo.svg of FOLDER/results; prints the table of means."""
+    """The page and the plot of the results in a folder; prints the table of means."""
     results = statistics.load(folder)
     text = page(results, reasons((HERE / "reasons.txt").read_text()))
     (folder / "zoo.md").write_text(text)
