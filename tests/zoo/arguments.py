@@ -5,7 +5,9 @@ Integers in buffers are small, so that what they index is there; scalar integers
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import zlib
 from typing import NamedTuple
 
@@ -36,10 +38,12 @@ _SPELLED = {"unsigned": "uint", "signed": "int", "cl_mem_fence_flags": "uint"}
 
 
 class Argument(NamedTuple):
-    """What clGetKernelArgInfo says of one."""
+    """What clGetKernelArgInfo says of one, and its element's type ("" of a structure)."""
 
     address: str  # global, constant, local or private
     type: str
+    scalar: str = ""
+    width: int = 1
 
 
 class Sizes(NamedTuple):
@@ -50,7 +54,29 @@ class Sizes(NamedTuple):
     local_size: list[int]
 
 
-def canonical(name: str, text: str, options: str) -> tuple[str, int]:
+def preprocessed(text: str, options: str) -> str:
+    """The program without what its conditions leave out; as it is where the C compiler does not take it."""
+    words = re.sub(r"(?:^|\s)-([DI])\s+", r" -\1", options).split()
+    words = [word for word in words if word.startswith(("-D", "-I"))]
+    command = [
+        os.environ.get("CC", "cc"),
+        "-E",
+        "-P",
+        "-w",
+        "-x",
+        "c",
+        "-D__OPENCL_VERSION__=120",
+        *words,
+        "-",
+    ]
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return text
+    return done.stdout if done.returncode == 0 else text
+
+
+def canonical(name: str, text: str, options: str = "") -> tuple[str, int]:
     """(scalar type or "", vector width) of a type's name, through the program's typedefs and macros."""
     for _ in range(8):
         words = [

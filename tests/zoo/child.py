@@ -76,10 +76,10 @@ class Session:
 
     def __init__(self):
         self.device = self.program = self.launch = None
-        self.text = self.options = ""
+        self.text = ""
 
     def build(self, text: str, options: str) -> dict:
-        self.text, self.options = text, options
+        self.text = text
         cpu, memory = used()
         start = time.perf_counter()
         if self.device is None:
@@ -97,7 +97,7 @@ class Session:
         if self.launch:
             self.launch.release()
             self.launch = None
-        self.launch = Launch(self.device, self.program, kernel, known, self.text, self.options)
+        self.launch = Launch(self.device, self.program, kernel, known, self.text)
         self.launch.prepare(Sizes(*sizes))
         self.launch.write()
         before = used()[0]

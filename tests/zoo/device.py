@@ -115,8 +115,8 @@ class Device:
 class Launch:
     """A kernel with synthetic arguments."""
 
-    def __init__(self, device: Device, program: int, name: str, known: dict, text: str, options: str):
-        self.device, self.name, self.text, self.options = device, name, text, options
+    def __init__(self, device: Device, program: int, name: str, known: dict, text: str):
+        self.device, self.name, self.text = device, name, text
         self.known = [arguments.Argument(*argument) for argument in known["arguments"]]
         self.kernel = device.make("clCreateKernel", program, name.encode())
         self.initial: dict[int, np.ndarray] = {}
@@ -131,8 +131,7 @@ class Launch:
         if argument.type.startswith("image"):
             self._image(index, argument.type, seed)
             return
-        scalar, _ = arguments.canonical(argument.type, self.text, self.options)
-        self.initial[index] = arguments.contents(scalar, seed)
+        self.initial[index] = arguments.contents(argument.scalar, seed)
         flags = cl.CL_MEM_READ_WRITE | cl.CL_MEM_USE_HOST_PTR
         memory = self.device.memory(len(self.objects))
         size = arguments.BUFFER_BYTES
@@ -196,9 +195,8 @@ class Launch:
         )
 
     def _value(self, index: int, argument: arguments.Argument, number: int) -> None:
-        scalar, width = arguments.canonical(argument.type, self.text, self.options)
-        if scalar:
-            data = arguments.scalar_value(scalar, width, number)
+        if argument.scalar:
+            data = arguments.scalar_value(argument.scalar, argument.width, number)
             self.device.ok("clSetKernelArg", self.kernel, index, len(data), data)
             return
         for size in (1, 2, *range(4, 1028, 4)):  # nothing tells how large a structure is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.platforms import OURS
-from tests.zoo import arguments, compare
+from tests.zoo import arguments, compare, table
 from tests.zoo.session import Dead, Session
 from tests.zoo.table import Program, held_back
 
@@ -27,6 +28,8 @@ class Zoo:
         self.platforms, self.work, self.found, self.rounds = platforms, work, found, rounds
         self.work.mkdir(parents=True, exist_ok=True)
         self.peers = [name for name in platforms if name != OURS]
+        races = table.patterns((table.HERE / "races.txt").read_text())
+        self._races = functools.partial(table.matching, races)
         # Which arguments a kernel takes is tried on the platform whose process starts fastest again.
         self._scout_name = "pocl" if "pocl" in platforms else (self.peers or [OURS])[0]
         self._known: dict[str, dict] = {}  # by source
@@ -79,6 +82,10 @@ class Zoo:
         for name in set(signatures) ^ set(builds[OURS]["kernels"]):
             self.found(f"KERNELS {program.title}: {name} is not in all platforms' lists")
         names = [name for name in names if wanted(name)]
+        text = arguments.preprocessed(program.text, program.options) if names else ""
+        for name in names:
+            for argument in signatures[name]["arguments"]:
+                argument += arguments.canonical(argument[1], text, program.options)
         scout.build(program.text, program.options) if names else None
         for name in names:
             most = min(builds[platform]["kernels"][name]["most"] for platform in built)
@@ -138,25 +145,40 @@ class Zoo:
         return plan
 
     def _kernel(self, program, name, known, sessions, scout, folder) -> dict:
-        plan = self._plan(program, name, known, scout, folder)
+        plan = self._races(f"{program.title} {name}") or self._plan(program, name, known, scout, folder)
         if isinstance(plan, str):
             return {"verdict": "unclear", "detail": plan}
-        changes: dict[str, dict | str] = {}
-        first, cpu = {}, {}
-        for platform, session in sessions.items():
-            try:
-                answer = session.ask(self._message(name, known, plan, folder, f"{platform}_"))
-                changes[platform] = answer.get("outputs", answer.get("error", ""))
-                first[platform] = answer.get("first")
-                cpu[platform] = answer.get("cpu")
-            except Dead as dead:
-                changes[platform] = str(dead)
-        verdict, detail = compare.verdict(changes.pop(OURS), changes)
+        changes, costs = self._changes(name, known, plan, sessions, folder, "a")
+        verdict, detail = compare.verdict(changes[OURS], {peer: changes[peer] for peer in self.peers})
+        if verdict == "differs":
+            again, _ = self._changes(name, known, plan, sessions, folder, "b")
+            unsteady = [
+                platform
+                for platform, one in changes.items()
+                if isinstance(one, dict) and compare.same(one, _files(again[platform]))
+            ]
+            if unsteady:
+                verdict, detail = "unclear", f"not the same twice: {', '.join(unsteady)}: {detail}"
         for path in folder.glob("*.npy"):
             path.unlink()
         if verdict in ("differs", "fails"):
             self.found(f"{verdict.upper()} {program.title} {name} [{program.options}] {plan}\n{detail}")
-        return {"verdict": verdict, "detail": detail, "sizes": plan, "first": first, "first cpu": cpu}
+        return {"verdict": verdict, "detail": detail, "sizes": plan, **costs}
+
+    def _changes(self, name, known, plan, sessions, folder, prefix) -> tuple[dict, dict]:
+        """({platform: what the kernel changed, or why it did not run}, what its first launch took)"""
+        changes: dict[str, dict | str] = {}
+        costs: dict[str, dict] = {"first": {}, "first cpu": {}}
+        for platform, session in sessions.items():
+            try:
+                answer = session.ask(self._message(name, known, plan, folder, f"{platform}_{prefix}"))
+            except Dead as dead:
+                changes[platform] = str(dead)
+                continue
+            changes[platform] = answer.get("outputs", answer.get("error", ""))
+            costs["first"][platform] = answer.get("first")
+            costs["first cpu"][platform] = answer.get("cpu")
+        return changes, costs
 
     def _time(self, program, name, known, outcome, sessions, folder) -> None:
         times: dict[str, float] = {}
@@ -174,6 +196,10 @@ class Zoo:
             self.found(f"TIME {program.title} {name}: {why}")
         for path in folder.glob("*.npy"):
             path.unlink()
+
+
+def _files(changes: dict | str) -> dict:
+    return changes if isinstance(changes, dict) else {}
 
 
 def _product(sizes: list[int]) -> int:

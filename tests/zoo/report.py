@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 
 from tests.bench.platforms import OURS
-from tests.zoo import plot, statistics
+from tests.zoo import plot, statistics, table
 from tests.zoo.statistics import KINDS, Ratio
-from tests.zoo.table import HERE, held_back
 
 _WORDS = {
     "steady": "Steady time (kernels)",
     "first": "First launch (kernels)",
     "cold": "Cold build and first launches (programs)",
 }
-
-
-def reasons(text: str) -> list[tuple[str, str]]:
-    """[pattern, reason] of reasons.txt: lines "PATTERN: reason", where * stands for anything in a title."""
-    out = []
-    for line in text.splitlines():
-        if line.strip() and not line.startswith("#"):
-            pattern, separator, reason = line.partition(" => ")
-            if not separator:
-                raise ValueError(f"reasons: no ' => ' in {line!r}")
-            out.append((".*".join(re.escape(part) for part in pattern.split("*")), reason.strip()))
-    return out
-
-
-def _reason(known: list[tuple[str, str]], title: str) -> str:
-    return next((reason for pattern, reason in known if re.fullmatch(pattern, title)), "")
 
 
 def page(results: list[dict], why: list[tuple[str, str]]) -> str:
@@ -118,7 +100,7 @@ def _slow(entries: list[Ratio], peers: list[str], why: list[tuple[str, str]]) ->
     ]
     for entry in below:
         times = [f"{entry.times[name]:.3f}" if entry.times.get(name) else "" for name in names]
-        out.append(_row([f"`{entry.title}`", f"{entry.value:.2f}", *times, _reason(why, entry.title)]))
+        out.append(_row([f"`{entry.title}`", f"{entry.value:.2f}", *times, table.matching(why, entry.title)]))
     return out
 
 
@@ -130,7 +112,7 @@ def _wrong(results: list[dict]) -> list[str]:
         if others and "ms" not in result["builds"].get(OURS, {}):
             out.append(f"- `{title}` is not built; by {', '.join(others)} it is.")
         for name, kernel in result["kernels"].items():
-            if kernel["verdict"] in ("differs", "fails") and not held_back(title, name):
+            if kernel["verdict"] in ("differs", "fails") and not table.held_back(title, name):
                 out.append(
                     f"- `{title} {name}` {kernel['verdict']}: {kernel['detail'].splitlines()[0][:200]}"
                 )
@@ -140,7 +122,7 @@ def _wrong(results: list[dict]) -> list[str]:
 def write(folder: Path) -> None:
     """The page and the plot of the results in a folder; prints the table of means."""
     results = statistics.load(folder)
-    text = page(results, reasons((HERE / "reasons.txt").read_text()))
+    text = page(results, table.patterns((table.HERE / "reasons.txt").read_text()))
     (folder / "zoo.md").write_text(text)
     series = {
         _WORDS[kind]: [entry.value for entry in statistics.ratios(results, kind) if not entry.held_back]

@@ -118,3 +118,20 @@ def held_back(program: str, kernel: str) -> bool:
     """Whether nobody looks at this kernel while tuning: only the mean of these is shown."""
     digest = hashlib.sha256(f"{program}:{kernel}".encode()).digest()
     return int.from_bytes(digest[:4], "big") % HELD_BACK == 0
+
+
+def patterns(text: str) -> list[tuple[str, str]]:
+    """[(regular expression, reason)] of lines "TITLE => reason", where * in a title stands for anything."""
+    out = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            pattern, separator, reason = line.partition(" => ")
+            if not separator:
+                raise ValueError(f"no ' => ' in {line!r}")
+            out.append((".*".join(re.escape(part) for part in pattern.split("*")), reason.strip()))
+    return out
+
+
+def matching(known: list[tuple[str, str]], title: str) -> str:
+    """The first reason for a title, or ""."""
+    return next((reason for pattern, reason in known if re.fullmatch(pattern, title)), "")

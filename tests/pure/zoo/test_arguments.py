@@ -67,3 +67,10 @@ def test_launches_are_multiples_of_the_local_size():
         for sizes in arguments.ladder(local, True):
             assert all(size % step == 0 for size, step in zip(sizes.global_size, local, strict=True))
     assert arguments.ladder([64], False)[0].number > arguments.ladder([64], True)[0].number
+
+
+def test_conditions_decide_which_typedef_counts():
+    text = "#if PRECISION == 16\ntypedef half real;\n#elif PRECISION == 32\ntypedef float real;\n#endif\n"
+    assert arguments.canonical("real*", arguments.preprocessed(text, "-D PRECISION=32")) == ("float", 1)
+    assert arguments.canonical("real*", arguments.preprocessed(text, "-DPRECISION=16")) == ("half", 1)
+    assert arguments.preprocessed("#error no\n", "") == "#error no\n"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.zoo import compare, plot, report, statistics
+from tests.zoo import compare, plot, report, statistics, table
 
 
 def _changes(tmp_path, name, array, start=0):
@@ -74,13 +74,13 @@ def test_ratios_are_over_the_faster_peer():
 
 def test_the_page_hides_what_is_held_back_and_gives_reasons():
     results = [_result(4.0, intel=8.0, pocl=2.0)]
-    text = report.page(results, report.reasons("# comment\ns:* k => because\n"))
+    text = report.page(results, table.patterns("# comment\ns:* k => because\n"))
     assert "`s:4.0.cl k` | 0.50 | 4.000 | 8.000 | 2.000 | because" in text
     assert "hidden" not in text
     results[0]["kernels"]["k"].update(verdict="differs", detail="argument 0")
     assert "- `s:4.0.cl k` differs: argument 0" in report.page(results, [])
     with pytest.raises(ValueError):
-        report.reasons("no separator")
+        table.patterns("no separator")
 
 
 def test_the_plot_has_a_curve_for_each_series():
