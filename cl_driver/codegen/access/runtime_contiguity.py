@@ -169,6 +169,7 @@ class Contiguity:
             late = e.late.get(value)
             if late is None:
                 return None
+            self._answers[key] = None  # what a loop's phis ask of one another on the way round
             outer, e.lines = e.lines, late
             found = self._through(value, stride) if isinstance(value, Instruction) else None
             if found is None:

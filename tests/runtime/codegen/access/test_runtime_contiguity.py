@@ -44,6 +44,11 @@ kernel void bounded(global int *out, global const int *in, int n, int k) {
 kernel void summed(global int *out, global const int *in, int n, int k) {
   int x = get_global_id(0), row = k % 3 * 64, s = in[row + clamp(x - k, 0, n - 1)] + in[clamp(k - x, 0, 50) + row] * 3;
   if (x > k) s += in[clamp(x + 1, 0, n / 2) + row + k] * 5; out[x] = s; }
+kernel void carried(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0), at = 1;
+  for (int i = 0; i < k; i++) { if (in[i] > 0) { if (in[x] > in[i]) { if (in[x + 1] < in[i] + 900) at = i; } }
+    else if (in[i + 1] > in[x]) at = i + 1; }
+  out[x] = in[at]; }
 """
 
 WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
@@ -65,7 +70,7 @@ def programs(compiled):
     "name",
     [
         "clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors",
-        "bounded", "summed",
+        "bounded", "summed", "carried",
     ],
 )  # fmt: skip
 def test_regular_addresses(programs, name, k):
