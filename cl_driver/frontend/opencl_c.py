@@ -125,7 +125,7 @@ def _compile_by(
         return run(found, arguments, text, headers, folder, allowance)
 
     def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
-        again = [*base_arguments(found, "ir"), options.optimisation]
+        again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
         if options.debug:
             from . import debug
 

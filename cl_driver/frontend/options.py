@@ -190,9 +190,8 @@ class BuildOptions:
         # C99 leaves calls of a plain `inline` function to a definition elsewhere if they are not inlined, as
         # other drivers do completely, on which programs rely (PyOpenCL's complex numbers). Exported instead,
         # the function of a header would clash with that of the next program.
-        if not self.opt_disable:
-            arguments += ("-mllvm", "-inlinehint-threshold=100000000")
-        elif not self.cpp:
+        arguments += self.inlining
+        if self.opt_disable and not self.cpp:
             arguments += (f"-D{word}={word} __attribute__((always_inline))" for word in _INLINE)
             arguments.append("-Wno-macro-redefined")
         for name, text in self.definitions:
@@ -224,6 +223,11 @@ class BuildOptions:
     def optimisation(self) -> str:
         """clang's level."""
         return "-O0" if self.opt_disable else "-O2"
+
+    @property
+    def inlining(self) -> tuple[str, ...]:
+        """What lets clang inline each plain `inline` function, wherever it optimises."""
+        return () if self.opt_disable else ("-mllvm", "-inlinehint-threshold=100000000")
 
 
 def tokens(text: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 BUFFER_BYTES = 1 << 23
 LOCAL_BYTES = 4096
-IMAGE_SIDE = 256
+IMAGE_SIDE = 512
 PERIOD = 65521  # elements after which contents repeat: a prime, so that rows of a matrix differ
 
 SCALARS = {

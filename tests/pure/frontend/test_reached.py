@@ -33,6 +33,20 @@ def test_the_module_does_not_grow_with_what_is_not_reached():
     assert len(small.spirv) == len(large.spirv)
 
 
+@pytest.mark.parametrize("options", ["", "-g", "-cl-opt-disable"])
+def test_large_functions_that_are_plainly_inline_are_there(options):
+    """C99 has no definition of them here; every other driver inlines them, on which programs rely."""
+    loops = "".join(
+        f"for (int i = 0; i < x + {n}; i++) {{ s = s * 3 + i * {n}; switch (s & 7) {{ case 0: s += 9; break; "
+        f"case 1: s *= 7; break; case 3: s -= {n}; break; case 5: s /= 3; }} }}\n"
+        for n in range(1, 9)
+    )
+    source = f"inline int big(int x) {{ int s = 0;\n{loops}return s; }}\n" + program(1000)
+    source = source.replace("f7(x) + 1", "big(x) + big(x + 1)")
+    module = reader.read(compiled(source, options, is_whole=True).spirv)
+    link.link([module], lambda name: False)
+
+
 def test_what_may_be_linked_has_everything():
     assert {"f0", "f999", "used"} <= functions_of(compiled(program(1000)).spirv)
 

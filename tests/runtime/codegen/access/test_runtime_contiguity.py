@@ -46,9 +46,10 @@ kernel void summed(global int *out, global const int *in, int n, int k) {
   if (x > k) s += in[clamp(x + 1, 0, n / 2) + row + k] * 5; out[x] = s; }
 kernel void carried(global int *out, global const int *in, int n, int k) {
   int x = get_global_id(0), at = 1;
-  for (int i = 0; i < k; i++) { if (in[i] > 0) { if (in[x] > in[i]) { if (in[x + 1] < in[i] + 900) at = i; } }
-    else if (in[i + 1] > in[x]) at = i + 1; }
-  out[x] = in[at]; }
+  for (int i = 1; i <= k; i++) {
+    if (in[i + n] & 1) { if (in[x] >= in[i] && in[x] < in[i + 1]) { if (in[x + 3] >= in[i + 2] && in[x + 3] < in[i + 3]) at = i; } }
+    else if (in[i + n] & 2) { if (in[x + 1] * in[x + 1] <= in[i]) at = i; } }
+  out[x] = in[at] + in[at + k]; }
 """
 
 WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
