@@ -226,8 +226,9 @@ class BuildOptions:
 
     @property
     def inlining(self) -> tuple[str, ...]:
-        """What lets clang inline each plain `inline` function, wherever it optimises."""
-        return () if self.opt_disable else ("-mllvm", "-inlinehint-threshold=100000000")
+        """What lets clang inline each plain `inline` function, wherever it optimises, also in seldom code."""
+        thresholds = "-inlinehint-threshold=100000000", "-inline-cold-callsite-threshold=100000000"
+        return () if self.opt_disable else ("-mllvm", thresholds[0], "-mllvm", thresholds[1])
 
 
 def tokens(text: str) -> list[str]:

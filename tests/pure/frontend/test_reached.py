@@ -42,7 +42,9 @@ def test_large_functions_that_are_plainly_inline_are_there(options):
         for n in range(1, 9)
     )
     source = f"inline int big(int x) {{ int s = 0;\n{loops}return s; }}\n" + program(1000)
-    source = source.replace("f7(x) + 1", "big(x) + big(x + 1)")
+    seldom = "".join(f"if (r % {n} == 1) {{ r = r * {n} ^ x; " for n in range(2, 12))
+    seldom += "r += big(x + 2); " + "}" * 10 + " return r"
+    source = source.replace("return f7(x) + 1", f"int r = big(x) + big(x + 1); {seldom}")
     module = reader.read(compiled(source, options, is_whole=True).spirv)
     link.link([module], lambda name: False)
 
