@@ -168,7 +168,7 @@ class Launch:
                 self.device.ok("clSetKernelArg", self.kernel, index, 8, ctypes.c_uint64(self.objects[index]))
                 continue
             if argument.address == "local":
-                size = min(max(arguments.LOCAL_BYTES, 16 * int(np.prod(sizes.local_size))), locals_left)
+                size = min(max(arguments.LOCAL_BYTES, 64 * int(np.prod(sizes.local_size))), locals_left)
                 locals_left = max(locals_left - size, 1024)
                 self.device.ok("clSetKernelArg", self.kernel, index, size, None)
             elif argument.type == "sampler_t":
