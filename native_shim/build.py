@@ -221,7 +221,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         # Python's symbols come from the Python that is in the process or that guest.c loads.
         builder.link(embed.LIBRARY, built)
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
-        builder.link("_cl_driver_clang.so", [builder.compile(SHIM / "clang" / "resident.c")], "-ldl")
+        objects = [builder.compile(path) for path in sorted((SHIM / "clang").glob("*.c"))]
+        builder.link("_cl_driver_clang.so", objects, "-ldl")
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
     try:

@@ -212,25 +212,26 @@ def run(
     headers: dict[str, bytes],
     folder: str | None,
     allowance: effort.Allowance | None = None,
+    is_whole: bool = False,
 ) -> Run:
     """Runs clang with the source on its standard input; the result comes from its standard output.
 
     headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
-    include folders refer. Raises OSError if it cannot be run, ValueError for names of headers that lead out
-    of the program.
+    include folders refer. is_whole: nothing will be linked with it. Raises OSError if it cannot be run,
+    ValueError for names of headers that lead out of the program.
     """
     with _folder_of(headers) as private:
         if private:
             arguments = [*arguments[:-1], "-I", private, arguments[-1]]
         listing = _listing() if resident.is_program(arguments) else -1
         try:
-            output, errors, status = _spawn(arguments, source, folder, listing, allowance)
+            output, errors, status = _spawn(arguments, source, folder, listing, allowance, is_whole)
             while status and _learn_unknown_extension(clang, errors):
                 option = _extensions_option(clang)
                 arguments = [option if a.startswith(EXTENSIONS_OPTION) else a for a in arguments]
                 if listing >= 0:
                     os.ftruncate(listing, 0)
-                output, errors, status = _spawn(arguments, source, folder, listing, allowance)
+                output, errors, status = _spawn(arguments, source, folder, listing, allowance, is_whole)
             files = includes.read(listing, source, private, folder)
             if errors and status is not None:
                 from .log import without_quotes
@@ -270,8 +271,11 @@ def _spawn(
     folder: str | None,
     listing: int,
     allowance: effort.Allowance | None,
+    is_whole: bool,
 ) -> tuple[bytes, str, int | None]:
-    output, errors, status = resident.run(arguments, source, folder, environment(), listing, allowance)
+    output, errors, status = resident.run(
+        arguments, source, folder, environment(), listing, allowance, is_whole
+    )
     return output, errors.decode("utf-8", "replace"), status
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import corrections, effort, find_clang, long_composites, prelude, reached
+from . import corrections, effort, find_clang, long_composites, prelude
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
@@ -121,23 +121,19 @@ def _compile_by(
     if options.standard >= (2, 0):
         parts.append(corrections.Part.ATOMICS)
 
-    def run_clang(arguments: list[str], text: bytes) -> Run:
-        return run(found, arguments, text, headers, folder, allowance)
+    def run_clang(arguments: list[str], text: bytes, is_whole: bool = False) -> Run:
+        return run(found, arguments, text, headers, folder, allowance, is_whole)
 
     def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
-        again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
         if options.debug:
             from . import debug
 
+            again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
             files = {SOURCE_NAME: source_copy} if source_copy else {}
             done = debug.compile(run_clang, [*arguments, *more], text, again, files, library)
             if done is not None:
                 return done
-        elif is_whole and reached.may_have_much(source):
-            done = reached.compile(run_clang, [*arguments, *more], text, [*again, *more], library)
-            if done is not None:
-                return done
-        return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text)
+        return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text, is_whole)
 
     def run_once(text: bytes, *more_parts: corrections.Part) -> Run:
         library = link_arguments(found, (*parts, *more_parts))

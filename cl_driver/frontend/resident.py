@@ -104,25 +104,28 @@ def run(
     environment: dict[str, str],
     listing: int = -1,
     allowance: Allowance | None = None,
+    is_whole: bool = False,
 ) -> Done:
     """Runs clang to its end. Raises OSError if it cannot be started.
 
     arguments: its path first; source: its standard input; folder: to work in, None for that of this process;
     environment: its variables; listing: a file for what the program includes, as includes.read() reads it, -1
-    for none; allowance: the time that it may take.
+    for none; allowance: the time that it may take; is_whole: functions that no kernel reaches may be left out
+    (native_shim/clang/reached.c), where that library can be loaded.
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
     if _tries and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
         try:
-            done = _clang(arguments[0], environment).run(arguments, source, folder, listing, allowance)
+            clang = _clang(arguments[0], environment)
+            done = clang.run(arguments, source, folder, listing, allowance, is_whole)
             if done.status is None:
                 end()
             return done
         except (OSError, EOFError):
             end()
             _tries -= 1
-    return _run_alone(arguments, source, folder, environment, listing, allowance)
+    return _run_alone(arguments, source, folder, environment, listing, allowance, is_whole)
 
 
 def _enterable(folder: str | None) -> str | None:
@@ -156,6 +159,7 @@ def _run_alone(
     environment: dict[str, str],
     listing: int,
     allowance: Allowance,
+    is_whole: bool,
 ) -> Done:
     """By a clang of its own, with the library for what it says of files, if the loader takes that."""
     library = _library()
@@ -165,6 +169,8 @@ def _run_alone(
         guarded = environment | {"LD_PRELOAD": str(library)}
         if fds:
             guarded["CLD_CLANG_LIST"] = str(listing)
+        if is_whole:
+            guarded["CLD_CLANG_WHOLE"] = "1"
         done = _run_process(arguments, source, folder, guarded, fds, allowance)
         if done.status != _NOT_STARTED and not done.errors.startswith(_NOT_PRELOADED):
             return done
@@ -244,7 +250,13 @@ class _Loaded:
         self.process.wait()
 
     def run(
-        self, arguments: list[str], source: bytes, folder: str | None, listing: int, allowance: Allowance
+        self,
+        arguments: list[str],
+        source: bytes,
+        folder: str | None,
+        listing: int,
+        allowance: Allowance,
+        is_whole: bool,
     ) -> Done:
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
@@ -256,7 +268,7 @@ class _Loaded:
                 held = self._hold(arguments, key) if room else None
                 if held:
                     text = _COMMENT_ENDS + source
-                    return self._ask_and_collect(held, [], Number.SOURCE, text, listing, allowance)
+                    return self._ask_and_collect(held, [], Number.SOURCE, text, listing, allowance, is_whole)
             except (OSError, EOFError):
                 self._failures += 1
                 if key in self._held:
@@ -264,7 +276,7 @@ class _Loaded:
                 if listing >= 0:
                     os.ftruncate(listing, 0)
         texts = [folder or "", *_named(arguments)]
-        return self._ask_and_collect(self._socket, texts, 0, source, listing, allowance)
+        return self._ask_and_collect(self._socket, texts, 0, source, listing, allowance, is_whole)
 
     def _ask_and_collect(
         self,
@@ -274,6 +286,7 @@ class _Loaded:
         source: bytes,
         listing: int,
         allowance: Allowance,
+        is_whole: bool,
     ) -> Done:
         with ExitStack() as ours:
             with ExitStack() as theirs:
@@ -283,7 +296,7 @@ class _Loaded:
                 numbers = {source_number: program, Number.OUTPUT: ends[0], 2: ends[1]}
                 if listing >= 0:
                     numbers[Number.LIST] = listing
-                _ask(where, ends[2], numbers, texts)
+                _ask(where, ends[2], numbers, texts, is_whole)
             with Watch(allowance, self.process.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
 
@@ -373,9 +386,10 @@ def _ask(
     status: FileIO,
     numbers: Mapping[int, FileIO | int],
     texts: list[str],
+    is_whole: bool = False,
 ) -> None:
     """A request as resident.c has it. numbers: of descriptors in the child, and files or descriptors here."""
-    data = struct.pack(f"={1 + len(numbers)}I", len(numbers), *numbers)
+    data = struct.pack(f"={2 + len(numbers)}I", len(numbers), is_whole, *numbers)
     data += b"".join(os.fsencode(text) + b"\0" for text in texts)
     files = [file if isinstance(file, int) else file.fileno() for file in (status, *numbers.values())]
     socket.send_fds(where, [data], files, socket.MSG_NOSIGNAL)

@@ -5,11 +5,12 @@
  * text after OpenCL's header. When it opens that, it forks a child for each program, which puts the
  * program's text at the mapping's end: the program is the main file, as it is everywhere else.
  *
- * A request is one packet: the number of descriptors that come with it but for the first, the numbers that
- * the child shall have them under, then strings: the working folder, "" for this one's, and the arguments of
- * main(). The first descriptor gets two ints: the child's process number when it is about to run, and its
- * wait status. It writes the latter itself when all that it made is written, and ends after that: to take a
- * large process apart takes some milliseconds. For one that dies, who forked it does.
+ * A request is one packet: the number of descriptors that come with it but for the first, whether the program
+ * is whole (reached.c), the numbers that the child shall have them under, then strings: the working folder,
+ * "" for this one's, and the arguments of main(). The first descriptor gets two ints: the child's process
+ * number when it is about to run, and its wait status. It writes the latter itself when all that it made is
+ * written, and ends after that: to take a large process apart takes some milliseconds. For one that dies, who
+ * forked it does.
  *
  * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. Of
  * files that it looked for and that are not there a list is kept, and whether the program asked for the time;
@@ -39,6 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reached.h"
 #include "shared.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -72,7 +74,10 @@ typedef int start_function(main_function *, int, char **, void (*)(void), void (
                            void *);
 
 static struct {
-    uint32_t count, numbers[MOST_DESCRIPTORS];
+    struct {
+        uint32_t count, is_whole;
+    } head;
+    uint32_t numbers[MOST_DESCRIPTORS];
     int status, descriptors[MOST_DESCRIPTORS];
     const char *text;
     size_t size;
@@ -106,19 +111,19 @@ static bool receive(int control) {
         .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
     ssize_t size = recvmsg(control, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (size < (ssize_t)sizeof request.count || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !header)
+    if (size < (ssize_t)sizeof request.head || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !header)
         return false;
     packet[size] = 0;
-    memcpy(&request.count, packet, sizeof request.count);
-    size_t numbers = sizeof *request.numbers * request.count;
-    if (request.count > MOST_DESCRIPTORS || sizeof request.count + numbers > (size_t)size ||
-        header->cmsg_len != CMSG_LEN(sizeof(int) * (request.count + 1)))
+    memcpy(&request.head, packet, sizeof request.head);
+    size_t numbers = sizeof *request.numbers * request.head.count;
+    if (request.head.count > MOST_DESCRIPTORS || sizeof request.head + numbers > (size_t)size ||
+        header->cmsg_len != CMSG_LEN(sizeof(int) * (request.head.count + 1)))
         return false;
-    memcpy(request.numbers, packet + sizeof request.count, numbers);
+    memcpy(request.numbers, packet + sizeof request.head, numbers);
     memcpy(&request.status, CMSG_DATA(header), sizeof request.status);
-    memcpy(request.descriptors, CMSG_DATA(header) + sizeof request.status, sizeof(int) * request.count);
-    request.text = packet + sizeof request.count + numbers;
-    request.size = (size_t)size - sizeof request.count - numbers;
+    memcpy(request.descriptors, CMSG_DATA(header) + sizeof request.status, sizeof(int) * request.head.count);
+    request.text = packet + sizeof request.head + numbers;
+    request.size = (size_t)size - sizeof request.head - numbers;
     return true;
 }
 
@@ -147,9 +152,9 @@ static void tell(int what) {
 /* Another number for the one of the request's descriptors that has this number, if one has. */
 static bool make_room(int number) {
     int *all[MOST_DESCRIPTORS + 1] = {&request.status};
-    for (uint32_t i = 0; i < request.count; i++)
+    for (uint32_t i = 0; i < request.head.count; i++)
         all[i + 1] = &request.descriptors[i];
-    for (uint32_t i = 0; i <= request.count; i++)
+    for (uint32_t i = 0; i <= request.head.count; i++)
         if (*all[i] == number) {
             *all[i] = fcntl(number, F_DUPFD_CLOEXEC, FREE);
             return *all[i] >= 0;
@@ -185,7 +190,7 @@ static void take_over(int control, int ended) {
     while (running_count)
         close(running[--running_count].status);
     bool has_list = false;
-    for (uint32_t i = 0; i < request.count; i++) {
+    for (uint32_t i = 0; i < request.head.count; i++) {
         int number = (int)request.numbers[i], received = request.descriptors[i];
         request.descriptors[i] = -1;
         if (!make_room(number))
@@ -201,6 +206,8 @@ static void take_over(int control, int ended) {
     if (has_list && !holds)
         list_to(LIST);
     own_status = request.status;
+    if (request.head.is_whole)
+        cld_program_is_whole();
     if (request.size && *request.text && chdir(request.text))
         _exit(127);
     is_child = is_guarded = true;
@@ -243,7 +250,7 @@ static void serve(int control) {
         } else {
             close(request.status);
         }
-        for (uint32_t i = 0; i < request.count; i++)
+        for (uint32_t i = 0; i < request.head.count; i++)
             close(request.descriptors[i]);
     }
 }
@@ -281,6 +288,8 @@ static int main_of_child(int count, char **arguments, char **environment) {
             list_to(atoi(number));
             note('L', "");
         }
+        if (is_guarded && getenv("CLD_CLANG_WHOLE"))
+            cld_program_is_whole();
         return clang_main(count, arguments, environment);
     }
     unsetenv("LD_PRELOAD");

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cl_driver.frontend import reached
+from cl_driver.frontend import resident
 from cl_driver.spirv import link
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.reading import reader
@@ -12,7 +12,7 @@ KERNEL = "kernel void k(global int *o) { o[0] = used(o[0]); }\n"
 
 
 def program(functions: int, more: str = "") -> str:
-    """Enough functions to be looked at, of which the kernel reaches two."""
+    """Functions, of which the kernel reaches two."""
     many = "".join(f"int f{n}(int x) {{ return x * {n % 7 + 2} + {n}; }}\n" for n in range(functions))
     return f"{many}{more}__attribute__((noinline)) int used(int x) {{ return f7(x) + 1; }}\n{KERNEL}"
 
@@ -85,43 +85,35 @@ def test_files_that_it_reads_are_known(tmp_path):
     assert "f8" not in functions_of(result.spirv)
 
 
-TEXT = b"""\
-@table = addrspace(2) constant ptr @by_table
-define spir_func void @"by kernel"() #0 {
-  call spir_func void @twice()
-  ret void
-}
-
-define spir_func void @twice() #0 {
-  ret void
-}
-
-define spir_func void @by_table() #0 {
-  ret void
-}
-
-define spir_func void @nobody() #0 {
-  call spir_func void @nobody_either()
-  ret void
-}
-
-define spir_func void @nobody_either() #0 {
-  ret void
-}
-
-define spir_kernel void @k() #0 {
-  call spir_func void @"by kernel"()
-  ret void
-}
-
-declare void @llvm.trap()
-attributes #0 = { nounwind }
-"""
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("more", ["", "// include\n"])
+def test_clang_runs_once_whatever_the_text_says(monkeypatch, more, stays):
+    """Of programs of any size; by a clang of its own and by one that stays."""
+    monkeypatch.setattr(resident, "_tries", 3 if stays else 0)
+    runs = []
+    real = resident.run
+    monkeypatch.setattr(resident, "run", lambda *given: runs.append(given) or real(*given))
+    try:
+        for functions in (10, 1000):
+            for _ in range(3):  # the second time a clang holds
+                runs.clear()
+                result = compiled(program(functions, more), is_whole=True)
+                assert len(runs) == 1 and {"f0", "f9"}.isdisjoint(functions_of(result.spirv))
+    finally:
+        resident.end()
 
 
-def test_text():
-    left = reached.drop_unreached(TEXT)
-    assert b"nobody" not in left
-    for name in (b'define spir_func void @"by kernel"', b"@twice() #0 {", b"@by_table() #0 {"):
-        assert name in left
-    assert left.startswith(b"@table") and left.endswith(b"attributes #0 = { nounwind }\n")
+def test_a_clang_that_stays_tells_whole_programs_from_others(monkeypatch):
+    monkeypatch.setattr(resident, "_tries", 3)
+    try:
+        for is_whole in (True, False) * 3:
+            names = functions_of(compiled(program(10), is_whole=is_whole).spirv)
+            assert ("f0" in names) is not is_whole
+    finally:
+        resident.end()
+
+
+def test_functions_that_name_one_another_are_left_out():
+    both = "int odd(int x); int even(int x) { return x ? odd(x - 1) : 1; }\n"
+    both += "int odd(int x) { return x ? even(x - 1) : 0; }\n"
+    assert functions_of(compiled(program(10, both), is_whole=True).spirv).isdisjoint({"odd", "even"})
