@@ -165,9 +165,9 @@ def _replace(modules: list[Module], replacements: dict[int, object]) -> None:
                 if any(a is not b for a, b in zip(operands, value.operands, strict=True)):
                     done[id(value)] = ConstantExpr(value.type, value.op, operands)
             elif isinstance(value.value, tuple) and value.type.kind is not Kind.OPAQUE:
-                parts = tuple(map(new, value.value))
-                if any(a is not b for a, b in zip(parts, value.value, strict=True)):
-                    done[id(value)] = table.constant(value.type, parts)
+                constituents = tuple(map(new, value.value))
+                if any(a is not b for a, b in zip(constituents, value.value, strict=True)):
+                    done[id(value)] = table.constant(value.type, constituents)
         return done[id(value)]
 
     for module in modules:

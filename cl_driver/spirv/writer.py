@@ -259,10 +259,10 @@ class _Writer:
             return Op.ConstantSampler, list(value.value)
         if type_.op == Op.TypePipeStorage:
             return Op.ConstantPipeStorage, list(value.value)
-        parts = [self.value(v) for v in value.value]
+        constituents = [self.value(v) for v in value.value]
         # Whatever stands on an address is a constant instruction of its own: a composite of those is special.
         special = any(isinstance(v, ConstantExpr) for v in value.value)
-        return Op.SpecConstantComposite if special else Op.ConstantComposite, parts
+        return Op.SpecConstantComposite if special else Op.ConstantComposite, constituents
 
     def name(self, number: int, text: str) -> None:
         if text:

@@ -33,16 +33,34 @@ RETIRED = {
     "interleaved fields": "_put_together _take_apart",
     "shuffles": "_bring_together",
     "register": "is_held",
+    "uniform branch": "Kept find_kept place_kept",
     "trial": "contest cld_contest_state",
     "tier": "launch_code",
 }  # fmt: skip
 OLD = {name: word for word, names in RETIRED.items() for name in names.split()}
 
 
+# A part is one of several vectors of work-items that are executed together. What SPIR-V's vectors consist of
+# is components, what its other composites consist of is constituents or members; any other cut makes pieces.
+PARTS = frozenset((
+    "codegen/access/interleaved_access.py", "codegen/access/prefetch.py", "codegen/access/select.py",
+    "codegen/access/store_merging.py", "codegen/kernel/emit.py", "codegen/kernel/wide_kernel.py",
+    "codegen/layout/kernel_fields.py", "codegen/layout/lanes.py", "codegen/simd/emitter.py",
+    "codegen/simd/operands.py", "codegen/simd/vector_data.py", "passes/cost/width.py",
+    "passes/groups/lockstep.py", "passes/ir/plan.py", "passes/loops/loop_versioning.py",
+    "passes/pipeline.py", "passes/analysis/shape.py", "passes/vectorize/coarsening.py",
+))  # fmt: skip
+
+
+def names_in(source: str) -> set[str]:
+    """All names of a Python source, without those in its f-strings."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {t.string for t in tokens if t.type == tokenize.NAME}
+
+
 def found_in(source: str) -> dict[str, str]:
     """Old names in a Python source, with the words to be used instead."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {t.string: OLD[t.string] for t in tokens if t.type == tokenize.NAME and t.string in OLD}
+    return {name: OLD[name] for name in names_in(source) if name in OLD}
 
 
 def test_old_names_are_gone():
@@ -51,6 +69,13 @@ def test_old_names_are_gone():
     sources = {path: (ROOT / path).read_text() for path in files if path.endswith(".py")}
     assert len(sources) > 300
     assert {path: old for path, source in sources.items() if (old := found_in(source))} == {}
+
+
+def test_parts_are_vectors_of_work_items():
+    package = ROOT / "cl_driver"
+    files = [*(package / "codegen").rglob("*.py"), *(package / "passes").rglob("*.py")]
+    found = {f.relative_to(package).as_posix() for f in files if names_in(f.read_text()) & {"part", "parts"}}
+    assert found == PARTS
 
 
 @pytest.mark.parametrize("name", ["flat_lanes", "KnownItems"])

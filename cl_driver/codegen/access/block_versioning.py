@@ -43,31 +43,31 @@ def divide(e: AccessEmitter, instructions: Sequence[Instruction]) -> Divided | N
     loads = [i for i in instructions if i.op is Op.Load and e.is_varying(i.operands[0])]
     if len(loads) < 2:
         return None
-    flat = [i for i in loads if i in e.packed]
-    sums = {i: found for i in flat or loads if _is_simple(i) and (found := _address_sum(e, i))}
+    packed = [i for i in loads if i in e.packed]
+    sums = {i: found for i in packed or loads if _is_simple(i) and (found := _address_sum(e, i))}
     roots = [found[1].root for found in sums.values()]
     if len(roots) < _LEAST_LOADS or any(root is not roots[0] for root in roots):
         sums = {}
-    wanted = set(flat or sums)
+    wanted = set(packed or sums)
     if len(wanted) < 2:
         return None
     first = next(k for k, i in enumerate(instructions) if not _may_move(i))
     if any(i.op is Op.Load or i.op is Op.ExtInst for i in instructions[first:]):
         return None
-    together: set[Instruction] = set()
+    versioned: set[Instruction] = set()
     behind = set(instructions[first:])
     for i in instructions[:first]:
         operands = {o for o in (*i.operands, i.mask) if isinstance(o, Instruction)}
-        if i in wanted and operands.isdisjoint(together | behind):
-            together.add(i)
-        elif i.op is not Op.Phi and not operands.isdisjoint(together | behind):
-            is_like = i in e.packed if flat else i.op in _ARITHMETIC and e.is_varying(i)
+        if i in wanted and operands.isdisjoint(versioned | behind):
+            versioned.add(i)
+        elif i.op is not Op.Phi and not operands.isdisjoint(versioned | behind):
+            is_like = i in e.packed if packed else i.op in _ARITHMETIC and e.is_varying(i)
             is_like = is_like and i.op is not Op.Load and operands.isdisjoint(behind)
-            (together if is_like else behind).add(i)
-    if sum(i.op is Op.Load for i in together) < (2 if flat else _LEAST_LOADS):
+            (versioned if is_like else behind).add(i)
+    if sum(i.op is Op.Load for i in versioned) < (2 if packed else _LEAST_LOADS):
         return None
-    before = [i for i in instructions if i not in together and i not in behind]
-    inside, rest = [i for i in instructions if i in together], [i for i in instructions if i in behind]
+    before = [i for i in instructions if i not in versioned and i not in behind]
+    inside, rest = [i for i in instructions if i in versioned], [i for i in instructions if i in behind]
     return before, inside, rest, {i: sums[i] for i in inside if i in sums}
 
 

@@ -126,11 +126,11 @@ def _joined(e: AccessEmitter, t: str, values: list[str]) -> str:
     with vectors of 512 bits is one of two for all that is done to these, and more of them for scalars."""
     bits, words = _JOINED[t], []
     for first in range(0, len(values), 64 // bits):
-        parts = [e.emit(f"zext {t} {value} to i64") for value in values[first : first + 64 // bits]]
-        parts = [e.emit(f"shl i64 {part}, {k * bits}") if k else part for k, part in enumerate(parts)]
-        while len(parts) > 1:
-            parts = [e.emit(f"or i64 {a}, {b}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
-        words += parts
+        pieces = [e.emit(f"zext {t} {value} to i64") for value in values[first : first + 64 // bits]]
+        pieces = [e.emit(f"shl i64 {piece}, {k * bits}") if k else piece for k, piece in enumerate(pieces)]
+        while len(pieces) > 1:
+            pieces = [e.emit(f"or i64 {a}, {b}") for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
+        words += pieces
     whole = _inserted(e, "i64", words)
     return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
 
@@ -197,13 +197,13 @@ def split(e: AccessEmitter, chunks: str, bits: int, types: Sequence[Type]) -> li
     if bits // count >= 32:
         data = e.emit(f"bitcast {f(whole)} {chunks} to <{e.width * count} x {t}>")
         return [every(e, t, data, e.width * count, count, k) for k in range(count)]
-    part, leaves = f"i{bits // count}", []
+    narrow, leaves = f"i{bits // count}", []
     for k, type_ in enumerate(types):
         bits_of = (
             e.emit(f"lshr {f(whole)} {chunks}, {f.splat(whole, str(k * bits // count))}") if k else chunks
         )
-        leaf = e.emit(f"trunc {f(whole)} {bits_of} to {f(part)}")
-        leaf = leaf if t == part else e.emit(f"bitcast {f(part)} {leaf} to {f(t)}")
+        leaf = e.emit(f"trunc {f(whole)} {bits_of} to {f(narrow)}")
+        leaf = leaf if t == narrow else e.emit(f"bitcast {f(narrow)} {leaf} to {f(t)}")
         leaves.append(from_memory(e, type_, leaf))
     return leaves
 
@@ -275,14 +275,14 @@ def interleave(e: AccessEmitter, t: str, leaves: list[str], stride: int) -> str:
             rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
             length *= 2
         return rows[0]
-    parts = list(leaves)
+    rows = list(leaves)
     size = 1
     while size < len(leaves):
         size *= 2
-    parts += ["poison"] * (size - len(parts))
+    rows += ["poison"] * (size - len(rows))
     length = e.width
-    while len(parts) > 1:
-        parts = [_behind(e, t, length, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    while len(rows) > 1:
+        rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
         length *= 2
     f = form(length)
     lanes = ", ".join(
@@ -290,7 +290,7 @@ def interleave(e: AccessEmitter, t: str, leaves: list[str], stride: int) -> str:
         for lane in range(e.width)
         for k in range(stride)
     )
-    return e.emit(f"shufflevector {f(t)} {parts[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
+    return e.emit(f"shufflevector {f(t)} {rows[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
 def _behind(e: AccessEmitter, t: str, length: int, a: str, b: str) -> str:

@@ -62,7 +62,7 @@ class InterleavedAccess:
 def find_interleaved(
     e: AccessEmitter, instructions: Sequence[Instruction]
 ) -> dict[Instruction, InterleavedAccess]:
-    """Instruction: the Record that it belongs to, for one block."""
+    """Instruction: the access that it belongs to, for one block."""
     found: dict[Instruction, InterleavedAccess] = {}
     loads: dict[ArrayKey, InterleavedAccess] = {}
     stores: dict[ArrayKey, InterleavedAccess] = {}
@@ -86,12 +86,12 @@ def find_interleaved(
         if member is None:
             continue
         key, offset, stride, size = member
-        kept = loads if i.op is Op.Load else stores
-        record = kept.get(key)
-        if record is None or (i.op is Op.Store and _overlaps(record, offset, size)):
-            record = kept[key] = InterleavedAccess(i.op, stride)
-        record.members.append((i, offset, size))
-        found[i] = record
+        open_accesses = loads if i.op is Op.Load else stores
+        access = open_accesses.get(key)
+        if access is None or (i.op is Op.Store and _overlaps(access, offset, size)):
+            access = open_accesses[key] = InterleavedAccess(i.op, stride)
+        access.members.append((i, offset, size))
+        found[i] = access
     return {i: r for i, r in found.items() if _is_worth_it(r)}
 
 
@@ -99,17 +99,17 @@ def _is_local(pointer: Value) -> bool:
     return pointer.type.storage is StorageClass.Workgroup
 
 
-def _apart_from_local(records: dict[ArrayKey, InterleavedAccess]) -> dict[ArrayKey, InterleavedAccess]:
+def _apart_from_local(accesses: dict[ArrayKey, InterleavedAccess]) -> dict[ArrayKey, InterleavedAccess]:
     """Those that local memory has nothing to do with."""
     return {
-        key: record
-        for key, record in records.items()
-        if record.members[0][0].operands[0].type.storage is StorageClass.CrossWorkgroup
+        key: access
+        for key, access in accesses.items()
+        if access.members[0][0].operands[0].type.storage is StorageClass.CrossWorkgroup
     }
 
 
-def _overlaps(record: InterleavedAccess, offset: int, size: int) -> bool:
-    return any(offset < o + n and o < offset + size for _, o, n in record.members)
+def _overlaps(access: InterleavedAccess, offset: int, size: int) -> bool:
+    return any(offset < o + n and o < offset + size for _, o, n in access.members)
 
 
 def _member(e: AccessEmitter, i: Instruction) -> tuple[ArrayKey, int, int, int] | None:
@@ -187,19 +187,19 @@ def _zeros(value: Value, depth: int = 0) -> int:
     return _zeros(a, depth + 1) if value.op in (Op.SConvert, Op.UConvert) else 0
 
 
-def _is_worth_it(record: InterleavedAccess) -> bool:
+def _is_worth_it(access: InterleavedAccess) -> bool:
     """Loads if they fit in a stride, stores only if they fill it."""
-    unit = record.unit
-    if unit < 4 or record.stride // unit > _LARGEST or record.end - record.low > record.stride:
+    unit = access.unit
+    if unit < 4 or access.stride // unit > _LARGEST or access.end - access.low > access.stride:
         return False
-    return record.op is Op.Load or sum(size for *_, size in record.members) == record.stride
+    return access.op is Op.Load or sum(size for *_, size in access.members) == access.stride
 
 
-def load_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
-    """Defines all loads of a record, for vectors without a mask."""
-    first, own, _ = record.members[0]
-    low, unit, width, f = record.low, record.unit, e.width, e.form
-    count, t, used = record.stride // unit, f"i{8 * unit}", (record.end - low) // unit
+def load_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:
+    """Defines all loads of an access, for vectors without a mask."""
+    first, own, _ = access.members[0]
+    low, unit, width, f = access.low, access.unit, e.width, e.form
+    count, t, used = access.stride // unit, f"i{8 * unit}", (access.end - low) // unit
     address = e.operand(first.operands[0])
     metadata = e.alias_metadata(first.operands[0], is_load=True)
     vectors = []
@@ -219,7 +219,7 @@ def load_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
         else:
             vectors.append("zeroinitializer")
     fields = _deinterleave_fields(e, t, vectors)
-    for i, offset, size in record.members:
+    for i, offset, size in access.members:
         start = (offset - low) // unit
         leaf, wanted, whole = fields[start], ir_type(i.type), f"i{8 * size}"
         if size > unit:
@@ -291,24 +291,24 @@ def _joined(e: AccessEmitter, t: str, vectors: list[str]) -> tuple[str, str]:
     return form(length)(t), vectors[0]
 
 
-def store_interleaved(e: AccessEmitter, record: InterleavedAccess) -> None:
-    """All stores of a record, for vectors without a mask."""
-    (last, own, _), low, unit = record.members[-1], record.low, record.unit
+def store_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:
+    """All stores of an access, for vectors without a mask."""
+    (last, own, _), low, unit = access.members[-1], access.low, access.unit
     t, f, fields = f"i{8 * unit}", e.form, []
-    for i, _, size in sorted(record.members, key=lambda member: member[1]):
-        value, parts = i.operands[1], size // unit
-        leaf, given, wanted = e.leaf(value), ir_type(value.type), f"<{parts * e.width} x {t}>"
-        if parts > 1 or given != t:
+    for i, _, size in sorted(access.members, key=lambda member: member[1]):
+        value, units = i.operands[1], size // unit
+        leaf, given, wanted = e.leaf(value), ir_type(value.type), f"<{units * e.width} x {t}>"
+        if units > 1 or given != t:
             leaf = e.emit(f"bitcast {f(given)} {leaf} to {wanted}")
-        for k in range(parts) if parts > 1 else ():
-            lanes = ", ".join(f"i32 {lane * parts + k}" for lane in range(e.width))
+        for k in range(units) if units > 1 else ():
+            lanes = ", ".join(f"i32 {lane * units + k}" for lane in range(e.width))
             shuffle = f"shufflevector {wanted} {leaf}, {wanted} poison, <{e.width} x i32> <{lanes}>"
             fields.append(e.emit(shuffle))
-        if parts == 1:
+        if units == 1:
             fields.append(leaf)
     address, metadata = e.operand(last.operands[0]), e.alias_metadata(last.operands[0])
     for k, vector in enumerate(_interleave_fields(e, t, fields)):
         at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + k * e.width * unit}")
-        place = last.operands[0], f(t), vector, at, record.stride, 4, metadata, unit
+        place = last.operands[0], f(t), vector, at, access.stride, 4, metadata, unit
         if e.nontemporal is None or not e.nontemporal.store(e, *place):
             e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")

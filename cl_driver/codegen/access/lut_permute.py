@@ -145,8 +145,8 @@ def _bytes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
             else:  # the top bit makes it 0: of all but 0 to 15
                 name = "x86.ssse3.pshuf.b.128"
                 here = e.emit(f"call {f(t)} @llvm.uadd.sat.v16i8({f(t)} {here}, {f(t)} {f.splat(t, '112')})")
-            part = e.emit(f"call {f(t)} @llvm.{name}({f(t)} {register}, {f(t)} {here})")
-            found = e.emit(f"or {f(t)} {found}, {part}") if found else part
+            permuted = e.emit(f"call {f(t)} @llvm.{name}({f(t)} {register}, {f(t)} {here})")
+            found = e.emit(f"or {f(t)} {found}, {permuted}") if found else permuted
         return found
 
     return _in_pieces(e, t, places, 16, look)

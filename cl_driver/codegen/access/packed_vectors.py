@@ -49,14 +49,14 @@ def find_packed(e: AccessEmitter, function: Function) -> frozenset[Instruction]:
     if not found:
         return frozenset()
     used_by = users(function)
-    flat: set[Instruction] = set()
+    packed: set[Instruction] = set()
     for values in _connected(_narrowed(e, set(found), used_by, True)):
         apart = sum(not all(_stays_packed(e, i, u, values) for u in used_by.get(i, ())) for i in values)
         loads = sum(i.op is Op.Load for i in values)
         if loads and LEAST_LOADS * apart <= loads:
-            flat |= values
-    rest = _narrowed(e, found - flat, used_by, False)
-    return frozenset(flat | rest if any(i.op is Op.Load for i in rest) else flat)
+            packed |= values
+    rest = _narrowed(e, found - packed, used_by, False)
+    return frozenset(packed | rest if any(i.op is Op.Load for i in rest) else packed)
 
 
 def _narrowed(
@@ -154,8 +154,8 @@ def operand_of(e: AccessEmitter, value: Value, count: int) -> str:
     if isinstance(value, Undef) or (isinstance(value, Constant) and value.value is None):
         return "zeroinitializer"
     if isinstance(value, Constant):
-        parts = value.value if value.type.kind is Kind.VECTOR else [value]
-        texts = [constant_text(part, e.module.constant_address) for part in parts]
+        components = value.value if value.type.kind is Kind.VECTOR else [value]
+        texts = [constant_text(component, e.module.constant_address) for component in components]
         if len(set(texts)) == 1:
             return whole.splat(t, texts[0])
         return f"<{', '.join(f'{t} {text}' for text in texts * e.width)}>"

@@ -383,19 +383,19 @@ class Contiguity:
             step = e.stride(value) if not e.is_varying(value) else 0
             if neighbour is not None and value is neighbour[0]:
                 step = rest // scale
-            part = self._probe(value, step)
-            if part is None:
+            term = self._probe(value, step)
+            if term is None:
                 return False
-            conditions += tuple(c for c in part[0] if c not in conditions)
+            conditions += tuple(c for c in term[0] if c not in conditions)
             t = ir_type(value.type)
             if not total:
-                total = part[1]
+                total = term[1]
             elif is_address:
                 if step and value.type.width < 64:
-                    conditions += (self._no_wrap(value, part[1], step, True),)
-                total = e.emit(f"getelementptr [{scale} x i8], ptr {total}, {t} {part[1]}")
+                    conditions += (self._no_wrap(value, term[1], step, True),)
+                total = e.emit(f"getelementptr [{scale} x i8], ptr {total}, {t} {term[1]}")
             else:
-                total = e.emit(f"{'add' if scale > 0 else 'sub'} {t} {total}, {part[1]}")
+                total = e.emit(f"{'add' if scale > 0 else 'sub'} {t} {total}, {term[1]}")
         return conditions, total
 
     def _summands(self, value: Value | None) -> tuple[Value, ...]:

@@ -171,8 +171,8 @@ def load_from(
             e.define_leaves(
                 i,
                 [
-                    e.splat(part, ir_type(t), e.form)
-                    for t, part in zip(types, e.explode(type_, single), strict=True)
+                    e.splat(scalar, ir_type(t), e.form)
+                    for t, scalar in zip(types, e.explode(type_, single), strict=True)
                 ],
             )
         else:
@@ -210,8 +210,8 @@ def load_from(
     def contiguous() -> list[str]:
         if stride:
             return load_contiguous(e, first, element, len(types), place, alignment, mask, metadata)
-        parts = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
-        return [e.splat(part, ir_type(t), e.form) for t, part in zip(types, parts, strict=True)]
+        scalars = e.explode(type_, load_single(e, first, type_, alignment, mask, metadata))
+        return [e.splat(scalar, ir_type(t), e.form) for t, scalar in zip(types, scalars, strict=True)]
 
     addresses = all_lanes(e, address)
     e.define_leaves(

@@ -31,16 +31,16 @@ class MergedStores:
 
 
 def find_merged_stores(
-    e: AccessEmitter, instructions: Sequence[Instruction], records: Container[Instruction]
+    e: AccessEmitter, instructions: Sequence[Instruction], interleaved: Container[Instruction]
 ) -> dict[Instruction, MergedStores]:
-    """Store: the Column that it is of. passes/vectorize/coarsening.py puts copies side by side."""
+    """Store: the merged stores that it is one of. passes/vectorize/coarsening.py puts copies side by side."""
     if e.parts not in (2, 4, 8) or e.lane_constants is not None:
         return {}
     found: dict[Instruction, MergedStores] = {}
     part_of = e.shapes.part_of
     steps = Strides(1, e.shapes.is_part_dependent) if e.tile[1] > 1 else None
     for k, i in enumerate(instructions):
-        if i.op is not Op.Store or part_of.get(i) or i in records:
+        if i.op is not Op.Store or part_of.get(i) or i in interleaved:
             continue
         stores = instructions[k : k + e.parts]
         if [part_of.get(s, 0) if s.op is Op.Store else None for s in stores] != list(range(e.parts)):
@@ -80,12 +80,12 @@ def _step(e: AccessEmitter, store: Instruction, steps: Strides | None) -> tuple[
     return (step if step is not None and step in near else 0), False
 
 
-def store_merged(e: AccessEmitter, column: MergedStores) -> None:
+def store_merged(e: AccessEmitter, merged_stores: MergedStores) -> None:
     """Stores what all parts do."""
     values: list[list[str]] = []
     masks: list[str | None] = []
     addresses: list[Address] = []
-    for part, store in column.stores:
+    for part, store in merged_stores.stores:
         e.select_part(part)
         pointer, value = store.operands[:2]
         types = leaf_types(value.type)
@@ -94,7 +94,7 @@ def store_merged(e: AccessEmitter, column: MergedStores) -> None:
         addresses.append(address_of(e, pointer))
         addresses[-1].all_lanes(e)  # both ways may need them
     e.select_part(0)
-    first = column.stores[0][1]
+    first = merged_stores.stores[0][1]
     pointer, value = first.operands[:2]
     alignment, metadata = access_alignment(first.memory, value.type), e.alias_metadata(pointer)
     whole = Type(Kind.VECTOR, element=types[0], count=len(types) * len(values))
@@ -112,7 +112,7 @@ def store_merged(e: AccessEmitter, column: MergedStores) -> None:
             put(number, value.type, own)
 
     differing = _masks_differ(e, masks)
-    if not column.is_certain:
+    if not merged_stores.is_certain:
         differing += _apart(e, [where.all_lanes(e) for where in addresses], size_of(value.type))
     if not differing:
         merged()

@@ -106,14 +106,14 @@ def avx512(
     width, letter = (32, "s") if element == "float" else (64, "d")
     if f.count * width > 512:
         half = form(f.count // 2)
-        parts = []
+        halves = []
         for first in (0, half.count):
             slices = [elements(e, f, half, o, first, element) for o in operands]
-            part = avx512(
+            found = avx512(
                 e, half, name, *slices, table=table, immediate=immediate, kept=kept, element=element
             )
-            parts.append(part)
-        low, high = parts
+            halves.append(found)
+        low, high = halves
         return joined(e, half, low, high, element)
     t, bits = f(element), f.count * width
     arguments = [f"{t} {operand}" for operand in operands]

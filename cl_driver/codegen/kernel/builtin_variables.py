@@ -93,7 +93,7 @@ def components(e: KernelFields, variable: Variable) -> tuple[list[str], str]:
     is_vector = type_.kind is Kind.VECTOR
     width = (type_.element if is_vector else type_).width
     held = 32 if builtin == BuiltIn.WorkDim else 64
-    parts = []
+    scalars = []
     for k in range(type_.count if is_vector else 1):
         operand = component(e, builtin, k)
         if width != held:
@@ -105,5 +105,5 @@ def components(e: KernelFields, variable: Variable) -> tuple[list[str], str]:
                 e.lines = outer
                 e.builtin_cache.components[key] = converted
             operand = converted
-        parts.append(operand)
-    return parts, f"i{width}"
+        scalars.append(operand)
+    return scalars, f"i{width}"

@@ -108,8 +108,8 @@ class KernelEmitter(KernelFields):
 
     def define_builtin(self, instruction: Instruction, variable: Variable) -> None:
         """OpLoad of an Input variable."""
-        parts, _ = builtin_variables.components(self, variable)
-        self.operands[instruction] = Components(parts) if len(parts) > 1 else parts[0]
+        components, _ = builtin_variables.components(self, variable)
+        self.operands[instruction] = Components(components) if len(components) > 1 else components[0]
 
     def define_builtin_component(
         self, instruction: Instruction, variable: Variable, indices: Sequence[Value]
@@ -133,18 +133,18 @@ class KernelEmitter(KernelFields):
 
     def builtin_element(self, address: BuiltinAddress) -> str | Components:
         """What a load from a component's address gives."""
-        parts, _ = builtin_variables.components(self, address.variable)
+        components, _ = builtin_variables.components(self, address.variable)
         if address.index is not None:
-            return parts[address.index]
-        return Components(parts) if len(parts) > 1 else parts[0]
+            return components[address.index]
+        return Components(components) if len(components) > 1 else components[0]
 
     def _builtin_memory(self, variable: Variable) -> str:
         """A built-in variable in memory, for those who want its address. Filled at the region's head."""
-        parts, t = builtin_variables.components(self, variable)
-        block = self.alloca(f"[{len(parts)} x {t}]", 16)
-        for k, part in enumerate(parts):
+        components, t = builtin_variables.components(self, variable)
+        block = self.alloca(f"[{len(components)} x {t}]", 16)
+        for k, scalar in enumerate(components):
             self.head.append(f"  {block}.{k} = getelementptr inbounds {t}, ptr {block}, i64 {k}")
-            self.head.append(f"  store {t} {part}, ptr {block}.{k}")
+            self.head.append(f"  store {t} {scalar}, ptr {block}.{k}")
         self._builtin_blocks.append(variable)
         return block
 

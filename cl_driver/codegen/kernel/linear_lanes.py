@@ -24,20 +24,20 @@ def id_components(e: LaneEmitter, builtin: BuiltIn, reciprocals: list[str]) -> l
         return _local_ids(e, reciprocals)
     local = _local_ids(e, reciprocals)
     ids = [
-        e.emit(f"add {f('i64')} {part}, {e.splat(origin, 'i64', f)}")
-        for part, origin in zip(local, e.group_origins, strict=True)
+        e.emit(f"add {f('i64')} {id_}, {e.splat(origin, 'i64', f)}")
+        for id_, origin in zip(local, e.group_origins, strict=True)
     ]
     if builtin == BuiltIn.GlobalInvocationId:
         return ids
     total = ""
     for k in (2, 1, 0):
         offset = e.launch_field(abi.LAUNCH_GLOBAL_OFFSET + 8 * k, "i64")
-        part = e.emit(f"sub {f('i64')} {ids[k]}, {e.splat(offset, 'i64', f)}")
+        distance = e.emit(f"sub {f('i64')} {ids[k]}, {e.splat(offset, 'i64', f)}")
         if total:
             size = e.launch_field(abi.LAUNCH_GLOBAL_SIZE + 8 * k, "i64")
             total = e.emit(f"mul {f('i64')} {total}, {e.splat(size, 'i64', f)}")
-            part = e.emit(f"add {f('i64')} {total}, {part}")
-        total = part
+            distance = e.emit(f"add {f('i64')} {total}, {distance}")
+        total = distance
     return [total]
 
 

@@ -286,7 +286,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         width = leaf_types(type_)[0].width
         if width < 64:
             found = [
-                self.emit(f"trunc {self.form('i64')} {part} to {self.form(f'i{width}')}") for part in found
+                self.emit(f"trunc {self.form('i64')} {ids} to {self.form(f'i{width}')}") for ids in found
             ]
         self.lines = outer
         return found
@@ -312,17 +312,17 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """The value of a slot for lane 0 or for one work-item."""
         if slot.uniform:
             return super().slot_load(slot, item)
-        parts = [
+        scalars = [
             load_value(self, self.slot_leaf_address(slot, k, item), t, alignment_of(t))
             for k, t in enumerate(leaf_types(slot.type))
         ]
-        return self.assemble(slot.type, iter(parts))
+        return self.assemble(slot.type, iter(scalars))
 
     def slot_store(self, slot: Slot, item: Value | None, value: Value) -> None:
         """Sets a slot for one work-item."""
         if slot.uniform:
             super().slot_store(slot, item, value)
             return
-        parts = self.explode(slot.type, self.operand(value))
-        for k, (t, part) in enumerate(zip(leaf_types(slot.type), parts, strict=True)):
-            store_operand(self, self.slot_leaf_address(slot, k, item), t, part, alignment_of(t))
+        scalars = self.explode(slot.type, self.operand(value))
+        for k, (t, scalar) in enumerate(zip(leaf_types(slot.type), scalars, strict=True)):
+            store_operand(self, self.slot_leaf_address(slot, k, item), t, scalar, alignment_of(t))

@@ -82,7 +82,7 @@ class LaneEmitter(KernelFields):
         """The value in the first lane of a mask; in lane 0 if there is none."""
         raise NotImplementedError
 
-    def assemble(self, type_: Type, parts: Iterator[str]) -> str:
+    def assemble(self, type_: Type, scalars: Iterator[str]) -> str:
         """A single value of a type from an iterator over its leaves in order."""
         raise NotImplementedError
 

@@ -87,8 +87,8 @@ def _addressed(value: Value | None) -> Iterator[Variable]:
         for operand in value.operands:
             yield from _addressed(operand)
     elif isinstance(value, Constant) and isinstance(value.value, tuple):
-        for part in value.value:
-            yield from _addressed(part)
+        for constituent in value.value:
+            yield from _addressed(constituent)
 
 
 def _write(result: GlobalsLayout, image: bytearray, offset: int, value: Value, type_: Type) -> None:
@@ -112,18 +112,18 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value: Value, t
     if kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
         if kind is Kind.STRUCT:
             members = zip(member_offsets(type_), value.value, type_.members, strict=True)
-            for distance, part, member in members:
-                _write(result, image, offset + distance, part, member)
+            for distance, constituent, member in members:
+                _write(result, image, offset + distance, constituent, member)
             return
         size = size_of(type_.element)
         if type_.element.kind in (Kind.INT, Kind.FLOAT) and {*map(type, value.value)} == {Constant}:
-            values = [part.value or 0 for part in value.value]
+            values = [constituent.value or 0 for constituent in value.value]
             image[offset : offset + size * len(values)] = struct.pack(
                 f"<{len(values)}{_CODES[size]}", *values
             )
             return
-        for k, part in enumerate(value.value):
-            _write(result, image, offset + k * size, part, type_.element)
+        for k, constituent in enumerate(value.value):
+            _write(result, image, offset + k * size, constituent, type_.element)
         return
     size = size_of(type_)
     image[offset : offset + size] = (int(value.value) & (1 << 8 * size) - 1).to_bytes(size, "little")

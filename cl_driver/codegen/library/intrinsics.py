@@ -81,11 +81,11 @@ def _lookup(e: FunctionEmitter, f: Form, element: str, index: str, *table: str) 
     """The entry, of 16 doubles or 32 floats, whose number is in the low bits of the index."""
     width = 32 if element == "float" else 64
     if f.count * width > 512:
-        half, parts = form(f.count // 2), []
+        half, halves = form(f.count // 2), []
         for first in (0, half.count):
-            part = elements(e, f, half, index, first, element)
-            parts.append(_lookup(e, half, element, part, *table))
-        low, high = parts
+            numbers = elements(e, f, half, index, first, element)
+            halves.append(_lookup(e, half, element, numbers, *table))
+        low, high = halves
         return joined(e, half, low, high, element)
     entries, t, integers = [_scalar(entry) for entry in table], f(element), f(f"i{width}")
     numbers = e.emit(f"bitcast {t} {index} to {integers}")
@@ -114,7 +114,7 @@ def _scalar(operand: str) -> str:
 def _permuted(e: FunctionEmitter, f: Form, element: str, numbers: str, entries: list[str]) -> str:
     """Of entries, twice as many as elements, those that the low bits of the numbers tell."""
     t, letter, width = f(element), *(("s", 32) if element == "float" else ("d", 64))
-    low, high = (f"{t} <{', '.join(part)}>" for part in (entries[: f.count], entries[f.count :]))
+    low, high = (f"{t} <{', '.join(half)}>" for half in (entries[: f.count], entries[f.count :]))
     name = f"@llvm.x86.avx512.vpermi2var.p{letter}.{width * f.count}"
     return e.emit(f"call {t} {name}({low}, {f(f'i{width}')} {numbers}, {high})")
 

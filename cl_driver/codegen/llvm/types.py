@@ -148,12 +148,12 @@ def constant_text(value: Value, pointer_text: Callable[[Value], str] | None = No
     if kind in _AGGREGATE:
         if value.value is None:
             return "zeroinitializer"
-        parts = ", ".join(f"{ir_type(part.type)} {constant_text(part, pointer_text)}" for part in value.value)
+        constituents = ", ".join(f"{ir_type(c.type)} {constant_text(c, pointer_text)}" for c in value.value)
         if kind is Kind.VECTOR:
-            return f"<{parts}>"
+            return f"<{constituents}>"
         if kind is Kind.ARRAY:
-            return f"[{parts}]"
-        return f"<{{ {parts} }}>" if value.type.packed else f"{{ {parts} }}"
+            return f"[{constituents}]"
+        return f"<{{ {constituents} }}>" if value.type.packed else f"{{ {constituents} }}"
     if kind in (Kind.POINTER, Kind.OPAQUE):
         return "null" if value.value is None else f"inttoptr (i64 {value.value} to ptr)"
     return scalar_text(value.type, value.value)

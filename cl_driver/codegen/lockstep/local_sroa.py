@@ -151,11 +151,11 @@ class Elements:
         for k in range(0, len(names), 2):
             start = {name: n * width for n, name in enumerate(names[k : k + 2])}
             lanes = [-1 if p is None or p[0] not in start else start[p[0]] + p[1] for p in wanted]
-            part = self._shuffle(names[k], names[k + 1] if k + 1 < len(names) else "poison", lanes)
+            gathered = self._shuffle(names[k], names[k + 1] if k + 1 < len(names) else "poison", lanes)
             if result:
                 lanes = [width + lane if w >= 0 else lane for lane, w in enumerate(lanes)]
-                part = self._shuffle(result, part, lanes)
-            result = part
+                gathered = self._shuffle(result, gathered, lanes)
+            result = gathered
         self._shuffled[key] = result
         return result
 

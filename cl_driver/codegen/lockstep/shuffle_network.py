@@ -44,16 +44,16 @@ class Network:
             return [self._join(targets[0])]
         half = len(targets) // 2
         results: list[Vector] = []
-        for part in (targets[:half], targets[half:]):
-            sources = _sources(part)
+        for some in (targets[:half], targets[half:]):
+            sources = _sources(some)
             place: dict[tuple[Vector, int], tuple[Vector, int]] = {}
             for k in range(0, len(sources) - 1, 2):
                 pair = sources[k : k + 2]
-                wanted = list(dict.fromkeys(at for t in part for at in t if at is not None and at[0] in pair))
+                wanted = list(dict.fromkeys(at for t in some for at in t if at is not None and at[0] in pair))
                 if len(wanted) <= self.width:
                     packed = self.make([*wanted, *[None] * (self.width - len(wanted))])
                     place |= {at: (packed, lane) for lane, at in enumerate(wanted)}
-            results += self.solve([[at and place.get(at, at) for at in target] for target in part])
+            results += self.solve([[at and place.get(at, at) for at in target] for target in some])
         return results
 
     def _join(self, target: list[Lane]) -> Vector:

@@ -116,8 +116,8 @@ def _constant_divisor(value: Value, signed: bool) -> int | None:
     """What all components divide by, if it is one constant and LLVM has nothing better than a product."""
     if not isinstance(value, Constant) or value.value is None:
         return None
-    parts = value.value if value.type.kind is Kind.VECTOR else (value,)
-    numbers = {p.value if isinstance(p, Constant) else None for p in parts}
+    components = value.value if value.type.kind is Kind.VECTOR else (value,)
+    numbers = {c.value if isinstance(c, Constant) else None for c in components}
     divisor = numbers.pop()
     if numbers or not divisor:
         return None
@@ -132,9 +132,11 @@ def _guarded_divisor(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
     width = element_type(i.type).width
     divisor = i.operands[1]
     if isinstance(divisor, Constant) and divisor.value is not None:
-        parts = divisor.value if divisor.type.kind is Kind.VECTOR else (divisor,)
+        components = divisor.value if divisor.type.kind is Kind.VECTOR else (divisor,)
         minus_one = (1 << width) - 1
-        if all(isinstance(p, Constant) and p.value and not (signed and p.value == minus_one) for p in parts):
+        if all(
+            isinstance(c, Constant) and c.value and not (signed and c.value == minus_one) for c in components
+        ):
             return b
     element = _element(i)
     t, bits = f(element), f("i1")
@@ -222,10 +224,10 @@ def dot(e: FunctionEmitter, i: Instruction) -> None:
 
 def sum_of_components(e: FunctionEmitter, f: Form, element: str, vector: str, flags: str = "") -> str:
     """The components of one LLVM vector added up in order."""
-    parts = [e.emit(f"extractelement {f(element)} {vector}, i32 {k}") for k in range(f.count)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = e.emit(f"fadd {flags}{element} {total}, {part}")
+    components = [e.emit(f"extractelement {f(element)} {vector}, i32 {k}") for k in range(f.count)]
+    total = components[0]
+    for component in components[1:]:
+        total = e.emit(f"fadd {flags}{element} {total}, {component}")
     return total
 
 

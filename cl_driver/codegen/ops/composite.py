@@ -87,11 +87,11 @@ def composite_construct(e: FunctionEmitter, i: Instruction) -> None:
     text = ir_type(type_)
     if type_.kind is not Kind.VECTOR:
         result = "poison"
-        for k, part in enumerate(i.operands):
-            result = e.emit(f"insertvalue {text} {result}, {e.typed(part)}, {k}")
+        for k, constituent in enumerate(i.operands):
+            result = e.emit(f"insertvalue {text} {result}, {e.typed(constituent)}, {k}")
         e.define(i, result)
         return
-    components = [c for part in i.operands for c in e.components(part)]
+    components = [c for constituent in i.operands for c in e.components(constituent)]
     e.define(i, e.build_vector(type_, components))
 
 
@@ -197,7 +197,7 @@ def _copy_members(e: FunctionEmitter, operand: str, source: Type, result: Type) 
     )
     copy = "poison"
     for k, (old, new) in enumerate(pairs):
-        part = e.emit(f"extractvalue {ir_type(source)} {operand}, {k}")
-        part = _copy_members(e, part, old, new)
-        copy = e.emit(f"insertvalue {ir_type(result)} {copy}, {ir_type(new)} {part}, {k}")
+        member = e.emit(f"extractvalue {ir_type(source)} {operand}, {k}")
+        member = _copy_members(e, member, old, new)
+        copy = e.emit(f"insertvalue {ir_type(result)} {copy}, {ir_type(new)} {member}, {k}")
     return copy

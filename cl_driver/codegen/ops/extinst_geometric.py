@@ -30,10 +30,10 @@ def cross(e: FunctionEmitter, i: Instruction) -> None:
         second = e.emit(f"fmul {flags}{t} {x[k]}, {y[j]}")
         return e.emit(f"fsub {flags}{t} {first}, {second}")
 
-    parts = [minor(1, 2), minor(2, 0), minor(0, 1)]
+    components = [minor(1, 2), minor(2, 0), minor(0, 1)]
     if i.type.count == 4:
-        parts.append(float_text(0, type_.width))
-    e.define_components(i, parts)
+        components.append(float_text(0, type_.width))
+    e.define_components(i, components)
 
 
 @lowers_extended(Std.distance, Std.fast_distance)

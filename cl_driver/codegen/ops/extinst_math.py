@@ -69,7 +69,7 @@ def fma(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str, c: str) -> 
     if i.operands[1] == Std.mad:
         return multiply_add(e, f, element, a, b, c, e.flags(i))
     return by_component(
-        e, f, element, [a, b, c], lambda parts: call_scalar(e, library_name("fma", type_), type_, parts)
+        e, f, element, [a, b, c], lambda scalars: call_scalar(e, library_name("fma", type_), type_, scalars)
     )
 
 
@@ -88,8 +88,8 @@ def by_component(
     t = f(element)
     result = "poison"
     for k in range(f.count):
-        parts = [e.emit(f"extractelement {t} {operand}, i32 {k}") for operand in operands]
-        result = e.emit(f"insertelement {t} {result}, {element} {function(parts)}, i32 {k}")
+        scalars = [e.emit(f"extractelement {t} {operand}, i32 {k}") for operand in operands]
+        result = e.emit(f"insertelement {t} {result}, {element} {function(scalars)}, i32 {k}")
     return result
 
 
@@ -217,17 +217,17 @@ def library_function(e: FunctionEmitter, i: Instruction) -> None:
     name = library_name(LIBRARY_INSTRUCTIONS[i.operands[1]], floating)
     result = element_type(type_)
     results = []
-    columns = [spread_components(e, argument, component_count(type_)) for argument in arguments]
-    for parts in zip(*columns, strict=True):
-        typed = [(ir_type(element_type(a.type)), part) for a, part in zip(arguments, parts, strict=True)]
+    vectors = [spread_components(e, argument, component_count(type_)) for argument in arguments]
+    for components in zip(*vectors, strict=True):
+        typed = [(ir_type(element_type(a.type)), c) for a, c in zip(arguments, components, strict=True)]
         results.append(e.library_call(name, typed, ir_type(result)))
     e.define_components(i, results)
 
 
 def spread_components(e: FunctionEmitter, value: Value, count: int) -> list[str]:
     """The components of a value; a scalar is repeated (ldexp's exponent, for one)."""
-    parts = e.components(value)
-    return parts * count if len(parts) == 1 else parts
+    components = e.components(value)
+    return components * count if len(components) == 1 else components
 
 
 @lowers_extended(*[number for number, name in LIBRARY_INSTRUCTIONS.items() if name in POINTER_RESULTS])
@@ -240,9 +240,9 @@ def library_function_with_pointer(e: FunctionEmitter, i: Instruction) -> None:
     memory_type = ir_type(element_type(stored))
     temporary = e.alloca(memory_type, 8)
     results, seconds = [], []
-    columns = [e.components(argument) for argument in arguments]
-    for parts in zip(*columns, strict=True):
-        typed = [(ir_type(element_type(a.type)), part) for a, part in zip(arguments, parts, strict=True)]
+    vectors = [e.components(argument) for argument in arguments]
+    for components in zip(*vectors, strict=True):
+        typed = [(ir_type(element_type(a.type)), c) for a, c in zip(arguments, components, strict=True)]
         name = library_name(base, type_)
         results.append(e.library_call(name, [*typed, ("ptr", temporary)], ir_type(type_)))
         seconds.append(e.emit(f"load {memory_type}, ptr {temporary}, align 4"))

@@ -111,8 +111,8 @@ def shuffle(e: FunctionEmitter, i: Instruction) -> None:
     count = sources[0].type.count
     total = count * len(sources)
     if isinstance(mask, Constant):
-        parts = mask.value if mask.value is not None else (None,) * mask.type.count
-        numbers = [(p.value or 0 if p is not None else 0) & total - 1 for p in parts]
+        literals = mask.value if mask.value is not None else (None,) * mask.type.count
+        numbers = [(n.value or 0 if n is not None else 0) & total - 1 for n in literals]
         e.define(i, shuffle_vectors(e, sources[0], sources[-1], numbers))
         return
     both = e.operand(sources[0])
@@ -121,8 +121,8 @@ def shuffle(e: FunctionEmitter, i: Instruction) -> None:
     source_text = f"<{total} x {ir_type(element_type(i.type))}>"
     mask_element = ir_type(element_type(mask.type))
     components = []
-    for part in e.components(mask):
-        index = e.emit(f"and {mask_element} {part}, {total - 1}")
+    for component in e.components(mask):
+        index = e.emit(f"and {mask_element} {component}, {total - 1}")
         components.append(e.emit(f"extractelement {source_text} {both}, {mask_element} {index}"))
     e.define_components(i, components)
 

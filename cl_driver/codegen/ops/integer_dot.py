@@ -81,12 +81,12 @@ def _sum_of_products(
 def _sum_of_bytes(e: FunctionEmitter, f: Form, operands: Sequence[list[str]], signs: Sequence[bool]) -> str:
     """Of words."""
     t = f("i32")
-    parts: tuple[list[str], list[str]] = [], []
-    for found, (word,), signed in zip(parts, operands, signs, strict=True):
+    bytes_: tuple[list[str], list[str]] = [], []
+    for found, (word,), signed in zip(bytes_, operands, signs, strict=True):
         for k in range(4):
-            part = e.emit(f"shl {t} {word}, {f.splat('i32', str(24 - 8 * k))}")
-            found.append(e.emit(f"{'ashr' if signed else 'lshr'} {t} {part}, {f.splat('i32', '24')}"))
-    return _sum_of_products(e, f, parts, signs, 32, 32)
+            shifted = e.emit(f"shl {t} {word}, {f.splat('i32', str(24 - 8 * k))}")
+            found.append(e.emit(f"{'ashr' if signed else 'lshr'} {t} {shifted}, {f.splat('i32', '24')}"))
+    return _sum_of_products(e, f, bytes_, signs, 32, 32)
 
 
 def _sum_of_pairs(e: FunctionEmitter, f: Form, operands: Sequence[list[str]], signs: Sequence[bool]) -> str:

@@ -317,7 +317,7 @@ def _repeated_byte(source: Value) -> int | None:
     if array.kind is not Kind.ARRAY or (array.element.kind, array.element.width) != (Kind.INT, 8):
         return None
     first = value.value[0]
-    is_repeated = isinstance(first, Constant) and all(part is first for part in value.value)
+    is_repeated = isinstance(first, Constant) and all(element is first for element in value.value)
     return (first.value or 0) if is_repeated else None
 
 

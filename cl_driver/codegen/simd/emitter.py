@@ -71,9 +71,9 @@ class WideEmitter(WideOperands):
             self.leaves_of[instruction] = [whole]
             return
         count = len(leaf_types(instruction.type))
-        columns = [self.leaves(o) for o in operands]
+        operand_leaves = [self.leaves(o) for o in operands]
         self.leaves_of[instruction] = [
-            build(self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in columns])
+            build(self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in operand_leaves])
             for k in range(count)
         ]
 
@@ -95,9 +95,9 @@ class WideEmitter(WideOperands):
         """Lowers instructions one by one."""
         after_phis: Lines | None = None
         late: Lines
-        records = find_interleaved(self, instructions)
+        interleaved = find_interleaved(self, instructions)
         done: set[InterleavedAccess] = set()
-        columns = find_merged_stores(self, instructions, records)
+        merged_stores = find_merged_stores(self, instructions, interleaved)
         if self.lane_constants is not None:
             self.lane_constants.begin_block(instructions)
         for i in instructions:
@@ -116,7 +116,7 @@ class WideEmitter(WideOperands):
             start = len(self.lines)
             if self.remarks is not None:
                 self.remarks.begin(i)
-            record = records.get(i)
+            access = interleaved.get(i)
             if self.lane_constants is not None:
                 if self.shapes.part_of:
                     self.select_part(self.shapes.part_of.get(i, 0))
@@ -130,20 +130,20 @@ class WideEmitter(WideOperands):
                         late = self.late[i] = []
                         self.lines.append(late)
                         continue
-                self.lane_constants.before(i, record is None)
-                if record is None and self._is_deferred(i):
+                self.lane_constants.before(i, access is None)
+                if access is None and self._is_deferred(i):
                     late = self.late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
-            column = columns.get(i)
-            if column is not None:
+            merged = merged_stores.get(i)
+            if merged is not None:
                 if self.shapes.part_of.get(i) == self.parts - 1:
-                    store_merged(self, column)
-            elif record is None or self.mask_of(i) is not None:
+                    store_merged(self, merged)
+            elif access is None or self.mask_of(i) is not None:
                 self.lower(i)
             else:
-                self.note(SHUFFLED, f"{record.stride} bytes from lane to lane")
-                self.lower_interleaved(i, record, done)
+                self.note(SHUFFLED, f"{access.stride} bytes from lane to lane")
+                self.lower_interleaved(i, access, done)
             if self.remarks is not None:
                 self.remarks.end(self.is_varying(i), self.shapes.stride(i))
             if self.debug is not None:
@@ -163,14 +163,14 @@ class WideEmitter(WideOperands):
             self.define(i, constant_text(Undef(i.type)))
 
     def lower_interleaved(
-        self, i: Instruction, record: InterleavedAccess, done: set[InterleavedAccess]
+        self, i: Instruction, access: InterleavedAccess, done: set[InterleavedAccess]
     ) -> None:
         """Fields of structures are loaded with the first of them and stored with the last."""
-        if i.op is Op.Load and record not in done:
-            load_interleaved(self, record)
-            done.add(record)
-        elif i.op is Op.Store and i is record.members[-1][0]:
-            store_interleaved(self, record)
+        if i.op is Op.Load and access not in done:
+            load_interleaved(self, access)
+            done.add(access)
+        elif i.op is Op.Store and i is access.members[-1][0]:
+            store_interleaved(self, access)
 
     def lower(self, i: Instruction) -> None:
         """Lowers one instruction."""
@@ -221,8 +221,8 @@ class WideEmitter(WideOperands):
                 if isinstance(single, Components):
                     single = self.build_vector(i.type, single)
                 leaves = [
-                    self.emit(f"insertelement {t} {old}, {scalar} {part}, i32 {lane}")
-                    for t, scalar, old, part in zip(
+                    self.emit(f"insertelement {t} {old}, {scalar} {element}, i32 {lane}")
+                    for t, scalar, old, element in zip(
                         types, scalars, leaves, self.explode(i.type, single), strict=True
                     )
                 ]

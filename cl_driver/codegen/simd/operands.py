@@ -104,11 +104,11 @@ class WideOperands(AtomicEmitter):
         if not self.has_lanes:
             return super().operand(value)
         if self.is_varying(value):
-            parts = [
+            scalars = [
                 self.emit(f"extractelement {self.form(ir_type(t))} {leaf}, i32 {self.lane or 0}")
                 for t, leaf in zip(leaf_types(value.type), self.leaves(value), strict=True)
             ]
-            return self.assemble(value.type, iter(parts))
+            return self.assemble(value.type, iter(scalars))
         single = super().operand(value)
         if self.lane and isinstance(value, Instruction):
             return self._in_lane(value, single)
@@ -127,11 +127,11 @@ class WideOperands(AtomicEmitter):
         """A uniform or affine value in self.lane, from that in lane 0."""
         stride = self.shapes.strides.get(value, 0)
         if isinstance(stride, tuple):
-            parts = self.explode(value.type, single)
+            scalars = self.explode(value.type, single)
             t, lane = ir_type(value.type.element), self.lane or 0
             moved = [
-                self.emit(f"add {t} {part}, {s * lane}") if s else part
-                for part, s in zip(parts, stride, strict=True)
+                self.emit(f"add {t} {scalar}, {s * lane}") if s else scalar
+                for scalar, s in zip(scalars, stride, strict=True)
             ]
             return self.assemble(value.type, iter(moved))
         stride = self.stride(value)
@@ -141,18 +141,18 @@ class WideOperands(AtomicEmitter):
             return self.emit(f"getelementptr i8, ptr {single}, i64 {stride * (self.lane or 0)}")
         return self.emit(f"add {ir_type(value.type)} {single}, {stride * (self.lane or 0)}")
 
-    def assemble(self, type_: Type, parts: Iterator[str]) -> str:
+    def assemble(self, type_: Type, scalars: Iterator[str]) -> str:
         """A single value of a type from an iterator over its leaves in order."""
         if type_.kind is Kind.VECTOR:
-            return self.build_vector(type_, [next(parts) for _ in range(type_.count)])
+            return self.build_vector(type_, [next(scalars) for _ in range(type_.count)])
         if type_.kind in (Kind.ARRAY, Kind.STRUCT):
             members = type_.members if type_.kind is Kind.STRUCT else [type_.element] * type_.count
             result = "poison"
             for k, member in enumerate(members):
-                part = self.assemble(member, parts)
-                result = self.emit(f"insertvalue {ir_type(type_)} {result}, {ir_type(member)} {part}, {k}")
+                scalar = self.assemble(member, scalars)
+                result = self.emit(f"insertvalue {ir_type(type_)} {result}, {ir_type(member)} {scalar}, {k}")
             return result
-        return next(parts)
+        return next(scalars)
 
     def explode(self, type_: Type, operand: str) -> list[str]:
         """The leaves, scalars, of a single value."""
@@ -231,7 +231,7 @@ class WideOperands(AtomicEmitter):
         if constant.type.kind in (Kind.VECTOR, Kind.ARRAY, Kind.STRUCT):
             if constant.value is None:
                 return ["zeroinitializer"] * len(leaf_types(constant.type))
-            return [leaf for part in constant.value for leaf in self.leaves(part)]
+            return [leaf for constituent in constant.value for leaf in self.leaves(constituent)]
         text = constant_text(constant, self.module.constant_address)
         return [self.form.splat(ir_type(constant.type), text)]
 
@@ -240,19 +240,19 @@ class WideOperands(AtomicEmitter):
         single = self.operands.get(value)
         if isinstance(single, Components):
             self.lines = self.head
-            parts = list(single)
+            scalars = list(single)
         else:
             single = super().operand(value)
             self.lines = self.late.get(value, self.prologue)
-            parts = self.explode(value.type, single)
+            scalars = self.explode(value.type, single)
         known = self.shapes.strides.get(value, 0)
         if isinstance(known, tuple):
             strides = [stride or 0 for stride in known]  # no component varies
         else:
-            strides = [self.stride(value)] * len(parts)
+            strides = [self.stride(value)] * len(scalars)
         found = [
-            self.lanes_from(ir_type(t), part, stride)
-            for t, part, stride in zip(leaf_types(value.type), parts, strides, strict=True)
+            self.lanes_from(ir_type(t), scalar, stride)
+            for t, scalar, stride in zip(leaf_types(value.type), scalars, strides, strict=True)
         ]
         self.lines = outer
         return found

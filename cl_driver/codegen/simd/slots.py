@@ -23,8 +23,8 @@ def slot_load(e: AtomicEmitter, i: Instruction) -> None:
         e.define_leaves(
             i,
             [
-                e.splat(part, ir_type(t), e.form)
-                for t, part in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
+                e.splat(scalar, ir_type(t), e.form)
+                for t, scalar in zip(leaf_types(i.type), e.explode(i.type, single), strict=True)
             ],
         )
         return

@@ -42,11 +42,11 @@ def read_lane(e: AtomicEmitter, i: Instruction) -> None:
         index = e.operand(lane)
     if not isinstance(lane, Constant):
         index = e.emit(f"and i32 {index}, {e.width - 1}")
-    parts = []
+    scalars = []
     for t, leaf in zip(leaf_types(i.type), e.leaves(value), strict=True):
-        part = e.emit(f"extractelement {e.form(ir_type(t))} {leaf}, i32 {index}")
-        parts.append(e.emit(f"freeze {ir_type(t)} {part}"))
-    e.define(i, e.assemble(i.type, iter(parts)))
+        scalar = e.emit(f"extractelement {e.form(ir_type(t))} {leaf}, i32 {index}")
+        scalars.append(e.emit(f"freeze {ir_type(t)} {scalar}"))
+    e.define(i, e.assemble(i.type, iter(scalars)))
 
 
 @lowers_wide(PassOp.LaneShuffle)
@@ -95,7 +95,7 @@ def _words(e: AtomicEmitter, type_: Type, leaf: str) -> tuple[list[str], int]:
     if width < 32:
         return [e.emit(f"zext {f(f'i{width}')} {leaf} to {f('i32')}")], width
     high = e.emit(f"lshr {f('i64')} {leaf}, {f.splat('i64', '32')}")
-    return [e.emit(f"trunc {f('i64')} {part} to {f('i32')}") for part in (leaf, high)], width
+    return [e.emit(f"trunc {f('i64')} {word} to {f('i32')}") for word in (leaf, high)], width
 
 
 def _from_words(e: AtomicEmitter, type_: Type, words: list[str], width: int) -> str:
@@ -127,6 +127,6 @@ def _permute_words(e: AtomicEmitter, value: str, index: str) -> str:
     for k in range(width):
         at = e.emit(f"extractelement {t} {index}, i32 {k}")
         place = e.emit(f"getelementptr inbounds i32, ptr {memory}, i32 {at}")
-        part = e.emit(f"load i32, ptr {place}, align 4")
-        result = e.emit(f"insertelement {t} {result}, i32 {part}, i32 {k}")
+        word = e.emit(f"load i32, ptr {place}, align 4")
+        result = e.emit(f"insertelement {t} {result}, i32 {word}, i32 {k}")
     return result

@@ -48,7 +48,7 @@ def composite_insert(e: AtomicEmitter, i: Instruction) -> None:
 @lowers_wide(Op.CompositeConstruct)
 def composite_construct(e: AtomicEmitter, i: Instruction) -> None:
     """OpCompositeConstruct: the leaves of all constituents."""
-    e.define_leaves(i, [leaf for part in i.operands for leaf in e.leaves(part)])
+    e.define_leaves(i, [leaf for constituent in i.operands for leaf in e.leaves(constituent)])
 
 
 @lowers_wide(Op.VectorShuffle)
@@ -101,9 +101,9 @@ def shuffle(e: AtomicEmitter, i: Instruction) -> None:
         e.define_leaves(i, [choices[k & len(choices) - 1] for k in numbers])
         return
     leaves = []
-    for part in e.leaves(mask):
+    for leaf in e.leaves(mask):
         wide_index = ir_type(index_type)
-        index = e.emit(f"and {e.form(wide_index)} {part}, {e.form.splat(wide_index, str(len(choices) - 1))}")
+        index = e.emit(f"and {e.form(wide_index)} {leaf}, {e.form.splat(wide_index, str(len(choices) - 1))}")
         leaves.append(_choose(e, choices, t, index_type, index))
     e.define_leaves(i, leaves)
 
@@ -192,10 +192,10 @@ def bitcast(e: AtomicEmitter, i: Instruction) -> None:
         leaf if source.kind is Kind.INT else e.emit(f"bitcast {f(s)} {leaf} to {f(f'i{source.width}')}")
         for leaf in leaves
     ]
-    parts = _regroup(e, bits, source.width, result.width)
+    regrouped = _regroup(e, bits, source.width, result.width)
     if result.kind is not Kind.INT:
-        parts = [e.emit(f"bitcast {f(f'i{result.width}')} {part} to {f(t)}") for part in parts]
-    e.define_leaves(i, parts)
+        regrouped = [e.emit(f"bitcast {f(f'i{result.width}')} {leaf} to {f(t)}") for leaf in regrouped]
+    e.define_leaves(i, regrouped)
 
 
 def _regroup(e: AtomicEmitter, leaves: list[str], source: int, result: int) -> list[str]:
@@ -205,16 +205,16 @@ def _regroup(e: AtomicEmitter, leaves: list[str], source: int, result: int) -> l
         out = []
         for leaf in leaves:
             for k in range(source // result):
-                part = e.emit(f"lshr {f(s)} {leaf}, {f.splat(s, str(k * result))}") if k else leaf
-                out.append(e.emit(f"trunc {f(s)} {part} to {f(t)}"))
+                bits = e.emit(f"lshr {f(s)} {leaf}, {f.splat(s, str(k * result))}") if k else leaf
+                out.append(e.emit(f"trunc {f(s)} {bits} to {f(t)}"))
         return out
     out, count = [], result // source
     for start in range(0, len(leaves), count):
         total = e.emit(f"zext {f(s)} {leaves[start]} to {f(t)}")
         for k in range(1, count):
-            part = e.emit(f"zext {f(s)} {leaves[start + k]} to {f(t)}")
-            part = e.emit(f"shl {f(t)} {part}, {f.splat(t, str(k * source))}")
-            total = e.emit(f"or {f(t)} {total}, {part}")
+            bits = e.emit(f"zext {f(s)} {leaves[start + k]} to {f(t)}")
+            bits = e.emit(f"shl {f(t)} {bits}, {f.splat(t, str(k * source))}")
+            total = e.emit(f"or {f(t)} {total}, {bits}")
         out.append(total)
     return out
 

@@ -72,13 +72,13 @@ class ItemConstants:
         if i.type is None or i.type.kind not in (Kind.INT, Kind.BOOL):
             return None
         if op in _EVALUATED:
-            columns = []
+            of_operands = []
             for operand in operands:
                 numbers = self.of(operand)
                 if numbers is None:  # most often the first one says so
                     return None
-                columns.append(numbers)
-            return self._evaluate(op, operands[0].type.width, columns)
+                of_operands.append(numbers)
+            return self._evaluate(op, operands[0].type.width, of_operands)
         if op in (Op.UConvert, Op.SConvert) and not i.decorations:
             numbers, width = self.of(operands[0]), operands[0].type.width
             if numbers is None:
@@ -87,12 +87,12 @@ class ItemConstants:
             return tuple((signed(a, width) if op is Op.SConvert else a) & mask for a in numbers)
         return None
 
-    def _evaluate(self, op: Op, width: int, columns: list[_Numbers]) -> _Numbers | None:
+    def _evaluate(self, op: Op, width: int, of_operands: list[_Numbers]) -> _Numbers | None:
         if op is Op.Select:
-            return tuple(a if c else b for c, a, b in zip(*columns, strict=True))
+            return tuple(a if c else b for c, a, b in zip(*of_operands, strict=True))
         if op is Op.LogicalNot:
-            return tuple(not a for a in columns[0])
-        first, *rest = columns
+            return tuple(not a for a in of_operands[0])
+        first, *rest = of_operands
         (second,) = rest or [first]
         if op in LOGICAL:
             return tuple(map(LOGICAL[op], first, second))

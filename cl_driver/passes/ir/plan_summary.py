@@ -87,5 +87,5 @@ class _Found:
                 if isinstance(operand, (Variable, Constant, ConstantExpr)):
                     self.value(operand)
         elif isinstance(value, Constant) and isinstance(value.value, tuple):
-            for part in value.value:
-                self.value(part)
+            for constituent in value.value:
+                self.value(constituent)

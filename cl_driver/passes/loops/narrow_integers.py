@@ -76,11 +76,11 @@ def _takes(user: Instruction, found: set[Instruction]) -> bool:
 
 
 def _narrow_constant(constant: Constant, types: TypeTable) -> Constant:
-    parts = constant.value
+    components = constant.value
     type_ = types.vector(types.int(BITS), constant.type.count)
-    if parts is None:
+    if components is None:
         return types.null(type_)
-    return types.constant(type_, tuple(types.integer(BITS, part.value or 0) for part in parts))
+    return types.constant(type_, tuple(types.integer(BITS, component.value or 0) for component in components))
 
 
 class _Bounds:
@@ -175,6 +175,6 @@ def _numbers(constant: Constant) -> list[int] | None:
     """The components of a constant vector, if all are known."""
     if constant.value is None:
         return [0]
-    if any(type(part) is not Constant for part in constant.value):
+    if any(type(component) is not Constant for component in constant.value):
         return None
-    return [part.value or 0 for part in constant.value]
+    return [component.value or 0 for component in constant.value]

@@ -272,13 +272,13 @@ class _Lowering:
         result: Value | None = None
         for i in reversed(range(item.type.count)):
             component = append(once.end, Op.CompositeExtract, item.type.element, [item, i])
-            part = self.to_size(once, component)
+            id_ = self.to_size(once, component)
             if result is None:
-                result = part
+                result = id_
                 continue
             extent = append(once.end, Op.CompositeExtract, self.size_type, [size, i])
             scaled = append(once.end, Op.IMul, self.size_type, [result, extent])
-            result = append(once.end, Op.IAdd, self.size_type, [scaled, part])
+            result = append(once.end, Op.IAdd, self.size_type, [scaled, id_])
         assert result is not None  # ids have components
         return result
 

@@ -151,16 +151,16 @@ class _Expansion:
         results: list[Value] = []
         seconds: list[Value] = []
         for k in range(count):
-            parts = [self.component(block, a, k) for a in arguments]
+            scalars = [self.component(block, a, k) for a in arguments]
             if variable is not None:
-                parts.append(variable)
+                scalars.append(variable)
             if count == 1 and variable is None:
                 # The instruction itself becomes the call, so that its users need no change.
                 instruction.op = Op.FunctionCall
-                instruction.operands = [callee, *parts]
+                instruction.operands = [callee, *scalars]
                 block.instructions.append(instruction)
                 return True
-            results.append(append(block, Op.FunctionCall, scalar, [callee, *parts]))
+            results.append(append(block, Op.FunctionCall, scalar, [callee, *scalars]))
             if variable is not None:
                 seconds.append(append(block, Op.Load, variable.type.element, [variable], MemoryAccess()))
         if variable is not None and pointer is not None:

@@ -178,10 +178,10 @@ class _Promotion:
         if value.value is None:
             return self.types.null(type_)
         if value.type.kind is Kind.VECTOR:
-            parts = tuple(
-                self.constant(p) if type(p) is Constant else self.types.null(self.float) for p in value.value
+            components = tuple(
+                self.constant(c) if type(c) is Constant else self.types.null(self.float) for c in value.value
             )
-            return self.types.constant(type_, parts)
+            return self.types.constant(type_, components)
         number = struct.unpack("<e", struct.pack("<H", value.value))[0]
         return self.types.constant(type_, struct.unpack("<I", struct.pack("<f", number))[0])
 
@@ -202,13 +202,13 @@ class _Promotion:
             pointer = append(block, Op.Bitcast, wanted, [pointer])
         append(block, Op.Store, None, [pointer, second], MemoryAccess(alignment_of(second.type)))
 
-    def below_one(self, block: Block, part: Instruction) -> Instruction:
+    def below_one(self, block: Block, fraction: Instruction) -> Instruction:
         """fract's float result, which might round to 1 as a half, limited to the largest half below."""
         limit = self.types.constant(self.float, _BELOW_ONE)
-        if part.type.kind is Kind.VECTOR:
-            limit = self.types.constant(part.type, (limit,) * part.type.count)
-        above = append(block, Op.FOrdGreaterThan, self.bools(part.type), [part, limit])
-        return append(block, Op.Select, part.type, [above, limit, part])
+        if fraction.type.kind is Kind.VECTOR:
+            limit = self.types.constant(fraction.type, (limit,) * fraction.type.count)
+        above = append(block, Op.FOrdGreaterThan, self.bools(fraction.type), [fraction, limit])
+        return append(block, Op.Select, fraction.type, [above, limit, fraction])
 
 
 _SPECIAL = dict.fromkeys((_Std.fmax, _Std.fmin, _Std.fclamp), _Promotion.extremum)

@@ -291,11 +291,11 @@ class _Lowering:
             value = self.emit(op, self.types.vector(wide, count) if count > 1 else wide, [value])
         if count == 4:
             return value
-        parts: list[Value] = [value]
+        components: list[Value] = [value]
         if count > 1:
-            parts = [self.emit(Op.CompositeExtract, wide, [value, k]) for k in range(count)]
+            components = [self.emit(Op.CompositeExtract, wide, [value, k]) for k in range(count)]
         zero = self.types.constant(wide, 0)
-        return self.emit(Op.CompositeConstruct, self.types.vector(wide, 4), parts + [zero] * (4 - count))
+        return self.emit(Op.CompositeConstruct, self.types.vector(wide, 4), components + [zero] * (4 - count))
 
     def converted(self, value: Value, type_: Type) -> Value:
         """A result of the library as the type that the program wants."""

@@ -365,18 +365,18 @@ class _Lowering:
         return places
 
     def block_read(self, type_: Type, pointer: Value) -> Value:
-        parts = []
+        components = []
         for place in self.places(pointer, type_):
-            part = self.emit(Op.Load, place.type.element, place)
-            part.memory = MemoryAccess(size_of(part.type))
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else self.emit(Op.CompositeConstruct, type_, *parts)
+            component = self.emit(Op.Load, place.type.element, place)
+            component.memory = MemoryAccess(size_of(component.type))
+            components.append(component)
+        return components[0] if len(components) == 1 else self.emit(Op.CompositeConstruct, type_, *components)
 
     def block_write(self, pointer: Value, data: Value) -> None:
         for k, place in enumerate(self.places(pointer, data.type)):
             element = place.type.element
-            part = data if data.type is element else self.emit(Op.CompositeExtract, element, data, k)
-            self.emit(Op.Store, None, place, part).memory = MemoryAccess(size_of(element))
+            component = data if data.type is element else self.emit(Op.CompositeExtract, element, data, k)
+            self.emit(Op.Store, None, place, component).memory = MemoryAccess(size_of(element))
 
 
 def _power_of_two(cluster: Value) -> int:

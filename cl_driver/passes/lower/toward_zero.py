@@ -106,8 +106,8 @@ class _Rounding:
     def dot(self, i: Instruction, a: Value, b: Value) -> Value:
         total = None
         for k in range(a.type.count):
-            parts = [self.component(i.block, o, k) for o in (a, b)]
-            product = self.compute(i, _Rounding.multiply, parts)
+            factors = [self.component(i.block, o, k) for o in (a, b)]
+            product = self.compute(i, _Rounding.multiply, factors)
             total = product if total is None else self.compute(i, _Rounding.add, [total, product])
         assert total is not None  # vectors have components
         return total

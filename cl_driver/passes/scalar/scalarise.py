@@ -47,7 +47,7 @@ def _divided(function: Function) -> set[Instruction]:
 class _Split:
     def __init__(self, function: Function, types: TypeTable, divided: set[Instruction]) -> None:
         self.function, self.types, self.divided = function, types, divided
-        self.parts: dict[Value, list[Value]] = {}
+        self.components: dict[Value, list[Value]] = {}
         self.made: list[Instruction] = []  # in the block that is being gone through
 
     def run(self) -> None:
@@ -57,11 +57,11 @@ class _Split:
             for i in old:
                 if i in self.divided:
                     count = len(self.made)
-                    self.parts[i] = [self.component(i, k) for k in range(i.type.count)]
+                    self.components[i] = [self.component(i, k) for k in range(i.type.count)]
                     for made in self.made[count:]:
                         made.block, made.line = block, i.line
-                elif i.op is Op.CompositeExtract and i.operands[0] in self.parts:
-                    replaced[i] = self.parts[i.operands[0]][i.operands[1]]
+                elif i.op is Op.CompositeExtract and i.operands[0] in self.components:
+                    replaced[i] = self.components[i.operands[0]][i.operands[1]]
                     continue
                 self.made.append(i)
             block.instructions = self.made
@@ -85,8 +85,8 @@ class _Split:
         return made
 
     def extract(self, value: Value, number: int) -> Value:
-        if value in self.parts:
-            return self.parts[value][number]
+        if value in self.components:
+            return self.components[value][number]
         made = Instruction(Op.CompositeExtract, value.type.element, [value, number])
         self.made.append(made)
         return made

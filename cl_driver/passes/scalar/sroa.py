@@ -434,8 +434,8 @@ class _Promotion:
         """The loaded value from its pieces."""
         if len(values) == 1:
             return self._convert(block, values[0], type_)
-        parts = [self._convert(block, v, type_.element) for v in values]
-        return append(block, Op.CompositeConstruct, type_, parts)
+        constituents = [self._convert(block, v, type_.element) for v in values]
+        return append(block, Op.CompositeConstruct, type_, constituents)
 
     def _convert(self, block: Block, value: Value, type_: Type) -> Value:
         return value if value.type is type_ else append(block, Op.Bitcast, type_, [value])

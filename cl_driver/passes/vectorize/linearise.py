@@ -1,6 +1,6 @@
 """Linearises divergent control flow: afterwards every branch is uniform, and masks say which lanes take part.
 
-In each region (the function, a loop's body, a kept uniform branch) loops are single nodes, so the graph
+In each region (the function, a loop's body, a uniform branch that stays) loops are single nodes, so the graph
 is acyclic. All nodes between a divergent branch and its immediate post-dominator, its influence region,
 follow one another in straight order, each under a block mask: the lanes that come to it, which is the or of
 its edges' masks. Phis become selects. Nodes whose mask may be empty are jumped over if that pays, or must be:
@@ -33,7 +33,7 @@ from ..scalar.reducible import make_reducible
 from ..scalar.simplify import simplify
 from .divergent_loops import linearise_loops
 from .jump_threading import split_tests, thread_exits
-from .linearise_branch import Kept, LinearisedBranch, Pending, needs_mask
+from .linearise_branch import LinearisedBranch, Pending, UniformBranch, needs_mask
 from .region_graph import EXIT, Graph, Node
 
 
@@ -294,7 +294,7 @@ class _Linearizer:
                 self.put_mask(node.instructions, mask)
         for inner, inner_mask, inner_filled in pending:
             inner_filled = filled if inner_filled is None else inner_filled
-            if isinstance(inner, Kept):
+            if isinstance(inner, UniformBranch):
                 self.region(inner.nodes, inner_mask, loop, inner_filled)
             else:
                 self.loop_body(inner, inner_mask, inner_filled)

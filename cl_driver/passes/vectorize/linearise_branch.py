@@ -38,7 +38,7 @@ def needs_mask(instruction: Instruction) -> bool:
     return op not in _NEVER_MASKED
 
 
-class Kept:
+class UniformBranch:
     """A uniform branch in an influence region that stays a branch, with the nodes between it and its join."""
 
     __slots__ = ("branch", "join", "nodes")
@@ -49,8 +49,8 @@ class Kept:
         self.join = join  # the new block where its paths meet
 
 
-# What is linearised later: a kept branch or an inner loop, its mask, and the masks that have a lane there.
-Pending: TypeAlias = tuple[Kept | Loop, Value, set[Value] | None]
+# What is linearised later: a uniform branch or an inner loop, its mask, and the masks that have a lane there.
+Pending: TypeAlias = tuple[UniformBranch | Loop, Value, set[Value] | None]
 # A value, and the mask of the lanes that take it.
 _Choice: TypeAlias = tuple[Value, Value]
 
@@ -84,26 +84,26 @@ class LinearisedBranch:
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
         self.made: dict[tuple[Any, ...], Value] = {}  # and, or, not that were already made
-        self.kept: dict[Node, Kept] = {}  # by the branch
+        self.uniform_branches: dict[Node, UniformBranch] = {}  # by the branch
 
     def emit(self) -> None:
         """Puts the influence region behind the branch, and the join behind that."""
         worker = self.worker
         terminator = self.branch.instructions.pop()
         self.leave(self.branch, terminator, self.masks[self.branch])
-        self.find_kept()
+        self.find_uniform_branches()
         done: set[Node] = set()
         for node in sorted(self.influence, key=worker.number_of):
             if node in done:
                 continue
             mask = self.masks[node] = self.block_mask(node)
             self.order[node] = len(self.order)
-            kept = self.kept.get(node)
+            uniform = self.uniform_branches.get(node)
             if isinstance(node, Loop):
                 self.place_loop(node, mask)
-            elif kept is not None:
-                done |= kept.nodes
-                self.place_kept(node, kept, mask)
+            elif uniform is not None:
+                done |= uniform.nodes
+                self.place_uniform_branch(node, uniform, mask)
             else:
                 self.place_block(node, mask)
         assert self.end is not None  # obstacles() has seen to it
@@ -221,10 +221,10 @@ class LinearisedBranch:
         nodes = [worker.node_of(b, self.loop) for b in worker.staying[head]]
         return all(n in graph.edges and graph.dominators.dominates(block, n) for n in nodes)
 
-    def is_light(self, kept: Kept) -> bool:
+    def is_light(self, uniform: UniformBranch) -> bool:
         """True for little code that does no harm if no lane takes part, whichever way it goes."""
-        blocks = [n for n in kept.nodes if not isinstance(n, Loop)]
-        if len(blocks) < len(kept.nodes) or sum(len(b.instructions) for b in blocks) > LAST_JUMP_COST:
+        blocks = [n for n in uniform.nodes if not isinstance(n, Loop)]
+        if len(blocks) < len(uniform.nodes) or sum(len(b.instructions) for b in blocks) > LAST_JUMP_COST:
             return False
         return not any(needs_mask(i) and self.acts_once(i) for b in blocks for i in b.instructions)
 
@@ -272,7 +272,7 @@ class LinearisedBranch:
         self.edge_masks[source, target] = mask
         self.pending.append((loop, mask, self.filled | {mask}))
 
-    def find_kept(self) -> None:
+    def find_uniform_branches(self) -> None:
         """Uniform branches in the influence region whose blocks are reached through them alone."""
         graph, worker = self.graph, self.worker
         for node in sorted(self.influence, key=worker.number_of):
@@ -282,25 +282,27 @@ class LinearisedBranch:
                 or len(graph.after[node]) < 2
             ):
                 continue
-            if any(node in kept.nodes for kept in self.kept.values()):
+            if any(node in uniform.nodes for uniform in self.uniform_branches.values()):
                 continue
             between = graph.influence(node)
             end = graph.post.immediate(node)
             if end is EXIT or not between <= self.influence:
                 continue
             if all(s is node or s in between for n in between for _, _, s in graph.before[n]):
-                self.kept[node] = Kept(node, between | {node}, Block(worker.function, "join"))
+                self.uniform_branches[node] = UniformBranch(
+                    node, between | {node}, Block(worker.function, "join")
+                )
 
-    def place_kept(self, branch: Block, kept: Kept, mask: Value) -> None:
+    def place_uniform_branch(self, branch: Block, uniform: UniformBranch, mask: Value) -> None:
         """Puts a branch that stays, and a new block where its paths meet; the nodes between are for later."""
         worker, graph = self.worker, self.graph
         self.merge_phis(branch, [(s, t) for s, t, _ in graph.before[branch]])
         end = graph.post.immediate(branch)
-        assert end is not None  # find_kept() has looked
+        assert end is not None  # find_uniform_branches() has looked
         target = end.header if isinstance(end, Loop) else end
-        join = kept.join
+        join = uniform.join
         worker.add_block(join, self.loop)
-        leaving = [(s, t) for s, t, node in graph.before[end] if node in kept.nodes]
+        leaving = [(s, t) for s, t, node in graph.before[end] if node in uniform.nodes]
         sources = {s for s, _ in leaving}
         for phi in target.phis():
             merged = Instruction(Op.Phi, phi.type, (), join, phi.name)
@@ -321,7 +323,7 @@ class LinearisedBranch:
         number.setdefault(join, len(number))
         after = join
         jumps = not self.worker.has_lane(mask, self.filled)
-        jumps = jumps and not (self.ends_the_loop(branch) and self.is_light(kept))
+        jumps = jumps and not (self.ends_the_loop(branch) and self.is_light(uniform))
         if not jumps:
             append(self.current, Op.Branch, None, [branch])
         else:
@@ -333,14 +335,14 @@ class LinearisedBranch:
             worker.add_block(after, self.loop)
             append(join, Op.Branch, None, [after])
         self.current = after
-        # The edges that left the kept nodes are one edge now, from the join.
-        graph.before[end] = [(s, t, n) for s, t, n in graph.before[end] if n not in kept.nodes] + [
+        # The edges that left its nodes are one edge now, from the join.
+        graph.before[end] = [(s, t, n) for s, t, n in graph.before[end] if n not in uniform.nodes] + [
             (join, target, branch)
         ]
         self.edge_masks[join, target] = mask
         self.order[join] = self.order[branch]
-        kept.nodes.add(join)
-        self.pending.append((kept, mask, self.filled | {mask} if jumps else self.filled))
+        uniform.nodes.add(join)
+        self.pending.append((uniform, mask, self.filled | {mask} if jumps else self.filled))
 
     # Phis
 

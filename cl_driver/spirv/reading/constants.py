@@ -81,16 +81,16 @@ def _constant_composite(reader: Reader, p: int, n: int, op: Op) -> None:
     members, count = _element_types(reader, p, type_)
     ids, values = reader.operands(p, 3, n), reader.values
     try:
-        parts = tuple([values[w] for w in ids])
+        constituents = tuple([values[w] for w in ids])
     except KeyError:
-        parts = tuple(reader.value(p, w) for w in ids)  # says which is none
-    if len(parts) != count:
-        raise reader.error(p, f"{len(parts)} constituents for {type_!r}, which has {count}")
+        constituents = tuple(reader.value(p, w) for w in ids)  # says which is none
+    if len(constituents) != count:
+        raise reader.error(p, f"{len(constituents)} constituents for {type_!r}, which has {count}")
     wanted = members or repeat(type_.element)
-    for i, (part, its_type) in enumerate(zip(parts, wanted, strict=False)):
-        if part.type is not its_type:
-            raise reader.error(p, f"constituent {i} has type {part.type!r}")
-    _define(reader, p, reader.table.constant(type_, parts))
+    for i, (constituent, its_type) in enumerate(zip(constituents, wanted, strict=False)):
+        if constituent.type is not its_type:
+            raise reader.error(p, f"constituent {i} has type {constituent.type!r}")
+    _define(reader, p, reader.table.constant(type_, constituents))
 
 
 def continuation(reader: Reader, p: int, n: int, op: Op) -> None:

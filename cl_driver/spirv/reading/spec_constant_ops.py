@@ -174,21 +174,23 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Valu
     if op == Op.Bitcast:
         return _bitcast(table, type_, operands[0])
     if type_.kind is Kind.VECTOR:
-        parts = [components(table, o) if o.type.kind is Kind.VECTOR else (o,) * type_.count for o in operands]
-        if any(len(p) != type_.count for p in parts):
+        vectors = [
+            components(table, o) if o.type.kind is Kind.VECTOR else (o,) * type_.count for o in operands
+        ]
+        if any(len(p) != type_.count for p in vectors):
             raise ValueError("vectors of different lengths")
         return table.constant(
             type_,
             tuple(
-                table.constant(type_.element, _scalar(op, type_.element, list(column)))
-                for column in zip(*parts, strict=True)
+                table.constant(type_.element, _scalar(op, type_.element, list(scalars)))
+                for scalars in zip(*vectors, strict=True)
             ),
         )
     return table.constant(type_, _scalar(op, type_, operands))
 
 
 def components(table: TypeTable, value: Value) -> tuple[Value, ...]:
-    """The parts of a composite constant, those of null and undef, too."""
+    """The constituents of a composite constant, those of null and undef, too."""
     type_ = value.type
     if isinstance(value, Constant) and isinstance(value.value, tuple):
         return value.value
@@ -285,12 +287,12 @@ def _integer_to_bits(value: int, width: int) -> int:
 
 def _bitcast(table: TypeTable, type_: Type, operand: Value) -> Constant:
     """Through the bits, the first component lowest."""
-    parts = components(table, operand) if operand.type.kind is Kind.VECTOR else (operand,)
+    scalars = components(table, operand) if operand.type.kind is Kind.VECTOR else (operand,)
     bits = position = 0
-    for part in parts:
-        _need_numeric(part.type)
-        bits |= _raw(part) << position
-        position += part.type.width
+    for scalar in scalars:
+        _need_numeric(scalar.type)
+        bits |= _raw(scalar) << position
+        position += scalar.type.width
     element, count = (type_.element, type_.count) if type_.kind is Kind.VECTOR else (type_, 1)
     _need_numeric(element)
     if element.width * count != position:
@@ -325,7 +327,7 @@ def _composite(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -
     if op == Op.CompositeExtract:
         value: Value = values[0]
         for i in literals:
-            value = _part(components(table, value), i)
+            value = _constituent(components(table, value), i)
     else:
         value = _insert(table, values[1], values[0], literals)
     if value.type is not type_:
@@ -333,23 +335,23 @@ def _composite(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -
     return value
 
 
-def _part(parts: tuple[Value, ...], index: int) -> Value:
-    if index >= len(parts):
-        raise ValueError(f"index {index} of {len(parts)}")
-    return parts[index]
+def _constituent(constituents: tuple[Value, ...], index: int) -> Value:
+    if index >= len(constituents):
+        raise ValueError(f"index {index} of {len(constituents)}")
+    return constituents[index]
 
 
-def _insert(table: TypeTable, composite: Value, part: Value, path: list[int]) -> Value:
+def _insert(table: TypeTable, composite: Value, constituent: Value, path: list[int]) -> Value:
     if len(path) > 255:
         raise ValueError("more than 255 indices")
     if not path:
-        return part
-    parts = list(components(table, composite))
-    old = _part(tuple(parts), path[0])
-    parts[path[0]] = _insert(table, old, part, path[1:])
-    if parts[path[0]].type is not old.type:
+        return constituent
+    constituents = list(components(table, composite))
+    old = _constituent(tuple(constituents), path[0])
+    constituents[path[0]] = _insert(table, old, constituent, path[1:])
+    if constituents[path[0]].type is not old.type:
         raise ValueError("the object does not have the type of the part")
-    return table.constant(composite.type, tuple(parts))
+    return table.constant(composite.type, tuple(constituents))
 
 
 def _address(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Constant | ConstantExpr:

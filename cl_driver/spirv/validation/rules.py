@@ -30,10 +30,10 @@ class RuleError(Exception):
     """The rule that an instruction breaks."""
 
 
-def need(condition: object, rule: str, *parts: object) -> None:
-    """Raises RuleError unless the condition holds; the rule is a format for the parts."""
+def need(condition: object, rule: str, *arguments: object) -> None:
+    """Raises RuleError unless the condition holds; the rule is a format for the arguments."""
     if not condition:
-        raise RuleError(rule.format(*parts))
+        raise RuleError(rule.format(*arguments))
 
 
 def scalar(type_: Type) -> Type:
