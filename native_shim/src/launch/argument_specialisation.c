@@ -51,13 +51,6 @@ void cld_specialisation_history_new(struct cld_kernel_info *info) {
     info->history = history;
 }
 
-void cld_specialisation_history_drop(struct cld_specialisation_history *history) {
-    if (!history)
-        return;
-    cld_tier_drop(atomic_load(&history->codes));
-    free(history);
-}
-
 static void read_words(const struct cld_kernel_info *info, const uint8_t *args, uint64_t *words) {
     for (uint32_t i = 0; i < info->value_count; i++) {
         const struct cld_arg_info *arg = &info->args[info->value_args[i]];

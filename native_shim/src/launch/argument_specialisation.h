@@ -30,9 +30,9 @@ struct cld_specialisation_history {
     _Atomic(struct cld_tier *) codes;
 };
 
-/* Makes a kernel's history, if it has arguments that matter, and if the settings allow. */
+/* Makes a kernel's history, if it has arguments that matter, and if the settings allow. It is freed with the
+ * kernel's info. */
 void cld_specialisation_history_new(struct cld_kernel_info *info);
-void cld_specialisation_history_drop(struct cld_specialisation_history *history);
 
 /* Chooses code for the values of a launch's arguments in place of what was chosen for all values, if there is
  * any, and whether the launch is timed. Asks for code where there should be some. */

@@ -9,35 +9,10 @@
 #include "answers.h"
 #include "base/log.h"
 #include "launch/argument_specialisation.h"
-#include "launch/tiers.h"
 #include "loader/load.h"
 #include "object/lock.h"
 #include "python/door.h"
 #include "runtime/context_notify.h"
-
-void cld_executable_drop(struct cld_executable *executable) {
-    if (!executable || atomic_fetch_sub(&executable->holds, 1) != 1)
-        return;
-    for (uint32_t i = 0; i < executable->code_count; i++)
-        if (executable->code[i])
-            cld_code_unload(executable->code[i]);
-    free(executable->code);
-    free(executable->globals_memory);
-    free(executable->options);
-    free(executable->il);
-    free(executable);
-}
-
-void cld_kernel_info_drop(struct cld_kernel_info *info) {
-    if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
-        return;
-    cld_tier_drop(atomic_load(&info->codes));
-    cld_specialisation_history_drop(info->history);
-    cld_executable_drop(info->executable);
-    free(info->name);
-    free(info->args);
-    free(info);
-}
 
 static void drop_variants(struct cld_variant *variants, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {

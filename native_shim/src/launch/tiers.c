@@ -63,16 +63,6 @@ static struct cld_tier *new_code(enum cld_tier_kind kind, const uint64_t *size) 
     return made;
 }
 
-void cld_tier_drop(struct cld_tier *list) {
-    while (list) {
-        struct cld_tier *next = list->next;
-        if (list->code)
-            cld_code_unload(list->code);
-        free(list);
-        list = next;
-    }
-}
-
 static struct cld_tier *find(struct cld_tier *list, enum cld_tier_kind kind, const uint64_t *size) {
     while (list && (list->kind != kind || memcmp(list->size, size, sizeof list->size)))
         list = list->next;

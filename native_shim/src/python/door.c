@@ -17,8 +17,6 @@ struct forgotten {
 };
 static _Atomic(struct forgotten *) forgotten;
 
-_Atomic uint64_t cld_highest_key, cld_kept_keys;
-
 void cld_door_forget(uint64_t key) {
     if (key <= cld_kept_keys)
         return;

@@ -35,6 +35,8 @@ static struct channel control;
 static struct channel idle[IDLE_MAX];
 static size_t idle_count;
 
+_Atomic uint64_t cld_highest_key, cld_kept_keys;
+
 static bool is_alive(const struct channel *channel) {
     struct stat status;
     return channel->descriptor && !fstat(channel->descriptor, &status) && S_ISSOCK(status.st_mode) &&

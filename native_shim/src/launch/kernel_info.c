@@ -1,0 +1,49 @@
+/* What is known of compiled kernels, and their code: held by whoever uses them, freed with the last hold. */
+#include "launch/executable.h"
+
+#include <stdlib.h>
+
+#include "launch/argument_specialisation.h"
+#include "launch/tiers.h"
+#include "loader/load.h"
+
+void cld_executable_drop(struct cld_executable *executable) {
+    if (!executable || atomic_fetch_sub(&executable->holds, 1) != 1)
+        return;
+    for (uint32_t i = 0; i < executable->code_count; i++)
+        if (executable->code[i])
+            cld_code_unload(executable->code[i]);
+    free(executable->code);
+    free(executable->globals_memory);
+    free(executable->options);
+    free(executable->il);
+    free(executable);
+}
+
+void cld_tier_drop(struct cld_tier *list) {
+    while (list) {
+        struct cld_tier *next = list->next;
+        if (list->code)
+            cld_code_unload(list->code);
+        free(list);
+        list = next;
+    }
+}
+
+static void drop_history(struct cld_specialisation_history *history) {
+    if (!history)
+        return;
+    cld_tier_drop(atomic_load(&history->codes));
+    free(history);
+}
+
+void cld_kernel_info_drop(struct cld_kernel_info *info) {
+    if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
+        return;
+    cld_tier_drop(atomic_load(&info->codes));
+    drop_history(info->history);
+    cld_executable_drop(info->executable);
+    free(info->name);
+    free(info->args);
+    free(info);
+}
