@@ -100,6 +100,14 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithIL(cl_context handle, con
     return program_of_request("clCreateProgramWithIL", &request, context, errcode_ret);
 }
 
+/* "CL_INVALID_VALUE if device_list is NULL or num_devices is zero." */
+static cl_int check_device_list(const struct cld_context *context, cl_uint num_devices,
+                                const cl_device_id *device_list, struct cld_device *const **devices,
+                                uint32_t *count) {
+    CLD_REQUIRE(device_list && num_devices, CL_INVALID_VALUE, "no devices");
+    return cld_check_devices(context, num_devices, device_list, devices, count);
+}
+
 CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle, cl_uint num_devices,
                                                               const cl_device_id *device_list,
                                                               const size_t *lengths,
@@ -107,11 +115,9 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle,
                                                               cl_int *binary_status, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    /* "CL_INVALID_VALUE if device_list is NULL or num_devices is zero." */
-    CLD_REQUIRE_OR_NULL(device_list && num_devices, CL_INVALID_VALUE, "no devices");
     struct cld_device *const *devices;
     uint32_t count;
-    cl_int status = cld_check_devices(context, num_devices, device_list, &devices, &count);
+    cl_int status = check_device_list(context, num_devices, device_list, &devices, &count);
     CLD_REQUIRE_OR_NULL(!status, status, "device_list is not valid");
     CLD_REQUIRE_OR_NULL(lengths && binaries, CL_INVALID_VALUE, "no binaries");
     /* "CL_INVALID_VALUE [...] if any entry in lengths[i] is zero or binaries[i] is NULL", for which
@@ -162,10 +168,9 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBuiltInKernels(cl_context
                                                                       cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    CLD_REQUIRE_OR_NULL(device_list && num_devices, CL_INVALID_VALUE, "no devices");
     struct cld_device *const *devices;
     uint32_t count;
-    cl_int status = cld_check_devices(context, num_devices, device_list, &devices, &count);
+    cl_int status = check_device_list(context, num_devices, device_list, &devices, &count);
     CLD_REQUIRE_OR_NULL(!status, status, "device_list is not valid");
     /* "CL_INVALID_VALUE if kernel_names is NULL". */
     CLD_REQUIRE_OR_NULL(kernel_names, CL_INVALID_VALUE, "kernel_names is NULL");

@@ -4,38 +4,37 @@
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem handle,
+/* Reads where type is CL_COMMAND_READ_BUFFER, else writes. */
+static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_mem handle, cl_bool blocking,
+                       size_t offset, size_t size, uint8_t *ptr, struct cld_wait wait) {
+    bool reads = type == CL_COMMAND_READ_BUFFER;
+    struct cld_queue *queue;
+    struct cld_mem *buffer;
+    CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
+    CLD_TRY(cld_check_range(buffer, offset, size));
+    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
+    CLD_TRY(reads ? cld_check_host_reads(buffer) : cld_check_host_writes(buffer));
+    uint8_t *inside = buffer->data + offset;
+    struct cld_copy_region region = reads ? cld_linear(ptr, inside, size) : cld_linear(inside, ptr, size);
+    return cld_enqueue_copy(queue, type, buffer, NULL, &region, blocking, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem buffer,
                                                     cl_bool blocking_read, size_t offset, size_t size,
                                                     void *ptr, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *buffer;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_range(buffer, offset, size));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_reads(buffer));
-    struct cld_copy_region region = cld_linear(ptr, buffer->data + offset, size);
-    return cld_enqueue_copy(queue, CL_COMMAND_READ_BUFFER, buffer, NULL, &region, blocking_read, wait);
+    return transfer(command_queue, CL_COMMAND_READ_BUFFER, buffer, blocking_read, offset, size, ptr, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem handle,
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer,
                                                      cl_bool blocking_write, size_t offset, size_t size,
                                                      const void *ptr, cl_uint num_events_in_wait_list,
                                                      const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    struct cld_mem *buffer;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(cld_check_range(buffer, offset, size));
-    CLD_REQUIRE(ptr, CL_INVALID_VALUE, "ptr is NULL");
-    CLD_TRY(cld_check_host_writes(buffer));
-    struct cld_copy_region region = cld_linear(buffer->data + offset, ptr, size);
-    return cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER, buffer, NULL, &region, blocking_write, wait);
+    /* Of the host's memory a write reads only. */
+    return transfer(command_queue, CL_COMMAND_WRITE_BUFFER, buffer, blocking_write, offset, size,
+                    (uint8_t *)(uintptr_t)ptr, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem source_handle,
@@ -46,10 +45,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_que
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, source_handle, &source));
-    CLD_TRY(cld_check_buffer(queue, destination_handle, &destination));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_buffer_copy(command_queue, source_handle, destination_handle, wait, &queue, &source,
+                                  &destination));
     CLD_TRY(cld_check_range(source, src_offset, size));
     CLD_TRY(cld_check_range(destination, dst_offset, size));
     struct cld_copy_region region =
@@ -70,9 +67,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_que
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
     struct cld_queue *queue;
     struct cld_mem *buffer;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
                 "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");

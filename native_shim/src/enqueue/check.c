@@ -25,6 +25,22 @@ cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld
     return CL_SUCCESS;
 }
 
+cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, struct cld_wait wait,
+                                struct cld_queue **queue, struct cld_mem **buffer) {
+    CLD_TRY(cld_check_queue(command_queue, queue));
+    CLD_TRY(cld_check_buffer(*queue, handle, buffer));
+    return cld_check_wait(*queue, wait);
+}
+
+cl_int cld_check_buffer_copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
+                             struct cld_wait wait, struct cld_queue **queue, struct cld_mem **source,
+                             struct cld_mem **destination) {
+    CLD_TRY(cld_check_queue(command_queue, queue));
+    CLD_TRY(cld_check_buffer(*queue, source_handle, source));
+    CLD_TRY(cld_check_buffer(*queue, destination_handle, destination));
+    return cld_check_wait(*queue, wait);
+}
+
 /* "CL_INVALID_MEM_OBJECT if image is not a valid image object." */
 cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_mem **image) {
     CLD_TRY(cld_check_mem(queue, handle, image));

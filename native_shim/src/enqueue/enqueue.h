@@ -10,6 +10,12 @@
 cl_int cld_check_mem(const struct cld_queue *queue, cl_mem handle, struct cld_mem **mem);
 /* A buffer of it, a sub-buffer only if it is aligned as the device asks. */
 cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld_mem **buffer);
+/* A command of a queue, its wait list and one buffer, or a buffer to copy from and one to copy to. */
+cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, struct cld_wait wait,
+                                struct cld_queue **queue, struct cld_mem **buffer);
+cl_int cld_check_buffer_copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
+                             struct cld_wait wait, struct cld_queue **queue, struct cld_mem **source,
+                             struct cld_mem **destination);
 /* An image of it; CL_INVALID_MEM_OBJECT, CL_INVALID_CONTEXT. */
 cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_mem **image);
 /* CL_INVALID_OPERATION where the flags of its creation forbid the host to read or write it. */

@@ -125,9 +125,7 @@ static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool 
                          void **pointer) {
     struct cld_queue *queue;
     struct cld_mem *buffer;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
     CLD_TRY(cld_check_map_flags(map_flags));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0");

@@ -50,9 +50,7 @@ static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_
     struct cld_mem *buffer;
     struct cld_rect inside, host;
     bool reads = type == CL_COMMAND_READ_BUFFER_RECT;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, handle, &buffer));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
     CLD_TRY(check_arrays(buffer_origin, host_origin, region));
     CLD_TRY(cld_check_rect(buffer_origin, region, buffer_row_pitch, buffer_slice_pitch, &inside));
     CLD_TRY(cld_check_rect(host_origin, region, host_row_pitch, host_slice_pitch, &host));
@@ -102,10 +100,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     struct cld_rect from, to;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_buffer(queue, source_handle, &source));
-    CLD_TRY(cld_check_buffer(queue, destination_handle, &destination));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_buffer_copy(command_queue, source_handle, destination_handle, wait, &queue, &source,
+                                  &destination));
     CLD_TRY(check_arrays(src_origin, dst_origin, region));
     CLD_TRY(cld_check_rect(src_origin, region, src_row_pitch, src_slice_pitch, &from));
     CLD_TRY(cld_check_rect(dst_origin, region, dst_row_pitch, dst_slice_pitch, &to));

@@ -5,12 +5,20 @@
 
 /* "If event_wait_list is NULL, then this particular command waits until all previous enqueued commands to
  * command_queue have completed." */
-static cl_int synchronise(struct cld_queue *queue, cl_command_type type, bool barrier, struct cld_wait wait) {
+static cl_int synchronise(struct cld_queue *queue, cl_command_type type, struct cld_wait wait) {
     struct cld_event *command = cld_command_new(queue, type, NULL, wait.event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
-    command->barrier = barrier;
+    command->barrier = type == CL_COMMAND_BARRIER;
     command->estimate = 0;
     return cld_command_enqueue(command, wait.count, wait.list, wait.count ? 0 : CLD_AFTER_ALL, wait.event);
+}
+
+static cl_int synchronise_with_list(cl_command_queue command_queue, cl_command_type type,
+                                    struct cld_wait wait) {
+    struct cld_queue *queue;
+    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_wait(queue, wait));
+    return synchronise(queue, type, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue command_queue,
@@ -18,10 +26,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue com
                                                             const cl_event *event_wait_list,
                                                             cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
-    return synchronise(queue, CL_COMMAND_MARKER, false, wait);
+    return synchronise_with_list(command_queue, CL_COMMAND_MARKER, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue command_queue,
@@ -29,17 +34,14 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue co
                                                              const cl_event *event_wait_list,
                                                              cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
-    return synchronise(queue, CL_COMMAND_BARRIER, true, wait);
+    return synchronise_with_list(command_queue, CL_COMMAND_BARRIER, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarker(cl_command_queue command_queue, cl_event *event) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, &queue));
     CLD_REQUIRE(event, CL_INVALID_VALUE, "event is NULL");
-    return synchronise(queue, CL_COMMAND_MARKER, false, (struct cld_wait){.event = event});
+    return synchronise(queue, CL_COMMAND_MARKER, (struct cld_wait){.event = event});
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
@@ -52,11 +54,11 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue command_
     /* This one entry point has no wait list: its events are plain arguments. */
     CLD_REQUIRE(status != CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_EVENT, "not an event");
     CLD_TRY(status);
-    return synchronise(queue, CL_COMMAND_BARRIER, true, wait);
+    return synchronise(queue, CL_COMMAND_BARRIER, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrier(cl_command_queue command_queue) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, &queue));
-    return synchronise(queue, CL_COMMAND_BARRIER, true, (struct cld_wait){.count = 0});
+    return synchronise(queue, CL_COMMAND_BARRIER, (struct cld_wait){.count = 0});
 }
