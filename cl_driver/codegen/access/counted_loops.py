@@ -46,11 +46,35 @@ class CountedLoops:
 
 def _counted(loop: Loop) -> CountedLoop | None:
     latch, inside = loop.latches[0], {i for block in loop.blocks for i in block.instructions}
-    for block in loop.blocks:
-        if block is not latch and any(s not in loop.blocks for s in block.successors()):
-            return None
-        if any(_has_effect(i) for i in block.instructions[:-1]):
-            return None
+    if any(_leaves_or_acts(loop, block) for block in loop.blocks):
+        return None
+    found = _comparison(loop, latch)
+    if found is None:
+        return None
+    following, limit, signedness = found
+    if limit in inside or following.op is not Op.IAdd:
+        return None
+    count, step = following.operands
+    if not is_constant_int(step) or step.value != 1 or not isinstance(count, Instruction):
+        return None
+    if count.op is not Op.Phi or count not in loop.header.instructions or len(count.operands) != 4:
+        return None
+    edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
+    may_turn = count.type.width < 64 and signedness != "s"  # become negative on its way
+    if may_turn or edges.pop(latch, None) is not following:
+        return None
+    (start,) = edges.values()
+    return CountedLoop(count, start, limit, signedness, inside)
+
+
+def _leaves_or_acts(loop: Loop, block: Block) -> bool:
+    """Whether a block has effects, or leaves the loop though it is not the latch."""
+    leaves = block is not loop.latches[0] and any(s not in loop.blocks for s in block.successors())
+    return leaves or any(_has_effect(i) for i in block.instructions[:-1])
+
+
+def _comparison(loop: Loop, latch: Block) -> tuple[Instruction, Value, str] | None:
+    """What a latch compares with what to go on, and how: "s", "u", or "" for until they are equal."""
     if latch.terminator.op is not Op.BranchConditional:
         return None
     test, yes, no = latch.terminator.operands[:3]
@@ -63,20 +87,7 @@ def _counted(loop: Loop) -> CountedLoop | None:
     else:
         return None
     following, limit = test.operands
-    if limit in inside or not isinstance(following, Instruction) or following.op is not Op.IAdd:
-        return None
-    count, step = following.operands
-    if not is_constant_int(step) or step.value != 1 or not isinstance(count, Instruction):
-        return None
-    if count.op is not Op.Phi or count not in loop.header.instructions or len(count.operands) != 4:
-        return None
-    if count.type.width < 64 and signedness != "s":  # a smaller index may become negative on its way
-        return None
-    edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
-    if edges.pop(latch, None) is not following:
-        return None
-    (start,) = edges.values()
-    return CountedLoop(count, start, limit, signedness, inside)
+    return (following, limit, signedness) if isinstance(following, Instruction) else None
 
 
 def _has_effect(i: Instruction) -> bool:

@@ -31,9 +31,6 @@ NEIGHBOURS, ALIKE = "neighbours", "alike"
 
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric,
                    Op.GenericCastToPtr, Op.ExpectKHR))  # fmt: skip
-_BITWISE = frozenset((Op.BitwiseXor, Op.BitwiseOr, Op.BitwiseAnd))
-_REMAINDERS = frozenset((Op.UMod, Op.SRem, Op.SMod))
-_QUOTIENTS = frozenset((Op.UDiv, Op.SDiv, Op.ShiftRightLogical, Op.ShiftRightArithmetic))
 _BOUNDS = {  # whether signed numbers are bounded, from below, from above
     Std.s_clamp: (True, True, True), Std.s_max: (True, True, False), Std.s_min: (True, False, True),
     Std.u_clamp: (False, True, True), Std.u_max: (False, True, False), Std.u_min: (False, False, True),
@@ -77,58 +74,75 @@ class Contiguity:
         return found
 
     def _guess(self, value: Instruction, depth: int) -> str | None:
+        """The nature of what an instruction computes, by those of its operands."""
         op, operands = value.op, value.operands
         if op is Op.Phi:
-            outer, self._open = self._open, set()
-            entering = (v for v in operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
-            for v in entering:  # in a loop the question is whether what comes back is like what came in
-                self._natures[value] = self.nature(v, depth)
-            coming = {self.nature(v, depth) for v in operands[::2] if not isinstance(v, Undef)}
-            self._open = outer
-            return coming.pop() if len(coming) == 1 else None
+            return self._of_phi(value, depth)
         if op in ADDRESS:
             terms = self.address_terms(value)
             return self._of_sum([v for v, _ in terms if v is not None], depth) if terms else None
         if op in _SAME:
             return self.nature(operands[0], depth)
         if op is Op.ExtInst:
-            if operands[1] not in _BOUNDS:
-                return None
-            operands = operands[2:]
-        if any(not isinstance(o, Value) for o in operands):
+            operands = operands[2:] if operands[1] in _BOUNDS else []
+        elif op is Op.Select:
+            operands = operands[1:]
+        if not operands or any(not isinstance(o, Value) for o in operands):
             return None
-        natures = [self.nature(o, depth) for o in (operands[1:] if op is Op.Select else operands)]
-        if None in natures:
-            return None
-        if op is Op.IAdd:
-            return self._of_sum(operands, depth)
-        if op is Op.ISub:
-            if natures[0] != natures[1]:
-                return NEIGHBOURS if natures[1] == ALIKE else None
-            stride = self.e.stride(operands[0]) if not self.e.is_varying(operands[0]) else 1
-            return NEIGHBOURS if stride > 1 else ALIKE
-        constant = next((o.value or 0 for o in operands if isinstance(o, Constant)), None)
-        if op in (Op.IMul, Op.ShiftLeftLogical):
-            return ALIKE if natures == [ALIKE, ALIKE] else NEIGHBOURS if constant is not None else None
-        if op in _QUOTIENTS:
-            if op is Op.ShiftRightArithmetic:
-                if self._extended_stride(value):
-                    return NEIGHBOURS
-                if (inner := _sign_extended(value)) is not None:
-                    return self.nature(inner, depth)
-            if constant is not None:
-                divisor = constant if op in (Op.UDiv, Op.SDiv) else 1 << min(constant, 64)
-                return ALIKE if natures[0] == ALIKE or divisor >= self.e.width else None
+        natures = [self.nature(o, depth) for o in operands]
+        rule = _RULES.get(op)
+        return rule(self, value, natures, depth) if rule is not None and None not in natures else None
+
+    def _of_phi(self, phi: Instruction, depth: int) -> str | None:
+        outer, self._open = self._open, set()
+        entering = (v for v in phi.operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
+        for v in entering:  # in a loop the question is whether what comes back is like what came in
+            self._natures[phi] = self.nature(v, depth)
+        coming = {self.nature(v, depth) for v in phi.operands[::2] if not isinstance(v, Undef)}
+        self._open = outer
+        return coming.pop() if len(coming) == 1 else None
+
+    # Rules: of an instruction whose operands have these natures, none of which is None.
+
+    def _of_addition(self, value: Instruction, _: Sequence[str | None], depth: int) -> str | None:
+        return self._of_sum(value.operands, depth)
+
+    def _of_difference(self, value: Instruction, natures: Sequence[str | None], _: int) -> str | None:
+        if natures[0] != natures[1]:
+            return NEIGHBOURS if natures[1] == ALIKE else None
+        first = value.operands[0]
+        stride = self.e.stride(first) if not self.e.is_varying(first) else 1
+        return NEIGHBOURS if stride > 1 else ALIKE
+
+    def _of_product(self, value: Instruction, natures: Sequence[str | None], _: int) -> str | None:
+        if natures == [ALIKE, ALIKE]:
+            return ALIKE
+        return NEIGHBOURS if _number_in(value) is not None else None
+
+    def _of_shift_right(self, value: Instruction, natures: Sequence[str | None], depth: int) -> str | None:
+        if self._extended_stride(value):
+            return NEIGHBOURS
+        inner = _sign_extended(value)
+        return self._of_quotient(value, natures, depth) if inner is None else self.nature(inner, depth)
+
+    def _of_quotient(self, value: Instruction, natures: Sequence[str | None], _: int) -> str | None:
+        number = _number_in(value)
+        if number is None:
             return ALIKE if natures[1] == ALIKE else None
-        if op in _REMAINDERS:
-            return natures[0] if natures[1] == ALIKE else None
-        if op in _BITWISE:
-            if op is Op.BitwiseAnd and constant is not None and not constant & self.e.width - 1:
-                return ALIKE
-            return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
-        if op is Op.Select or op is Op.ExtInst:
-            return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
-        return None
+        divisor = number if value.op in (Op.UDiv, Op.SDiv) else 1 << min(number, 64)
+        return ALIKE if natures[0] == ALIKE or divisor >= self.e.width else None
+
+    def _of_remainder(self, value: Instruction, natures: Sequence[str | None], _: int) -> str | None:
+        return natures[0] if natures[1] == ALIKE else None
+
+    def _of_bits(self, value: Instruction, natures: Sequence[str | None], depth: int) -> str | None:
+        number = _number_in(value) if value.op is Op.BitwiseAnd else None
+        if number is not None and not number & self.e.width - 1:  # which clears all that lanes differ in
+            return ALIKE
+        return self._of_choice(value, natures, depth)
+
+    def _of_choice(self, _: Instruction, natures: Sequence[str | None], _depth: int) -> str | None:
+        return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
 
     def _of_sum(self, terms: Sequence[Value], depth: int) -> str | None:
         natures = [self.nature(t, depth) for t in terms]
@@ -418,6 +432,23 @@ class Contiguity:
         equal = e.emit(f"icmp eq {f(t)} {lanes}, {expected}")
         bits = e.emit(f"bitcast {f('i1')} {equal} to i{e.width}")
         return (e.emit(f"icmp eq i{e.width} {bits}, -1"),), first
+
+
+_RULES = {
+    Op.IAdd: Contiguity._of_addition,
+    Op.ISub: Contiguity._of_difference,
+    **dict.fromkeys((Op.IMul, Op.ShiftLeftLogical), Contiguity._of_product),
+    **dict.fromkeys((Op.UDiv, Op.SDiv, Op.ShiftRightLogical), Contiguity._of_quotient),
+    Op.ShiftRightArithmetic: Contiguity._of_shift_right,
+    **dict.fromkeys((Op.UMod, Op.SRem, Op.SMod), Contiguity._of_remainder),
+    **dict.fromkeys((Op.BitwiseXor, Op.BitwiseOr, Op.BitwiseAnd), Contiguity._of_bits),
+    **dict.fromkeys((Op.Select, Op.ExtInst), Contiguity._of_choice),
+}
+
+
+def _number_in(value: Instruction) -> int | None:
+    """The first constant among the operands."""
+    return next((o.value or 0 for o in value.operands if isinstance(o, Constant)), None)
 
 
 def _sign_extended(value: Instruction) -> Value | None:

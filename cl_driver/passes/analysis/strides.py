@@ -54,22 +54,9 @@ class Strides:
         a, b = (self.of(o, depth + 1) for o in operands)
         if a is None or b is None:
             return None
-        if value.op is Op.IAdd:
-            return a + b
-        if value.op is Op.ISub:
-            return a - b
-        if not a and not b:
-            return 0
-        factor = next((int_value(o) for o in operands if is_constant_int(o)), None)
-        if factor is None or (value.op in _SHIFTS and not is_constant_int(operands[1])):
-            return None
-        if value.op is Op.IMul:
-            return (a or b) * factor
-        if factor >= value.type.width:
-            return None
-        if value.op is Op.ShiftLeftLogical:
-            return a << factor
-        return a >> factor if a % (1 << factor) == 0 else None
+        if value.op in (Op.IAdd, Op.ISub):
+            return a + b if value.op is Op.IAdd else a - b
+        return _of_product(value, a or b) if a or b else 0
 
     def _of_address(self, chain: Instruction, depth: int) -> int | None:
         """Of pointers and arrays: nothing that streams has structures."""
@@ -87,3 +74,17 @@ class Strides:
                 return None
             total += step * size_of(type_)
         return total
+
+
+def _of_product(value: Instruction, stride: int) -> int | None:
+    """Of a product or a shift: what it makes of its first operand's stride, or of that of either factor."""
+    factor = next((int_value(o) for o in value.operands if is_constant_int(o)), None)
+    if factor is None or (value.op in _SHIFTS and not is_constant_int(value.operands[1])):
+        return None
+    if value.op is Op.IMul:
+        return stride * factor
+    if factor >= value.type.width:
+        return None
+    if value.op is Op.ShiftLeftLogical:
+        return stride << factor
+    return stride >> factor if stride % (1 << factor) == 0 else None

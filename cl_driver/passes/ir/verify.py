@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...spirv.enums import Op
 from ...spirv.module import (
     Argument,
@@ -41,35 +43,23 @@ def verify(function: Function, after: str = "") -> None:
 
 def find_problem(function: Function) -> str | None:
     """The first broken rule as a sentence, or None."""
+    return next(_problems(function), None)
+
+
+def _problems(function: Function) -> Iterator[str]:
+    """Broken rules. What is behind one takes for granted that it is kept."""
     blocks = set(function.blocks)
     if len(blocks) != len(function.blocks):
-        return "a block is listed twice"
+        yield "a block is listed twice"
     where: dict[Instruction, tuple[Block, int]] = {}
     for block in function.blocks:
-        if not block.instructions:
-            return f"block {block.name} is empty"
-        if block.terminator.op not in TERMINATORS:
-            return f"block {block.name} does not end in a terminator but in {block.terminator.op.name}"
-        seen_other = False
-        for i, instruction in enumerate(block.instructions):
-            if instruction in where:
-                return f"{instruction.op.name} stands in two places"
-            where[instruction] = block, i
-            if instruction.block is not block:
-                return f"{instruction.op.name} in {block.name} says it is in another block"
-            if instruction.op is Op.Phi:
-                if seen_other:
-                    return f"a phi stands behind other instructions in {block.name}"
-            else:
-                seen_other = True
-            if instruction.op in TERMINATORS and i + 1 != len(block.instructions):
-                return f"{instruction.op.name} stands in the middle of {block.name}"
+        yield from _problems_of_order(block, where)
         for successor in block.successors():
             if successor not in blocks:
-                return f"{block.name} branches to {successor.name}, which is not in the function"
+                yield f"{block.name} branches to {successor.name}, which is not in the function"
     before = predecessors(function)
     if before[function.blocks[0]]:
-        return "the entry block has predecessors"
+        yield "the entry block has predecessors"
     order = set(reverse_postorder(function))
     tree = dominators(function, before)
     arguments = set(function.arguments)
@@ -78,8 +68,27 @@ def find_problem(function: Function) -> str | None:
             problem = _check_operands(instruction, block, i, blocks, where, order, tree, arguments)
             problem = problem or _check_types(instruction, before)
             if problem:
-                return f"{instruction.op.name} in {block.name}: {problem}"
-    return None
+                yield f"{instruction.op.name} in {block.name}: {problem}"
+
+
+def _problems_of_order(block: Block, where: dict[Instruction, tuple[Block, int]]) -> Iterator[str]:
+    """Of what stands in a block, and in which place. Fills `where`."""
+    if not block.instructions:
+        yield f"block {block.name} is empty"
+    if block.terminator.op not in TERMINATORS:
+        yield f"block {block.name} does not end in a terminator but in {block.terminator.op.name}"
+    seen_other = False
+    for i, instruction in enumerate(block.instructions):
+        if instruction in where:
+            yield f"{instruction.op.name} stands in two places"
+        where[instruction] = block, i
+        if instruction.block is not block:
+            yield f"{instruction.op.name} in {block.name} says it is in another block"
+        if instruction.op is Op.Phi and seen_other:
+            yield f"a phi stands behind other instructions in {block.name}"
+        seen_other = seen_other or instruction.op is not Op.Phi
+        if instruction.op in TERMINATORS and i + 1 != len(block.instructions):
+            yield f"{instruction.op.name} stands in the middle of {block.name}"
 
 
 def _check_operands(
