@@ -90,7 +90,7 @@ class Device:
         self._ok("clEnqueueReadBuffer", self.queue, buffer, 1, zero, size, data, 0, None, None)
 
     def kernel(self, source: str) -> ctypes.c_void_p:
-        """The kernel `apply` of a program."""
+        """The kernel `apply` of a program; DeviceError with the build log if it does not build."""
         text = ctypes.c_char_p(source.encode())
         program = self._make("clCreateProgramWithSource", self.context, 1, ctypes.byref(text), None)
         status = self._cl.clBuildProgram(program, 0, None, self.options.encode(), None, None)

@@ -33,7 +33,7 @@ def create_context(properties: list[int] | None, devices: list[int]) -> tuple[in
 
 
 def check_properties(words: list[int]) -> None:
-    """Raises CLError for a list that clCreateContext must refuse."""
+    """Raises CL_INVALID_PROPERTY and the other errors of a list that clCreateContext must refuse (4.4)."""
     # "CL_INVALID_PROPERTY if a context property name in properties is not a supported property name, if the
     # value specified for a supported property name is not valid, or if the same property name is specified
     # more than once."

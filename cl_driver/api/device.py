@@ -68,7 +68,8 @@ def device_limits(device: Device, cpus: list[int]) -> list[Any]:
 def create_sub_devices(
     device: Device, cpus: list[int], properties: list[int], num_devices: int | None
 ) -> tuple[list[list[Any]]]:
-    """Sub-devices (4.3): [[key, cpus of the sub-device], ...]. Raises CLError with the call's error codes.
+    """Sub-devices (4.3): [[key, cpus of the sub-device], ...]. Raises CL_INVALID_VALUE and
+    CL_DEVICE_PARTITION_FAILED as the section says.
 
     properties: the whole list, with its final 0. num_devices: None if only their number is asked for; the
     keys are then 0.

@@ -166,7 +166,8 @@ def start_keys_after(key: int) -> None:
 
 
 def peer(key: int, kind: type[Kind]) -> Kind:
-    """The peer with that key. CLError with the kind's `invalid` code where there is none of that class."""
+    """The peer with that key. The kind's `invalid` code, CL_INVALID_..., where there is none of
+    that class."""
     if key == ROOT_DEVICE_KEY and key not in _registry.peers:
         importlib.import_module(".device", __package__)
     found = _registry.peers.get(key)

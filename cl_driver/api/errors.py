@@ -23,7 +23,7 @@ class UnknownQuery(CLError):
 
 
 def require(condition: object, code: int, why: str = "") -> None:
-    """Raises CLError(code, why) unless the condition holds."""
+    """Raises CLError(code, why) unless the condition holds. code: one of the CL_ constants."""
     if not condition:
         raise CLError(code, why)
 

@@ -309,7 +309,8 @@ def _finish(builds: Iterable[DeviceBuild], success: bool, log: str, failure: int
 
 @entrypoint("build_run", Program)
 def build_run(program: Program) -> list[Any]:
-    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left. Answers BUILD."""
+    """Does the job that clBuildProgram, clCompileProgram or clLinkProgram left (5.8.4, 5.8.5). Answers BUILD;
+    CL_INVALID_OPERATION if none of them has."""
     job, program.job = program.job, None
     if job is None:
         raise CLError(cl.CL_INVALID_OPERATION, "no build was started")

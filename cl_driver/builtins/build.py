@@ -26,7 +26,8 @@ OPTIONS = (
 
 
 def find_clang() -> str:
-    """The clang to use: $CL_DRIVER_CLANG, or the newest of the names that Debian and others install."""
+    """The clang to use: $CL_DRIVER_CLANG, or the newest of the names that Debian and others install.
+    FileNotFoundError if there is none."""
     for name in (os.environ.get("CL_DRIVER_CLANG"), *CLANGS):
         if name and (path := shutil.which(name)):
             return path

@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def folder(options: argparse.Namespace) -> Path:
-    """The vendors folder that the options mean."""
+    """The vendors folder that the options mean; OSError if they mean an environment and there is none."""
     if options.prefix:
         return registration.vendors(options.prefix.absolute())
     conda = os.environ.get("CONDA_PREFIX")

@@ -175,14 +175,16 @@ class Prepared:
         return found
 
     def sub_group_size(self, name: str) -> int:
-        """Work-items per sub-group: what the kernel requires, or the target's."""
+        """Work-items per sub-group: what the kernel requires, or the target's. CompileError for a number that
+        no width serves."""
         required = self.reflections[name].sub_group_size
         if required and required not in SUB_GROUP_SIZES:
             raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")
         return required or self.context.target.sub_group_size
 
     def weight(self, name: str) -> int:
-        """About how long a kernel takes to compile, in instructions."""
+        """About how long a kernel takes to compile, in instructions. CompileError if its functions call
+        themselves."""
         try:
             functions = reflect.called(self.entry_points[name].function)
             return sum(len(block.instructions) for function in functions for block in function.blocks)

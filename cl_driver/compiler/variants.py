@@ -109,7 +109,8 @@ def _soon_code(program: Prepared, name: str, size: list[int], values: Values) ->
 
 
 def group_code(program: Prepared, name: str, size: list[int], values: Values = ()) -> codegen.KernelCode:
-    """Code that holds groups of one size whole, as LLVM IR."""
+    """Code for groups of one size in lockstep, as LLVM IR. CompileError where that is not possible, or much
+    too long."""
     options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
     if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:

@@ -29,7 +29,8 @@ def imports_elsewhere() -> bool:
 
 
 def register(ffi: CData, lib: CData) -> None:
-    """Binds the C side. Runs once. ffi, lib: of the cffi module."""
+    """Binds the C side. Runs once. ffi, lib: of the cffi module. Programs that the C side cannot
+    start are an OSError to whoever wanted them."""
     global _callback
 
     def failed(kind: type[BaseException], value: BaseException, trace: TracebackType) -> int:

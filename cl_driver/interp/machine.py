@@ -111,7 +111,7 @@ class Machine:
         return value.value
 
     def evaluate(self, operand: Operand, values: Values, item: Item | None) -> Datum:
-        """The value of an operand; literals are themselves."""
+        """The value of an operand; literals are themselves. InterpreterError for what is none."""
         if isinstance(operand, (Instruction, Argument)):
             return values[operand]
         if not isinstance(operand, Value):
@@ -153,7 +153,8 @@ class Machine:
     # Execution
 
     def call(self, function: Function, arguments: list[Datum], item: Item) -> Execution:
-        """A generator that runs a function; its return value is the function's, or a RegionExit's target."""
+        """A generator that runs a function; its return value is the function's, or a RegionExit's target.
+        InterpreterError for endless loops and OpUnreachable."""
         values: Values = dict(zip(function.arguments, arguments, strict=True))
         block: Block = function.blocks[0]
         previous: Block | None = None
@@ -289,7 +290,8 @@ class Machine:
         return self.memory.load(instruction.type, pointer)
 
     def call_function(self, instruction: Instruction, operands: list[Datum], item: Item) -> Execution:
-        """OpFunctionCall; a declaration stands for the library's function."""
+        """OpFunctionCall; a declaration stands for the library's function, InterpreterError if it has
+        none."""
         callee = operands[0]
         if not callee.blocks:
             name = callee.linkage[0] if callee.linkage else callee.name

@@ -85,7 +85,7 @@ def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datu
 
 
 def format_printf(memory: Memory, format_address: int, types: list[Type], values: list[Datum]) -> str:
-    """The text that a printf prints (OpenCL C 6.15.14.2)."""
+    """The text that a printf prints (OpenCL C 6.15.14.2). InterpreterError for a format without an end."""
     text = memory.string(format_address).decode("latin-1")
     result, i = [], 0
     arguments = iter(zip(types, values, strict=True))
@@ -128,7 +128,7 @@ def _format(memory: Memory, flags: str, conversion: str, type_: Type, value: Dat
 
 
 def run_instruction(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
-    """One OpExtInst of OpenCL.std; operands without set and number."""
+    """One OpExtInst of OpenCL.std; operands without set and number. InterpreterError for unknown numbers."""
     number = instruction.operands[1]
     found = RULES.get(number)
     if found is None:

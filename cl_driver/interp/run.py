@@ -423,7 +423,8 @@ class _PlanGroup:
 
 
 def check_traces(shapes: ShapeInfo, lanes: list[Item]) -> None:
-    """Compares what the lanes that exist computed with the strides that the shape analysis claims.
+    """Compares what the lanes that exist computed with the strides that the shape analysis claims:
+    InterpreterError where they differ.
 
     An undefined value is 0 in all lanes here, so what may come from one is not checked for its stride.
     """

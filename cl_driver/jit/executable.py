@@ -277,7 +277,7 @@ class KernelInfo(_Record):
 
     @classmethod
     def from_values(cls, values: object) -> Self:
-        """As _Record.from_values(); the fields must fit one another, too."""
+        """As _Record.from_values(); the fields must fit one another, too, else ExecutableError."""
         self = super().from_values(values)
         self.args = [ArgInfo.from_values(arg) for arg in self.args]
         for arg in self.args:
@@ -311,7 +311,7 @@ class Globals(_Record):
 
     @classmethod
     def from_values(cls, values: object) -> Self:
-        """As _Record.from_values(); the fields must fit one another, too."""
+        """As _Record.from_values(); the fields must fit one another, too, else ExecutableError."""
         self = super().from_values(values)
         if len(self.image) > self.size:
             raise ExecutableError("program-scope variables are larger than their memory")
@@ -364,7 +364,7 @@ class Executable(_Record):
 
     @classmethod
     def from_values(cls, values: object) -> Self:
-        """As _Record.from_values(); the fields must fit one another, too."""
+        """As _Record.from_values(); the fields must fit one another, too, else ExecutableError."""
         self = super().from_values(values)
         self.kernels = [KernelInfo.from_values(kernel) for kernel in self.kernels]
         self.globals = Globals.from_values(self.globals)

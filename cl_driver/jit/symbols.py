@@ -18,7 +18,7 @@ def _paths() -> list[str]:
 
 @functools.cache
 def loader_symbols() -> frozenset[str]:
-    """The names that the code loader resolves."""
+    """The names that the code loader resolves; FileNotFoundError where their list is not installed."""
     for path in _paths():
         try:
             with open(path, encoding="ascii") as file:

@@ -17,7 +17,8 @@ from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Typ
 
 
 def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -> Module:
-    """One module of many; the inputs must not be used afterwards. Raises LinkError.
+    """One module of many; the inputs, of one type table (else ValueError), must not be used afterwards.
+    LinkError has all that does not fit.
 
     provided: says whether the builtin library has a function of that name. If given, every other import that
     no module exports is an error (an executable is being made); otherwise such imports stay as they are.

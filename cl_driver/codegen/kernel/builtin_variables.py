@@ -85,7 +85,8 @@ def _global_linear_id(e: KernelFields) -> str:
 
 
 def components(e: KernelFields, variable: Variable) -> tuple[list[str], str]:
-    """The components of an Input variable in the width of its type, and that type."""
+    """The components of an Input variable in the width of its type, and that type. CodegenError for one that
+    is no built-in variable."""
     type_ = variable.type.element
     builtin = variable.builtin
     if builtin is None:

@@ -239,7 +239,7 @@ class KernelEmitter(KernelFields):
     # Control.
 
     def emit_return(self, value: Value | None) -> None:
-        """Kernels end in RegionExit."""
+        """CodegenError: kernels end in RegionExit."""
         raise CodegenError("OpReturn in a region")
 
     def emit_region_exit(self, next_region: int, left: Value | None = None) -> None:

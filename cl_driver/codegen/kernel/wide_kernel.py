@@ -89,7 +89,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         return self.width if pointer in self.scratch.interleaved else 1
 
     def stride(self, value: Value) -> int:
-        """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
+        """From one lane to the next, of a scalar that is not varying; in bytes for pointers. CodegenError
+        where that is not one number."""
         piece = self.scratch.interleaved.get(value)
         if piece is None or not self.has_lanes:
             return super().stride(value)
@@ -266,14 +267,15 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def define_builtin_component(
         self, instruction: Instruction, variable: Variable, indices: Sequence[Value]
     ) -> None:
-        """An access chain into an Input variable."""
+        """An access chain into an Input variable. CodegenError if it varies and the index is no constant."""
         super().define_builtin_component(instruction, variable, indices)
         is_dynamic = instruction not in self.builtin_addresses
         if self._linear and variable.builtin in LINEAR_IDS and is_dynamic:
             raise CodegenError(f"{instruction_name(instruction)} of {variable.name} with a dynamic index")
 
     def id_leaves(self, type_: Type, variable: Variable, index: int | None) -> list[str]:
-        """The leaves of an id, or of one component, in the width of its type."""
+        """The leaves of an id, or of one component, in the width of its type. CodegenError for other
+        variables."""
         builtin = variable.builtin
         if builtin is None or builtin not in LINEAR_IDS:
             raise CodegenError(f"{variable.name} varies between lanes")

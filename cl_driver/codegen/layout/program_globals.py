@@ -130,7 +130,8 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value: Value, t
 
 
 def constant_offset(value: Value) -> tuple[Variable | None, int]:
-    """A constant address as a variable and a distance in bytes; no variable for null and integers."""
+    """A constant address as a variable and a distance in bytes; no variable for null and integers.
+    CodegenError for what is no constant address."""
     if isinstance(value, Variable):
         return value, 0
     if isinstance(value, Constant):

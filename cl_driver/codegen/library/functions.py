@@ -54,7 +54,8 @@ class ModuleEmitter:
     # Constants.
 
     def constant_variable(self, variable: Variable) -> str:
-        """The address of a UniformConstant variable: an internal constant with its initialiser."""
+        """The address of a UniformConstant variable: an internal constant with its initialiser. CodegenError
+        for other storage classes."""
         found = self._constant_names.get(variable)
         if found is not None:
             return found
@@ -74,7 +75,7 @@ class ModuleEmitter:
         return name
 
     def constant_address(self, value: Value) -> str:
-        """An address inside a constant, as LLVM text."""
+        """An address inside a constant, as LLVM text. CodegenError if it is that of another variable."""
         base, offset = constant_offset(value)
         if base is None:
             if value.type.kind is Kind.POINTER:
@@ -89,7 +90,7 @@ class ModuleEmitter:
     # Functions.
 
     def library_function(self, name: str) -> str:
-        """The symbol of a library function, which will be emitted."""
+        """The symbol of a library function, which will be emitted. CodegenError if the library has none."""
         function = self._found.get(name)
         if function is None:
             function = self.library.function(name) if self.library is not None else None
@@ -99,7 +100,8 @@ class ModuleEmitter:
         return self.function_symbol(function)
 
     def function_symbol(self, function: Function) -> str:
-        """The symbol of a function; a declaration is looked up in the library under its link name."""
+        """The symbol of a function; a declaration is looked up in the library under its link name,
+        CodegenError if that has none."""
         found = self._symbols.get(function)
         if found is not None:
             return found

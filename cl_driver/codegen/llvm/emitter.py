@@ -186,7 +186,8 @@ class FunctionEmitter:
         return f"{ir_type(value.type)} {self.operand(value)}"
 
     def materialise(self, value: Value) -> str:
-        """The operand of a value that no instruction has defined: constants and module-scope variables."""
+        """The operand of a value that no instruction has defined: constants and module-scope variables.
+        CodegenError for others."""
         if isinstance(value, (Constant, Undef)):
             text = constant_text(value, self.module.constant_address)
         elif isinstance(value, Variable):
@@ -205,7 +206,8 @@ class FunctionEmitter:
         return self.module.constant_variable(variable)
 
     def constant_expression(self, expression: Value) -> str:
-        """An address computed from constants and variables: emitted like the instruction, once."""
+        """An address computed from constants and variables: emitted like the instruction, once. CodegenError
+        for instructions that have no such form."""
         if not isinstance(expression, ConstantExpr):
             raise CodegenError(f"{describe(expression)} is no constant")
         instruction = Instruction(expression.op, expression.type, expression.operands)
@@ -434,7 +436,7 @@ class FunctionEmitter:
         self.finish_phis()
 
     def emit_instructions(self, instructions: Sequence[Instruction]) -> None:
-        """Lowers the instructions of one block."""
+        """Lowers the instructions of one block. CodegenError for those that have no lowering."""
         lowerings, debug = LOWERINGS, self.debug
         for instruction in instructions:
             start = len(self.lines)
@@ -453,7 +455,8 @@ class FunctionEmitter:
         self.lines.append("")
 
     def finish_phis(self) -> None:
-        """Fills in the phis, now that all their operands exist."""
+        """Fills in the phis, now that all their operands exist. CodegenError for one without a
+        predecessor."""
         for lines, position, name, instruction, block in self._phis:
             text = ir_type(instruction.type)
             edges = [
@@ -503,7 +506,8 @@ def instruction_name(instruction: Instruction) -> str:
 
 
 def lower_extended(emitter: FunctionEmitter, instruction: Instruction) -> None:
-    """OpExtInst: by the number in OpenCL.std, the only set that the reader leaves in bodies."""
+    """OpExtInst: by the number in OpenCL.std, the only set that the reader leaves in bodies. CodegenError for
+    those that have no lowering."""
     lowering = EXTENDED.get(instruction.operands[1])
     if lowering is None:
         raise CodegenError(f"{instruction_name(instruction)} is not supported")

@@ -137,6 +137,7 @@ def constant_text(value: Value, pointer_text: Callable[[Value], str] | None = No
     """The LLVM literal of a constant without its type.
 
     pointer_text(value) names what is not a Constant: variables, functions and address arithmetic.
+    CodegenError without it.
     """
     if isinstance(value, Undef):
         return "zeroinitializer" if value.type.kind in _AGGREGATE else scalar_or_null(value.type)

@@ -1,8 +1,8 @@
 """What a generic pointer points to: all private memory of a kernel that asks lies in its thread's scratch
 memory, all local memory in the thread's local memory; everything else is global.
 
-The instructions are OpGenericCastToPtrExplicit and OpGenericPtrMemSemantics; clang-22 calls the functions of
-FUNCTIONS instead.
+The instructions are OpGenericCastToPtrExplicit and OpGenericPtrMemSemantics (SPIR-V 1.6, sections 3.49.11
+and 3.49.8); clang-22 calls the functions of FUNCTIONS instead.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def composite_extract(e: FunctionEmitter, i: Instruction) -> None:
 
 
 def extract(e: FunctionEmitter, operand: str, type_: Type, indices: Sequence[int]) -> str:
-    """One part of an aggregate operand."""
+    """A constituent of an aggregate operand, at any depth. CodegenError for indices that lead into a
+    scalar."""
     outer: list[int] = []
     text = ir_type(type_)
     for position, index in enumerate(indices):
@@ -175,7 +176,7 @@ def _shuffle(e: FunctionEmitter, element: str, count: int, x: str, y: str, mask:
 
 @lowers(Op.Transpose)
 def transpose(e: FunctionEmitter, i: Instruction) -> None:
-    """Matrices are for shaders."""
+    """OpTranspose: CodegenError, for matrices are for shaders."""
     raise CodegenError("OpTranspose needs matrices, which kernels do not have")
 
 

@@ -396,7 +396,8 @@ def quantize(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
 
 @lowers(Op.Bitcast)
 def bitcast(e: FunctionEmitter, i: Instruction) -> None:
-    """OpBitcast: reinterprets the bits; pointers stay what they are."""
+    """OpBitcast: reinterprets the bits; pointers stay what they are. CodegenError for types of different
+    sizes."""
     value = i.operands[0]
     source, result = ir_type(value.type), ir_type(i.type)
     if source == result:

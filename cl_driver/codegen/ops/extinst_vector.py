@@ -66,7 +66,7 @@ def half_place(i: Instruction, count: int) -> tuple[int, bool]:
 
 
 def rounding_mode(e: FunctionEmitter, i: Instruction) -> int:
-    """The FPRoundingMode of a vstore_half instruction."""
+    """The FPRoundingMode of a vstore_half instruction; CodegenError for a number that is none."""
     if i.operands[1] not in (Std.vstore_half_r, Std.vstore_halfn_r, Std.vstorea_halfn_r):
         return RTE
     given = i.operands[5]

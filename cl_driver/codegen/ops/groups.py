@@ -1,4 +1,5 @@
-"""Operations of a region that runs once per group (passes/ir/ops.py), and asynchronous copies.
+"""Operations of a region that runs once per group (passes/ir/ops.py), and asynchronous copies (SPIR-V 1.6,
+section 3.49.21).
 
 Work-group collectives are written out by the passes as loops over the work-items' slots.
 """

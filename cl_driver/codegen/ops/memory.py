@@ -334,7 +334,7 @@ def undef(e: FunctionEmitter, i: Instruction) -> None:
 
 @lowers(Op.ArrayLength)
 def array_length(e: FunctionEmitter, i: Instruction) -> None:
-    """Only shaders have run-time arrays."""
+    """OpArrayLength: CodegenError, for only shaders have run-time arrays."""
     raise CodegenError("OpArrayLength needs a run-time array, which kernels do not have")
 
 

@@ -17,7 +17,8 @@ _KINDS = {Kind.INT: INTEGER, Kind.FLOAT: FLOAT, Kind.POINTER: POINTER, Kind.BOOL
 
 @lowers_extended(Std.printf)
 def printf(e: FunctionEmitter, i: Instruction) -> None:
-    """Each argument: a tag word, padding to 8 bytes, then the elements, packed, padded to 8 bytes."""
+    """Each argument: a tag word, padding to 8 bytes, then the elements, packed, padded to 8 bytes.
+    CodegenError for what is neither a number nor a pointer."""
     text, arguments = i.operands[2], i.operands[3:]
     placed, size = [], 0
     for argument in arguments:

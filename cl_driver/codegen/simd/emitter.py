@@ -173,7 +173,7 @@ class WideEmitter(WideOperands):
             store_interleaved(self, access)
 
     def lower(self, i: Instruction) -> None:
-        """Lowers one instruction."""
+        """Lowers one instruction. CodegenError if it has no lowering."""
         if self.shapes.part_of:
             self.select_part(self.shapes.part_of.get(i, 0))
         op = i.op
@@ -299,7 +299,8 @@ class WideEmitter(WideOperands):
         return leaves
 
     def phi_operand(self, value: Value, block: Block) -> str:
-        """The operand of a single phi; a varying value among them can only be what no lane uses.
+        """The operand of a single phi; a varying value among them can only be what no lane uses,
+        else CodegenError.
 
         A place that is there for addresses that no lane uses: masked accesses to others, though no lane takes
         part, cost hundreds of cycles each.

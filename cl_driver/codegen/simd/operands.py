@@ -44,7 +44,8 @@ class WideOperands(AtomicEmitter):
         return stride is None or (type(stride) is tuple and None in stride)
 
     def stride(self, value: Value) -> int:
-        """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
+        """From one lane to the next, of a scalar that is not varying; in bytes for pointers. CodegenError
+        where that is not one number."""
         if not isinstance(value, Instruction) or not self.has_lanes:
             return 0
         stride = self.shapes.strides.get(value, 0)
@@ -201,7 +202,8 @@ class WideOperands(AtomicEmitter):
     # Leaves.
 
     def leaves(self, value: Value) -> list[str]:
-        """The `<W x T>` operands of a value; made of a single one where that is defined."""
+        """The `<W x T>` operands of a value; made of a single one where that is defined. CodegenError
+        where nothing is."""
         if value in self.packed:
             return components_of(self, value)
         found = self.leaves_of.get(value)

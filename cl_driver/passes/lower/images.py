@@ -98,7 +98,7 @@ def lower_images(
 ) -> bool:
     """Replaces all image instructions. True if there are calls to inline.
 
-    values: PlanOptions.values; those of images and samplers are used here.
+    values: PlanOptions.values; those of images and samplers are used here. PlanError without a library.
     """
     _number_samplers(function, types)
     if not uses_images(function):

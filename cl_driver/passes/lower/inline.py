@@ -39,7 +39,8 @@ _SAME_OBJECT = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.Gen
 
 
 def inline(module: Module, entry: Function) -> Function:
-    """A new function: the entry point with all calls expanded. Its Arguments are the entry's own."""
+    """A new function: the entry point with all calls expanded. Its Arguments are the entry's own.
+    PlanError if that comes to more than MAX_INSTRUCTIONS."""
     if inlined_size(entry) > MAX_INSTRUCTIONS:
         raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
     return _Inliner(module).run(entry)

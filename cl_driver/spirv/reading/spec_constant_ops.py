@@ -190,7 +190,8 @@ def fold(table: TypeTable, op: Op, type_: Type, operands: list[Operand]) -> Valu
 
 
 def components(table: TypeTable, value: Value) -> tuple[Value, ...]:
-    """The constituents of a composite constant, those of null and undef, too."""
+    """The constituents of a composite constant, those of null and undef, too. ValueError for scalars, and for
+    arrays that are very long."""
     type_ = value.type
     if isinstance(value, Constant) and isinstance(value.value, tuple):
         return value.value

@@ -222,7 +222,8 @@ def _size_of(i: Instruction) -> None:
 
 
 def opaque_rule(i: Instruction) -> None:
-    """Pipes, device queues: what the opaque operand must be is for the stage that lowers them."""
+    """Pipes, device queues: what the opaque operand must be is for the stage that lowers them. RuleError for
+    operands without a type."""
     for operand in i.operands:
         if hasattr(operand, "type") and operand.type is None:
             raise RuleError("an operand without a type")
