@@ -12,7 +12,8 @@ options, those that concern code, SPIR-V].
 
 from __future__ import annotations
 
-from ..jit import identity, wire
+from .. import wire
+from ..jit import identity
 from ..jit.executable import Executable, ExecutableError, blake2b, is_executable
 from .errors import CLError
 from .generated import enums as cl

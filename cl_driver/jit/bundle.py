@@ -7,7 +7,7 @@ then the wire value [[SPIR-V, {SpecId: bytes}], ...].
 
 from __future__ import annotations
 
-from . import wire
+from .. import wire
 
 MAGIC = b"CLDIL\x00\x00\x01"
 

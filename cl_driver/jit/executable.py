@@ -7,7 +7,7 @@ this module is imported by the host's process, where they would be slow to impor
 
 from __future__ import annotations
 
-from . import wire
+from .. import wire
 
 try:
     from _blake2 import blake2b as blake2b  # hashlib would load OpenSSL

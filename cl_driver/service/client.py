@@ -11,9 +11,9 @@ import os
 import stat
 import time
 
-from .. import settings, trust
+from .. import settings, trust, wire
 from ..device.target import Target, target_of
-from ..jit import bundle, identity, wire
+from ..jit import bundle, identity
 from ..jit.cache import Cache, default_folder, digest
 from ..jit.errors import CompileError
 from ..jit.executable import Executable, ExecutableError, KernelInfo, VariantCode

@@ -10,10 +10,9 @@ import os
 import threading
 from contextlib import suppress
 
-from .. import settings
+from .. import settings, wire
 from ..compiler import source as frontend
 from ..device.target import Target
-from ..jit import wire
 from ..jit.cache import digest
 from ..jit.errors import CompileError
 from . import background

@@ -12,7 +12,7 @@ from __future__ import annotations
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET
 from struct import Struct
 
-from ..jit import wire
+from .. import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "cl_driver"
 # The rooms, the lowest first: each imports those before it. A module counts by its own name if that is here,
 # else by its folder's.
 ORDER = (
-    "cl_driver",  # log, native, settings, spawn, version: everybody's
+    "cl_driver",  # log, native, settings, spawn, version, wire: everybody's
     "device",
     "spirv",
     "spirv.reading",

@@ -9,8 +9,9 @@ import pytest
 
 from cl_driver import settings
 from cl_driver.door import answers
-from cl_driver.door.codec import CodecError, decode, encode
+from cl_driver.door.codec import decode, encode
 from cl_driver.jit.executable import MOST_VALUES
+from cl_driver.wire import WireError
 from tests.conftest import ROOT, compile_c
 
 SHIM = ROOT / "native_shim"
@@ -77,7 +78,7 @@ def test_codec_of_damaged_messages(echo):
     for message, answer in zip(messages, echo(messages), strict=True):
         try:
             decode(message)
-        except CodecError:
+        except WireError:
             assert answer is None
         else:
             assert answer == message

@@ -6,6 +6,7 @@
 
 extern _Atomic int cld_log_level; /* 0 off, 1 failed checks and errors, 2 every call */
 
+/* Writes a line, if level is at most cld_log_level. Leaves errno as it is. */
 void cld_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns `code` from an entry point that returns cl_int unless the condition holds, and logs why. */

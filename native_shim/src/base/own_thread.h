@@ -27,6 +27,7 @@ bool cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settl
  * at work. To be called by constructors. */
 void cld_on_hosts_end(bool (*stir)(void));
 
+/* In the child after fork: none of the threads is there any more but the one that called it. */
 void cld_own_threads_fork_child(void);
 
 #endif

@@ -40,6 +40,8 @@ struct cld_elf {
     struct cld_elf_symbol *symbols;
 };
 
+/* Reads the headers, sections and symbols of an object, which must stay where it is; false, and error says
+ * why, if anything in it is out of bounds. What was opened is to be closed. */
 bool cld_elf_open(struct cld_elf *elf, const void *object, size_t size, const struct cld_code_error *error);
 void cld_elf_close(struct cld_elf *elf);
 

@@ -6,7 +6,8 @@
 
 struct cld_printf; /* what one launch has printed */
 
-struct cld_printf *cld_printf_new(void); /* NULL when out of memory */
+/* For one launch. NULL when out of memory. */
+struct cld_printf *cld_printf_new(void);
 
 /* Writes it to the host's stdout and frees it. NULL is ignored. */
 void cld_printf_end(struct cld_printf *output);

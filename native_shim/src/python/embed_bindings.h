@@ -8,7 +8,10 @@
 /* Python, once cl_driver/door/embedded.py is registered. 0, or -1: no answer. */
 int cld_embed_call(const uint8_t *request, size_t size, void *reply);
 
+/* Appends to the reply: 0, or -1 when out of memory. */
 int cld_embed_answer(void *reply, const void *bytes, size_t size);
+
+/* Starts a process (python/spawn.h): its descriptor, or an error number, negated. */
 int cld_embed_spawn(char **argv, char **envp, int socket_type);
 
 #endif

@@ -15,9 +15,9 @@ import random
 import sys
 import time
 
+from cl_driver import wire
 from cl_driver.api import program_binary
 from cl_driver.api.generated import enums as cl
-from cl_driver.jit import wire
 from cl_driver.jit.executable import MAGIC, blake2b
 
 from . import children

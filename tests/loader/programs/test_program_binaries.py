@@ -11,9 +11,10 @@ from hashlib import blake2b
 
 import pytest
 
+from cl_driver import wire
 from cl_driver.api import program_binary
 from cl_driver.api.generated import enums as cl
-from cl_driver.jit import executable, wire
+from cl_driver.jit import executable
 from tests.conftest import ROOT
 
 SOURCE = """
