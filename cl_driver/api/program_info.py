@@ -171,7 +171,7 @@ def _kernel(kernel: KernelInfo) -> list[Any]:
         counted=kernel.counted,
         counted_size=kernel.counted_size,
         arguments=[_argument(arg) for arg in kernel.args],
-        value_arguments=kernel.value_args,
+        specialisable_arguments=kernel.specialisable_args,
     )
 
 

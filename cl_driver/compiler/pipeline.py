@@ -24,7 +24,7 @@ from ..device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES, host_limits
 from ..device.target import Target
 from ..jit import bundle
 from ..jit.errors import CompileError
-from ..jit.executable import MOST_VALUES, ArgInfo, Executable, Globals, KernelInfo
+from ..jit.executable import MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..passes.ir.remarks import Remarks
@@ -331,10 +331,10 @@ def lower(
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
-                code.value_args = plan.value_args[:MOST_VALUES]
+                code.specialisable_args = plan.specialisable_args[:MOST_SPECIALISABLE]
             if for_any_image:  # groups are to suit the code for formats, whatever its parts
                 code.tile = for_any_image, _MOST_ROWS
-                code.is_for_any_image = bool(code.value_args)
+                code.is_for_any_image = bool(code.specialisable_args)
             return code
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1 or fixed:
@@ -424,7 +424,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,
-        value_args=code.value_args,
+        specialisable_args=code.specialisable_args,
         remark=code.remark,
     )
 

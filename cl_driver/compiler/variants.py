@@ -30,7 +30,7 @@ _UNROLLED_TEXT = 300_000
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
 # a launch waits for: one vector at a time and loops as they are, quick to compile, and
 # where groups consist of whole vectors for these alone.
-Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.values
+Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon"
 VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = _KINDS
@@ -58,9 +58,10 @@ def variant(
     """One of VARIANTS as LLVM IR.
 
     size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups. values:
-    PlanOptions.values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then that of the code
-    which it stands for: what is best hardly changes, and what is not would be held against the values.
+    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups.
+    values: PlanOptions.argument_values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then
+    that of the code which it stands for: what is best hardly changes, and what is not would be held against
+    the values.
     """
     try:
         if kind == GROUP:
@@ -68,11 +69,11 @@ def variant(
         if kind == NARROW:
             return lower(program, name, narrow(program, name), fixed=True)
         if kind == ANY:
-            return lower(program, name, replace(program.lanes(name), values=values), "full and rest")
+            return lower(program, name, replace(program.lanes(name), argument_values=values), "full and rest")
         if kind == SOON:
             return _soon_code(program, name, size, values)
         if kind == MORE:
-            options = replace(program.lanes(name), values=values, thorough=True)
+            options = replace(program.lanes(name), argument_values=values, thorough=True)
             code = lower(program, name, options, "full and rest", hot=True)
             if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
                 code = lower(program, name, options, "full and rest", fixed=True, hot=True)
@@ -82,7 +83,7 @@ def variant(
         lanes, columns, rows = size
         parts = rows if rows > 1 else columns // lanes
         options = replace(
-            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), values=values
+            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), argument_values=values
         )
         vectors = "rest" if kind == REST else "full and rest"
         code = lower(program, name, options, vectors, fixed=True, hot=kind == TILED)
@@ -99,7 +100,7 @@ def _soon_code(program: Prepared, name: str, size: list[int], values: Values) ->
     For groups that consist of vectors of `size`, if that leaves no row or column of theirs out; else, or for
     zeros, for any groups.
     """
-    options = replace(program.lanes(name), values=values, unrolls=False)
+    options = replace(program.lanes(name), argument_values=values, unrolls=False)
     if any(size):
         code = lower(program, name, options, "full", alone=True)
         columns, rows = code.tile
@@ -120,7 +121,7 @@ def group_code(program: Prepared, name: str, size: list[int], values: Values = (
     options = replace(options, thorough=True)
     try:
         functions = library_for(program.context.target)
-        options = replace(options, values=values)
+        options = replace(options, argument_values=values)
         plan = passes.plan(program.module, program.entry_points[name], options, functions)
         code = codegen.emit(plan, how, library(), program.globals)
     except (passes.PlanError, CodegenError) as error:

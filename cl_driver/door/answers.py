@@ -89,7 +89,7 @@ KERNEL = Answer(
     counted=(U32, "1 + the argument of which threads may have copies, or 0"),
     counted_size=(U32, "bytes of its elements"),
     arguments=(List(ARGUMENT), ""),
-    value_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
+    specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )
 
 EXECUTABLE = Answer(

@@ -143,8 +143,10 @@ def kernel_report(
         how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
         why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
-    if code.value_args:
-        names = ", ".join(program.reflections[name].args[k].name or f"argument {k}" for k in code.value_args)
+    if code.specialisable_args:
+        names = ", ".join(
+            program.reflections[name].args[k].name or f"argument {k}" for k in code.specialisable_args
+        )
         text = f"launches may get code of their own, made for values that stay the same: {names}"
         made.variants[0].facts.append(Annotation("plain", text))
     if code.may_run_in_lockstep:

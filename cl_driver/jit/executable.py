@@ -32,7 +32,7 @@ _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
 
-MOST_VALUES = 8  # of KernelInfo.value_args; CLD_MOST_VALUES in objects.h
+MOST_SPECIALISABLE = 8  # of KernelInfo.specialisable_args; CLD_MOST_SPECIALISABLE in objects.h
 
 # ArgInfo.kind; enum cld_arg_kind in objects.h has the same numbers, which a test compares.
 VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
@@ -190,7 +190,8 @@ class KernelInfo(_Record):
     their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
     threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size: bytes of
     its elements;
-    value_args: numbers of the arguments for whose values there may be code (passes/lower/argument_values.py);
+    specialisable_args: numbers of the arguments for whose values there may be code
+    (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
     """
 
@@ -228,7 +229,7 @@ class KernelInfo(_Record):
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
-        value_args=_list,
+        specialisable_args=_list,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)
@@ -266,7 +267,7 @@ class KernelInfo(_Record):
     most_group_items: int
     counted: int
     counted_size: int
-    value_args: list[int]
+    specialisable_args: list[int]
     remark: str
 
     def to_values(self) -> list[Any]:
@@ -286,8 +287,10 @@ class KernelInfo(_Record):
         others = self.has_narrow, self.has_rest, self.has_tiled, self.has_more, self.most_group_items
         if not self.has_entry and any(others):
             raise ExecutableError(f"{self.name} has no entry, but code that takes its place")
-        if len(self.value_args) > MOST_VALUES or not all(map(self._has_word, self.value_args)):
-            raise ExecutableError("malformed KernelInfo.value_args")
+        if len(self.specialisable_args) > MOST_SPECIALISABLE or not all(
+            map(self._has_word, self.specialisable_args)
+        ):
+            raise ExecutableError("malformed KernelInfo.specialisable_args")
         return self
 
     def _has_word(self, index: object) -> bool:

@@ -77,10 +77,10 @@ def plan(
     has_images = module.images or Capability.ImageBasic in module.capabilities
     if has_images:
         # Before anything looks at instructions: images are memory and arithmetic from here on.
-        if run_pass("images", lower_images, options, function, types, library, options.values):
+        if run_pass("images", lower_images, options, function, types, library, options.argument_values):
             function = run_pass("inline", inline, options, None, module, function)
-    if options.values:
-        run_pass("argument_values", specialise_arguments, options, function, types, options.values)
+    if options.argument_values:
+        run_pass("argument_values", specialise_arguments, options, function, types, options.argument_values)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
@@ -134,8 +134,8 @@ def plan(
     if options.width > 1:
         run_pass("narrow_integers", narrow, options, function, types)
     result.orders_memory = has_order
-    if not options.values:
-        result.value_args = image_args(function) + find_specialisable(function)
+    if not options.argument_values:
+        result.specialisable_args = image_args(function) + find_specialisable(function)
     elif options.width > 1 and options.unrolls and not options.group:
         run_pass("unroll", unroll_short_loops, options, function, types, 2_400 if has_images else 800)
     if options.group:

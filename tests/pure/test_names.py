@@ -34,6 +34,8 @@ RETIRED = {
     "shuffles": "_bring_together",
     "register": "is_held",
     "uniform branch": "Kept find_kept place_kept",
+    "ABI fields": "KernelFields",
+    "specialisable argument": "value_args value_arguments",
     "trial": "contest cld_contest_state",
     "tier": "launch_code",
 }  # fmt: skip
@@ -45,7 +47,7 @@ OLD = {name: word for word, names in RETIRED.items() for name in names.split()}
 PARTS = frozenset((
     "codegen/access/interleaved_access.py", "codegen/access/prefetch.py", "codegen/access/select.py",
     "codegen/access/store_merging.py", "codegen/kernel/emit.py", "codegen/kernel/wide_kernel.py",
-    "codegen/layout/kernel_fields.py", "codegen/layout/lanes.py", "codegen/simd/emitter.py",
+    "codegen/layout/abi_fields.py", "codegen/layout/lanes.py", "codegen/simd/emitter.py",
     "codegen/simd/operands.py", "codegen/simd/vector_data.py", "passes/cost/width.py",
     "passes/groups/lockstep.py", "passes/ir/plan.py", "passes/loops/loop_versioning.py",
     "passes/pipeline.py", "passes/analysis/shape.py", "passes/vectorize/coarsening.py",

@@ -108,7 +108,7 @@ class Batch:
                 maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
                 maker.set(thorough=choice.random() < 0.5)
                 if choice.random() < 0.2:
-                    maker.set(values=((2, np.int32(N).tobytes()),))
+                    maker.set(argument_values=((2, np.int32(N).tobytes()),))
                 if kernel.barriers and not kernel.sub_groups and choice.random() < 0.8:
                     maker.hold_groups(*sizes)
                 if kernel.sub_groups:
@@ -161,7 +161,7 @@ class _Maker:
     @property
     def ways(self) -> str:
         """What else is special about it."""
-        fields = ("group", "values", "thorough", "linear_lanes")
+        fields = ("group", "argument_values", "thorough", "linear_lanes")
         return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:

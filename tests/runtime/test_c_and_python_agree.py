@@ -10,7 +10,7 @@ import pytest
 from cl_driver import settings
 from cl_driver.door import answers
 from cl_driver.door.codec import decode, encode
-from cl_driver.jit.executable import MOST_VALUES
+from cl_driver.jit.executable import MOST_SPECIALISABLE
 from cl_driver.wire import WireError
 from tests.conftest import ROOT, compile_c
 
@@ -133,7 +133,7 @@ def test_answers_of_other_shapes_are_refused(accepts):
         {"uses_printf": 1 << 32},
         {"width": -1},
         {"required_local_size": [1, 2, 3, 4]},
-        {"value_arguments": list(range(9))},
+        {"specialisable_arguments": list(range(9))},
         {"name": None},
         {"block_size": b"4"},
         {"arguments": [[0] * 7]},
@@ -195,6 +195,6 @@ def test_error_names():
 
 def test_values_of_arguments():
     """How many arguments there may be code for the values of."""
-    (most,) = re.findall(r"CLD_MOST_VALUES = (\d+)", (SHIM / "src/launch/kernel.h").read_text())
-    assert int(most) == MOST_VALUES
-    assert answers.KERNEL.fields["value_arguments"][0].most == MOST_VALUES
+    (most,) = re.findall(r"CLD_MOST_SPECIALISABLE = (\d+)", (SHIM / "src/launch/kernel.h").read_text())
+    assert int(most) == MOST_SPECIALISABLE
+    assert answers.KERNEL.fields["specialisable_arguments"][0].most == MOST_SPECIALISABLE

@@ -19,7 +19,7 @@ from ...passes.ir.instructions import ADDRESS, PURE
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Function, Kind, Value
 from ..layout import abi
-from ..layout.kernel_fields import KernelFields
+from ..layout.abi_fields import AbiFields
 from ..llvm.alias import Root, roots
 
 _LEAST = 8  # loads of a work-item, through one argument, from which on it is worth it
@@ -43,7 +43,7 @@ class Ahead:
             Root, list[tuple[str, int]]
         ] = {}  # argument: (address, bytes of all lanes) of its loads so far
 
-    def note(self, e: KernelFields, pointer: Value, address: str, size: int) -> None:
+    def note(self, e: AbiFields, pointer: Value, address: str, size: int) -> None:
         """A load of `size` bytes at an address that is the same wherever the region is left."""
         if size < _SMALLEST:
             return
@@ -53,7 +53,7 @@ class Ahead:
         if found and len(found) == 1 and _is_buffer(root := next(iter(found))):
             self._loads.setdefault(root, []).append((address, size))
 
-    def finish(self, e: KernelFields) -> None:
+    def finish(self, e: AbiFields) -> None:
         """At the end of the region."""
         waiting, self._loads = self._loads, {}
         for loads in waiting.values():
@@ -78,7 +78,7 @@ def _suits(function: Function) -> bool:
     return work <= 2 * loads
 
 
-def _prefetch(e: KernelFields, loads: list[tuple[str, int]]) -> None:
+def _prefetch(e: AbiFields, loads: list[tuple[str, int]]) -> None:
     """Prefetches what follows the places of loads, which are in the order of the program."""
     places = len(loads) // e.parts
     room = e.emit_prologue(f"mul i64 {e.enqueued_items()}, {loads[0][1] // e.width}")

@@ -18,7 +18,7 @@ from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op, Scope, StorageClass
 from ...spirv.module import Argument, Constant, Instruction, Kind, Value
 from ..layout import abi
-from ..layout.kernel_fields import KernelFields
+from ..layout.abi_fields import AbiFields
 
 _ADDS = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement)
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
@@ -57,12 +57,12 @@ class PrivatisedHistogram:
         """Whether an atomic adds to the argument."""
         return i in self._atomics
 
-    def pointer(self, e: KernelFields, given: str) -> str:
+    def pointer(self, e: AbiFields, given: str) -> str:
         """What the argument is: the thread's copy, if it has one."""
         own = e.thread_field(abi.THREAD_COUNTS, "ptr")
         return e.emit_prologue(f"select i1 {self.is_there(e)}, ptr {own}, ptr {given}")
 
-    def is_there(self, e: KernelFields) -> str:
+    def is_there(self, e: AbiFields) -> str:
         """i1, once per call: whether the thread has a copy."""
         if not self._is_there:
             assert self.argument is not None  # or nobody asks

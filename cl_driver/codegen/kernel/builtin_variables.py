@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...spirv.enums import BuiltIn
 from ...spirv.module import Kind, Variable
 from ..layout import abi
-from ..layout.kernel_fields import KernelFields
+from ..layout.abi_fields import AbiFields
 from ..llvm.errors import CodegenError
 
 _LAUNCH_ARRAYS = {
@@ -18,7 +18,7 @@ _LAUNCH_ARRAYS = {
 }  # fmt: skip
 
 
-def component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
+def component(e: AbiFields, builtin: BuiltIn, k: int) -> str:
     """The i64 operand of one component of a built-in variable, valid in the whole body of the region."""
     launch = _LAUNCH_ARRAYS.get(builtin)
     if launch is not None:
@@ -38,7 +38,7 @@ def component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
     return found
 
 
-def _item_component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
+def _item_component(e: AbiFields, builtin: BuiltIn, k: int) -> str:
     """What differs between work-items."""
     if builtin == BuiltIn.LocalInvocationId:
         return e.local_ids[k]
@@ -62,14 +62,14 @@ def _item_component(e: KernelFields, builtin: BuiltIn, k: int) -> str:
     raise CodegenError(f"the built-in variable {builtin.name} is not supported")
 
 
-def _sub_groups(e: KernelFields, items: str, rounding: int) -> str:
+def _sub_groups(e: AbiFields, items: str, rounding: int) -> str:
     """Whole sub-groups of so many work-items."""
     if rounding:
         items = e.emit(f"add i64 {items}, {rounding}")
     return e.emit(f"lshr i64 {items}, {e.width.bit_length() - 1}")
 
 
-def _global_linear_id(e: KernelFields) -> str:
+def _global_linear_id(e: AbiFields) -> str:
     """OpenCL C 6.15.1, get_global_linear_id: without the global offset, x fastest."""
 
     def relative(k: int) -> str:
@@ -84,7 +84,7 @@ def _global_linear_id(e: KernelFields) -> str:
     return total
 
 
-def components(e: KernelFields, variable: Variable) -> tuple[list[str], str]:
+def components(e: AbiFields, variable: Variable) -> tuple[list[str], str]:
     """The components of an Input variable in the width of its type, and that type. CodegenError for one that
     is no built-in variable."""
     type_ = variable.type.element

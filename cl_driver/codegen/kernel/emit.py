@@ -52,7 +52,7 @@ class KernelCode:
     tiles_first: bool = False  # the first launch of such groups waits for that code
     has_more: bool = False  # see KernelPlan
     may_run_in_lockstep: bool = False  # there may be code for groups of one size (passes/groups/lockstep.py)
-    value_args: list[int] = field(default_factory=list)  # see KernelPlan; none where it is not worth it
+    specialisable_args: list[int] = field(default_factory=list)  # see KernelPlan; none if not worth it
     is_for_any_image: bool = False  # launches run code for the formats of their images, if there may be some
     is_unoptimised: bool = False  # LLVM is to leave it as it is, too
     debug_size: int = 0  # bytes of the text that are debug information

@@ -18,8 +18,8 @@ from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Argument, Block, Instruction, Value, Variable
 from ..access.prefetch import Ahead
 from ..layout import abi
+from ..layout.abi_fields import AbiFields, BuiltinCache
 from ..layout.arguments import LOCAL, STRUCT, argument_block
-from ..layout.kernel_fields import BuiltinCache, KernelFields
 from ..layout.program_globals import variable_alignment
 from ..layout.scratch import STACK_LIMIT, Scratch
 from ..llvm import debug
@@ -32,7 +32,7 @@ from ..ops.memory import load_value, store_operand
 from . import builtin_variables
 
 
-class KernelEmitter(KernelFields):
+class KernelEmitter(AbiFields):
     """Emits the LLVM function of one kernel."""
 
     def __init__(self, module: ModuleText, plan: KernelPlan) -> None:

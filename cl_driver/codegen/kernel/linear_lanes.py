@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...spirv.enums import BuiltIn
 from ..layout import abi
-from ..layout.kernel_fields import KernelFields
+from ..layout.abi_fields import AbiFields
 from ..layout.lanes import LaneEmitter
 
 # What differs between lanes then without being affine.
 LINEAR_IDS = (BuiltIn.LocalInvocationId, BuiltIn.GlobalInvocationId, BuiltIn.GlobalLinearId)
 
 
-def reciprocals(e: KernelFields) -> list[str]:
+def reciprocals(e: AbiFields) -> list[str]:
     """2^32 / size, rounded up, of dimensions 0 and 1 of the group."""
     quotients = [e.emit(f"udiv i64 4294967295, {size}") for size in e.group_sizes[:2]]
     return [e.emit(f"add i64 {quotient}, 1") for quotient in quotients]

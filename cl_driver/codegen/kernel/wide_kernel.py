@@ -8,7 +8,7 @@ from ...passes.ir.dominance import dominators
 from ...passes.ir.plan import KernelPlan, Region, Slot
 from ...spirv.module import Argument, Instruction, Type, Value, Variable
 from ..access.packed_vectors import find_packed
-from ..layout.kernel_fields import BuiltinCache
+from ..layout.abi_fields import BuiltinCache
 from ..llvm.emitter import BuiltinAddress, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of

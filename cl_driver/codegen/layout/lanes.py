@@ -15,10 +15,10 @@ from ..llvm.emitter import ModuleText
 from ..llvm.forms import form
 from ..llvm.registry import Lowering
 from ..llvm.types import Lines
-from .kernel_fields import KernelFields
+from .abi_fields import AbiFields
 
 
-class LaneEmitter(KernelFields):
+class LaneEmitter(AbiFields):
     """What is held of `width` work-items at a time.
 
     shapes: of the function at hand, if it has lanes (has_lanes): those that run once per group have none.

@@ -41,7 +41,7 @@ class PlanOptions:
     parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (coarsening.py)
     part_axis: int = 0  # the dimension in which parts follow one another; 0 with linear_lanes
     group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none
-    values: tuple[tuple[int, bytes], ...] = ()  # of arguments, by their index (lower/argument_values.py)
+    argument_values: tuple[tuple[int, bytes], ...] = ()  # by index (lower/argument_values.py)
     unrolls: bool = True  # loops that argument values count are unrolled (loops/unroll.py)
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
@@ -130,7 +130,7 @@ class KernelPlan:
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do
-    value_args: list[int] = field(default_factory=list)  # arguments whose values matter (argument_values.py)
+    specialisable_args: list[int] = field(default_factory=list)  # by number (lower/argument_values.py)
     # memory_order.py: work-items see others' memory in order, not at barriers alone
     orders_memory: bool = False
     assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits

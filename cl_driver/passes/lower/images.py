@@ -1,9 +1,9 @@
 """Image instructions as calls of the builtin library's functions (builtins/cl/image/image.cl).
 
 An image is the address of its descriptor (struct cld_image_desc), a sampler its word. The descriptor's fields
-are loaded once, when the kernel begins. Where format and sampler are known (PlanOptions.values: for an image
-its channel order, channel data type and element size, for a sampler its word), calls are of copies of the
-functions for just this case, which are inlined; otherwise they stay calls.
+are loaded once, when the kernel begins. Where format and sampler are known (PlanOptions.argument_values: for
+an image its channel order, channel data type and element size, for a sampler its word), calls are of copies
+of the functions for just this case, which are inlined; otherwise they stay calls.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def lower_images(
 ) -> bool:
     """Replaces all image instructions. True if there are calls to inline.
 
-    values: PlanOptions.values; those of images and samplers are used here. PlanError without a library.
+    values: PlanOptions.argument_values; those of images and samplers are used here. PlanError without a
+    library.
     """
     _number_samplers(function, types)
     if not uses_images(function):

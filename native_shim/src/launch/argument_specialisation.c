@@ -33,14 +33,14 @@ static bool is_of_images(const struct cld_arg_info *arg) {
 /* Bits: the values that are formats and samplers. */
 static uint32_t image_values(const struct cld_kernel_info *info) {
     uint32_t found = 0;
-    for (uint32_t i = 0; i < info->value_count; i++)
-        if (is_of_images(&info->args[info->value_args[i]]))
+    for (uint32_t i = 0; i < info->specialisable_count; i++)
+        if (is_of_images(&info->args[info->specialisable_args[i]]))
             found |= 1u << i;
     return found;
 }
 
 void cld_specialisation_history_new(struct cld_kernel_info *info) {
-    if (!info->value_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
+    if (!info->specialisable_count || cld_setting_is(CL_DRIVER_VALUE_CODE_SETTING, "off"))
         return;
     struct cld_specialisation_history *history = calloc(1, sizeof *history);
     if (!history)
@@ -52,8 +52,8 @@ void cld_specialisation_history_new(struct cld_kernel_info *info) {
 }
 
 static void read_words(const struct cld_kernel_info *info, const uint8_t *args, uint64_t *words) {
-    for (uint32_t i = 0; i < info->value_count; i++) {
-        const struct cld_arg_info *arg = &info->args[info->value_args[i]];
+    for (uint32_t i = 0; i < info->specialisable_count; i++) {
+        const struct cld_arg_info *arg = &info->args[info->specialisable_args[i]];
         words[i] = 0;
         if (arg->kind == CLD_ARG_IMAGE)
             words[i] = format_word(args + arg->offset);
@@ -77,7 +77,7 @@ static bool has_shape(const struct cld_tier *code, enum cld_tier_kind kind, cons
  */
 static bool is_useless(const struct cld_kernel_info *info, const struct cld_tier *code) {
     const struct cld_specialisation *tried = (const struct cld_specialisation *)code;
-    return code->values != (1u << info->value_count) - 1 &&
+    return code->values != (1u << info->specialisable_count) - 1 &&
            atomic_load_explicit(&tried->ab_trial.state, memory_order_relaxed) == CLD_REJECTED;
 }
 
@@ -149,7 +149,7 @@ static uint32_t constant_values(const struct cld_kernel_info *info) {
         !atomic_compare_exchange_strong(&history->since, &since, busy))
         return 0;
     uint32_t values = 0;
-    for (uint32_t i = 0; i < info->value_count; i++) {
+    for (uint32_t i = 0; i < info->specialisable_count; i++) {
         uint32_t changes = atomic_exchange_explicit(&history->changes[i], 0, memory_order_relaxed);
         if (changes <= FEW_CHANGES + launches / CHANGE_EVERY)
             values |= 1u << i;
@@ -203,7 +203,7 @@ static struct cld_tier *wish(const struct cld_kernel *kernel, struct cld_kernel_
     if (!code) {
         bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
         bool off = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
-        uint32_t values = history->now ? (1u << info->value_count) - 1 : history->of_images;
+        uint32_t values = history->now ? (1u << info->specialisable_count) - 1 : history->of_images;
         if (!now && (off || atomic_load_explicit(&info->busy_time, memory_order_relaxed) < CLD_WORTH_IT))
             return NULL;
         code = add_code(history, new_code(CLD_TIER_ANY, any, values, words, CLD_ADOPTED),
@@ -236,7 +236,7 @@ static struct cld_tier *need(const struct cld_kernel *kernel, struct cld_kernel_
 /* Kernels with images: code for any format is so slow that a launch waits for code for its own. */
 static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
-    uint64_t words[CLD_MOST_VALUES] = {0};
+    uint64_t words[CLD_MOST_SPECIALISABLE] = {0};
     read_words(info, command->kernel.args, words);
     struct cld_tier *code = wish(kernel, info, words);
     if (!code)
@@ -257,7 +257,7 @@ void cld_specialisation_choose(struct cld_event *command, const struct cld_kerne
         return;
     }
     enum cld_tier_kind kind;
-    uint64_t words[CLD_MOST_VALUES] = {0}, size[3];
+    uint64_t words[CLD_MOST_SPECIALISABLE] = {0}, size[3];
     if (!find_shape(info, command->kernel.code, &kind, size))
         return;
     read_words(info, command->kernel.args, words);
@@ -265,9 +265,9 @@ void cld_specialisation_choose(struct cld_event *command, const struct cld_kerne
     while (code && (!has_values(code, words) || !has_shape(code, kind, size) || is_useless(info, code)))
         code = code->next;
     if (!code) {
-        uint32_t values = (1u << info->value_count) - 1;
+        uint32_t values = (1u << info->specialisable_count) - 1;
         if (!history->now) {
-            note(history, info->value_count, words);
+            note(history, info->specialisable_count, words);
             values = constant_values(info);
         }
         if (!values)

@@ -21,12 +21,12 @@ struct cld_specialisation {
 
 /* What is known of the values that a kernel was launched with. Threads may lose one another's updates. */
 struct cld_specialisation_history {
-    bool now;                                    /* CL_DRIVER_VALUE_CODE */
-    uint32_t of_images;                          /* bits: the values that are formats and samplers */
-    _Atomic uint64_t recent[CLD_MOST_VALUES][2]; /* the last two that differ */
-    _Atomic uint32_t changes[CLD_MOST_VALUES];   /* how often there was another one */
-    _Atomic uint32_t launches;                   /* all since the kernel's busy_time was `since` */
-    _Atomic uint64_t since, wait;                /* after `wait` more ns code may be asked for */
+    bool now;                                           /* CL_DRIVER_VALUE_CODE */
+    uint32_t of_images;                                 /* bits: the values that are formats and samplers */
+    _Atomic uint64_t recent[CLD_MOST_SPECIALISABLE][2]; /* the last two that differ */
+    _Atomic uint32_t changes[CLD_MOST_SPECIALISABLE];   /* how often there was another one */
+    _Atomic uint32_t launches;                          /* all since the kernel's busy_time was `since` */
+    _Atomic uint64_t since, wait;                       /* after `wait` more ns code may be asked for */
     _Atomic(struct cld_tier *) codes;
 };
 

@@ -87,17 +87,18 @@ static bool take_args(struct cld_kernel_info *info, const struct cld_answer_kern
     return true;
 }
 
-static bool take_value_args(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
-    _Static_assert(sizeof answer->value_arguments == sizeof info->value_args, "as many as there may be");
-    for (uint32_t i = 0; i < answer->value_arguments_count; i++) {
-        uint32_t arg = answer->value_arguments[i];
+static bool take_specialisable(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
+    _Static_assert(sizeof answer->specialisable_arguments == sizeof info->specialisable_args,
+                   "as many as there may be");
+    for (uint32_t i = 0; i < answer->specialisable_arguments_count; i++) {
+        uint32_t arg = answer->specialisable_arguments[i];
         if (arg >= info->arg_count)
             return false;
         uint32_t kind = info->args[arg].kind;
         if ((kind != CLD_ARG_VALUE && kind != CLD_ARG_IMAGE && kind != CLD_ARG_SAMPLER) ||
             info->args[arg].size > sizeof(uint64_t))
             return false;
-        info->value_args[info->value_count++] = arg;
+        info->specialisable_args[info->specialisable_count++] = arg;
     }
     return true;
 }
@@ -145,7 +146,7 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable,
     info->counted = answer->counted;
     info->counted_size = answer->counted_size;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
-    bool is_whole = take_args(info, answer) && take_value_args(info, answer) && info->name && symbol &&
+    bool is_whole = take_args(info, answer) && take_specialisable(info, answer) && info->name && symbol &&
                     find_entry(executable, answer->object, symbol, &info->entry);
     free(symbol);
     if (!is_whole) {

@@ -66,7 +66,7 @@ struct cld_arg_info {
 enum cld_access { CLD_READ_ONLY = 1, CLD_WRITE_ONLY, CLD_READ_WRITE };
 
 /* Arguments of a kernel that code may be made for the values of. */
-enum { CLD_MOST_VALUES = 8 };
+enum { CLD_MOST_SPECIALISABLE = 8 };
 
 enum cld_kernel_flags {
     /* Compiled for OpenCL C before 2.0 or with -cl-uniform-work-group-size: every work-group is full. */
@@ -121,8 +121,8 @@ struct cld_kernel_info {
     uint64_t flags;            /* enum cld_kernel_flags */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_tier *) codes;
-    uint32_t value_count;                 /* of arguments that there may be code for the values of */
-    uint32_t value_args[CLD_MOST_VALUES]; /* their numbers: images, samplers, small integers */
+    uint32_t specialisable_count; /* of arguments that there may be code for the values of */
+    uint32_t specialisable_args[CLD_MOST_SPECIALISABLE]; /* their numbers: images, samplers, small integers */
     struct cld_specialisation_history
         *history;                    /* launch/argument_specialisation.h; NULL without such arguments */
     _Atomic uint64_t busy_time;      /* ns that launches of such kernels were estimated to take, in all */

@@ -127,13 +127,13 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
 static void put_argument_values(struct cld_msg *question, const struct cld_kernel_info *info,
                                 const struct cld_tier *code) {
     cld_put_list(question, 2 * (uint32_t)__builtin_popcount(code->values));
-    for (uint32_t i = 0; i < info->value_count; i++) {
+    for (uint32_t i = 0; i < info->specialisable_count; i++) {
         if (!(code->values >> i & 1))
             continue;
-        const struct cld_arg_info *arg = &info->args[info->value_args[i]];
+        const struct cld_arg_info *arg = &info->args[info->specialisable_args[i]];
         uint64_t word = code->words[i];
         const uint32_t format[3] = {word & 0xFFFF, word >> 16 & 0xFFFF, (uint32_t)(word >> 32)};
-        cld_put_int(question, info->value_args[i]);
+        cld_put_int(question, info->specialisable_args[i]);
         if (arg->kind == CLD_ARG_IMAGE)
             cld_put_bytes(question, format, sizeof format);
         else

@@ -26,8 +26,8 @@ struct cld_tier {
     struct cld_tier *next;
     enum cld_tier_kind kind;
     uint64_t size[3];
-    uint32_t values;                 /* bits: arguments of value_args that it is for some values of */
-    uint64_t words[CLD_MOST_VALUES]; /* these values, zero extended */
+    uint32_t values; /* bits: arguments of specialisable_args that it is for some values of */
+    uint64_t words[CLD_MOST_SPECIALISABLE]; /* these values, zero extended */
     _Atomic(cld_kernel_fn) entry;
     atomic_bool has_failed;
     uint64_t local_static, scratch_fixed, scratch_per_item;

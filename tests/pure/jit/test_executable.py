@@ -70,7 +70,7 @@ def make_kernel(**changes) -> KernelInfo:
         "most_group_items": 512,
         "counted": 0,
         "counted_size": 0,
-        "value_args": [],
+        "specialisable_args": [],
         "remark": "",
     }
     return KernelInfo(**(values | changes))

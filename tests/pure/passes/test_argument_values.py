@@ -34,7 +34,7 @@ def test_values_that_matter(arguments, body, useful):
     source = f"kernel void k(global int *out, {arguments}) {{ int i = get_global_id(0); {body} }}"
     module = compile_cl(source)
     for width in (1, 8):
-        assert make_plan(module, "k", width=width).value_args == useful
+        assert make_plan(module, "k", width=width).specialisable_args == useful
 
 
 SOURCE = """
@@ -77,7 +77,7 @@ def check(name, buffers, values, numbers=None, source=SOURCE):
     arguments = [*buffers, *values]
     numbers = range(len(buffers), len(arguments)) if numbers is None else numbers
     known = tuple((k, arguments[k].tobytes()) for k in numbers)
-    compare(compile_cl(source), name, arguments, (10, 4, 1), (5, 2, 1), WIDTHS, values=known)
+    compare(compile_cl(source), name, arguments, (10, 4, 1), (5, 2, 1), WIDTHS, argument_values=known)
 
 
 @pytest.mark.parametrize("r", (0, 1, 2, 3))
@@ -89,7 +89,7 @@ def test_loops_that_become_short(r):
 
 def test_what_is_the_same_in_all_iterations_is_computed_once():
     known = ((2, b"\2\0\0\0"), (3, b"\n\0\0\0"))
-    (region,) = make_plan(compile_cl(SOURCE), "radius", width=8, values=known).regions
+    (region,) = make_plan(compile_cl(SOURCE), "radius", width=8, argument_values=known).regions
     instructions = [i for block in region.function.blocks for i in block.instructions]
     assert sum(i.op is Op.ExtInst and i.operands[1] == Std.s_clamp for i in instructions) == 10
     assert len(region.function.blocks) == 1
@@ -130,4 +130,6 @@ def test_random_kernel(seed):
     inputs = np.random.default_rng(seed).integers(-50, 50, 64).astype(np.int32)
     arguments = [np.zeros(items * 4, np.int32), inputs, n]
     module = compile_cl(source)
-    compare(module, "k", arguments, (items,), (LOCAL,), (1, 4, (4, 2, 0)), values=((2, n.tobytes()),))
+    compare(
+        module, "k", arguments, (items,), (LOCAL,), (1, 4, (4, 2, 0)), argument_values=((2, n.tobytes()),)
+    )

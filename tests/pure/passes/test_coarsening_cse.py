@@ -75,8 +75,8 @@ def test_result_of_bytes():
     b = np.random.default_rng(6).integers(0, 256, 4 * 11 * 6).astype(np.uint8)
     values = ((2, (11).to_bytes(4, "little")), (3, (6).to_bytes(4, "little")))
     args = [np.zeros_like(b), b, 11, 6]
-    compare(compile_cl(SOURCE), "bytes", args, (11, 6), (11, 6), WIDTHS[:2], values=values)
-    compare(compile_cl(SOURCE), "bytes", args, (11, 6), (8, 3), WIDTHS[2:], values=values)
+    compare(compile_cl(SOURCE), "bytes", args, (11, 6), (11, 6), WIDTHS[:2], argument_values=values)
+    compare(compile_cl(SOURCE), "bytes", args, (11, 6), (8, 3), WIDTHS[2:], argument_values=values)
 
 
 def test_rows_are_loaded_once():
@@ -100,7 +100,7 @@ def test_masks_of_shared_loads():
 def test_loads_are_where_their_users_are():
     """What is loaded first is done with first: few values are kept."""
     values = ((2, (11).to_bytes(4, "little")), (3, (6).to_bytes(4, "little")))
-    plan = make_plan(compile_cl(SOURCE), "bytes", width=4, parts=4, part_axis=1, values=values)
+    plan = make_plan(compile_cl(SOURCE), "bytes", width=4, parts=4, part_axis=1, argument_values=values)
     (block,) = plan.regions[0].function.blocks
     order = [i for i in block.instructions if i.type is not None]
     at = {i: place for place, i in enumerate(order)}

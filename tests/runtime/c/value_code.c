@@ -116,8 +116,8 @@ static void fetching_ahead(uint64_t flags, int with, int without, int32_t state,
 static cl_kernel value_kernel(void) {
     cl_kernel kernel = test_kernel(context, usual, "iid");
     struct cld_kernel_info *info = info_of(kernel);
-    info->value_count = 2;
-    info->value_args[1] = 1;
+    info->specialisable_count = 2;
+    info->specialisable_args[1] = 1;
     info->tile_width = 8;
     info->tile_height = 1;
     cld_specialisation_history_new(info);

@@ -24,7 +24,7 @@ def compiled(text: str) -> bytes:
 @functools.cache
 def prepared(text: str, *known: tuple[int, bytes]) -> Program:
     """known: numbers of arguments, and what is known of them."""
-    return Program(compiled(text), OPTIONS, values=known)
+    return Program(compiled(text), OPTIONS, argument_values=known)
 
 
 def kind_of(type_: str) -> str:

@@ -78,7 +78,7 @@ def element_size(order: str, type_: str) -> int:
 
 
 def format_words(order: str, type_: str) -> bytes:
-    """What is known of an image in PlanOptions.values."""
+    """What is known of an image in PlanOptions.argument_values."""
     return struct.pack("<3I", ORDERS[order], TYPES[type_], element_size(order, type_))
 
 

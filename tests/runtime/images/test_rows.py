@@ -90,7 +90,7 @@ def test_stencils(kernel, word, order, type_):
     expected = wanted(kernel, image, word)
     for parts, axis in ((2, 0), (4, 1)) if WIDTH > 1 else ((1, 0),):
         out = Image(*target_, (*SIZE, 1, 1), rng)
-        p = Program(compiled(SOURCE), OPTIONS, values=values, parts=parts, part_axis=axis)
+        p = Program(compiled(SOURCE), OPTIONS, argument_values=values, parts=parts, part_axis=axis)
         p.run(kernel, SIZE, (SIZE[0], 6), image.descriptor(), np.uint64(word), out.descriptor())
         found = out.pixels()[0, 0]
         assert np.abs(found - expected).max() < 1e-5 * max(1, np.abs(expected).max()), (parts, axis)
@@ -101,7 +101,7 @@ def choice(kernel: str, order: str, type_: str):
     machine = target.host_target("x86-64-v4")
     word = struct.pack("<Q", CLAMP_TO_EDGE | NEAREST)
     format_ = reference.format_words(order, type_)
-    options = PlanOptions(width=16, values=((0, format_), (1, word), (2, format_)))
+    options = PlanOptions(width=16, argument_values=((0, format_), (1, word), (2, format_)))
     module = Program(compiled(SOURCE), OPTIONS).module
     entry = next(p for p in module.entry_points if p.name == kernel)
     functions = suitable(builtin_library(), frozenset(machine.features))

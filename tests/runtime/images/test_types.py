@@ -243,7 +243,7 @@ def test_literal_samplers(known):
     rng = np.random.default_rng(4)
     image = Image("RGBA", "UNORM_INT8", (13, 7, 1, 1), rng)
     values = ((0, reference.format_words("RGBA", "UNORM_INT8")),) if known else ()
-    p = Program(assemble(text), OPTIONS, values=values)
+    p = Program(assemble(text), OPTIONS, argument_values=values)
     at = np.zeros((POINTS, 4), np.float32)
     at[:, :2] = rng.integers(-160, 192, (POINTS, 2)) / 64 + 1 / 128
     out = np.zeros((len(words), POINTS, 4), np.float32)

@@ -32,7 +32,7 @@ def test_values(width, parts, axis):
     for name, kind, values in CASES:
         buffers = [image] if name == "radius" else []
         known = tuple((k + 1 + len(buffers), value.tobytes()) for k, value in enumerate(values))
-        program = Program(data, OPTIONS, width, parts=parts, part_axis=axis, values=known)
+        program = Program(data, OPTIONS, width, parts=parts, part_axis=axis, argument_values=known)
         want, out = np.zeros(21 * 4, kind), np.zeros(21 * 4, kind)
         interpret(program.module, name, [want, *buffers, *values], (21, 4, 1), (7, 2, 1))
         program.run(name, (21, 4), (7, 2), out, *buffers, *values)

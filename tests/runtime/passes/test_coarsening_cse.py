@@ -47,7 +47,7 @@ def test_rows(name, form):
     want = expected(name, b)
     more = {"parts": parts, "part_axis": axis} if width > 1 else {}
     for values in ((), VALUES) if width > 1 and name == "bytes" else ((),):
-        program = Program(compile_c(SOURCE), width=width, values=values, **more)
+        program = Program(compile_c(SOURCE), width=width, argument_values=values, **more)
         for local in ((N, H), (16, 4)):
             a = np.zeros_like(b)
             program.run(name, (N, H), local, a, b, np.int32(N), np.int32(H))

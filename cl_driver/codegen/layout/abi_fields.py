@@ -23,7 +23,7 @@ class BuiltinCache:
         self.entry_mask = ""  # at widths above 1: the lanes that hold a work-item
 
 
-class KernelFields(FunctionEmitter):
+class AbiFields(FunctionEmitter):
     """Each is loaded or computed once per call, in the function's first block.
 
     Operands that are valid in all of a group: group_ids, group_sizes (work-items of this group) and
