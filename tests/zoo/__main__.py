@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--source", default="*", help="names of sources, a pattern")
     parser.add_argument("--program", default="*", help="names of programs, a pattern")
     parser.add_argument("--kernel", default="*", help="names of kernels, a pattern")
+    parser.add_argument("--one-of", type=int, default=1, help="one program of so many, chosen by hash")
     parser.add_argument("--fetch", action="store_true", help="only bring the sources")
     parser.add_argument("--list", action="store_true", help="only list the programs that are there")
     parser.add_argument("--report", action="store_true", help="only write the page of results that are there")
@@ -68,7 +69,10 @@ def _measure(options: argparse.Namespace) -> int:
         if options.fetch:
             continue
         for program in table.programs(source, folder):
-            if not fnmatch.fnmatch(program.name, options.program):
+            if (
+                not fnmatch.fnmatch(program.name, options.program)
+                or table.hashed(program.title) % options.one_of
+            ):
                 continue
             if options.list:
                 print(program.title, program.options)
