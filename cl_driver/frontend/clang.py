@@ -151,8 +151,8 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     macros = list(language.extensions)
     if options.standard < (2, 0):
         macros += (name for name in language.features if name in _FEATURES_OF_EXTENSIONS)
-        if "__opencl_c_subgroups" in language.features:
-            macros.append("__opencl_subgroup_builtins")  # what clang's header has from 2.0 on
+    if options.standard < (3, 0) and "__opencl_c_subgroups" in language.features:
+        macros.append("__opencl_c_subgroups")  # clang's header has functions and a memory scope for it
     arguments += (f"-D{name}=1" for name in macros)
     arguments.append(f"-D__OPENCL_VERSION__={language.version[0]}{language.version[1]}0")
     if not language.images:
