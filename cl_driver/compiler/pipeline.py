@@ -46,9 +46,11 @@ __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "k
 _VECTORIZED_TEXT = 32_000
 _LARGE_TEXT = 300_000
 
-# Instructions of SPIR-V, and bytes of LLVM IR, up to which a kernel may be vector code: the time and memory
-# that LLVM takes for much more are out of proportion (4 GB do not do for the 38 MB of a kernel of hashcat).
+# Instructions of SPIR-V, those with all calls expanded, and bytes of LLVM IR, up to which a kernel may be
+# vector code: the time and memory that LLVM takes for much more are out of proportion (4 GB do not do for the
+# 38 MB of a kernel of hashcat).
 _WIDE_INSTRUCTIONS = 40_000
+_WIDE_EXPANDED = 100_000
 WIDE_TEXT = 1_500_000
 
 # Rows that code for any image takes at a time (passes/cost/width.py).
@@ -140,10 +142,9 @@ class Prepared:
                 remarks.choose("width", "that is the size of its sub-groups")
             lanes = self.sub_group_size(name)
             return passes.PlanOptions(width=lanes, sub_groups=True, thorough=False, remarks=remarks)
-        if self.is_unoptimised(name) or self.weight(name) > _WIDE_INSTRUCTIONS:
+        if self.is_unoptimised(name) or self.is_too_large(name):
             if remarks is not None:
-                is_large = f"it has more than {_WIDE_INSTRUCTIONS} instructions"
-                remarks.choose("width", "it has optnone" if self.is_unoptimised(name) else is_large)
+                remarks.choose("width", "it has optnone" if self.is_unoptimised(name) else "it is too large")
             return passes.PlanOptions(width=1, remarks=remarks)
         functions = reflect.called(self.entry_points[name].function)
         target, size = self.context.target, self.reflections[name].required_local_size
@@ -158,6 +159,11 @@ class Prepared:
             thorough=False,
             remarks=remarks,
         )
+
+    def is_too_large(self, name: str) -> bool:
+        """Whether a kernel is too much to be vector code, of which all calls are expanded."""
+        expanded = passes.inlined_size(self.entry_points[name].function)
+        return self.weight(name) > _WIDE_INSTRUCTIONS or expanded > _WIDE_EXPANDED
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -287,13 +293,16 @@ def lower(
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
     options = replace(options, native_half=how.has_native_half, skip=skip)
+    is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
+    if is_optional:
+        options = replace(options, most_text=WIDE_TEXT)
     may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
     later, for_any_image = None, 0
     while True:
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
         try:
-            plan = passes.plan(program.module, point, options, functions)
+            plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
             if not (fixed or program.context.target.width) and width.prefers_one(plan):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
@@ -320,7 +329,6 @@ def lower(
             if hot:
                 passes.version_by_guards(plan)
             code = codegen.emit(plan, how, library(), program.globals, vectors)
-            is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
             if options.width > 1 and code.size > WIDE_TEXT and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal

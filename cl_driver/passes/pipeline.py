@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any
 
 from ..spirv.enums import Capability, ExecutionMode, Op
-from ..spirv.module import EntryPoint, Function, Module
+from ..spirv.module import EntryPoint, Function, Module, Variable
 from ..spirv.types import TypeTable
 from .analysis.memory_order import orders_memory
 from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
+from .cost.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
 from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
@@ -36,7 +37,8 @@ from .lower.expand_builtins import expand_builtins
 from .lower.flush_denormals import flush_denormals
 from .lower.half import promote_halves
 from .lower.images import image_args, lower_images
-from .lower.inline import inline
+from .lower.inline import inline, inlined_size
+from .lower.kept_calls import kept_functions
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
@@ -49,7 +51,7 @@ from .vectorize.coarsening import copy_parts
 from .vectorize.guard_versioning import version_guards
 from .vectorize.linearise import linearise
 
-__all__ = ["PlanError", "PlanOptions", "coarsened", "plan", "version_by_guards"]
+__all__ = ["PlanError", "PlanOptions", "coarsened", "inlined_size", "plan", "version_by_guards"]
 
 DEFAULT = PlanOptions()
 
@@ -62,16 +64,22 @@ timings: dict[str, float] = {}  # seconds per pass since the program began, for 
 
 
 def plan(
-    module: Module, entry_point: EntryPoint, options: PlanOptions = DEFAULT, library: Library | None = None
+    module: Module,
+    entry_point: EntryPoint,
+    options: PlanOptions = DEFAULT,
+    library: Library | None = None,
+    shared: Container[Variable] = frozenset(),
 ) -> KernelPlan:
     """Compiles one entry point of a module to a plan. The module is not changed.
 
     library: see lower/expand_builtins.py; without one, library functions stay calls and instructions at every
-    width. Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
+    width. shared: program-scope variables whose place only launches know.
+    Raises PlanError for what OpenCL forbids: recursion, calls through pointers.
     """
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
-    function = run_pass("inline", inline, options, None, module, entry_point.function)
+    kept = _kept_functions(module, entry_point, options, shared)
+    function = run_pass("inline", inline, options, None, module, entry_point.function, kept)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
     has_images = module.images or Capability.ImageBasic in module.capabilities
@@ -113,6 +121,9 @@ def plan(
         run_pass("scalarise", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)
 
+    if options.width > 1 and options.most_text and text_size(function) > options.most_text:
+        raise PlanError(f"more than {options.most_text} bytes of LLVM IR")
+
     if options.width > 1 or has_boundary(function):
         # Loops must have one header before anything reasons about loops.
         run_pass("reducible", make_reducible, options, function, types)
@@ -122,7 +133,7 @@ def plan(
             options.remarks.choose("width", "its work-items wait for locks that others of a vector may hold")
         if options.group:
             raise PlanError("work-items that wait for each other's locks")
-        return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library)
+        return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library, shared)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     if options.width > 1 and options.thorough:
@@ -135,7 +146,8 @@ def plan(
         run_pass("narrow_integers", narrow, options, function, types)
     result.orders_memory = has_order
     if not options.argument_values:
-        result.specialisable_args = image_args(function) + find_specialisable(function)
+        # Code for values has no calls, so there is none of what is large.
+        result.specialisable_args = [] if kept else image_args(function) + find_specialisable(function)
     elif options.width > 1 and options.unrolls and not options.group:
         run_pass("unroll", unroll_short_loops, options, function, types, 2_400 if has_images else 800)
     if options.group:
@@ -149,6 +161,27 @@ def plan(
         finish_region(region, result)
     describe(result)
     return result
+
+
+def _kept_functions(
+    module: Module, entry_point: EntryPoint, options: PlanOptions, shared: Container[Variable]
+) -> dict[Function, Function]:
+    """What a kernel goes on calling: each such function, and what is made of it."""
+    modes = (ExecutionMode.DenormFlushToZero, ExecutionMode.RoundingModeRTZ)
+    if options.width > 1 or options.argument_values or any(map(entry_point.modes.get, modes)):
+        return {}
+    if options.skip or _HALF & module.capabilities or Capability.ImageBasic in module.capabilities:
+        return {}
+    made: dict[Function, Function] = {}
+    types = module.types
+    for original in kept_functions(module, entry_point.function, shared):
+        function = made[original] = run_pass("inline", inline, options, None, module, original, made)
+        run_pass("vloadn", load_vectors, options, function, types)
+        run_pass("simplify", simplify, options, function, types)
+        run_pass("sroa", promote, options, function, types)
+        run_pass("simplify", simplify, options, function, types)
+        drop_lifetimes(function)
+    return made
 
 
 def coarsened(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:

@@ -2,15 +2,18 @@
 
     python tests/runtime/random_programs.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N]
 
-Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts.
+Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts. Of
+every second one the functions stay calls at width 1, however small they are.
 Kernels run in processes of their own, so that one that crashes is found, too. Prints the seeds that fail.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -23,6 +26,19 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 WIDTHS = (1, 8, 16)
 
 
+@contextlib.contextmanager
+def all_calls_kept(wanted: bool = True):
+    """Whatever may stay a call at width 1 does, while this lasts."""
+    from unittest.mock import patch
+
+    from cl_driver.passes.lower import kept_calls
+
+    with contextlib.ExitStack() as stack:
+        for name, value in (("FEW", 0), ("SMALL", 0), ("LEAST_CALLS", 1)) if wanted else ():
+            stack.enter_context(patch.object(kept_calls, name, value))
+        yield
+
+
 def check(seed: int, widths=WIDTHS, split: int = 1) -> None:
     """One random kernel; raises AssertionError where the code differs from the interpreter."""
     import numpy as np
@@ -32,7 +48,9 @@ def check(seed: int, widths=WIDTHS, split: int = 1) -> None:
     from tests.runtime.kernel_harness import Program, builtin_library, compile_c
 
     kernel = TypedKernel(seed)
-    data = compile_c(kernel.source)
+    calls = seed % 2 == 1
+    noinline = r"__attribute__((noinline)) \1" if calls else r"\1"
+    data = compile_c(re.sub(r"^(\w+ (?:h\d+|mixed)\()", noinline, kernel.source, flags=re.MULTILINE))
     items = int(np.prod(kernel.global_size))
     draw = np.random.default_rng(seed)
     given = draw.integers(-50, 100, 32).astype(np.int32)
@@ -52,7 +70,8 @@ def check(seed: int, widths=WIDTHS, split: int = 1) -> None:
             interpret(program.module, "k", arguments, *sizes, library=builtin_library())
         got = [np.zeros(items, np.int32), memory.copy(), counters.copy()]
         arguments = [got[0], given.copy(), np.int32(5), *got[1:]]
-        program.run("k", kernel.global_size, kernel.local_size, *arguments, split=split)
+        with all_calls_kept(calls):
+            program.run("k", kernel.global_size, kernel.local_size, *arguments, split=split)
         for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
             where = np.flatnonzero(a != b)[:4]
             assert not len(where), (

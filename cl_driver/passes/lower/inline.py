@@ -1,13 +1,15 @@
-"""Clones a kernel with every call of a function that has a body expanded in place.
+"""Clones a kernel with every call of a function that has a body expanded in place, but for those that are to
+stay calls (kept_calls.py).
 
-Calls of declarations stay calls: the code generator finds them in the builtin library by their linkage name.
+Calls of declarations stay calls, too: the code generator finds them in the builtin library by their linkage
+name.
 Function variables move to the entry block, their initialisers become stores where they stood. Merge
 instructions are dropped: later passes find loops and joins themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -38,18 +40,26 @@ _ACCESSES = frozenset((Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized))
 _SAME_OBJECT = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr}
 
 
-def inline(module: Module, entry: Function) -> Function:
-    """A new function: the entry point with all calls expanded. Its Arguments are the entry's own.
-    PlanError if that comes to more than MAX_INSTRUCTIONS."""
-    if inlined_size(entry) > MAX_INSTRUCTIONS:
+def inline(module: Module, entry: Function, kept: Mapping[Function, Function] | None = None) -> Function:
+    """A new function: the entry point with calls expanded. Its Arguments are the entry's own.
+
+    kept: the functions that stay calls, and what is called in their place.
+    PlanError if that comes to more than MAX_INSTRUCTIONS.
+    """
+    if not kept and inlined_size(entry) > MAX_INSTRUCTIONS:
         raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
-    return _Inliner(module).run(entry)
+    return _Inliner(module, kept or {}).run(entry)
 
 
 def inlined_size(entry: Function) -> int:
     """Instructions of a function with all its calls expanded. PlanError if it calls itself."""
+    return inlined_sizes(entry)[entry]
+
+
+def inlined_sizes(entry: Function) -> dict[Function, int]:
+    """The same for a function and all that it calls, callees first. PlanError if one calls itself."""
     sizes: dict[Function, int] = {}
-    path: dict[Function, list[Function]] = {entry: _callees(entry)}  # those begun, with what is left of each
+    path: dict[Function, list[Function]] = {entry: callees(entry)}  # those begun, with what is left of each
     while path:
         function, rest = next(reversed(path.items()))
         if rest:
@@ -59,15 +69,15 @@ def inlined_size(entry: Function) -> int:
                 cycle = [*cycle[list(path).index(callee) :], callee.name or "?"]
                 raise PlanError("recursion is not allowed in OpenCL C: " + " calls ".join(cycle))
             if callee not in sizes:
-                path[callee] = _callees(callee)
+                path[callee] = callees(callee)
             continue
         del path[function]
         own = sum(len(block.instructions) for block in function.blocks)
-        sizes[function] = own + sum(sizes[callee] for callee in _callees(function))
-    return sizes[entry]
+        sizes[function] = own + sum(sizes[callee] for callee in callees(function))
+    return sizes
 
 
-def _callees(function: Function) -> list[Function]:
+def callees(function: Function) -> list[Function]:
     """The functions with bodies that a function calls, once for each call."""
     called = (i.operands[0] for b in function.blocks for i in b.instructions if i.op is Op.FunctionCall)
     return [callee for callee in called if callee.blocks]
@@ -82,8 +92,9 @@ _Cloning: TypeAlias = Generator[_Call, Any, _Cloned]
 
 
 class _Inliner:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, kept: Mapping[Function, Function]) -> None:
         self.types = module.types
+        self.kept = kept
         self.module_variables = module.variables
         self.function: Function
         self.variables: list[Instruction] = []
@@ -111,8 +122,8 @@ class _Inliner:
                 values[argument] = self.private_copy(argument, argument, first)
         body, returns = self.clone(entry, values)
         append(first, Op.Branch, None, [body])
-        for block, _ in returns:
-            append(block, Op.Return)
+        for block, value in returns:
+            append(block, Op.Return) if value is None else append(block, Op.ReturnValue, None, [value])
         for variable in self.variables:
             variable.block = first
         first.instructions[:0] = self.variables
@@ -166,6 +177,10 @@ class _Inliner:
                     copy = self.move_variable(instruction, values, current)
                     values[instruction] = copy
                     continue
+                elif op is Op.FunctionCall and instruction.operands[0] in self.kept:
+                    called, *passed = instruction.operands
+                    arguments = [get(value, value) for value in passed]
+                    copy = clone_instruction(instruction, [self.kept[called], *arguments], current)
                 elif op is Op.FunctionCall and instruction.operands[0].blocks:
                     current, result = yield from self.expand(instruction, values, current, site)
                     instructions = current.instructions
