@@ -1,10 +1,11 @@
 """Time per element of built-in functions on this driver, Intel's runtime and PoCL in one run, in turns.
 
 python -m tests.bench.builtins [--intel LIBDIR] [--pocl] [--filter REGEX] [--rounds N] [--seconds S] [--keep]
+    [--levels ,avx2]
 
 One call per work-item over 2^20 floats or doubles (functions.py); the least time of all runs counts. Results
 are compared with numpy. A table and all figures go to build/bench/builtins.md and .json; --keep adds to what
-is there, so that the list can be measured in pieces.
+is there, so that the list can be measured in pieces. --levels ,avx2: a second table has all held to AVX2.
 """
 
 from __future__ import annotations
@@ -83,8 +84,30 @@ def _summary(results: dict, groups: dict[str, list[str]]) -> list[str]:
 
 
 def markdown(results: dict) -> str:
-    """The table and what it says."""
-    lines = [f"Nanoseconds per element over {functions.COUNT} elements; ratios above 1: we are faster.", ""]
+    """The tables and what they say, one for each level of instructions."""
+    text = f"Nanoseconds per element over {functions.COUNT} elements; ratios above 1: we are faster.\n"
+    for level in ("", *platforms.LEVELS):
+        at_level = _of_level(results, level)
+        if at_level["platforms"]:
+            text += f"\nHeld to {level}:\n" if level else ""
+            text += f"\n{_table(at_level)}"
+    return text
+
+
+def _of_level(results: dict, level: str) -> dict:
+    """The figures of the platforms that were held to a level ("": to none), under their plain names."""
+    levels = tuple(f" {name}" for name in platforms.LEVELS)
+    suffix = f" {level}" if level else ""
+    plain = {p: p.removesuffix(suffix) for p in results["platforms"] if p.endswith(suffix or levels) == bool(level)}
+    timed = {}
+    for name, answers in results["timed"].items():
+        if kept := {plain[p]: answer for p, answer in answers.items() if p in plain}:
+            timed[name] = kept
+    return results | {"platforms": list(plain.values()), "timed": timed}
+
+
+def _table(results: dict) -> str:
+    lines = []
     columns, others = report.ours(results), report.peers(results)
     header = ["function"]
     for type_ in functions.TYPES:
@@ -133,6 +156,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=4, help="turns of each platform")
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each function and platform")
     parser.add_argument("--width", default="", help="values of CL_DRIVER_WIDTH, a column each: ,16")
+    parser.add_argument(
+        "--levels", default="", help="what all are held to, a table each: ,avx2 (nothing: what the CPU has)"
+    )
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: of all threads")
     parser.add_argument("--keep", action="store_true", help="add to the figures of earlier runs")
     parser.add_argument("--no-check", action="store_true", help="don't compare results with numpy")
@@ -149,6 +175,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         found = with_widths(platforms.find(arguments, work), arguments.width.split(","))
+        found = platforms.at_levels(found, arguments.levels.split(","))
         cache = arguments.output / "cache"  # pieces of a run share what they built
         children = {
             platform: Child(with_cache(additions, cache), work / f"{platform}.log".replace(" ", "-"))

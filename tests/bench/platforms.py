@@ -7,6 +7,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = "cl_driver"
+# What holds a driver to the instructions of CPUs before this one.
+LEVELS = {
+    "avx2": {
+        OURS: {"CL_DRIVER_CPU": "x86-64-v3"},
+        "intel": {"CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"},
+    },
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +40,18 @@ def find(arguments: argparse.Namespace, work: Path) -> dict[str, dict[str, str]]
         text = Path("/etc/OpenCL/vendors/pocl.icd").read_text()
         found["pocl"] = {"OCL_ICD_VENDORS": _vendors(work / "pocl", text)}
     return found
+
+
+def at_levels(found: dict[str, dict[str, str]], levels: list[str]) -> dict[str, dict[str, str]]:
+    """The platforms once for each level ("" is all that this CPU has), if they can be held to it."""
+    columns = {}
+    for level in levels:
+        for platform, additions in found.items():
+            if not level:
+                columns[platform] = additions
+            elif setting := LEVELS[level].get(platform.split()[0]):
+                columns[f"{platform} {level}"] = additions | setting
+    return columns
 
 
 def _vendors(folder: Path, text: str) -> str:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.bench import builtins, report
+from tests.bench import builtins, platforms, report
 from tests.bench.throughput import Child, with_widths
 
 
@@ -107,3 +107,19 @@ def test_functions_are_summed_up_by_type():
     assert "below 0.6: log 0.50\n    - 0.6 to 1: pow 0.75\n" in text
     assert "| exp | 0.954 | 3.815 | 4.00 | failed | 0.954 | - |" in text
     assert "exp:double, cl_driver: out: 1 of 4 wrong" in text and "double, " not in text.split("Failed")[0]
+
+
+def test_a_level_of_instructions_is_a_column_of_those_that_can_be_held_to_it():
+    found = platforms.at_levels({"cl_driver": {"A": "b"}, "intel": {}, "pocl": {}}, ["", "avx2"])
+    assert list(found) == ["cl_driver", "intel", "pocl", "cl_driver avx2", "intel avx2"]
+    assert found["cl_driver avx2"] == {"A": "b", "CL_DRIVER_CPU": "x86-64-v3"}
+    assert found["intel avx2"] == {"CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}
+
+
+def test_each_level_of_instructions_has_a_table():
+    answers = {"cl_driver": 1.0, "intel": 4.0, "cl_driver avx2": 4.0, "intel avx2": 2.0}
+    timed = {"exp:float": {platform: {"best": time} for platform, time in answers.items()}}
+    text = builtins.markdown({"platforms": list(answers), "clock": "best", "timed": timed})
+    native, held = text.split("Held to avx2:")
+    assert "| exp | 0.954 | 3.815 | 4.00 |" in native and "| exp | 3.815 | 1.907 | 0.50 |" in held
+    assert "geometric mean 4.00" in native and "below 0.6: exp 0.50" in held
