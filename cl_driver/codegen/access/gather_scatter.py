@@ -169,10 +169,25 @@ def _rows(
     """The leaves of OpenCL vectors, each loaded as one."""
     count, t = len(types), memory_type(types[0])
     _note(e, ROWS, t, mask, affine and affine[1])
-    rows = [
-        e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}")
-        for at in _places(e, addresses, mask, affine, "spare")
-    ]
+    places = _places(e, addresses, mask, affine, "spare")
+    # Where vectors have 256 bits, LLVM makes two loads and one shuffle of each pair of 64 bits; of more at
+    # once it makes many blends, and keeps everything in registers.
+    taken = count if "avx512f" in e.options.features or size_of(types[0]) < 8 else min(count, 2)
+    leaves = []
+    for first in range(0, count, taken):
+        offset = first * size_of(types[0])
+        aligned = min(alignment, offset & -offset or alignment)
+        leaves += _some_of_rows(e, places, metadata, t, taken, offset, aligned)
+    return [from_memory(e, types[0], leaf) for leaf in leaves]
+
+
+def _some_of_rows(
+    e: AccessEmitter, places: list[str], metadata: str, t: str, count: int, offset: int, alignment: int
+) -> list[str]:
+    """The leaves of as many elements of a type, which begin at an offset from each lane's place."""
+    if offset:
+        places = [e.emit(f"getelementptr i8, ptr {at}, i64 {offset}") for at in places]
+    rows = [e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}") for at in places]
     length = count
     while len(rows) > 1:
         both = ", ".join(f"i32 {k}" for k in range(2 * length))
@@ -181,7 +196,7 @@ def _rows(
             for a, b in zip(rows[::2], rows[1::2], strict=True)
         ]
         length *= 2
-    return [from_memory(e, types[0], every(e, t, rows[0], length, count, k)) for k in range(count)]
+    return [every(e, t, rows[0], length, count, k) for k in range(count)]
 
 
 def every(e: AccessEmitter, t: str, data: str, length: int, stride: int, first: int) -> str:

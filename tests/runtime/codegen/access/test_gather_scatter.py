@@ -89,3 +89,12 @@ def test_a_vector_of_bytes_is_gathered_whole(programs):
     if "avx512f" in programs[2].options.features:
         assert "gather.v16i32" in code
     assert programs[2].code("gather_float4").text.count("load <4 x float>") >= 16
+
+
+def test_vectors_of_64_bits_are_gathered_by_pairs(programs):
+    """Each lane's in loads of 128 bits, of which two and a shuffle make a vector of 256 bits."""
+    text = programs[0].code("gather_long8").text
+    if "avx512f" in programs[0].options.features:
+        assert "load <8 x i64>" in text
+    else:
+        assert "load <8 x i64>" not in text and text.count("load <2 x i64>") >= 16
