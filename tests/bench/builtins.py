@@ -98,7 +98,8 @@ def _of_level(results: dict, level: str) -> dict:
     """The figures of the platforms that were held to a level ("": to none), under their plain names."""
     levels = tuple(f" {name}" for name in platforms.LEVELS)
     suffix = f" {level}" if level else ""
-    plain = {p: p.removesuffix(suffix) for p in results["platforms"] if p.endswith(suffix or levels) == bool(level)}
+    found = [p for p in results["platforms"] if p.endswith(suffix or levels) == bool(level)]
+    plain = {p: p.removesuffix(suffix) for p in found}
     timed = {}
     for name, answers in results["timed"].items():
         if kept := {plain[p]: answer for p, answer in answers.items() if p in plain}:

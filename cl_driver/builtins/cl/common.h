@@ -33,7 +33,7 @@
 #endif
 
 /* Quotients and roots that may be an ulp off, where neither they nor b or x are near overflow, subnormal or 0
- * (but a may be 0): DIVIDE(a, b) is NaN for an infinite b, ROOT(0) may be. */
+ * (but a and x may be 0): DIVIDE(a, b) is NaN for an infinite b. */
 #ifdef CLD_DEVICE
 #define INSTRUCTION __attribute__((const))
 INSTRUCTION float __cld_op_divide(float a, float b);

@@ -1,8 +1,11 @@
-"""Writes ../cl/math/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation.
+"""Writes ../cl/math/poly_special.h: polynomials of functions that Sollya lacks, by Chebyshev interpolation,
+and quotients of polynomials.
 
 1 / gamma(1 + t) is entire, so low degrees suffice, where gamma itself has a pole close by.
-What is left of log2(1 + f) is that after its first two terms, in pairs of doubles.
-erfc(x) exp(x^2) (1 + 2 x) stays near 1 on the whole half line; t = (x - 4) / (x + 4).
+What is left of log(1 + f) is that after its first two terms, which need more than a double.
+erfc(x) exp(x^2) (x + 3.5) stays between 0.6 and 3.5 on the whole half line; t = (x - 3.5) / (x + 3.5).
+tan(x) = x (1 + z p(z)) / q(z), z = x^2: q is that of the quotient that is right in the zeros of a Chebyshev
+polynomial, p what fits to q as it is rounded.
 """
 
 from __future__ import annotations
@@ -23,22 +26,86 @@ def reciprocal_gamma(t: Real) -> Real:
 
 
 def scaled_erfc(t: Real) -> Real:
-    """erfc(x) exp(x^2) (1 + 2 x) with x = 4 (1 + t) / (1 - t)"""
-    x = 4 * (1 + t) / (1 - t)
-    return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
+    """erfc(x) exp(x^2) (x + 3.5) with x = 3.5 (1 + t) / (1 - t), t < 1"""
+    x = mpmath.mpf("3.5") * (1 + t) / (1 - t)
+    return mpmath.erfc(x) * mpmath.exp(x * x) * (x + mpmath.mpf("3.5"))
+
+
+def log_cubic(f: Real) -> Real:
+    """(log(1 + f) - f + f^2 / 2) / f^3"""
+    return (mpmath.log1p(f) - f + f * f / 2) / f**3 if abs(f) > 1e-20 else mpmath.mpf(1) / 3
 
 
 def log2_cubic(f: Real) -> Real:
-    """(log2(1 + f) - f / log(2) + f^2 / (2 log(2))) / f^3"""
-    if abs(f) < 1e-20:
-        return 1 / (3 * mpmath.log(2))
-    return (mpmath.log1p(f) - f + f * f / 2) / f**3 / mpmath.log(2)
+    """The same of log2."""
+    return log_cubic(f) / mpmath.log(2)
+
+
+TAN_END = (mpmath.pi / 4 + mpmath.mpf(2) ** -20) ** 2  # of z
+TAN_ABOVE, TAN_BELOW = 3, 4  # terms of p, and of q after the 1
+
+
+def tan_ratio(z: Real) -> Real:
+    """tan(x) / x, z = x^2"""
+    x = mpmath.sqrt(z)
+    return mpmath.tan(x) / x if z else mpmath.mpf(1)
+
+
+def emit_tan() -> list[str]:
+    """poly_tan_above and poly_tan_below: p and (q - 1) / z"""
+    count = TAN_ABOVE + TAN_BELOW
+    zeros = [-mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count + 2)) for k in range(count + 1)]
+    equations, values = mpmath.matrix(count, count), mpmath.matrix(count, 1)
+    for row, zero in enumerate(zeros[1:]):  # the first of them is where z is 0
+        z = TAN_END * (zero - zeros[0]) / (1 - zeros[0])
+        for power in range(TAN_ABOVE):
+            equations[row, power] = z**power
+        for power in range(TAN_BELOW):
+            equations[row, TAN_ABOVE + power] = -tan_ratio(z) * z**power
+        values[row] = (tan_ratio(z) - 1) / z
+    solution = mpmath.lu_solve(equations, values)
+    above, below = list(solution[:TAN_ABOVE]), list(solution[TAN_ABOVE:])
+    rounded = [mpmath.mpf(float(c)) for c in below]
+    off = [c - exact for c, exact in zip(rounded, below, strict=True)]
+    rest = mpmath.chebyfit(
+        lambda z: tan_ratio(z) * mpmath.polyval(off[::-1], z), [mpmath.mpf(0), TAN_END], TAN_ABOVE
+    )
+    above = [c + more for c, more in zip(above, rest[::-1], strict=True)]
+    return [
+        horner(f"tan_{name}_f64", [float(c).hex() for c in coefficients[::-1]])
+        for name, coefficients in (("above", above), ("below", rounded))
+    ]
+
+
+def horner(name: str, literals: list[str], type_: str = "double") -> str:
+    """One OpenCL C function in Horner form, of the coefficients from the highest on."""
+    lines = [f"HELPER {type_} poly_{name}({type_} t)", "{", *_chain("p", "t", literals, type_)]
+    return "\n".join([*lines, "    return p;", "}", ""])
+
+
+def halves(name: str, literals: list[str], type_: str = "double") -> str:
+    """The same as two chains of half the length: the caller has t^2, too."""
+    low, high = ("even", "odd") if len(literals) % 2 else ("odd", "even")
+    lines = [f"HELPER {type_} poly_{name}({type_} t, {type_} square)", "{"]
+    lines += _chain(low, "square", literals[::2], type_) + _chain(high, "square", literals[1::2], type_)
+    return "\n".join([*lines, "    return FMA(odd, t, even);", "}", ""])
+
+
+def _chain(name: str, step: str, literals: list[str], type_: str) -> list[str]:
+    first, *others = literals
+    return [f"    {type_} {name} = {first};"] + [f"    {name} = FMA({name}, {step}, {c});" for c in others]
 
 
 def emit(
-    name: str, function: Callable[[Real], Real], first: str, last: str, terms: int, type_: str = "double"
+    name: str,
+    function: Callable[[Real], Real],
+    first: str,
+    last: str,
+    terms: int,
+    type_: str = "double",
+    form: Callable[[str, list[str], str], str] = horner,
 ) -> str:
-    """One OpenCL C function in Horner form, with `terms` coefficients, for arguments of an interval."""
+    """One OpenCL C function, with `terms` coefficients, for arguments of an interval."""
 
     def literal(value: Real) -> str:
         if type_ == "double":
@@ -48,11 +115,8 @@ def emit(
 
     interval = [mpmath.mpf(first), mpmath.mpf(last)]
     coefficients, error = mpmath.chebyfit(function, interval, terms, error=True)
-    lines = [f"/* log2 of the absolute error: {float(mpmath.log(error, 2)):.2f} */"]
-    lines += [f"HELPER {type_} poly_{name}({type_} t)", "{"]
-    lines += [f"    {type_} p = {literal(coefficients[0])};"]
-    lines += [f"    p = FMA(p, t, {literal(c)});" for c in coefficients[1:]]
-    return "\n".join([*lines, "    return p;", "}", ""])
+    comment = f"/* log2 of the absolute error: {float(mpmath.log(error, 2)):.2f} */\n"
+    return comment + form(name, [literal(c) for c in coefficients], type_)
 
 
 if __name__ == "__main__":
@@ -61,8 +125,9 @@ if __name__ == "__main__":
         "/* Generated by coefficients/special.py: do not edit. */\n",
         emit("rgamma_mid", reciprocal_gamma, "-0.5", "0.5", 11),
         emit("rgamma_f64", reciprocal_gamma, "-0.5", "0.5", 15),
-        emit("erfcx_f64", scaled_erfc, "-0.8", "0.75", 22),
-        emit("log2_cubic_f64", log2_cubic, "-0.0316", "0.0316", 10),
+        *emit_tan(),
+        emit("erfcx_f64", scaled_erfc, "-1", "0.775", 22, form=halves),
+        emit("log_cubic_f64", log_cubic, "-0.0316", "0.0316", 9, form=halves),
         emit("log2_cubic_f32", log2_cubic, "-0.0159", "0.0159", 3, "float"),
     ]
     (pathlib.Path(__file__).parent.parent / "cl" / "math" / "poly_special.h").write_text("\n".join(parts))

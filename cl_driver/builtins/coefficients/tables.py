@@ -1,4 +1,5 @@
-"""Writes ../cl/f64/tables.h, for the lookups of cl/f64/scaled.cl: 16 doubles or 32 floats.
+"""Writes ../cl/f64/tables.h, for the lookups of cl/f64/scaled.cl: 16 doubles or 32 floats; and
+../cl/f64/memory_tables.h, tables of cl/f64/power.cl and cl/f64/erf.cl that lie in memory, in rows of pairs.
 
 Logarithms of n/32 in two parts: entry n mod 16 is of n = 17 to 31; the first is 0, of 1. High parts are
 multiples of 2^-42. The same of n/64 in floats, of 2^-15. Pieces of erf and of erfc(x) exp(x^2): polynomials.
@@ -28,6 +29,45 @@ def emit(name: str, base: Real, count: int, unit: Real, suffix: str = "") -> lis
         rows = [", ".join(entries[at : at + 4]) for at in range(0, count, 4)]
         lines.append(f"#define {name}_{label} \\\n    " + ", \\\n    ".join(rows) + "\n")
     return lines
+
+
+def power_table() -> str:
+    """For each 128th of an octave, of which one is around 1: c, an inverse of its middle to 8 bits, plus 2^33
+    times the lower part of log(1/c), and the higher part."""
+    rows = []
+    for k in range(128):
+        below = k - mpmath.mpf("75.5")  # of 1, in last places of 7 bits above it and 8 below
+        first, last = (1 + mpmath.mpf(x) / (128 if x > 0 else 256) for x in (below, below + 1))
+        places = 128 if last <= 1 else 256
+        c = mpmath.nint(2 / (first + last) * places) / places
+        worst = max(abs(c * first - 1), abs(c * last - 1))
+        assert worst < 0.0071, (k, worst)
+        high = mpmath.nint(-mpmath.log(c) / UNIT) * UNIT
+        low = -mpmath.log(c) - high
+        rows.append(f"    {{{float(c + low * 2**33).hex()}, {float(high).hex()}}}")
+    return "__constant double2 power_table[128] = {\n" + ",\n".join(rows) + "};\n"
+
+
+ERF_STEP = mpmath.mpf(3) / 64
+ERF_TERMS = 8  # a row is a cache line
+
+
+def erf_table() -> str:
+    """For each multiple of ERF_STEP the polynomial of erf around it, the lowest coefficient first; odd ones
+    alone around 0."""
+    half = ERF_STEP / 2
+    odd = mpmath.chebyfit(
+        lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z), [1e-30, half**2], ERF_TERMS // 2
+    )
+    rows = [[c for coefficient in odd[::-1] for c in (0, coefficient)]]
+    for k in range(1, 128):
+        at = k * ERF_STEP
+        rows.append(mpmath.chebyfit(lambda r, at=at: mpmath.erf(at + r), [-half, half], ERF_TERMS)[::-1])
+    lines = []
+    for row in rows:
+        entries = [float(c).hex() for c in row]
+        lines.append("    {" + ",\n     ".join(", ".join(entries[at : at + 4]) for at in (0, 4)) + "}")
+    return "__constant double8 erf_table[128] = {\n" + ",\n".join(lines) + "};\n"
 
 
 STEP = mpmath.mpf(197) / 512  # of erf's pieces, around multiples of it
@@ -81,4 +121,6 @@ if __name__ == "__main__":
     parts += emit("FLOAT_LOGARITHMS", 2, 32, mpmath.mpf(2) ** -15, "f")
     parts += emit_pieces("poly_erf_pieces", erf_pieces())
     parts += emit_pieces("poly_erfcx_pieces", erfcx_pieces())
-    (pathlib.Path(__file__).parent.parent / "cl" / "f64" / "tables.h").write_text("\n".join(parts))
+    folder = pathlib.Path(__file__).parent.parent / "cl" / "f64"
+    (folder / "tables.h").write_text("\n".join(parts))
+    (folder / "memory_tables.h").write_text("\n".join([parts[0], power_table(), erf_table()]))

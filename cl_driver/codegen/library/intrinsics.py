@@ -19,6 +19,7 @@ from .names import INSTRUCTION_NAMES, INSTRUCTIONS
 LOGARITHMS = 0x03530422  # for vfixupimm: see expand/reciprocals.py
 _SIGN_OF_SOURCE, _ONE_TO_TWO = 0, 0
 _ONE, _HALF = "1.0", "0.5"
+_LARGE = "0x5FF0000000000000"  # 2^512
 
 
 @componentwise_extended(*sorted(set(INSTRUCTIONS.values())))
@@ -144,7 +145,7 @@ def _divide(e: FunctionEmitter, f: Form, element: str, a: str, b: str) -> str:
 
 
 def _root(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
-    """sqrt(x), an ulp off at most, for x that is neither near overflow nor subnormal nor 0."""
+    """sqrt(x), an ulp off at most, for x that is 0 or neither near overflow nor subnormal."""
     if not pays_for(e, f, element):
         return e.intrinsic("sqrt", f, element, x)
     t = f(element)
@@ -153,6 +154,10 @@ def _root(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
         return e.intrinsic("fma", f, element, a, b, c)
 
     estimate = avx512(e, f, "rsqrt14", x, element=element)
+    if element == "double":  # infinite for 0, whose root is 0 by any finite estimate
+        finite = f.splat(element, _LARGE)
+        above = e.emit(f"fcmp ogt {t} {estimate}, {finite}")
+        estimate = e.emit(f"select {f('i1')} {above}, {t} {finite}, {t} {estimate}")
     root = e.emit(f"fmul {t} {x}, {estimate}")
     half = e.emit(f"fmul {t} {estimate}, {f.splat(element, _HALF)}")
     if element == "double":

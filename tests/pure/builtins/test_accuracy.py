@@ -95,6 +95,39 @@ def test_doubles_agree_with_mpmath(libraries, name):
             assert abs(ours(*x) - want) / ulp <= limit, x
 
 
+def _function(libraries, name, operands=1):
+    function = getattr(libraries[64], f"__cld_{name}_f64")
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * operands
+    return function
+
+
+def _error(got, want):
+    return abs(got - want) / mpmath.mpf(2) ** max(mpmath.frexp(want)[1] - 53, -1074)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_doubles_near_multiples_of_half_pi(libraries, name):
+    """Where all but the last bits of an argument cancel."""
+    function, reference, rng = _function(libraries, name), getattr(mpmath, name), np.random.default_rng(7)
+    with mpmath.workprec(300):
+        for bits in rng.uniform(0, 60, 500).tolist():
+            x = float(mpmath.pi / 2 * int(2**bits))
+            for near in (x, np.nextafter(x, 0), -np.nextafter(x, np.inf)):
+                want = reference(mpmath.mpf(float(near)))
+                assert _error(function(near), want) <= FUNCTIONS[name].limits[1], near
+                assert name == "tan" or abs(function(near)) <= 1
+
+
+def test_powers_of_doubles_near_1(libraries):
+    """The logarithm is small, the exponent large; half of the bound is kept."""
+    function, rng = _function(libraries, "pow", 2), np.random.default_rng(8)
+    with mpmath.workprec(200):
+        for bits, sign, share in rng.uniform([1, -1, -1], [52, 1, 1], (2000, 3)).tolist():
+            x = 1.0 + sign * 2.0**-bits
+            y = share * 709 / abs(float(mpmath.log(x)) or 1.0)
+            assert _error(function(x, y), mpmath.power(x, y)) <= 8, (x, y)
+
+
 # name: (reference, from, to, ulp). The specification leaves native_* to us; half_* may be 8192 ulp off.
 NATIVE = {
     "sin": (np.sin, -65536, 65536, 3), "cos": (np.cos, -65536, 65536, 3),

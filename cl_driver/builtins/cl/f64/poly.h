@@ -16,6 +16,22 @@ HELPER double poly_exp_f64(double t)
     return p;
 }
 
+/* log2 of the relative error of the whole approximation: -57.86968994140625 */
+HELPER double poly_exp_power_f64(double t, double square)
+{
+    double even = 0x1.28adf8e81298cp-22;
+    even = FMA(even, square, 0x1.a019996298ecdp-16);
+    even = FMA(even, square, 0x1.6c16c18475fabp-10);
+    even = FMA(even, square, 0x1.55555555506bfp-5);
+    even = FMA(even, square, 0x1.000000000000ap-1);
+    double odd = 0x1.ad92d1e47a0d8p-26;
+    odd = FMA(odd, square, 0x1.71df18f7a1dd8p-19);
+    odd = FMA(odd, square, 0x1.a01a012fed2f7p-13);
+    odd = FMA(odd, square, 0x1.1111111126b36p-7);
+    odd = FMA(odd, square, 0x1.55555555554fep-3);
+    return FMA(odd, t, even);
+}
+
 /* log2 of the relative error of the whole approximation: -58.01788330078125 */
 HELPER double poly_exp2_f64(double t)
 {
@@ -80,6 +96,19 @@ HELPER double poly_log_f64(double t)
     return p;
 }
 
+/* log2 of the relative error of the whole approximation: -67.021728515625 */
+HELPER double poly_log_power_f64(double t, double square)
+{
+    double even = -0x1.000507e61d661p-3;
+    even = FMA(even, square, -0x1.5555554b9d3acp-3);
+    even = FMA(even, square, -0x1.000000000002dp-2);
+    even = FMA(even, square, -0x1p-1);
+    double odd = 0x1.2497eb03f7564p-3;
+    odd = FMA(odd, square, 0x1.9999998ed6d97p-3);
+    odd = FMA(odd, square, 0x1.5555555555584p-2);
+    return FMA(odd, t, even);
+}
+
 /* 2/log(2), 2/(3 log(2)), two doubles each:
    0x1.71547652b82fep1 0x1.777d0ffda0d24p-55 0x1.ec709dc3a03fdp-1 0x1.d27f05548af0cp-55 */
 /* log2 of the relative error of the whole approximation: -73.451416015625 */
@@ -121,23 +150,17 @@ HELPER double poly_cos_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -56.20294189453125 */
-HELPER double poly_tan_f64(double t)
+/* log2 of the relative error of the whole approximation: -61.5648193359375 */
+HELPER double poly_sine_f64(double t)
 {
-    double p = 0x1.5e0dfdfae45c5p-16;
-    p = FMA(p, t, -0x1.7882b8d5f0c06p-15);
-    p = FMA(p, t, 0x1.773f34cf880eap-14);
-    p = FMA(p, t, -0x1.baf1734e5f57cp-16);
-    p = FMA(p, t, 0x1.1e56ac36470bdp-13);
-    p = FMA(p, t, 0x1.d25a2cc60d903p-13);
-    p = FMA(p, t, 0x1.37fc82761ce7cp-11);
-    p = FMA(p, t, 0x1.7d5b1edecd74bp-10);
-    p = FMA(p, t, 0x1.d6d938ff0407dp-9);
-    p = FMA(p, t, 0x1.226e123326dcp-7);
-    p = FMA(p, t, 0x1.664f49a9e98f2p-6);
-    p = FMA(p, t, 0x1.ba1ba1b462c1ep-5);
-    p = FMA(p, t, 0x1.11111111183a9p-3);
-    p = FMA(p, t, 0x1.55555555554f1p-2);
+    double p = 0x1.883bf70329b0ap-49;
+    p = FMA(p, t, -0x1.ae43db6f91342p-41);
+    p = FMA(p, t, 0x1.6123ce4d97a2fp-33);
+    p = FMA(p, t, -0x1.ae6454d955e07p-26);
+    p = FMA(p, t, 0x1.71de3a52aaaa3p-19);
+    p = FMA(p, t, -0x1.a01a01a014eb5p-13);
+    p = FMA(p, t, 0x1.11111111110c9p-7);
+    p = FMA(p, t, -0x1.5555555555555p-3);
     return p;
 }
 
@@ -170,22 +193,21 @@ HELPER double poly_cospi_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -59.861572265625 */
+/* log2 of the relative error of the whole approximation: -55.90087890625 */
 HELPER double poly_asin_f64(double t)
 {
-    double p = 0x1.0b45e9f72edb3p-5;
-    p = FMA(p, t, -0x1.57fad0deac45ep-6);
-    p = FMA(p, t, 0x1.639a894e228e8p-6);
-    p = FMA(p, t, 0x1.e5fbe88dfba57p-9);
-    p = FMA(p, t, 0x1.613c1e6ed73f2p-7);
-    p = FMA(p, t, 0x1.75859dad05d79p-7);
-    p = FMA(p, t, 0x1.ca1f8af1f0a3ap-7);
-    p = FMA(p, t, 0x1.1c49f077d5bc7p-6);
-    p = FMA(p, t, 0x1.6e8bdedebf9dfp-6);
-    p = FMA(p, t, 0x1.f1c71a95002fbp-6);
-    p = FMA(p, t, 0x1.6db6db721247bp-5);
-    p = FMA(p, t, 0x1.333333332e133p-4);
-    p = FMA(p, t, 0x1.5555555555577p-3);
+    double p = 0x1.056d6c811bcb5p-5;
+    p = FMA(p, t, -0x1.09d3283354289p-6);
+    p = FMA(p, t, 0x1.3ff4a9908979ep-6);
+    p = FMA(p, t, 0x1.abcf5cd7f42b6p-8);
+    p = FMA(p, t, 0x1.8ec2fca6002c5p-7);
+    p = FMA(p, t, 0x1.c6fdc1aaa59bcp-7);
+    p = FMA(p, t, 0x1.1c6be1a68770bp-6);
+    p = FMA(p, t, 0x1.6e89f440197a8p-6);
+    p = FMA(p, t, 0x1.f1c72c38fb342p-6);
+    p = FMA(p, t, 0x1.6db6db427a4f8p-5);
+    p = FMA(p, t, 0x1.333333336e80fp-4);
+    p = FMA(p, t, 0x1.555555555539p-3);
     return p;
 }
 
@@ -206,6 +228,22 @@ HELPER double poly_asinpi_f64(double t)
     p = FMA(p, t, 0x1.8723a1d58077bp-6);
     p = FMA(p, t, 0x1.b2995e7b7b645p-5);
     p = FMA(p, t, -0x1.7074be4c51af2p-56);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -54.6568603515625 */
+HELPER double poly_atan_near_f64(double t)
+{
+    double p = 0x1.5c508c92e4002p-6;
+    p = FMA(p, t, -0x1.65182ec742958p-5);
+    p = FMA(p, t, 0x1.d254f914770e6p-5);
+    p = FMA(p, t, -0x1.10052ecccee1ep-4);
+    p = FMA(p, t, 0x1.3afc355b0713ap-4);
+    p = FMA(p, t, -0x1.745bc32fe3399p-4);
+    p = FMA(p, t, 0x1.c71c65cf94603p-4);
+    p = FMA(p, t, -0x1.249249057d16dp-3);
+    p = FMA(p, t, 0x1.999999994974fp-3);
+    p = FMA(p, t, -0x1.5555555555318p-2);
     return p;
 }
 
@@ -327,27 +365,6 @@ HELPER double poly_asinh_f64(double t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -56.3343505859375 */
-HELPER double poly_erf_f64(double t)
-{
-    double p = 0x1.a7de6005384c4p-34;
-    p = FMA(p, t, -0x1.848070339a245p-31);
-    p = FMA(p, t, 0x1.478c13a7b0afp-29);
-    p = FMA(p, t, -0x1.84f00e2df0f94p-28);
-    p = FMA(p, t, 0x1.5f5ba56dd77e6p-26);
-    p = FMA(p, t, -0x1.6a24613e49575p-23);
-    p = FMA(p, t, 0x1.babc7ed3abf81p-20);
-    p = FMA(p, t, -0x1.f4de445296adap-17);
-    p = FMA(p, t, 0x1.f9a39f4b2a577p-14);
-    p = FMA(p, t, -0x1.c02db74c5ca33p-11);
-    p = FMA(p, t, 0x1.565bcd1de4f38p-8);
-    p = FMA(p, t, -0x1.b82ce312e430ep-6);
-    p = FMA(p, t, 0x1.ce2f21a043f13p-4);
-    p = FMA(p, t, -0x1.812746b037a05p-2);
-    p = FMA(p, t, 0x1.06eba8214db69p-3);
-    return p;
-}
-
 /* log2 of the relative error of the whole approximation: -67.601318359375 */
 HELPER double poly_log_near_f64(double t)
 {
@@ -395,5 +412,3 @@ HELPER double poly_log10_near_f64(double t)
     p = FMA(p, t, -0x1.bcb7b1526e50ep-3);
     return p;
 }
-
-/* -1/(2 log(2)), two doubles: -0x1.71547652b82fep-1 -0x1.777d0ffda0d24p-57 */

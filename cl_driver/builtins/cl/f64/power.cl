@@ -1,48 +1,156 @@
-/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in double precision: exp2(y log2|x|) with the logarithm and the
- * product in pairs of doubles. */
+/* pow, pown, powr, rootn, cbrt, hypot, rsqrt in double precision: exp(y log|x|) with the logarithm and the
+ * product in pairs of doubles.
+ * log(x): x = 2^k m, m from 0.705 to 1.41, c is 1/m to 8 bits, from a table with log(1/c), and f = c m - 1
+ * exactly, |f| < 0.0071: so little that of log(1 + f) only f need be exact. */
 
-/* |x|^(y + y_low); zeros, infinities and NaN as in power_f32. */
-HELPER double power_f64(double ax, double y, double y_low) {
-    double l_low, l = log2_pair(ax, &l_low);
-    bool ordinary = ax > 0.0 && ax < INF_F64;
-    l = ax == 0.0 ? -INF_F64 : l;
-    l = ax < INF_F64 ? l : ax;
-    double p_low, p = exact_product(l, y, &p_low);
-    p_low += FMA(l, y_low, l_low * y);
-    bool in_range = ABS(p) < 1100.0 && ordinary;
-    p = p > 1100.0 ? 1100.0 : p;
-    p = p < -1100.0 ? -1100.0 : p;
-    return exp2_pair(p, in_range ? p_low : 0.0);
+#include "memory_tables.h"
+
+#define LEAST_NORMAL_F64 0x1p-1022
+#define BELOW_ONE_F64 0x0009700000000000UL /* from the bits of the least m to those of 1 */
+
+/* log(2^k_less x) for positive normal x. */
+HELPER double log_pair(double x, double k_less, __private double *low) {
+    ulong bits = as_ulong(x) + BELOW_ONE_F64;
+    double k = as_double((bits >> 52) | 0x4330000000000000UL) - (0x1p52 + 1023.0) + k_less;
+    double m = as_double((bits & 0xfffffffffffffUL) + (0x3ff0000000000000UL - BELOW_ONE_F64));
+    double2 row = power_table[(bits >> 45) & 127];
+    double c = (row.x + 0x1.8p44) - 0x1.8p44, scaled = row.x - c;
+    double f = FMA(m, c, -1.0), square = f * f;
+    double head = FMA(k, LN2_HI_F64, row.y);
+    double rest, high = fast_sum(head, f, &rest); /* exact for 0, too */
+    rest = FMA(scaled, 0x1p-33, FMA(k, LN2_LO_F64, rest));
+    return fast_sum(high, FMA(square, poly_log_power_f64(f, square), rest), low);
 }
 
-double __cld_pow_f64(double x, double y) {
+/* exp(p + p_low) = 2^t result, t in the low bits */
+HELPER double exp_pair(double p, double p_low, __private double *t) {
+    *t = FMA(p, 0x1.71547652b82fep0, ROUND_F64);
+    double k = *t - ROUND_F64;
+    double r = FMA(k, -LN2_HI_F64, p) + FMA(k, -LN2_LO_F64, p_low), square = r * r;
+    return 1.0 + FMA(square, poly_exp_power_f64(r, square), r);
+}
+
+/* exp(p + p_low) where that may be no normal number */
+HELPER double exp_pair_far(double p, double p_low) {
+    p_low = ABS(p) < 1100.0 ? p_low : 0.0;
+    p = p > 1100.0 ? 1100.0 : p;
+    p = p < -1100.0 ? -1100.0 : p;
+    double t, result = exp_pair(p, p_low, &t);
+    return scale_f64(result, (int)as_long(t));
+}
+
+/* (y + y_low) log(x) */
+HELPER double power_exponent(double x, double k_less, double y, double y_low, bool has_low,
+                             __private double *low) {
+    double l_low, l = log_pair(x, k_less, &l_low);
+    double p_low, p = exact_product(l, y, &p_low);
+    p_low = FMA(l_low, y, p_low);
+    *low = has_low ? FMA(l, y_low, p_low) : p_low;
+    return p;
+}
+
+/* exp(p + p_low) for a p below 708 */
+HELPER double exp_pair_near(double p, double p_low) {
+    double t, result = exp_pair(p, p_low, &t);
+    return as_double(as_ulong(result) + (as_ulong(t) << 52));
+}
+
+/* Whether log_pair and exp_pair_near do not do. */
+HELPER bool is_unusual_power(double x, double p) {
+    return !((x >= LEAST_NORMAL_F64) & (x < INF_F64) & (ABS(p) < 708.0));
+}
+
+/* ax^(y + y_low) for any positive finite ax and finite y */
+HELPER double power_far(double ax, double y, double y_low) {
+    bool denormal = ax < LEAST_NORMAL_F64;
+    double x = denormal ? ax * 0x1p54 : ax, k_less = denormal ? -54.0 : 0.0;
+    double p_low, p = power_exponent(x, k_less, y, y_low, true, &p_low);
+    return exp_pair_far(p, p_low);
+}
+
+/* |x|^y for an x that is zero, infinite or no number, or such a y that is not 0: 0, infinity or NaN, and 1
+ * for an x of 1 */
+HELPER double power_limit_f64(double ax, double y) {
+    double limit = (ax < 1.0) == (y > 0.0) ? 0.0 : INF_F64;
+    limit = ax == 1.0 ? 1.0 : limit;
+    return ax != ax || y != y ? ax + y : limit;
+}
+
+/* pow(x, y) of any x and y, given |x|^y as far as both are finite and not 0 */
+HELPER double pow_any_f64(double x, double y, double result) {
     double ax = ABS(x), ay = ABS(y);
     bool integer = TRUNC(y) == y;
     bool odd = integer & (ay < 0x1p53) & (TRUNC(0.5 * y) != 0.5 * y);
-    double result = power_f64(ax, y, 0.0);
+    result = ((ax > 0.0) & (ax < INF_F64) & (ay < INF_F64)) ? result : power_limit_f64(ax, y);
     result = ((x < 0.0) & !integer & (ax < INF_F64)) ? NAN_F64 : result;
     result = flip_f64(result, odd ? as_ulong(x) : 0);
-    result = ((ax == 1.0) & (ay == INF_F64)) ? 1.0 : result;
     return ((x == 1.0) | (y == 0.0)) ? 1.0 : result;
 }
 
-double __cld_powr_f64(double x, double y) {
-    double result = power_f64(x, y, 0.0);
-    return x >= 0.0 ? result : NAN_F64;
+HELPER double powr_any_f64(double x, double y, double result) {
+    result = ((x > 0.0) & (x < INF_F64) & (ABS(y) < INF_F64)) ? result : power_limit_f64(ABS(x), y);
+    return ((x < 0.0) | (((x == 0.0) | (x == INF_F64)) & (y == 0.0)) | ((x == 1.0) & (ABS(y) == INF_F64)))
+               ? NAN_F64
+               : result;
 }
 
-double __cld_pown_f64(double x, int n) {
-    double result = power_f64(ABS(x), (double)n, 0.0);
-    result = flip_f64(result, n & 1 ? as_ulong(x) : 0);
+HELPER double pown_any_f64(double x, int n, double result) {
+    double ax = ABS(x);
+    result = ((ax > 0.0) & (ax < INF_F64)) ? result : power_limit_f64(ax, (double)n);
     return n == 0 ? 1.0 : result;
 }
 
-double __cld_rootn_f64(double x, int n) {
-    double d = (double)n;
-    double y = 1.0 / d, y_low = FMA(-y, d, 1.0) / d;
-    double result = power_f64(ABS(x), y, y_low);
+/* For n other than 0. */
+HELPER double rootn_any_f64(double x, int n, double result) {
+    double ax = ABS(x);
+    return ((ax > 0.0) & (ax < INF_F64)) ? result : power_limit_f64(ax, (double)n);
+}
+
+/* 1/d as a pair; 1 for 0 */
+HELPER double inverse_pair(double d, __private double *low) {
+    d = d == 0.0 ? 1.0 : d;
+    double inverse = DIVIDE(1.0, d), y = FMA(inverse, FMA(-inverse, d, 1.0), inverse);
+    *low = FMA(-y, d, 1.0) * inverse;
+    return y;
+}
+
+/* The n-th root of x, given that of |x|. */
+HELPER double root_of_sign(double x, int n, double result) {
     result = flip_f64(result, n & 1 ? as_ulong(x) : 0);
     return n == 0 || (x < 0.0 && !(n & 1)) ? NAN_F64 : result;
+}
+
+double __cld_pow_f64(double x, double y) {
+    double ax = ABS(x), p_low, p = power_exponent(ax, 0.0, y, 0.0, false, &p_low);
+    double result = exp_pair_near(p, p_low);
+    if (RARELY(is_unusual_power(x, p)))
+        result = pow_any_f64(x, y, power_far(ax, y, 0.0));
+    return result;
+}
+
+double __cld_powr_f64(double x, double y) {
+    double p_low, p = power_exponent(x, 0.0, y, 0.0, false, &p_low);
+    double result = exp_pair_near(p, p_low);
+    if (RARELY(is_unusual_power(x, p)))
+        result = powr_any_f64(x, y, power_far(ABS(x), y, 0.0));
+    return result;
+}
+
+double __cld_pown_f64(double x, int n) {
+    double ax = ABS(x), y = (double)n, p_low, p = power_exponent(ax, 0.0, y, 0.0, false, &p_low);
+    double result = exp_pair_near(p, p_low);
+    if (RARELY(is_unusual_power(ax, p)))
+        result = pown_any_f64(x, n, power_far(ax, y, 0.0));
+    return flip_f64(result, n & 1 ? as_ulong(x) : 0);
+}
+
+double __cld_rootn_f64(double x, int n) {
+    double ax = ABS(x), y_low, y = inverse_pair((double)n, &y_low);
+    double p_low, p = power_exponent(ax, 0.0, y, y_low, true, &p_low);
+    double result = exp_pair_near(p, p_low);
+    if (RARELY(is_unusual_power(ax, p)))
+        result = rootn_any_f64(x, n, power_far(ax, y, y_low));
+    return root_of_sign(x, n, result);
 }
 
 /* 1 / cbrt(a) from a third of the exponent, each step leaving the third power of the error: y (1 + e/3 + 2/9

@@ -81,76 +81,69 @@ double __cld_log10_f64_scaled(double x) {
     return __cld_op_log_limit_f64(head + (high + FMA(f * f, poly_log10_near_f64(f), tail)), x);
 }
 
-/* log2(x) for positive finite x, relative error below 2^-63: log2(1 + f) = f (c1 + c2 f) + f^3 p(f), the
- * first of both in pairs. */
-HELPER double log2_pair_scaled(double x, __private double *low) {
+/* As log_pair, with f so large that its square is needed exactly, too. */
+HELPER double log_pair_scaled(double x, __private double *low) {
     double k, index, f = split_scaled_f64(x, &k, &index);
-    double rest, product = exact_product(f, -0x1.71547652b82fep-1, &rest);
-    double sum_low, sum = fast_sum(0x1.71547652b82fep0, product, &sum_low);
-    sum_low += rest + FMA(f, -0x1.777d0ffda0d24p-57, 0x1.777d0ffda0d24p-56);
-    double high = exact_product(sum, f, &rest);
-    double tail = FMA(sum_low, f, rest) + LOOK_UP(index, BINARY_LOGARITHMS_LOW);
-    tail = FMA(f * f * f, poly_log2_cubic_f64(f), tail);
-    double head = fast_sum(k + LOOK_UP(index, BINARY_LOGARITHMS_HIGH), high, &rest); /* exact for 0, too */
-    return fast_sum(head, rest + tail, low);
+    double square_low, square = exact_product(f, f, &square_low);
+    double rest, high = fast_sum(FMA(k, LN2_HI_F64, LOOK_UP(index, LOGARITHMS_HIGH)), f, &rest);
+    double head = FMA(square, -0.5, high);
+    rest += FMA(square, -0.5, high - head);
+    rest = FMA(square_low, -0.5, rest) + FMA(k, LN2_LO_F64, LOOK_UP(index, LOGARITHMS_LOW));
+    return fast_sum(head, FMA(f * square, poly_log_cubic_f64(f, square), rest), low);
 }
 
-/* x^(y + y_low) for positive finite x and finite y */
-HELPER double power_scaled_f64(double x, double y, double y_low) {
-    double l_low, l = log2_pair_scaled(x, &l_low);
+/* (y + y_low) log(x) */
+HELPER double power_exponent_scaled(double x, double y, double y_low, bool has_low,
+                                    __private double *low) {
+    double l_low, l = log_pair_scaled(x, &l_low);
     double p_low, p = exact_product(l, y, &p_low);
-    p_low += FMA(l, y_low, l_low * y);
-    p_low = ABS(p) < 1100.0 ? p_low : 0.0;
-    p = p > 1100.0 ? 1100.0 : p;
-    return exp2_scaled(p < -1100.0 ? -1100.0 : p, p_low);
+    p_low = FMA(l_low, y, p_low);
+    *low = has_low ? FMA(l, y_low, p_low) : p_low;
+    return p;
 }
 
-/* |x|^y for an x that is zero, infinite or no number, or such a y that is not 0: 0, infinity or NaN, and 1
- * for an x of 1 */
-HELPER double power_limit_f64(double ax, double y) {
-    double limit = (ax < 1.0) == (y > 0.0) ? 0.0 : INF_F64;
-    limit = ax == 1.0 ? 1.0 : limit;
-    return ax != ax || y != y ? ax + y : limit;
+/* exp(p + p_low) for |p| < 1100 */
+HELPER double exp_pair_scaled(double p, double p_low) {
+    double t, result = exp_pair(p, p_low, &t);
+    return __cld_op_scale_f64(result, t - ROUND_F64);
+}
+
+/* Whether x is not a positive finite number, or p out of range. */
+HELPER bool is_unusual_power_scaled(double x, double p) {
+    return !((x > 0.0) & (x < INF_F64) & (ABS(p) < 1100.0));
 }
 
 double __cld_pow_f64_scaled(double x, double y) {
-    double ax = ABS(x), ay = ABS(y);
-    double result = power_scaled_f64(ax, y, 0.0);
-    if (RARELY(!((x > 0.0) & (x < INF_F64) & (ay < INF_F64)))) {
-        bool integer = TRUNC(y) == y;
-        bool odd = integer & (ay < 0x1p53) & (TRUNC(0.5 * y) != 0.5 * y);
-        result = ((ax > 0.0) & (ax < INF_F64) & (ay < INF_F64)) ? result : power_limit_f64(ax, y);
-        result = ((x < 0.0) & !integer & (ax < INF_F64)) ? NAN_F64 : result;
-        result = flip_f64(result, odd ? as_ulong(x) : 0);
-        result = ((x == 1.0) | (y == 0.0)) ? 1.0 : result;
-    }
+    double p_low, p = power_exponent_scaled(ABS(x), y, 0.0, false, &p_low);
+    double result = exp_pair_scaled(p, p_low);
+    if (RARELY(is_unusual_power_scaled(x, p)))
+        result = pow_any_f64(x, y, exp_pair_far(p, p_low));
     return result;
 }
 
 double __cld_powr_f64_scaled(double x, double y) {
-    double result = power_scaled_f64(x, y, 0.0);
-    if (RARELY(!((x > 0.0) & (x < INF_F64) & (ABS(y) < INF_F64)))) {
-        result = power_limit_f64(ABS(x), y);
-        result = ((x < 0.0) | (x == 1.0) | (y == 0.0)) ? NAN_F64 : result;
-    }
+    double p_low, p = power_exponent_scaled(x, y, 0.0, false, &p_low);
+    double result = exp_pair_scaled(p, p_low);
+    if (RARELY(is_unusual_power_scaled(x, p)))
+        result = powr_any_f64(x, y, exp_pair_far(p, p_low));
     return result;
 }
 
 double __cld_pown_f64_scaled(double x, int n) {
-    double ax = ABS(x), result = power_scaled_f64(ax, (double)n, 0.0);
-    if (RARELY(!((ax > 0.0) & (ax < INF_F64))))
-        result = n == 0 ? 1.0 : power_limit_f64(ax, (double)n);
+    double ax = ABS(x), p_low, p = power_exponent_scaled(ax, (double)n, 0.0, false, &p_low);
+    double result = exp_pair_scaled(p, p_low);
+    if (RARELY(is_unusual_power_scaled(ax, p)))
+        result = pown_any_f64(x, n, exp_pair_far(p, p_low));
     return flip_f64(result, n & 1 ? as_ulong(x) : 0);
 }
 
 double __cld_rootn_f64_scaled(double x, int n) {
-    double ax = ABS(x), d = (double)n, inverse = DIVIDE(1.0, n == 0 ? 1.0 : d);
-    double y = FMA(inverse, FMA(-inverse, d, 1.0), inverse), y_low = FMA(-y, d, 1.0) * inverse;
-    double result = power_scaled_f64(ax, y, y_low);
-    if (RARELY(!((ax > 0.0) & (ax < INF_F64) & (n != 0))))
-        result = n == 0 ? NAN_F64 : power_limit_f64(ax, d);
-    result = flip_f64(result, n & 1 ? as_ulong(x) : 0);
-    return x < 0.0 && !(n & 1) ? NAN_F64 : result;
+    double ax = ABS(x), y_low, y = inverse_pair((double)n, &y_low);
+    double p_low, p = power_exponent_scaled(ax, y, y_low, true, &p_low);
+    double result = exp_pair_scaled(p, p_low);
+    if (RARELY(is_unusual_power_scaled(ax, p)))
+        result = rootn_any_f64(x, n, exp_pair_far(p, p_low));
+    return root_of_sign(x, n, result);
 }
 
 /* 16 pieces around multiples of a step, 1 behind them. */

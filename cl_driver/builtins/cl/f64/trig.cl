@@ -54,13 +54,19 @@ SLOW_PATH double2 __cld_slow_reduce_f64(double x) {
     return (double2)(negative ? -r : r, as_double((as_ulong(r_low) & ~3UL) | k));
 }
 
-HELPER double reduce_f64(double ax, __private double *low, __private int *quadrant) {
-    double t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
-    double k = t - ROUND_F64;
+/* For ax < 2^28; the quadrant is in the low bits of *t. */
+HELPER double reduce_near_f64(double ax, __private double *low, __private double *t) {
+    *t = FMA(ax, 0x1.45f306dc9c883p-1, ROUND_F64);
+    double k = *t - ROUND_F64;
     double r1 = FMA(k, -PI_2_1_F64, ax);
     double rest, high = exact_product(k, PI_2_2_F64, &rest);
     double r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
     *low = FMA(k, -PI_2_3_F64, ((r1 - r) - high) - rest);
+    return r;
+}
+
+HELPER double reduce_f64(double ax, __private double *low, __private int *quadrant) {
+    double t, r = reduce_near_f64(ax, low, &t);
     *quadrant = (int)as_long(t);
     if (RARELY(ax >= REDUCTION_LIMIT_F64)) {
         double2 both = __cld_slow_reduce_f64(ax);
@@ -94,20 +100,40 @@ HELPER double cos_part_f64(double r, double low) {
     return head + tail;
 }
 
-double __cld_sin_f64(double x) {
-    double low;
-    int k;
-    double r = reduce_f64(ABS(x), &low, &k);
-    double result = k & 1 ? cos_part_f64(r, low) : sin_part_f64(r, low);
-    return flip_f64(result, ((ulong)k << 62) ^ as_ulong(x));
+/* sin(ax + quadrants pi/2) for large ax. */
+SLOW_PATH double __cld_slow_sine_f64(double ax, int quadrants) {
+    double2 both = __cld_slow_reduce_f64(ax);
+    int k = (int)(as_ulong(both.y) & 3UL) + quadrants;
+    double result = k & 1 ? cos_part_f64(both.x, both.y) : sin_part_f64(both.x, both.y);
+    return flip_f64(result, (ulong)k << 62);
 }
 
+/* sin(ax - k pi), |ax - k pi| <= pi/2: what is taken off second is exact to the last place of what is left,
+ * or that is near 0, where the third counts. */
+HELPER double sine_f64(double ax, double k) {
+    double r = FMA(k, -2.0 * PI_2_1_F64, ax);
+    r = FMA(k, -2.0 * PI_2_2_F64, r);
+    r = FMA(k, -2.0 * PI_2_3_F64, r);
+    double z = r * r, s = FMA(r * z, poly_sine_f64(z), r);
+    s = s > 1.0 ? 1.0 : s;
+    return s < -1.0 ? -1.0 : s;
+}
+
+double __cld_sin_f64(double x) {
+    double ax = ABS(x), t = FMA(ax, 0x1.45f306dc9c883p-2, ROUND_F64);
+    double result = flip_f64(sine_f64(ax, t - ROUND_F64), as_ulong(t) << 63);
+    if (RARELY(ax >= REDUCTION_LIMIT_F64))
+        result = ax >= REDUCTION_LIMIT_F64 ? __cld_slow_sine_f64(ax, 0) : result;
+    return flip_f64(result, as_ulong(x));
+}
+
+/* (-1)^n sin(x - (n - 1/2) pi) */
 double __cld_cos_f64(double x) {
-    double low;
-    int k;
-    double r = reduce_f64(ABS(x), &low, &k);
-    double result = k & 1 ? sin_part_f64(r, low) : cos_part_f64(r, low);
-    return flip_f64(result, (ulong)(k + 1) << 62);
+    double ax = ABS(x), t = FMA(ax, 0x1.45f306dc9c883p-2, 0.5) + ROUND_F64;
+    double result = flip_f64(sine_f64(ax, (t - ROUND_F64) - 0.5), as_ulong(t) << 63);
+    if (RARELY(ax >= REDUCTION_LIMIT_F64))
+        result = ax >= REDUCTION_LIMIT_F64 ? __cld_slow_sine_f64(ax, 1) : result;
+    return result;
 }
 
 double __cld_sincos_f64(double x, __private double *cosval) {
@@ -119,20 +145,27 @@ double __cld_sincos_f64(double x, __private double *cosval) {
     return flip_f64(k & 1 ? c : s, ((ulong)k << 62) ^ as_ulong(x));
 }
 
-/* tan(r + low), or -1 / tan(r + low) for odd quadrants: the quotient and one correction. */
-HELPER double tan_part_f64(double r, double low, bool odd) {
-    double z = r * r;
-    double t_low, t = fast_sum(r, FMA(z * r, poly_tan_f64(z), FMA(1.5 * z, low, low)), &t_low);
-    double inverse = DIVIDE(-1.0, t);
-    double residual = FMA(inverse, t_low, FMA(inverse, t, 1.0));
-    return odd ? FMA(residual, inverse, inverse) : t;
+/* tan(r + low), or -1 / tan(r + low) for odd quadrants: a quotient of polynomials one way or the other. */
+HELPER double tan_part_f64(double r, double low, ulong quadrant) {
+    double z = FMA(r + r, low, r * r); /* of r + low */
+    double above = r + FMA(r * z, poly_tan_above_f64(z), low);
+    double below = FMA(z, poly_tan_below_f64(z), 1.0);
+    bool odd = (long)(quadrant << 63) < 0;
+    return flip_f64(DIVIDE(odd ? below : above, odd ? above : below), quadrant << 63);
+}
+
+/* tan(ax) for large ax. */
+SLOW_PATH double __cld_slow_tan_f64(double ax) {
+    double2 both = __cld_slow_reduce_f64(ax);
+    return tan_part_f64(both.x, both.y, as_ulong(both.y));
 }
 
 double __cld_tan_f64(double x) {
-    double low;
-    int k;
-    double r = reduce_f64(ABS(x), &low, &k);
-    return flip_f64(tan_part_f64(r, low, k & 1), as_ulong(x));
+    double ax = ABS(x), low, t, r = reduce_near_f64(ax, &low, &t);
+    double result = tan_part_f64(r, low, as_ulong(t));
+    if (RARELY(ax >= REDUCTION_LIMIT_F64))
+        result = ax >= REDUCTION_LIMIT_F64 ? __cld_slow_tan_f64(ax) : result;
+    return flip_f64(result, as_ulong(x));
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
@@ -161,6 +194,6 @@ double __cld_tanpi_f64(double x) {
     double r = reduce_pi_f64(ABS(x), &k);
     double rest, high = exact_product(r, 2.0 * PI_2_1_F64, &rest);
     double exact = flip_f64(k & 1 ? INF_F64 : 0.0, (ulong)k << 62);
-    double result = tan_part_f64(high, FMA(r, 2.0 * PI_2_2_F64, rest), k & 1);
+    double result = tan_part_f64(high, FMA(r, 2.0 * PI_2_2_F64, rest), (ulong)k);
     return flip_f64(r == 0.0 ? exact : result, as_ulong(x));
 }

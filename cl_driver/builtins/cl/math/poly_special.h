@@ -38,48 +38,64 @@ HELPER double poly_rgamma_f64(double t)
     return p;
 }
 
-/* log2 of the absolute error: -57.61 */
-HELPER double poly_erfcx_f64(double t)
+HELPER double poly_tan_above_f64(double t)
 {
-    double p = -0x1.718b9af4bb8a8p-27;
-    p = FMA(p, t, -0x1.a63157b7959bbp-27);
-    p = FMA(p, t, 0x1.c983ef9f62a15p-24);
-    p = FMA(p, t, 0x1.209c317ccf07cp-24);
-    p = FMA(p, t, -0x1.ba324ae9514dap-21);
-    p = FMA(p, t, 0x1.416f07246115ep-22);
-    p = FMA(p, t, 0x1.7f276e3a54d70p-18);
-    p = FMA(p, t, -0x1.78a2a00042f0cp-17);
-    p = FMA(p, t, -0x1.995a5da9b3da1p-16);
-    p = FMA(p, t, 0x1.3be0cf69b03c1p-13);
-    p = FMA(p, t, -0x1.a1df145f5869fp-13);
-    p = FMA(p, t, -0x1.8d4aa10b5b52fp-11);
-    p = FMA(p, t, 0x1.49c67267475e1p-8);
-    p = FMA(p, t, -0x1.0962387e1fee4p-6);
-    p = FMA(p, t, 0x1.3079edf6fb973p-5);
-    p = FMA(p, t, -0x1.0fb06dfe68cc0p-4);
-    p = FMA(p, t, 0x1.7fee004e0e798p-4);
-    p = FMA(p, t, -0x1.9ddb23c3e7e80p-4);
-    p = FMA(p, t, 0x1.16ecefcfa5555p-4);
-    p = FMA(p, t, 0x1.f7f5df66fd5a7p-7);
-    p = FMA(p, t, -0x1.1df1ad154a290p-3);
-    p = FMA(p, t, 0x1.3ba5916e9fd7fp+0);
+    double p = -0x1.2ba1b3ebc37b5p-16;
+    p = FMA(p, t, 0x1.c0e39ff42af1ap-9);
+    p = FMA(p, t, -0x1.112ac8add612dp-3);
     return p;
 }
 
-/* log2 of the absolute error: -61.97 */
-HELPER double poly_log2_cubic_f64(double t)
+HELPER double poly_tan_below_f64(double t)
 {
-    double p = -0x1.ed7ebfcaa9b59p-4;
-    p = FMA(p, t, 0x1.0d2bf8e0f8e6cp-3);
-    p = FMA(p, t, -0x1.2776a6d56083cp-3);
-    p = FMA(p, t, 0x1.484af34b19d0cp-3);
-    p = FMA(p, t, -0x1.715476557abfdp-3);
-    p = FMA(p, t, 0x1.a61762aaa6d38p-3);
-    p = FMA(p, t, -0x1.ec709dc3a0294p-3);
-    p = FMA(p, t, 0x1.2776c50ef9b3cp-2);
-    p = FMA(p, t, -0x1.71547652b82fep-2);
-    p = FMA(p, t, 0x1.ec709dc3a03fdp-2);
+    double p = 0x1.0b6855d5f0287p-21;
+    p = FMA(p, t, -0x1.46f038824fee5p-12);
+    p = FMA(p, t, 0x1.a477c9b754255p-6);
+    p = FMA(p, t, -0x1.ddeab9ac405ecp-2);
     return p;
+}
+
+/* log2 of the absolute error: -55.59 */
+HELPER double poly_erfcx_f64(double t, double square)
+{
+    double odd = 0x1.c490a4a67c488p-29;
+    odd = FMA(odd, square, -0x1.761f67974e60bp-26);
+    odd = FMA(odd, square, 0x1.f32f0ef8086aep-24);
+    odd = FMA(odd, square, -0x1.ab9d3685b5962p-21);
+    odd = FMA(odd, square, 0x1.e626ea3992f38p-18);
+    odd = FMA(odd, square, -0x1.39a34ee403c9fp-14);
+    odd = FMA(odd, square, 0x1.769ed1d6d6022p-11);
+    odd = FMA(odd, square, -0x1.a06c1ea36b74fp-9);
+    odd = FMA(odd, square, -0x1.7a232e1d24932p-4);
+    odd = FMA(odd, square, -0x1.bdb3c1808b31fp-2);
+    odd = FMA(odd, square, -0x1.e02749166d56fp-1);
+    double even = 0x1.3630771f9373ap-27;
+    even = FMA(even, square, -0x1.6692d321dba7dp-24);
+    even = FMA(even, square, 0x1.278f306de909bp-21);
+    even = FMA(even, square, -0x1.c7458a11a820ap-19);
+    even = FMA(even, square, 0x1.38d91e3662880p-16);
+    even = FMA(even, square, -0x1.60d7d1b4a6b00p-15);
+    even = FMA(even, square, -0x1.5630ded517776p-10);
+    even = FMA(even, square, 0x1.b27b27481921dp-6);
+    even = FMA(even, square, 0x1.ce500ceb5bab1p-3);
+    even = FMA(even, square, 0x1.6362dd2801961p-1);
+    even = FMA(even, square, 0x1.1649466cd0bf1p+0);
+    return FMA(odd, t, even);
+}
+
+/* log2 of the absolute error: -56.40 */
+HELPER double poly_log_cubic_f64(double t, double square)
+{
+    double even = 0x1.75128ca4f8330p-4;
+    even = FMA(even, square, 0x1.c71c4ef94429ap-4);
+    even = FMA(even, square, 0x1.24924925ceadfp-3);
+    even = FMA(even, square, 0x1.9999999999939p-3);
+    even = FMA(even, square, 0x1.5555555555555p-2);
+    double odd = -0x1.9a5e2d5e1d915p-4;
+    odd = FMA(odd, square, -0x1.ffffda4bd9654p-4);
+    odd = FMA(odd, square, -0x1.55555556ac161p-3);
+    odd = FMA(odd, square, -0x1.fffffffffff97p-3);
+    return FMA(odd, t, even);
 }
 
 /* log2 of the absolute error: -21.97 */
