@@ -88,11 +88,12 @@ SHOWN = {
 }
 
 
-def target() -> Target:
-    """x86-64-v3, whatever this machine is."""
+def target(level: str = CPU) -> Target:
+    """A level of x86-64 with vectors (v3, v4), whatever this machine is."""
     levels = list(_LEVELS)
-    features = " ".join(_LEVELS[level] for level in levels[: levels.index(CPU) + 1]).split()
-    return Target("x86_64-unknown-linux-gnu", tuple(sorted(features)), 256)
+    features = " ".join(_LEVELS[name] for name in levels[: levels.index(level) + 1]).split()
+    bits = 512 if "avx512f" in features else 256
+    return Target("x86_64-unknown-linux-gnu", tuple(sorted(features)), bits)
 
 
 def context() -> Context:

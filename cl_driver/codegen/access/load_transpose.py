@@ -48,7 +48,7 @@ def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
 def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
     """What a value is the sum of, as (value, factor); None if it is none."""
     op, operands = value.op, value.operands
-    if op in (Op.IAdd, Op.ISub) and value.type.kind is Kind.INT and value.type.width == 64:
+    if op in (Op.IAdd, Op.ISub) and value.type.width == 64:  # fewer bits may wrap
         return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
     if op in (Op.Bitcast, Op.CopyObject):
         return [(operands[0], 1)] if operands[0].type.kind is Kind.POINTER else None

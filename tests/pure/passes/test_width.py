@@ -1,8 +1,11 @@
 """What decides about lanes and parts: loops of gathers take work-items one by one; stencils that leave their
 edges out take several vectors of one row, not of several."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from cl_driver.device.target import Target
 from cl_driver.passes.cost import width
 
 from .support import compile_cl, make_plan
@@ -63,3 +66,89 @@ def test_it_is_no_choice_at_width_1():
 def test_rows_or_one_row(body, axis):
     module = compile_cl(f"{HEAD} {body} }}")
     assert width._axis(make_plan(module, "k", width=16).regions) == axis
+
+
+AVX2, AVX512 = (Target("x86_64-unknown-linux-gnu", (), bits) for bits in (256, 512))
+NEON = Target("aarch64-unknown-linux-gnu", (), 128)
+
+
+@pytest.fixture
+def best(monkeypatch):
+    """width._best of regions of which everything that it asks is known.
+
+    Each region: cycles of 1, 2, 4 and 8 vectors; pressure: registers that one vector needs, None where that
+    is not known; loops: whether lanes leave one at different times, None without any; walks: as of Work.
+    share: what is left of the work of several rows.
+    """
+
+    def ask(*regions, axis=0, target=AVX2, most=8, share=1.0):
+        asked = [SimpleNamespace(function=region, shapes=None) for region in regions]
+        pressures = {target.vector_bits // 8: lambda region: region["pressure"]}  # by the bits of a lane
+        monkeypatch.setattr(width, "vector_pressure", lambda region, shapes, bits: pressures[bits](region))
+        monkeypatch.setattr(width, "divergent_loops", lambda region: region["loops"])
+        monkeypatch.setattr(width, "work_of", lambda region, shapes, bits, lanes: work(region))
+        monkeypatch.setattr(width, "_share", lambda plan, region, work, count: share if count > 1 else 1.0)
+        plan = SimpleNamespace(options=SimpleNamespace(width=8))
+        return width._best(plan, asked, axis, target, most)[:2]
+
+    def work(region):
+        times = dict(zip((1, 2, 4, 8), region["cycles"], strict=True))
+        return SimpleNamespace(
+            walks=region["walks"], cycles=lambda count, p, room, share: times[count] * share
+        )
+
+    return ask
+
+
+def region(*cycles, pressure=1.0, loops=False, walks=False):
+    return {"cycles": cycles, "pressure": pressure, "loops": loops, "walks": walks}
+
+
+FALLING = (100, 90, 80, 60)
+FLAT = (100, 100, 100, 10)
+
+
+@pytest.mark.parametrize(
+    "regions, ways, found, gain",
+    [
+        ([region(*FALLING)], {}, 8, 100 / 60),
+        ([region(*FALLING)], {"most": 4}, 4, 100 / 80),
+        ([region(*FALLING)], {"most": 2}, 2, 100 / 90),
+        ([region(100, 50, 100, 100)], {}, 2, 2),
+        # More code has to gain something, except of rows, which have work in common: as much more for eight.
+        ([region(100, 96, 96, 96)], {}, 1, 1),
+        ([region(100, 95, 96, 96)], {}, 2, 100 / 95),
+        ([region(100, 83, 80, 79)], {}, 2, 100 / 83),
+        ([region(100, 83, 80, 79)], {"axis": 1}, 4, 100 / 80),
+        ([region(100, 100, 100, 90)], {}, 8, 100 / 90),
+        ([region(100, 100, 100, 92)], {}, 1, 1),
+        ([region(11, 11, 11, 10)], {}, 8, 1.1),
+        # Of eight, only if registers have room for them.
+        ([region(*FLAT, pressure=1.5)], {}, 8, 10),
+        ([region(*FLAT, pressure=1.6)], {}, 1, 1),
+        ([region(*FLAT, pressure=2)], {}, 1, 1),
+        ([region(*FLAT, pressure=3)], {"target": AVX512}, 8, 10),
+        ([region(*FLAT, pressure=3)], {"target": NEON}, 8, 10),
+        ([region(*FLAT), region(*FLAT, pressure=2)], {}, 1, 1),
+        # ... and if there is a loop in which no lane waits for others.
+        ([region(*FLAT, loops=None)], {}, 1, 1),
+        ([region(*FLAT, loops=True)], {}, 1, 1),
+        ([region(*FLAT), region(*FLAT, loops=True)], {}, 1, 1),
+        ([region(*FLAT, loops=None), region(*FLAT, loops=None)], {}, 8, 10),
+        # Lanes that wait, those in a row for longer.
+        ([region(100, 50, 50, 50, loops=True)], {}, 2, 100 / 54),
+        ([region(100, 50, 50, 50, loops=True)], {"axis": 1}, 2, 100 / 51.5),
+        ([region(100, 90, 60, 60, loops=True)], {}, 4, 100 / (60 * 1.24)),
+        ([region(100, 96, 100, 100, loops=True)], {"axis": 1}, 1, 1),
+        # Rows with work in common.
+        ([region(100, 100, 100, 100)], {"axis": 1, "share": 0.5}, 2, 2),
+        ([region(100, 100, 100, 100)], {"axis": 0, "share": 0.5}, 1, 1),
+        ([region(50, 45, 40, 30), region(50, 45, 40, 30)], {}, 8, 100 / 60),
+        # Nothing is known, or lanes walk through rows.
+        ([region(*FALLING, pressure=None)], {}, 1, 1),
+        ([region(*FALLING, walks=True)], {}, 1, 1),
+        ([region(*FALLING), region(*FALLING, walks=True)], {}, 1, 1),
+    ],
+)  # fmt: skip
+def test_the_best_number_of_vectors(best, regions, ways, found, gain):
+    assert best(*regions, **ways) == (found, pytest.approx(gain))

@@ -9,6 +9,7 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
 from cl_driver.interp.run import run as interpret
+from tests.pure.spirv.assembler import CAPABILITIES, SCALARS, assemble, constants
 from tests.runtime.kernel_harness import Program, compile_c
 
 ROWS = 21
@@ -48,10 +49,23 @@ kernel void written(global int *out, global int *in, global const int *by, int n
   size_t row = get_global_id(0); int sum = 0;
   for (int k = 0; k < n; k++) { sum += in[row * n + k]; if (k + 1 < n) in[row * n + k + 1] += sum; }
   out[row] = sum; }
+kernel void by_product(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0; long step = by[0] & 1;
+  for (long k = 0; k < n; k++) sum = sum * 3 + in[row * n + k * step];
+  out[row] = sum; }
+struct pair { int a, b; };
+kernel void pairs(global int *out, global const struct pair *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int k = 0; k < n / 2; k++) sum = sum * 3 + in[row * (n / 2) + k].b;
+  out[row] = sum; }
+kernel void jumping(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0), at = 0; int sum = 0;
+  for (int k = 0; k < n; k++) { sum = sum * 3 + in[row * n + at]; at = (at * 5 + by[0]) % n; }
+  out[row] = sum; }
 """
 KERNELS = {"floats": "f4", "doubles": "f8", "bytes": "u1", "shorts": "i2", "longs": "u8", "known": "f4",
            "two": "f4", "once": "f4", "nested": "i4", "some": "i4", "until": "i4",
-           "written": "i4"}  # fmt: skip
+           "written": "i4", "by_product": "i4", "jumping": "i4", "pairs": "i4"}  # fmt: skip
 FORMS = [(1, 1), (4, 2), (8, 1), (16, 1)]
 AVX512 = frozenset("fma f16c sse4.1 avx avx2 avx512f avx512bw avx512dq avx512vl".split())
 
@@ -81,25 +95,95 @@ def before_the_end():
 
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_rows(compiled, before_the_end, name):
-    """Rows of all lengths, at whose end nothing may be read."""
+    """Rows of all lengths, at whose end nothing may be read, also where the last vector is a whole one."""
     rng, dtype = np.random.default_rng(5), np.dtype(KERNELS[name])
     programs = {form: Program(compiled, width=form[0], parts=form[1]) for form in FORMS}
     if AVX512 <= set(host_cpu().features):
         programs["avx512"] = Program(compiled, CodegenOptions(AVX512, 512), width=16)
     module = programs[1, 1].module
-    for n in (67,) if name == "known" else (0, 7, 16, 35):
-        data, by = (rng.integers(0, 9, size).astype(dtype) for size in (ROWS * n, 70))
-        want, expected_data = np.zeros(ROWS, dtype), data.copy()
-        interpret(module, name, [want, expected_data, by.copy(), n], (ROWS,), (ROWS,))
+    for n, rows in (
+        ((67, ROWS),) if name == "known" else ((0, ROWS), (3, 16), (7, ROWS), (16, ROWS), (35, ROWS))
+    ):
+        data, by = (rng.integers(0, 9, size).astype(dtype) for size in (rows * n, 70))
+        want, expected_data = np.zeros(rows, dtype), data.copy()
+        interpret(module, name, [want, expected_data, by.copy(), n], (rows,), (rows,))
         for form, program in programs.items():
-            out, source = np.zeros(ROWS, dtype), before_the_end(data)
-            program.run(name, ROWS, ROWS, out, source, by, np.int32(n))
+            out, source = np.zeros(rows, dtype), before_the_end(data)
+            program.run(name, rows, rows, out, source, by, np.int32(n))
             assert np.allclose(out, want, rtol=1e-5, atol=0), f"{name}, {n} columns, {form}"
             assert np.array_equal(source, expected_data), f"{name}, {n} columns, {form}"
 
 
 def test_where_rows_become_tiles(compiled):
-    """Loops that store, that end early or that do not always load have none."""
+    """Loops that store, that end early, that do not always load or that do not go on by one have none."""
     program = Program(compiled, width=8)
     have = {name for name in KERNELS if "transpose" in program.code(name).text}
-    assert have == set(KERNELS) - {"some", "until", "written"}
+    assert have == set(KERNELS) - {"some", "until", "written", "by_product", "jumping", "pairs"}
+
+
+# in[256 * id + 128 + (k + by)] once and for k below n; k, the sum with `by` and n are of the type COUNT.
+BYTES = f"""{CAPABILITIES}
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %main "main" %gid
+OpDecorate %gid BuiltIn GlobalInvocationId
+{SCALARS}
+{constants("i64", bytes=256, middle=128)}{constants("COUNT", zero=0, one=1)}{constants("i8", none=0, three=3)}
+%i64v3 = OpTypeVector %i64 3
+%ptr_in = OpTypePointer Input %i64v3
+%bytes_ptr = OpTypePointer CrossWorkgroup %i8
+%fn = OpTypeFunction %void %bytes_ptr %bytes_ptr %COUNT %COUNT
+%gid = OpVariable %ptr_in Input
+%main = OpFunction %void None %fn
+%out = OpFunctionParameter %bytes_ptr
+%in = OpFunctionParameter %bytes_ptr
+%by = OpFunctionParameter %COUNT
+%n = OpFunctionParameter %COUNT
+%entry = OpLabel
+%id3 = OpLoad %i64v3 %gid
+%id = OpCompositeExtract %i64 %id3 0
+%start = OpIMul %i64 %id %bytes
+%row = OpIAdd %i64 %start %middle
+%base = OpPtrAccessChain %bytes_ptr %in %row
+OpBranch %loop
+%loop = OpLabel
+%k = OpPhi %COUNT %zero %entry %next %loop
+%sum = OpPhi %i8 %none %entry %added %loop
+%at = OpIAdd %COUNT %k %by
+%place = OpPtrAccessChain %bytes_ptr %base %at
+%x = OpLoad %i8 %place Aligned 1
+%product = OpIMul %i8 %sum %three
+%added = OpIAdd %i8 %product %x
+%next = OpIAdd %COUNT %k %one
+%more = OpSLessThan %bool %next %n
+OpBranchConditional %more %loop %done
+%done = OpLabel
+%to = OpPtrAccessChain %bytes_ptr %out %id
+OpStore %to %added Aligned 1
+OpReturn
+OpFunctionEnd
+"""
+
+
+@pytest.mark.parametrize(
+    "count, by, n",
+    [
+        ("i8", 100, 70),
+        ("i8", 120, 33),
+        ("i8", -128, 100),
+        ("i64", 27, 100),
+        ("i64", 127, 1),
+        ("i64", 127, -5),
+    ],
+)
+def test_sums_as_indices(before_the_end, count, by, n):
+    """One of few bits goes on at the other end of its range, and no row does. Nor is more loaded than the
+    loop is going to, which runs once if its limit is negative."""
+    program, rows = Program(assemble(BYTES.replace("COUNT", count)), width=8), 16
+    assert ("transpose" in program.code("main").text) == (count == "i64")
+    data = before_the_end(np.random.default_rng(7).integers(0, 256, 256 * rows).astype(np.uint8))
+    want, out = np.zeros((2, rows), np.uint8)
+    bits = (1 << int(count[1:])) - 1
+    interpret(program.module, "main", [want, data.copy(), by & bits, n & bits], (rows,), (rows,))
+    number = {"i8": np.int8, "i64": np.int64}[count]
+    program.run("main", rows, rows, out, data, number(by), number(n))
+    assert np.array_equal(out, want)
