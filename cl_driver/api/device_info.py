@@ -332,9 +332,6 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     **EXTENSION_INFO,
 }
 
-# Queries that native_shim/src/api/device.c answers itself, because they are about handles.
-ANSWERED_IN_C = (cl.CL_DEVICE_PLATFORM, cl.CL_DEVICE_PARENT_DEVICE, cl.CL_DEVICE_REFERENCE_COUNT)
-
 
 @entrypoint("clGetDeviceInfo", Device)
 def get_device_info(device: Device, cpus: list[int], param_name: int) -> tuple[bytes]:

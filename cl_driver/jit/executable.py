@@ -326,9 +326,6 @@ class Globals(_Record):
         return self
 
 
-NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
-
-
 class VariantCode(_Record):
     """Code for some launches of a kernel (compiler/variants.py). object: ELF, empty where there is none;
     symbol: of its entry, or why there is none; the rest as of a kernel."""

@@ -2,7 +2,7 @@
 clang compiles several at a time (tests/pure/random/small.py), and one in a hundred like
 pure/random/typed.py's.
 
-    python tests/runtime/random_many.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
+    python -m tests.runtime.random_many [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
 
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts or
 groups in lockstep, for this CPU or a lesser one, now and then for the values of arguments; code that comes
@@ -12,21 +12,13 @@ file ended. Prints the seeds that fail, and a summary.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 import random
-import subprocess
 import sys
-import threading
-import time
-import traceback
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+from tests.runtime.random_shares import failure, main
+
 WIDTHS = (1, 8, 16)
 N = 5  # the argument n
 BATCH = 20  # kernels of a run of clang
@@ -224,108 +216,8 @@ def work(first: int, end: int, widths) -> None:
                 (batch or Batch([seed])).check(seed, widths)
                 print("ok", flush=True)
             except Exception as problem:
-                last = traceback.extract_tb(problem.__traceback__)[-1]
-                text = f"{type(problem).__name__}: {str(problem)[:300]}".replace("\n", " ")
-                print(f"{text} ({Path(last.filename).name}:{last.lineno})", flush=True)
-
-
-class Tally:
-    """Runs shares in threads, counts what their processes say, and writes it down."""
-
-    def __init__(self, widths: str, log: str, deadline: float):
-        self.widths, self.log, self.deadline = widths, log, deadline
-        self.lock = threading.Lock()
-        self.counts: Counter = Counter()
-        self.known: set[int] = set()
-        if log and os.path.exists(log):
-            for line in Path(log).read_text().splitlines():
-                words = line.split(" ", 3)
-                if words[0] == "seed":
-                    self.known.add(int(words[1].rstrip(":")))
-                    self.counts["failed"] += 1
-                elif words[0] == "ok":
-                    self.known.update(range(int(words[1]), int(words[2])))
-        self.counts["done"] = len(self.known)
-
-    def say(self, text: str) -> None:
-        print(text, flush=True)
-        if self.log:
-            with open(self.log, "a") as file:
-                print(text, file=file)
-
-    def note(self, seed: int, line: str) -> None:
-        with self.lock:
-            self.counts["done"] += 1
-            if line != "ok":
-                self.counts["failed"] += 1
-                self.say(f"seed {seed}: {line}")
-            elif self.log:
-                with open(self.log, "a") as file:
-                    print(f"ok {seed} {seed + 1}", file=file)
-            if self.counts["done"] % 1000 == 0:
-                self.say(self.summary())
-
-    def summary(self) -> str:
-        return f"{self.counts['done']} programs at widths {self.widths}: {self.counts['failed']} failed"
-
-    def run(self, first: int, end: int) -> None:
-        """All seeds of a share; a process that dies is replaced behind the seed that it died of."""
-        while first < end and time.monotonic() < self.deadline:
-            if first in self.known:
-                first += 1
-                continue
-            last = next((seed for seed in range(first, end) if seed in self.known), end)
-            first = self.run_process(first, last)
-
-    def run_process(self, first: int, end: int) -> int:
-        """The seed to go on with."""
-        command = [sys.executable, __file__, "--work", f"{first}-{end}", "--widths", self.widths]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        seed, told = first, True
-        for line in child.stdout:
-            if line.startswith("start "):
-                seed, told = int(line.split()[1]), False
-            else:
-                self.note(seed, line.strip())
-                told = True
-            if time.monotonic() > self.deadline:
-                break
-        else:
-            if not told:
-                self.note(seed, f"the process ended with {child.wait()}")
-        child.kill()
-        child.wait()
-        return seed + 1
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after so long")
-    parser.add_argument("--log", default="", help="file of what was done, to go on from")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        first, end = map(int, options.work.split("-"))
-        work(first, end, [int(width) for width in options.widths.split(",")])
-        return 0
-    os.nice(10)
-    tally = Tally(options.widths, options.log, time.monotonic() + options.seconds)
-    last, size = options.seed + options.count, -(-options.count // options.jobs)
-    threads = [
-        threading.Thread(target=tally.run, args=(first, min(first + size, last)))
-        for first in range(options.seed, last, size)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    tally.say(tally.summary())
-    return tally.counts["failed"] > 0
+                print(failure(problem), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__spec__.name, __doc__.splitlines()[0], ",".join(map(str, WIDTHS)), work))

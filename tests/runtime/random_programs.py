@@ -1,6 +1,6 @@
 """Compares thousands of random kernels of all types with the interpreter, at several widths.
 
-    python tests/runtime/random_programs.py [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N]
+    python -m tests.runtime.random_programs [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N]
 
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts. Of
 every second one the functions stay calls at width 1, however small they are.
@@ -9,20 +9,13 @@ Kernels run in processes of their own, so that one that crashes is found, too. P
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
 import random
 import re
-import subprocess
 import sys
-import threading
-import time
-import traceback
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+from tests.runtime.random_shares import failure, main
+
 WIDTHS = (1, 8, 16)
 
 
@@ -88,82 +81,8 @@ def work(first: int, end: int, widths) -> None:
             check(seed, widths)
             print("ok", flush=True)
         except Exception as problem:
-            last = traceback.extract_tb(problem.__traceback__)[-1]
-            text = f"{type(problem).__name__}: {str(problem)[:300]}".replace("\n", " ")
-            print(f"{text} ({Path(last.filename).name}:{last.lineno})", flush=True)
-
-
-def share(first: int, end: int, widths: str):
-    """A process that works on these seeds."""
-    command = [sys.executable, __file__, "--work", f"{first}-{end}", "--widths", widths]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-
-class Tally:
-    """Runs shares in threads, and counts what their processes say."""
-
-    def __init__(self, widths: str, deadline: float):
-        self.widths, self.deadline = widths, deadline
-        self.lock = threading.Lock()
-        self.done = self.failed = 0
-
-    def note(self, seed: int, line: str) -> None:
-        with self.lock:
-            self.done += 1
-            if line != "ok":
-                self.failed += 1
-                print(f"seed {seed}: {line}", flush=True)
-            elif self.done % 100 == 0:
-                print(f"{self.done} done, {self.failed} failed", flush=True)
-
-    def run(self, first: int, end: int) -> None:
-        """All seeds of a share; a process that dies is replaced behind the seed that it died of."""
-        while first < end and time.monotonic() < self.deadline:
-            child = share(first, end, self.widths)
-            seed, told = first, True
-            for line in child.stdout:
-                if line.startswith("start "):
-                    seed, told = int(line.split()[1]), False
-                else:
-                    self.note(seed, line.strip())
-                    told = True
-                if time.monotonic() > self.deadline:
-                    break
-            else:
-                if not told:
-                    self.note(seed, f"the process ended with {child.wait()}")
-            child.kill()
-            child.wait()
-            first = seed + 1
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no kernel after so long")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        first, end = map(int, options.work.split("-"))
-        work(first, end, [int(width) for width in options.widths.split(",")])
-        return 0
-    os.nice(10)
-    tally = Tally(options.widths, time.monotonic() + options.seconds)
-    last, size = options.seed + options.count, -(-options.count // options.jobs)
-    threads = [
-        threading.Thread(target=tally.run, args=(first, min(first + size, last)))
-        for first in range(options.seed, last, size)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(f"{tally.done} programs at widths {options.widths}: {tally.failed} failed")
-    return tally.failed > 0
+            print(failure(problem), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__spec__.name, __doc__.splitlines()[0], ",".join(map(str, WIDTHS)), work))

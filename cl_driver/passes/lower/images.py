@@ -203,7 +203,6 @@ class _Lowering:
         self.first: list[Instruction] = []  # to stand at the start of the kernel
         self.samplers: dict[Value, Value] = {}  # of arguments: their words
         self.block = function.blocks[0]  # where instructions go now
-        self.int4 = types.vector(types.int(32), 4)
         self.float4 = types.vector(types.float(32), 4)
         self.inlines = False
         self.sampled: dict[Value, list[Operand]] = {}  # OpSampledImage: image and sampler

@@ -27,7 +27,6 @@ def split(op: Op, words: list[int]) -> tuple[list[int], list[int]]:
 
 
 FLOAT_CODES = {16: "<e", 32: "<f", 64: "<d"}
-UINT_CODES = {16: "<H", 32: "<I", 64: "<Q"}
 
 
 def bits_to_float(bits: int, width: int) -> float:

@@ -109,14 +109,19 @@ def _convert(to: Kind, from_: Kind) -> Rule:
     return rule
 
 
-def _float_test(i: Instruction) -> None:
-    (a,) = types(i)
-    need(
-        scalar(a).kind is FLOAT and scalar(i.type).kind is BOOL and count(a) == count(i.type),
-        "{!r} of {!r}",
-        i.type,
-        a,
-    )
+def _of_each(from_: Kind, to: Kind) -> Rule:
+    """Of the components of a scalar or vector one by one, each of which may have any width."""
+
+    def rule(i: Instruction) -> None:
+        (a,) = types(i)
+        need(
+            scalar(a).kind is from_ and scalar(i.type).kind is to and count(a) == count(i.type),
+            "{!r} of {!r}",
+            i.type,
+            a,
+        )
+
+    return rule
 
 
 def _any_all(i: Instruction) -> None:
@@ -231,16 +236,6 @@ def _int_to_pointer(i: Instruction) -> None:
     )
 
 
-def _bit_count(i: Instruction) -> None:
-    (a,) = types(i)
-    need(
-        scalar(a).kind is INT and scalar(i.type).kind is INT and count(a) == count(i.type),
-        "{!r} of {!r}",
-        i.type,
-        a,
-    )
-
-
 def _with_carry(i: Instruction) -> None:
     a, b = types(i)
     need(
@@ -329,7 +324,7 @@ RULES: dict[Op, Rule] = {
     Op.QuantizeToF16: _convert(FLOAT, FLOAT),
     **dict.fromkeys((Op.ConvertFToS, Op.ConvertFToU), _convert(INT, FLOAT)),
     **dict.fromkeys((Op.ConvertSToF, Op.ConvertUToF), _convert(FLOAT, INT)),
-    **dict.fromkeys((Op.IsNan, Op.IsInf, Op.IsFinite, Op.IsNormal, Op.SignBitSet), _float_test),
+    **dict.fromkeys((Op.IsNan, Op.IsInf, Op.IsFinite, Op.IsNormal, Op.SignBitSet), _of_each(FLOAT, BOOL)),
     Op.Any: _any_all,
     Op.All: _any_all,
     Op.Dot: _dot,
@@ -345,7 +340,7 @@ RULES: dict[Op, Rule] = {
     Op.GenericCastToPtrExplicit: _from_generic,
     Op.ConvertPtrToU: _pointer_to_int,
     Op.ConvertUToPtr: _int_to_pointer,
-    Op.BitCount: _bit_count,
+    Op.BitCount: _of_each(INT, INT),
     **dict.fromkeys((Op.IAddCarry, Op.ISubBorrow, Op.UMulExtended, Op.SMulExtended), _with_carry),
     **dict.fromkeys((Op.BitFieldInsert, Op.BitFieldSExtract, Op.BitFieldUExtract), _bit_field),
 }

@@ -6,7 +6,6 @@ import pytest
 
 from cl_driver import wire
 from cl_driver.jit.executable import (
-    NO_GLOBALS,
     ArgInfo,
     Executable,
     ExecutableError,
@@ -14,6 +13,8 @@ from cl_driver.jit.executable import (
     KernelInfo,
     is_executable,
 )
+
+NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
 
 
 def make_arg(**changes) -> ArgInfo:
