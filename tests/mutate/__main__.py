@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="N", help="so many mutations, by chance")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="the whole run's limit")
-    parser.add_argument("--test-seconds", type=float, default=10.0, help="tests of one mutation take so long")
+    parser.add_argument("--test-seconds", type=float, default=20.0, help="tests of one mutation take so long")
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="with these tests, not the table's")
     parser.add_argument(
         "--reach", type=Path, metavar="FOLDER", help="notes of an earlier run's, below build/"
@@ -113,7 +113,6 @@ def main() -> int:
     print(f"{len(chosen)} of {len(found)} mutations, {len(reach.seconds)} tests", flush=True)
     folders = sorted({"/".join(Path(m.path).parts[:2]) for m in chosen})
     with Pool(arguments.jobs, folders, tests, reach, arguments.test_seconds) as pool:
-        pool.check(chosen)
         results = []
         for result in pool.run(chosen, start + arguments.seconds):
             results.append(result)

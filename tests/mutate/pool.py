@@ -97,6 +97,8 @@ class Pool:
 
     def __init__(self, jobs: int, packages: list[str], tests: list[str], reach: Reach, test_seconds: float):
         self._reach, self._test_seconds = reach, test_seconds
+        self._good: set[str] = set()  # tests that pass without a mutation
+        self._bad: set[str] = set()  # and those that do not
         self._workers = [_Process([str(number), ",".join(packages), *tests]) for number in range(jobs)]
 
     def __enter__(self) -> Pool:
@@ -111,50 +113,35 @@ class Pool:
         tests = self._reach.choose(mutation.path, mutation.function, self._test_seconds)
         return tests, 10 + 4 * sum(self._reach.seconds[test] for test in tests)
 
-    def check(self, chosen: list[Mutation]) -> None:
-        """Drops tests that fail without any mutation where they are alone, or few."""
-        sets = {tuple(self._tests(mutation)[0]) for mutation in chosen[: 4 * len(self._workers)]}
-        while sets:
-            jobs = [(None, list(tests), 60 + 8 * self._test_seconds) for tests in sorted(sets)]
-            bad = {answer.get("by", "") for _, answer in self._share(jobs, float("inf"))} - {""}
-            if not bad:
-                return
-            print("these fail without a mutation, and are left out:", *sorted(bad), flush=True)
-            self._reach.drop(bad)
-            sets = {tuple(t for t in tests if t not in bad) for tests in sets if bad & set(tests)}
+    def _try(self, worker: _Process, mutation: Mutation, tests: list[str], limit: float) -> dict[str, str]:
+        """A worker's answer. A test that fails without the mutation, too, when it follows the same others, is
+        left out from then on."""
+        while True:
+            tests = [test for test in tests if test not in self._bad]
+            if not tests:
+                return {"outcome": UNREACHED}
+            answer = worker.ask(mutation, tests, limit)
+            by = answer.get("by", "")
+            if by not in tests or by in self._good:
+                return answer
+            if worker.ask(None, tests[: tests.index(by) + 1], limit).get("by") != by:
+                self._good.add(by)
+                return answer
+            self._bad.add(by)
 
     def run(self, chosen: list[Mutation], end: float) -> Iterator[Result]:
-        """What comes of each mutation, as long as there is time."""
-        jobs = []
+        """What comes of each mutation, as long as there is time, in the order in which they are done."""
+        waiting: queue.SimpleQueue[Mutation] = queue.SimpleQueue()
+        done: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
         for mutation in chosen:
-            tests, limit = self._tests(mutation)
-            if tests:
-                jobs.append((mutation, tests, limit))
-            else:
-                yield Result(mutation, UNREACHED)
-        for mutation, answer in self._share(jobs, end):
-            assert mutation is not None
-            # A worker has no function of that name where a decorator or a class body has run it and let go.
-            outcome = UNREACHED if answer["outcome"] == "unchanged" else answer["outcome"]
-            yield Result(mutation, outcome, answer.get("by", ""))
-
-    def _share(
-        self, jobs: list[tuple[Any, list[str], float]], end: float
-    ) -> Iterator[tuple[Mutation | None, dict[str, str]]]:
-        """Gives the jobs to the workers; (mutation, answer) in the order in which they are done."""
-        waiting: queue.SimpleQueue[tuple[Any, list[str], float]] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[Mutation | None, dict[str, str]] | None] = queue.SimpleQueue()
-        for job in jobs:
-            waiting.put(job)
+            waiting.put(mutation)
 
         def work(worker: _Process) -> None:
             try:
                 while time.monotonic() < end:
-                    mutation, tests, limit = waiting.get_nowait()
-                    answer = worker.ask(mutation, tests, limit)
-                    if answer["outcome"] == "died":  # of a mutation before this one, perhaps
-                        answer = worker.ask(mutation, tests, limit)
-                    done.put((mutation, answer))
+                    result = self._result(worker, waiting.get_nowait(), end)
+                    if result.outcome != "timeout" or time.monotonic() < end:
+                        done.put(result)
             except queue.Empty:
                 pass
             finally:
@@ -170,3 +157,16 @@ class Pool:
                 left -= 1
             else:
                 yield result
+
+    def _result(self, worker: _Process, mutation: Mutation, end: float) -> Result:
+        """What comes of a mutation. At `end` it is broken off, as a timeout."""
+        tests, limit = self._tests(mutation)
+        limit = min(limit, max(end - time.monotonic(), 1))
+        if not tests:
+            return Result(mutation, UNREACHED)
+        answer = self._try(worker, mutation, tests, limit)
+        if answer["outcome"] == "died":  # of a mutation before this one, perhaps
+            answer = self._try(worker, mutation, tests, limit)
+        # A worker has no function of that name where a decorator or a class body has run it and let go.
+        outcome = UNREACHED if answer["outcome"] == "unchanged" else answer["outcome"]
+        return Result(mutation, outcome, answer.get("by", ""))

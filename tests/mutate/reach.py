@@ -111,10 +111,6 @@ class Reach:
                 for function in functions:
                     self.tests.setdefault(function, []).append(test)
 
-    def drop(self, tests: set[str]) -> None:
-        """Leaves out some tests."""
-        self.tests = {f: [t for t in of if t not in tests] for f, of in self.tests.items()}
-
     def choose(self, path: str, function: str, limit: float) -> list[str]:
         """The tests that a function's mutations are tried with, the most promising first: those of the file
         that is named like it, then by turns one of each test function, the quickest first; as many as take

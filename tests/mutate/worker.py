@@ -22,9 +22,10 @@ import os
 import pickle
 import select
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TextIO
@@ -40,25 +41,39 @@ from .mutations import Mutation, mutated
 SELECTED = "not clock and not long and not network"
 
 
+TOOLS = ("clang", "spirv-as")  # programs whose names begin so: what they print depends on what they are given
+
+
 def remember_compiled(folder: Path) -> None:
-    """Keeps what clang makes of each source, for all processes and runs."""
+    """Keeps what clang and spirv-as make of each source, for all processes and runs. They are run by
+    subprocess.run with the source on stdin, or by cl_driver/frontend/."""
     sources = [file.read_bytes() for file in sorted(Path(opencl_c.__file__).parent.glob("*.py"))]
     folder /= hashlib.sha256(b"".join(sources)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    compile_ = opencl_c.compile
+    compile_, run = opencl_c.compile, subprocess.run
 
-    @functools.wraps(compile_)
-    def remembered(*arguments: Any, **options: Any) -> Any:
-        path = folder / hashlib.sha256(repr((arguments, options)).encode()).hexdigest()
+    def kept(key: Any, make: Callable[[], Any]) -> Any:
+        path = folder / hashlib.sha256(repr(key).encode()).hexdigest()
         with contextlib.suppress(OSError):
             return pickle.loads(path.read_bytes())
-        result = compile_(*arguments, **options)
+        result = make()
         fresh = path.with_suffix(f".{os.getpid()}")
         fresh.write_bytes(pickle.dumps(result))
         fresh.replace(path)
         return result
 
-    opencl_c.compile = remembered
+    @functools.wraps(compile_)
+    def compile_once(*arguments: Any, **options: Any) -> Any:
+        return kept((arguments, options), lambda: compile_(*arguments, **options))
+
+    @functools.wraps(run)
+    def run_once(command: Any, **options: Any) -> Any:
+        is_tool = isinstance(command, list) and Path(str(command[0])).name.startswith(TOOLS)
+        if not is_tool or "input" not in options or "-" not in command:
+            return run(command, **options)
+        return kept((command, options), lambda: run(command, **options))
+
+    opencl_c.compile, subprocess.run = compile_once, run_once  # type: ignore[assignment]
 
 
 def import_package(folder: Path) -> None:

@@ -71,45 +71,41 @@ def access_chain(e: AccessEmitter, i: Instruction) -> None:
 
 @lowers_wide(Op.Load)
 def load(e: AccessEmitter, i: Instruction) -> None:
-    """OpLoad."""
+    """OpLoad: the first of these ways that there is."""
     pointer = i.operands[0]
+    volatile = i.memory is not None and i.memory.volatile
     if isinstance(pointer, Variable) and pointer.builtin is not None:
         single_load(e, i)
-        return
-    component = e.builtin_addresses.get(pointer)
-    if component is not None:
+    elif (component := e.builtin_addresses.get(pointer)) is not None:
         if e.is_varying(i):
             e.define_leaves(i, e.id_leaves(i.type, component.variable, component.index))
         else:
             single_load(e, i)
-        return
-    if i.memory is not None and i.memory.volatile:
+    elif volatile:
         e.lane_by_lane(i, single_load)
-        return
-    found = look_up(e, i)
-    if found is not None:
+    elif (found := look_up(e, i)) is not None:
         e.note(SHUFFLED, masked=i.mask is not None)
         e.define_leaves(i, [found])
-        return
-    alignment = access_alignment(i.memory, i.type)
-    if e.spacing(pointer) > 1:
+    elif e.spacing(pointer) > 1:
         e.define_leaves(i, [load_piece(e, i, *piece) for piece in _pieces(e, pointer, i.type)])
-        return
-    if e.lane_constants is not None and e.lane_constants.here is not None:
-        e.note(SHUFFLED, masked=i.mask is not None)
-        size = size_of(i.type)
-        leaves = [e.lane_constants.load_places(e.lane_constants.here, size)]
-        if i.type.kind is Kind.VECTOR:
-            leaves = split(e, leaves[0], 8 * size, leaf_types(i.type))
-        e.define_leaves(i, leaves)
-        return
-    if i in e.packed:
-        _load_packed(e, i, pointer, alignment)
-        return
-    if i in e.places:
-        _load_asked(e, i, pointer, alignment, e.places[i])
-        return
-    load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
+    elif e.lane_constants is not None and e.lane_constants.here is not None:
+        _load_places(e, i, e.lane_constants.load_places(e.lane_constants.here, size_of(i.type)))
+    elif i in e.packed:
+        _load_packed(e, i, pointer, access_alignment(i.memory, i.type))
+    elif i in e.places:
+        _load_asked(e, i, pointer, access_alignment(i.memory, i.type), e.places[i])
+    else:
+        alignment = access_alignment(i.memory, i.type)
+        load_from(e, i, pointer, address_of(e, pointer), i.type, size_of(i.type), alignment)
+
+
+def _load_places(e: AccessEmitter, i: Instruction, loaded: str) -> None:
+    """A load from local memory where each lane's place is known. loaded: what is there, of all lanes."""
+    e.note(SHUFFLED, masked=i.mask is not None)
+    leaves = [loaded]
+    if i.type.kind is Kind.VECTOR:
+        leaves = split(e, loaded, 8 * size_of(i.type), leaf_types(i.type))
+    e.define_leaves(i, leaves)
 
 
 def ask_packed(e: AccessEmitter, i: Instruction) -> tuple[str, str, int] | None:

@@ -81,8 +81,6 @@ def test_tests_are_chosen(tmp_path):
     assert reach.choose("cl_driver/x.py", "f", 5) == ["test_x.py::u", "a.py::t[1]", "a.py::t[2]"]
     assert reach.choose("cl_driver/x.py", "f", 1) == ["test_x.py::u"]
     assert reach.choose("cl_driver/x.py", "nothing", 5) == []
-    reach.drop({"test_x.py::u"})
-    assert reach.choose("cl_driver/x.py", "f", 2) == ["a.py::t[1]"]
 
 
 def test_a_sample_is_the_same_for_a_seed():
