@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 from cl_driver.passes.ir import instructions as ir
 from cl_driver.passes.ir.dominance import dominators, is_reducible
 from cl_driver.passes.ir.dump import plan_text
-from cl_driver.passes.ir.layout import alignment_of, member_offset, size_of
+from cl_driver.passes.ir.layout import alignment_of, member_offset, size_of, walk
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanError
 from cl_driver.passes.ir.verify import VerifyError, find_problem, verify
 from cl_driver.passes.lower.inline import inline
 from cl_driver.passes.scalar.reducible import make_reducible
 from cl_driver.passes.scalar.simplify import simplify
+from cl_driver.passes.scalar.sroa import _alignment_at
 from cl_driver.spirv.enums import BuiltIn, Op, StorageClass
 from cl_driver.spirv.module import Block, Function, Instruction
 from cl_driver.spirv.types import TypeTable
@@ -394,6 +396,38 @@ def test_layouts():
     packed = types.struct((c, d, c), True)
     assert (size_of(packed), alignment_of(packed), member_offset(packed, 2)) == (10, 1, 9)
     assert size_of(types.array(s, 3)) == 72
+
+
+def test_steps_of_an_access_chain():
+    """The constant part in bytes, of members and of constants, which may be negative, and the rest."""
+    types = TypeTable()
+    s = types.struct((types.int(8), types.array(types.int(32), 5), types.int(16)))
+    function = Function(types.function(types.void(), ()), "f")
+    block = Block(function)
+    base = ir.append(block, Op.Undef, types.pointer(StorageClass.CrossWorkgroup, s), [])
+    index = ir.append(block, Op.Undef, types.int(64), [])
+    number = functools.partial(types.integer, 32)
+
+    def walked(op, *indices):
+        steps = []
+        chain = ir.append(
+            block, op, types.pointer(StorageClass.CrossWorkgroup, types.int(32)), [base, *indices]
+        )
+        return walk(chain, steps), steps
+
+    assert size_of(s) == 28
+    assert walked(Op.AccessChain, number(2)) == (24, [])
+    assert walked(Op.AccessChain, number(1), index) == (4, [(index, 4)])
+    assert walked(Op.PtrAccessChain, number(3), number(1), number(2)) == (3 * 28 + 4 + 8, [])
+    assert walked(Op.InBoundsPtrAccessChain, number(2**32 - 1), number(1), index) == (4 - 28, [(index, 4)])
+    assert walked(Op.PtrAccessChain, index, number(1), number(4)) == (4 + 16, [(index, 28)])
+
+
+@pytest.mark.parametrize(
+    "alignment, offset, expected", [(16, 0, 16), (16, 4, 4), (16, 24, 8), (4, 16, 4), (1, 8, 1)]
+)
+def test_alignments_of_pieces(alignment, offset, expected):
+    assert _alignment_at(alignment, offset) == expected
 
 
 # the pipeline

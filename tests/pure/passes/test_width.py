@@ -7,8 +7,9 @@ import pytest
 
 from cl_driver.device.target import Target
 from cl_driver.passes.cost import width
+from cl_driver.spirv.reflect import called
 
-from .support import compile_cl, make_plan
+from .support import compile_cl, entry, make_plan
 
 HEAD = (
     "kernel void k(global int *out, global const int *start, global const int *column, global const int *x, "
@@ -70,6 +71,7 @@ def test_rows_or_one_row(body, axis):
 
 AVX2, AVX512 = (Target("x86_64-unknown-linux-gnu", (), bits) for bits in (256, 512))
 NEON = Target("aarch64-unknown-linux-gnu", (), 128)
+SET_TO_2 = Target("x86_64-unknown-linux-gnu", (), 256, 2)
 
 
 @pytest.fixture
@@ -152,3 +154,57 @@ FLAT = (100, 100, 100, 10)
 )  # fmt: skip
 def test_the_best_number_of_vectors(best, regions, ways, found, gain):
     assert best(*regions, **ways) == (found, pytest.approx(gain))
+
+
+def chosen(source, target=AVX2, required=(0, 0, 0)):
+    kernel = entry(compile_cl(source), "k")
+    return width.choose(called(kernel.function), required, target)
+
+
+PLAIN = "kernel void k(global int *a) { a[get_global_id(0)] *= 3; }"
+
+
+@pytest.mark.parametrize(
+    "target, lanes",
+    [(AVX2, 8), (AVX512, 16), (NEON, 4), (SET_TO_2, 2)],
+)
+def test_lanes_are_those_of_ints_or_what_a_setting_says(target, lanes):
+    assert chosen(PLAIN, target) == lanes
+
+
+@pytest.mark.parametrize("columns, lanes", [(0, 8), (1, 1), (7, 1), (8, 8), (9, 8)])
+def test_rows_that_a_kernel_requires_have_room_for_all_lanes(columns, lanes):
+    assert chosen(PLAIN, required=(columns, 1, 1)) == lanes
+
+
+INNER = "__attribute__((noinline)) void inner(global int *a) { a[%s] += 1; }"
+INNER += "kernel void k(global int *a) { inner(a); }"
+
+
+@pytest.mark.parametrize(
+    "source, lanes",
+    [
+        ("kernel void k(global int *a) { a[0] = 3; }", 1),
+        ("kernel void k(global int *a) { a[get_global_size(0)] = get_num_groups(1) + get_work_dim(); }", 1),
+        ("kernel void k(global int *a) { a[get_local_id(1)] = 3; }", 8),
+        ("kernel void k(global int *a) { a[get_group_id(0)] = 3; }", 8),
+        ("kernel void k(global int *a) { atomic_inc(a); }", 8),
+        ("kernel void k(global int *a) { a[0] = 3; barrier(CLK_GLOBAL_MEM_FENCE); }", 8),
+        ("void outside(global int *a); kernel void k(global int *a) { outside(a); }", 8),
+        (INNER % "get_global_id(0)", 8),
+        (INNER % "0", 1),
+    ],
+)
+def test_one_lane_where_work_items_are_all_alike(source, lanes):
+    assert chosen(source) == lanes
+
+
+@pytest.mark.parametrize(
+    "type_, avx2, avx512",
+    [("float4", 8, 16), ("float16", 8, 16), ("double8", 8, 16), ("double16", 4, 8)],
+)
+def test_a_value_of_all_lanes_fits_into_the_registers(type_, avx2, avx512):
+    """Sixteen of them at most. The sine is there so that nothing is gained without lanes."""
+    source = f"kernel void k(global {type_} *a, {type_} d) {{ {type_} x = a[get_global_id(0)]; "
+    source += "for (int k = 0; k < 9; k++) x = sin(x) / d; a[get_global_id(0)] = x; }"
+    assert (chosen(source), chosen(source, AVX512)) == (avx2, avx512)
