@@ -21,8 +21,10 @@ from cl_driver.passes.scalar.simplify import simplify
 from cl_driver.passes.scalar.sroa import _alignment_at
 from cl_driver.spirv.enums import BuiltIn, Op, StorageClass
 from cl_driver.spirv.module import Block, Function, Instruction
+from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
 
+from ..spirv.assembler import CAPABILITIES, SCALARS, assemble, constants
 from .support import compare, compile_cl, entry, make_plan
 
 
@@ -286,6 +288,65 @@ def test_private_memory_is_the_lanes_own():
     ]  # fmt: skip
     assert loads
     assert all(shapes.stride(i) is None and i.operands[0] in shapes.private for i in loads)
+
+
+# out[id] = *(n > 3 ? FIRST : SECOND): the work-item's own variables, which hold its id and twice that, or
+# what is common to all.
+CHOSEN_POINTER = f"""{CAPABILITIES}
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %main "main" %gid
+OpDecorate %gid BuiltIn GlobalInvocationId
+{SCALARS}
+{constants("i32", three=3)}
+%i64v3 = OpTypeVector %i64 3
+%in_ptr = OpTypePointer Input %i64v3
+%global_ptr = OpTypePointer CrossWorkgroup %i32
+%own_ptr = OpTypePointer Function %i32
+%ptr = OpTypePointer Generic %i32
+%fn = OpTypeFunction %void %global_ptr %global_ptr %i32
+%gid = OpVariable %in_ptr Input
+%main = OpFunction %void None %fn
+%out = OpFunctionParameter %global_ptr
+%in = OpFunctionParameter %global_ptr
+%n = OpFunctionParameter %i32
+%entry = OpLabel
+%own = OpVariable %own_ptr Function
+%other = OpVariable %own_ptr Function
+%id3 = OpLoad %i64v3 %gid
+%id = OpCompositeExtract %i64 %id3 0
+%narrow = OpUConvert %i32 %id
+%twice = OpIAdd %i32 %narrow %narrow
+OpStore %own %narrow Aligned 4
+OpStore %other %twice Aligned 4
+%mine = OpPtrCastToGeneric %ptr %own
+%common = OpPtrCastToGeneric %ptr %in
+%more = OpSGreaterThan %bool %n %three
+%chosen = OpSelect %POINTER %more %FIRST %SECOND
+%x = OpLoad %i32 %chosen Aligned 4
+%to = OpPtrAccessChain %global_ptr %out %id
+OpStore %to %x Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+
+
+@pytest.mark.parametrize(
+    "pointer, first, second",
+    [
+        ("ptr", "mine", "common"),
+        ("ptr", "common", "mine"),
+        ("own_ptr", "own", "other"),
+        ("own_ptr", "other", "own"),
+    ],
+)
+@pytest.mark.parametrize("n", [3, 4])
+def test_a_choice_of_pointers_to_private_memory(widths, pointer, first, second, n):
+    text = CHOSEN_POINTER.replace("POINTER", pointer).replace("FIRST", first).replace("SECOND", second)
+    arguments = [np.zeros(16, np.int32), np.array([77], np.int32), n]
+    out = compare(read(assemble(text)), "main", arguments, (16,), (16,), widths)[0]
+    ids = np.arange(16)
+    read_by = {"mine": ids, "own": ids, "other": 2 * ids, "common": np.full(16, 77)}
+    assert np.array_equal(out, read_by[first if n > 3 else second])
 
 
 # linearise
