@@ -29,7 +29,7 @@ def function_of(code: CodeType) -> str:
     return f"{code.co_filename.removeprefix(f'{ROOT}{os.sep}')}:{name}"
 
 
-class _Calls:
+class Calls:
     """Notes the code that is called: by sys.monitoring where there is one, else by a profile function."""
 
     def __init__(self) -> None:
@@ -39,9 +39,7 @@ class _Calls:
             monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
             self._monitoring = monitoring
             monitoring.use_tool_id(monitoring.PROFILER_ID, "reach")
-            events = monitoring.events
-            monitoring.register_callback(monitoring.PROFILER_ID, events.PY_START, self._started)
-            monitoring.set_events(monitoring.PROFILER_ID, events.PY_START)
+            monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.PY_START, self._started)
 
     def _started(self, code: CodeType, _offset: int) -> Any:
         self.codes.add(code)
@@ -55,13 +53,16 @@ class _Calls:
         """Forgets what was called."""
         self.codes.clear()
         if self._has_monitoring:
+            self._monitoring.set_events(self._monitoring.PROFILER_ID, self._monitoring.events.PY_START)
             self._monitoring.restart_events()
         else:
             sys.setprofile(self._profile)
 
     def end(self) -> list[str]:
         """The functions that were called."""
-        if not self._has_monitoring:
+        if self._has_monitoring:
+            self._monitoring.set_events(self._monitoring.PROFILER_ID, 0)
+        else:
             sys.setprofile(None)
         return sorted({name for code in self.codes if (name := function_of(code))})
 
@@ -69,7 +70,7 @@ class _Calls:
 class _Plugin:
     def __init__(self, folder: Path):
         self._file = folder / f"{os.getpid()}.jsonl"
-        self._calls = _Calls()
+        self._calls = Calls()
         self._start = 0.0
         self._has_failed = False
 

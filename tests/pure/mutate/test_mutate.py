@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
+from cl_driver.spirv.types import TypeTable
 from tests.conftest import ROOT
 from tests.mutate import page
 from tests.mutate.__main__ import find, sample
 from tests.mutate.mutations import Mutation, mutated, mutations
 from tests.mutate.pool import Result
-from tests.mutate.reach import Reach
+from tests.mutate.reach import Calls, Reach
 
 
 def changes(body: str) -> set[tuple[str, str]]:
@@ -70,6 +71,22 @@ def test_the_code_is_changed(tmp_path):
         before = function(1), function(3)
         function.__code__ = mutated(file, mutation)
         assert (function(1), function(3)) != before, mutation
+
+
+def test_calls_are_noted():
+    """Of the package's functions, anew for each test, and only while one runs."""
+    calls = Calls()
+    for _ in range(2):
+        calls.begin()
+        TypeTable().int(32)
+        found = calls.end()
+        assert {"cl_driver/spirv/types.py:TypeTable.int", "cl_driver/spirv/module.py:Type.__init__"} <= {
+            *found
+        }
+        assert not any("TypeTable.vector" in name for name in found)
+    TypeTable().vector(TypeTable().int(8), 2)
+    calls.begin()
+    assert calls.end() == []
 
 
 def test_tests_are_chosen(tmp_path):
