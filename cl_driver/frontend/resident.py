@@ -187,6 +187,8 @@ def _run_process(
     fds: tuple[int, ...],
     allowance: Allowance,
 ) -> Done:
+    if _has_few_descriptors():
+        return _run_process_on_files(arguments, source, folder, environment, fds, allowance)
     pipe = subprocess.PIPE
     with subprocess.Popen(
         arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
@@ -206,6 +208,42 @@ def _run_process(
         finally:
             if child.returncode is None:
                 child.kill()
+
+
+def _run_process_on_files(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    allowance: Allowance,
+) -> Done:
+    """The same with files in memory, of which this process needs one descriptor each; a pipe has two."""
+    with ExitStack() as opened:
+        given, output, errors = (
+            opened.enter_context(os.fdopen(os.memfd_create(name), "w+b", buffering=0))
+            for name in ("source", "output", "errors")
+        )
+        os.pwrite(given.fileno(), source, 0)
+        starting = subprocess.Popen(
+            arguments, stdin=given, stdout=output, stderr=errors, cwd=folder, env=environment, pass_fds=fds
+        )
+        child = opened.enter_context(starting)
+        _limit(child.pid)
+        try:
+            with Watch(allowance, child.pid) as watch:
+                while True:
+                    try:
+                        status = child.wait(watch.patience())
+                        break
+                    except subprocess.TimeoutExpired:
+                        if watch.is_over():
+                            return Done(b"", watch.stopped.encode(), None)
+        finally:
+            if child.returncode is None:
+                child.kill()
+        contents = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (output, errors)]
+        return Done(*contents, status)
 
 
 def _library() -> Path:
@@ -336,8 +374,12 @@ def _identity(path: str) -> Identity:
     return status.st_dev, status.st_ino, status.st_mtime_ns, path
 
 
+def _has_few_descriptors() -> bool:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _ENOUGH_DESCRIPTORS
+
+
 def _most_held() -> int:
-    return _MOST_HELD if resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= _ENOUGH_DESCRIPTORS else 1
+    return 1 if _has_few_descriptors() else _MOST_HELD
 
 
 def _may_hold(arguments: list[str]) -> bool:
