@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -257,8 +258,14 @@ def _folder_of(headers: dict[str, bytes]) -> Iterator[str]:
         yield private
 
 
+_LISTING = 1 << 20  # bytes that a listing may have
+
+
 def _listing() -> int:
     """A file for what the program includes; -1 if it cannot be had: then nobody knows what it includes."""
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)  # of files in memory, too; clang would die of it
+    if most != resource.RLIM_INFINITY and most < _LISTING:
+        return -1
     try:
         return os.memfd_create("files")
     except OSError:

@@ -242,8 +242,10 @@ def _run_process_on_files(
         finally:
             if child.returncode is None:
                 child.kill()
-        contents = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (output, errors)]
-        return Done(*contents, status)
+        said, complained = (
+            os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (output, errors)
+        )
+        return Done(said, complained, status)
 
 
 def _library() -> Path:

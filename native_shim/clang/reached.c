@@ -8,6 +8,8 @@
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */
 #include "reached.h"
 
+#include "tables.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,6 +62,7 @@ static bool is_whole;
 
 void cld_program_is_whole(void) {
     is_whole = true;
+    cld_tables_are_whole();
 }
 
 static bool find_llvm(void) {

@@ -273,6 +273,22 @@ assert resident._tries == 3 or {most} == 10  # with so few each program has a cl
     assert done.returncode == 0, done.stderr
 
 
+def test_a_host_that_may_write_no_files():
+    """Files in memory count, too."""
+    script = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).resolve().parents[3])!r})
+from cl_driver.frontend import clang, opencl_c, options, resident
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+resident.allow()
+for options_ in ("", "-DN", "", "-DN", "", "-DN"):
+    done = opencl_c.compile({SOURCE!r}, options.parse(options_), language=clang.Language())
+    assert done.spirv, done.log
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("told", [b"", (1).to_bytes(4, "little"), b"abcde"])
 def test_output_is_whole_only_when_its_writer_says_so(told):
     """One that is killed while it writes may just have written the end of a function."""
