@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..codegen.llvm.versioning import SLOW
+from ..codegen.llvm.versioning import PARTIAL, SLOW
 
 # What codegen/kernel/kernel_emitter.py and codegen/kernel/wide_kernel.py call the loop over work-items, or
 # LLVM's vectoriser its own.
@@ -16,7 +16,7 @@ _ITEM_LOOP = re.compile(r"r\d+\.x\b")
 _VECTORISED = re.compile(r"(vec\.epilog\.)?vector\.body")
 _AROUND = re.compile(r"group$|r\d+\.[yz]$")  # loops over groups, planes and rows
 _TAIL = re.compile(r"r\d+\.t(ail|\d)|r\d+\.rest")
-_SELDOM = re.compile(rf"{SLOW}\d+")
+_SELDOM = re.compile(rf"({SLOW}|{PARTIAL})\d+")
 _LABEL = re.compile(r"^(?:\.L|#\s+%)(BB\d+_\d+|bb\.\d+):\s*(.*)$")
 _FUNCTION = re.compile(r'^"?([\w.$]+)"?:')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
@@ -115,7 +115,8 @@ class Assembly:
     def body_loops(self) -> list[Loop]:
         """The loops of the body. Groups in lockstep have none over work-items."""
         found = [loop for loop in self.loops.values() if loop.within() is not None]
-        return found or [loop for loop in self.loops.values() if not _AROUND.match(loop.name)]
+        found = found or [loop for loop in self.loops.values() if not _AROUND.match(loop.name)]
+        return [loop for loop in found if loop.usual_codes]
 
     def _loop(self, header: str) -> Loop:
         return self.loops.setdefault(header, Loop(header))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...spirv.module import Value
+from ...spirv.enums import Op
+from ...spirv.module import Instruction, Kind, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.forms import form
-from ..llvm.types import ir_type
+from ..llvm.types import ir_type, member_offset, size_of
 from ..ops.memory import offset_pointer
 from .emitter import AccessEmitter
 
@@ -68,3 +69,26 @@ def advance(e: AccessEmitter, address: Address, index: Value, scale: int, unsign
         else (f"ptr {address.single}")
     )
     return Address(None, 0, e.emit(f"getelementptr [{scale} x i8], {base}, {e.form(t)} {operand}"))
+
+
+def is_within_variable(e: AccessEmitter, pointer: Value, size: int) -> bool:
+    """Whether so many bytes from an address on are in a private variable, though no lane asks for them."""
+    end = size
+    while isinstance(pointer, Instruction) and pointer.op is not Op.Variable:
+        type_, indices = pointer.operands[0].type.element, list(pointer.operands[1:])
+        if pointer.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            number = e.integer(indices.pop(0))
+            if number is None:
+                return False
+            end += number * size_of(type_)
+        elif pointer.op not in (Op.AccessChain, Op.InBoundsAccessChain, Op.Bitcast, Op.CopyObject):
+            return False
+        for index in indices:
+            number = e.integer(index)
+            if number is None:
+                return False
+            is_struct = type_.kind is Kind.STRUCT
+            end += member_offset(type_, number) if is_struct else number * size_of(type_.element)
+            type_ = type_.members[number] if is_struct else type_.element
+        pointer = pointer.operands[0]
+    return isinstance(pointer, Instruction) and size <= end <= size_of(pointer.type.element)

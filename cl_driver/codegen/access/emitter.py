@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...passes.ir.plan import KernelPlan
 from ...spirv.module import Instruction, Value, Variable
 from ..llvm.emitter import ModuleText
@@ -9,6 +11,19 @@ from ..lockstep.lane_constants import LockstepEmitter
 from .counted_loops import CountedLoops
 from .nontemporal import NontemporalStores
 from .runtime_contiguity import Contiguity
+
+
+class MaskedStore(NamedTuple):
+    """A store of the first `used` of every `stride` elements of type t, for each lane of a mask."""
+
+    t: str
+    size: int  # bytes of an element
+    data: str
+    address: str
+    stride: int
+    used: int
+    alignment: int
+    metadata: str
 
 
 class AccessEmitter(LockstepEmitter):
@@ -33,3 +48,10 @@ class AccessEmitter(LockstepEmitter):
         self.apart: dict[tuple[Value, str], list[str]] = {}
         # block_versioning.py: loads, and where all lanes' values are if neighbours, or None.
         self.places: dict[Instruction, str | None] = {}
+        # masked_access.py: stores that wait for others under the same mask, that mask, and instructions since
+        # the first; whether few masks are full, in what is left of a row.
+        self.waiting: list[MaskedStore] = []
+        self.waiting_mask = ""
+        self.waited = 0
+        self.in_rest = False
+        self.spare_vectors: dict[int, str] = {}  # zeros on the stack, by their size in bytes

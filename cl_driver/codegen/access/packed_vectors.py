@@ -15,7 +15,7 @@ from ...passes.ir.instructions import users
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, Value
 from ..llvm.emitter import Components
-from ..llvm.forms import MANGLED, form
+from ..llvm.forms import form
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import constant_text, ir_type, leaf_types, size_of
 from ..llvm.versioning import emit_versions
@@ -30,6 +30,7 @@ from .gather_scatter import (
     memory_type,
     unzipped,
 )
+from .masked_access import load_masked
 from .runtime_contiguity import NEIGHBOURS
 
 Users: TypeAlias = Mapping[Value, Sequence[Instruction]]  # of a value: what has it for an operand
@@ -246,24 +247,7 @@ def load_consecutive(
     t, whole = memory_type(element), form(e.width * stride)
     if mask is None:
         return e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")
-    return e.emit(
-        f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0"
-        f"(ptr align {alignment} {address}, {whole('i1')} {repeat_mask(e, mask, stride, stride)}, "
-        f"{whole(t)} zeroinitializer){metadata}"
-    )
-
-
-def repeat_mask(e: AccessEmitter, mask: str, stride: int, count: int) -> str:
-    """A mask of the elements of values of `stride` elements, of which the first `count` count."""
-    if stride == 1:
-        return mask
-    f = e.form
-    lanes = ", ".join(
-        f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride)
-    )
-    return e.emit(
-        f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
-    )
+    return load_masked(e, t, size_of(element), address, stride, alignment, mask, metadata)
 
 
 def separate(e: AccessEmitter, element: Type, data: str, stride: int, count: int) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ...passes.ir.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Undef, Value, Variable
-from ..llvm.forms import MANGLED, form
+from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
 from ..llvm.versioning import emit_versions
@@ -18,8 +18,8 @@ from ..ops.memory import access_chain as single_access_chain
 from ..ops.memory import load as single_load
 from ..ops.memory import store as single_store
 from . import packed_vectors
-from .addresses import Address, address_of, advance, all_lanes
-from .emitter import AccessEmitter
+from .addresses import Address, address_of, advance, all_lanes, is_within_variable
+from .emitter import AccessEmitter, MaskedStore
 from .gather_scatter import (
     addresses_here,
     from_memory,
@@ -33,7 +33,8 @@ from .gather_scatter import (
 )
 from .load_transpose import find_rows, load_rows
 from .lut_permute import look_up
-from .packed_vectors import load_consecutive, repeat_mask, separate
+from .masked_access import flush, load_private, store_masked, store_private
+from .packed_vectors import load_consecutive, separate
 
 
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -288,7 +289,13 @@ def load_piece(e: AccessEmitter, i: Instruction, type_: Type, address: Address) 
     size, mask = size_of(type_), e.mask_of(i)
     if address.single is not None and address.stride == size:
         e.note(CONTIGUOUS, masked=mask is not None)
-        return load_contiguous(e, address.single, type_, 1, size, size, mask)[0]
+        t = memory_type(type_)
+        if mask is None:
+            data = e.emit(f"load {e.form(t)}, ptr {address.single}, align {size}")
+        else:
+            is_there = is_within_variable(e, i.operands[0], size_of(i.type))
+            data = load_private(e, t, address.single, size, mask, is_there)
+        return from_memory(e, type_, data)
     return gather(e, all_lanes(e, address), type_, size, mask)[0]
 
 
@@ -297,7 +304,12 @@ def store_piece(e: AccessEmitter, i: Instruction, type_: Type, address: Address,
     size, mask, leaf = size_of(type_), e.mask_of(i), to_memory(e, type_, leaf)
     if address.single is not None and address.stride == size:
         e.note(CONTIGUOUS, masked=mask is not None)
-        store_contiguous(e, address.single, type_, [leaf], size, size, mask)
+        t = memory_type(type_)
+        if mask is None:
+            e.emit_void(f"store {e.form(t)} {leaf}, ptr {address.single}, align {size}")
+        else:
+            is_there = is_within_variable(e, i.operands[0], size_of(i.operands[1].type))
+            store_private(e, t, leaf, address.single, size, mask, is_there)
     else:
         scatter(e, all_lanes(e, address), type_, [leaf], size, mask)
 
@@ -343,15 +355,27 @@ def store(e: AccessEmitter, i: Instruction) -> None:
         e.mask_of(i),
         None if e.is_varying(value) or e.stride_is_mixed(value) else value,
         hint_of(i.memory),
+        waits=may_wait(e, i),
     )
+
+
+def may_wait(e: AccessEmitter, i: Instruction) -> bool:
+    """Whether an instruction is a masked store of neighbours, which may wait (masked_access.py)."""
+    if i.op is not Op.Store or i.mask is None or (i.memory is not None and i.memory.volatile):
+        return False
+    pointer, type_ = i.operands[0], i.operands[1].type
+    if e.lane_constants is not None or e.spacing(pointer) > 1 or e.is_varying(pointer):
+        return False
+    return e.stride(pointer) == size_of(type_) and _may_be_contiguous(type_)
 
 
 def store_to(
     e: AccessEmitter, pointer: Value, address: Address, type_: Type, leaves_of: Callable[[], list[str]],
     place: int, alignment: int, mask: str | None,
-    uniform: Value | None = None, hint: str = "", index: Value | None = None,
+    uniform: Value | None = None, hint: str = "", index: Value | None = None, waits: bool = False,
 ) -> None:  # fmt: skip
     """Stores leaves. uniform: the Value, if it is the same in all lanes. hint: metadata of whole vectors.
+    waits: may_wait() holds.
 
     pointer, index: the Values that the address was computed from, index in units of `place`.
     """
@@ -367,7 +391,9 @@ def store_to(
         leaves = [to_memory(e, t, leaf) for t, leaf in zip(types, leaves, strict=True)]
     if address.single is not None and address.stride == place and _may_be_contiguous(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
-        store_contiguous(e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer)
+        store_contiguous(
+            e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer, waits
+        )
         return
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
@@ -431,12 +457,13 @@ def store_single(
 
 def store_contiguous(
     e: AccessEmitter, address: str, element: Type, leaves: list[str], place: int, alignment: int,
-    mask: str | None, hint: str = "", metadata: str = "", pointer: Value | None = None,
+    mask: str | None, hint: str = "", metadata: str = "", pointer: Value | None = None, waits: bool = False,
 ) -> None:  # fmt: skip
     """Stores W values that follow one another in memory, each of len(leaves) elements; or one leaf with
     all of them (packed_vectors.py).
 
-    pointer: the Value that the address was computed from, if they may be stored past the caches.
+    pointer: the Value that the address was computed from, if they may be stored past the caches. waits: as of
+    store_masked().
     """
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
@@ -446,6 +473,7 @@ def store_contiguous(
     else:
         data = interleave(e, t, leaves, stride)
     if mask is None and count == stride:
+        flush(e)
         if (
             pointer is not None
             and not hint
@@ -455,8 +483,5 @@ def store_contiguous(
             return
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
         return
-    wide_mask = repeat_mask(e, mask or "splat (i1 true)", stride, count)
-    e.emit_void(
-        f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
-        f"ptr align {alignment} {address}, {whole('i1')} {wide_mask}){metadata}"
-    )
+    store = MaskedStore(t, size_of(element), data, address, stride, count, alignment, metadata)
+    store_masked(e, store, mask or "splat (i1 true)", waits)

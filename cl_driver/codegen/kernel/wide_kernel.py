@@ -236,10 +236,10 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         self.local_ids = [x, *self.local_ids[1:]]
         self.builtin_cache = BuiltinCache()
         self.forget(region.function)
-        self._tail = True
+        self._tail, self.in_rest = True, self.tile[1] == 1
         remarks, self.remarks = self.remarks, None  # all has been said of the full vectors
         self._emit_body(region, f"{r}.t", f"{r}.tail.exit")
-        self.remarks = remarks
+        self.remarks, self.in_rest = remarks, False
         if self.tile[1] > 1:
             self.emit_void(f"{x}.next = add nuw nsw i64 {x}, {self.tile[0]}")
             self.emit_void(f"{x}.more = icmp ult i64 {x}.next, {self._row_size}")

@@ -10,17 +10,19 @@ Version = Callable[[], list[str] | None]
 
 # How the labels of the blocks begin; explain/assembly.py knows by them what is executed seldom.
 FAST, SLOW, AFTER = "regular", "irregular", "either"
+FULL, PARTIAL, MASKED = "full", "partial", "masked"  # access/masked_access.py: versions by a mask
 
 
 def emit_versions(
-    e: FunctionEmitter, condition: str, types: list[str], fast: Version, slow: Version
-) -> list[str]:
+    e: FunctionEmitter, condition: str, types: list[str], fast: Version, slow: Version,
+    names: tuple[str, str, str] = (FAST, SLOW, AFTER),
+) -> list[str]:  # fmt: skip
     """Code in two versions, of which the fast one runs where the condition, an i1, is true.
 
-    fast() and slow() emit them and return operands of the types, or None where there are none. Returns the
-    operands behind both.
+    fast() and slow() emit them and return operands of the types, or None where there are none. names: how
+    the labels begin. Returns the operands behind both.
     """
-    labels = e.new_label(FAST), e.new_label(SLOW), e.new_label(AFTER)
+    labels = [e.new_label(name) for name in names]
     e.emit_void(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
     edges = []
     for label, version in zip(labels, (fast, slow), strict=False):

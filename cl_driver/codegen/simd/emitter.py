@@ -22,7 +22,7 @@ from ...passes.ir.plan import KernelPlan
 from ...passes.ir.remarks import LANES, SHUFFLED
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Kind, Undef, Value
-from ..access import block_versioning, packed_vectors
+from ..access import block_versioning, masked_access, packed_vectors
 from ..access.interleaved_access import (
     InterleavedAccess,
     find_interleaved,
@@ -103,6 +103,8 @@ class WideEmitter(WideOperands):
         for i in instructions:
             if self.nontemporal is not None and self.nontemporal.pending and not self.shapes.part_of.get(i):
                 self.nontemporal.flush(self)
+            if self.waiting and not may_wait(self, i) and masked_access.must_flush(self, i):
+                masked_access.flush(self)
             if i.op is Op.Phi:
                 self.phi(i)
                 continue
@@ -151,6 +153,7 @@ class WideEmitter(WideOperands):
             if isinstance(self.operands.get(i), str) or i in self.leaves_of:
                 late = self.late[i] = []
                 self.lines.append(late)
+        masked_access.flush(self)
 
     def _leave_out(self, i: Instruction) -> None:
         """Defines the result, if there is one, of what happens in no lane."""
@@ -329,7 +332,7 @@ LANE_EFFECTS = frozenset((
 ))  # fmt: skip
 
 from ..access import select  # noqa: E402, F401  they register their lowerings
-from ..access.select import ask_packed  # noqa: E402
+from ..access.select import ask_packed, may_wait  # noqa: E402
 from ..atomic import lane_combining  # noqa: E402, F401  they register their lowerings
 from . import slots, subgroups, values, vector_data  # noqa: E402, F401  they register their lowerings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...passes.ir.ops import PassOp
 from ...spirv.module import Instruction
 from ..access.gather_scatter import from_memory, memory_type, to_memory
+from ..access.masked_access import store_private
 from ..access.select import store_contiguous, store_single
 from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers_wide
@@ -49,4 +50,9 @@ def slot_store(e: AtomicEmitter, i: Instruction) -> None:
         return
     for k, (t, leaf) in enumerate(zip(leaf_types(slot.type), e.leaves(value), strict=True)):
         data = to_memory(e, t, leaf)
-        store_contiguous(e, e.slot_leaf_address(slot, k, None), t, [data], size_of(t), size_of(t), mask)
+        address = e.slot_leaf_address(slot, k, None)
+        if mask is None:
+            store_contiguous(e, address, t, [data], size_of(t), size_of(t), mask)
+        else:
+            # Of rows that do not exist there is no memory.
+            store_private(e, memory_type(t), data, address, size_of(t), mask, is_certain=False)

@@ -1,0 +1,275 @@
+"""Whole vectors under a mask, on CPUs that have no mask for every element as AVX-512 has.
+
+AVX2 has masked accesses for elements of 32 and 64 bits, of which AMD executes the stores in microcode (10 to
+13 cycles for any mask), and x86-64-v2 and NEON have none. LLVM then tests each lane by itself. But most masks
+are full or empty when the code runs, so that is asked first:
+
+| mask | store | load |
+|---|---|---|
+| full | the vector | the vector |
+| empty | nothing | zeros of the stack |
+| mixed | the CPU's masked store, else lane by lane | the vector if it is in one page, else lane by lane |
+
+The CPU's masked loads are used for any mask, where there are some. The memory of a page is there as a whole:
+if a lane may read in it, the vector may. Private memory of all lanes is this thread's alone: it is loaded,
+blended and stored. Stores that follow one another under one mask ask once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...passes.ir.instructions import PURE
+from ...spirv.module import Instruction
+from ..llvm.forms import MANGLED, form
+from ..llvm.options import CodegenOptions
+from ..llvm.types import is_register
+from ..llvm.versioning import FULL, MASKED, PARTIAL, emit_versions
+from .emitter import AccessEmitter, MaskedStore
+
+_PAGE = 4096  # bytes: the smallest of any CPU
+_MOST_WAITING = 8  # stores that wait for one another: their data are in registers
+_NAMES = FULL, PARTIAL, MASKED
+_FARTHEST = 24  # instructions that they wait for
+
+
+def has_masks(options: CodegenOptions) -> bool:
+    """Whether the CPU takes a mask with any load and store, without delay."""
+    return "avx512f" in options.features
+
+
+def _has_masked(options: CodegenOptions, place: int, is_whole: bool = True) -> bool:
+    """Whether the CPU has masked accesses for lanes of so many bytes, of which all are meant."""
+    return "avx" in options.features and place in (4, 8) and is_whole
+
+
+# Masks.
+
+
+def _bits(e: AccessEmitter, mask: str) -> str:
+    return e.emit(f"bitcast {e.form('i1')} {mask} to i{e.width}")
+
+
+def _each_lane(e: AccessEmitter, bits: str, body: Callable[[str], None]) -> None:
+    """Emits a loop over the lanes of a mask that is not empty; body(its number, an i64)."""
+    t, before, loop, after = f"i{e.width}", e.label, e.new_label(PARTIAL), e.new_label(PARTIAL)
+    e.emit_void(f"br label %{loop}")
+    e.begin_block(loop)
+    left, rest = e.name("v"), e.name("v")
+    e.emit_void(f"{left} = phi {t} [ {bits}, %{before} ], [ {rest}, %{loop} ]")
+    lane = e.emit(f"call {t} @llvm.cttz.{t}({t} {left}, i1 true)")
+    body(e.resized(form(0), lane, t, "i64"))
+    less = e.emit(f"add {t} {left}, -1")
+    e.emit_void(f"{rest} = and {t} {left}, {less}")
+    done = e.emit(f"icmp eq {t} {rest}, 0")
+    e.emit_void(f"br i1 {done}, label %{after}, label %{loop}")
+    e.begin_block(after)
+
+
+def _in_lane(e: AccessEmitter, address: str, lane: str, place: int) -> str:
+    return e.emit(f"getelementptr [{place} x i8], ptr {address}, i64 {lane}")
+
+
+def repeat_mask(e: AccessEmitter, mask: str, stride: int, count: int) -> str:
+    """A mask of the elements of values of `stride` elements, of which the first `count` count."""
+    if stride == 1:
+        return mask
+    f = e.form
+    lanes = ", ".join(
+        f"i32 {lane if k < count else e.width}" for lane in range(e.width) for k in range(stride)
+    )
+    return e.emit(
+        f"shufflevector {f('i1')} {mask}, {f('i1')} zeroinitializer, <{e.width * stride} x i32> <{lanes}>"
+    )
+
+
+# Stores.
+
+
+def store_masked(e: AccessEmitter, store: MaskedStore, mask: str, waits: bool = False) -> None:
+    """Stores in the lanes of a mask. waits: when flush() is called, with others under the same mask."""
+    if has_masks(e.options) or not is_register(mask):
+        flush(e)
+        _store_under(e, store, mask)
+        return
+    if not waits or e.waiting_mask != mask or len(e.waiting) >= _MOST_WAITING:
+        flush(e)
+    e.waiting_mask = mask
+    e.waiting.append(store)
+    if not waits:
+        flush(e)
+
+
+def must_flush(e: AccessEmitter, i: Instruction) -> bool:
+    """Whether the stores that wait must not wait for an instruction that is no such store."""
+    e.waited += 1
+    return i.op not in PURE or e.waited > _FARTHEST
+
+
+def flush(e: AccessEmitter) -> None:
+    """Emits the stores that wait."""
+    stores, e.waiting, e.waited = e.waiting, [], 0
+    if not stores:
+        return
+    mask = e.waiting_mask
+    bits = _bits(e, mask)
+
+    def all_lanes() -> None:
+        for store in stores:
+            _store_all(e, store)
+
+    def some_lanes() -> None:
+        body, after = e.new_label(PARTIAL), e.new_label("stored")
+        some = e.emit(f"icmp ne i{e.width} {bits}, 0")
+        e.emit_void(f"br i1 {some}, label %{body}, label %{after}")
+        e.begin_block(body)
+        _store_mixed(e, stores, mask, bits)
+        e.emit_void(f"br label %{after}")
+        e.begin_block(after)
+
+    if e.in_rest:
+        some_lanes()
+    else:
+        emit_versions(e, e.emit(f"icmp eq i{e.width} {bits}, -1"), [], all_lanes, some_lanes, _NAMES)
+
+
+def _store_all(e: AccessEmitter, store: MaskedStore) -> None:
+    if store.used < store.stride:
+        _store_under(e, store, "splat (i1 true)")
+        return
+    whole = form(e.width * store.stride)(store.t)
+    e.emit_void(f"store {whole} {store.data}, ptr {store.address}, align {store.alignment}{store.metadata}")
+
+
+def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: str) -> None:
+    """Stores in the lanes of a mask that has some, in order."""
+    if all(_has_masked(e.options, s.size * s.stride, s.used == s.stride) for s in stores):
+        for store in stores:
+            _store_under(e, store, mask)
+        return
+    copies = []
+    for store in stores:
+        whole = form(e.width * store.stride)(store.t)
+        copies.append(e.alloca(whole, store.size))
+        e.emit_void(f"store {whole} {store.data}, ptr {copies[-1]}, align {store.size}")
+
+    def one_lane(lane: str) -> None:
+        for store, copy in zip(stores, copies, strict=True):
+            place, t = store.size * store.stride, form(store.used)(store.t)
+            value = e.emit(f"load {t}, ptr {_in_lane(e, copy, lane, place)}, align {store.size}")
+            at = _in_lane(e, store.address, lane, place)
+            e.emit_void(f"store {t} {value}, ptr {at}, align {store.alignment}{store.metadata}")
+
+    _each_lane(e, bits, one_lane)
+
+
+def _store_under(e: AccessEmitter, store: MaskedStore, mask: str) -> None:
+    """LLVM's masked store."""
+    t, data, stride, place = store.t, store.data, store.stride, store.size * store.stride
+    if not has_masks(e.options) and _has_masked(e.options, place, store.used == stride):
+        data, t, stride = _as_lanes(e, t, data, stride, place), f"i{8 * place}", 1
+    whole = form(e.width * stride)
+    e.emit_void(
+        f"call void @llvm.masked.store.{whole.suffix(MANGLED[t])}.p0({whole(t)} {data}, "
+        f"ptr align {store.alignment} {store.address}, "
+        f"{whole('i1')} {repeat_mask(e, mask, stride, min(stride, store.used))}){store.metadata}"
+    )
+
+
+def _as_lanes(e: AccessEmitter, t: str, data: str, stride: int, place: int) -> str:
+    return e.emit(f"bitcast {form(e.width * stride)(t)} {data} to {e.form(f'i{8 * place}')}")
+
+
+# Private memory.
+
+
+def store_private(
+    e: AccessEmitter, t: str, data: str, address: str, alignment: int, mask: str, is_certain: bool
+) -> None:
+    """Stores an element of each lane to memory that is of these lanes alone. is_certain: it is there even if
+    the mask is empty."""
+    whole = e.form(t)
+    if has_masks(e.options):
+        _store_under(e, MaskedStore(t, 0, data, address, 1, 1, alignment, ""), mask)
+        return
+    address = address if is_certain else _there(e, address, mask, alignment * e.width)
+    old = e.emit(f"load {whole}, ptr {address}, align {alignment}")
+    new = e.emit(f"select {e.form('i1')} {mask}, {whole} {data}, {whole} {old}")
+    e.emit_void(f"store {whole} {new}, ptr {address}, align {alignment}")
+
+
+def load_private(e: AccessEmitter, t: str, address: str, alignment: int, mask: str, is_certain: bool) -> str:
+    """Loads an element of each lane from such memory."""
+    if has_masks(e.options):
+        return _load_under(e, t, address, 1, alignment, mask, "")
+    address = address if is_certain else _there(e, address, mask, alignment * e.width)
+    return e.emit(f"load {e.form(t)}, ptr {address}, align {alignment}")
+
+
+def _there(e: AccessEmitter, address: str, mask: str, size: int) -> str:
+    """An address for the lanes of a mask; that of zeros on the stack if there is no lane."""
+    return e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {_spare(e, size)}")
+
+
+# Loads.
+
+
+def load_masked(
+    e: AccessEmitter, t: str, size: int, address: str, stride: int, alignment: int, mask: str, metadata: str
+) -> str:
+    """W times `stride` elements of type t, of `size` bytes each; no matter what outside of the mask, but no
+    poison."""
+    whole, place = form(e.width * stride), size * stride
+    if has_masks(e.options) or not is_register(mask):
+        return _load_under(e, t, address, stride, alignment, mask, metadata)
+    if _has_masked(e.options, place):
+        lanes = t if stride == 1 else f"i{8 * place}"
+        data = _load_under(e, lanes, address, 1, alignment, mask, metadata)
+        return data if stride == 1 else e.emit(f"bitcast {e.form(lanes)} {data} to {whole(t)}")
+    bytes_ = e.width * stride * size
+    address = _there(e, address, mask, bytes_)
+    if alignment % bytes_ == 0:
+        return e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")
+    number = e.emit(f"ptrtoint ptr {address} to i64")
+    within = e.emit(f"and i64 {number}, {_PAGE - 1}")
+    fits = e.emit(f"icmp ule i64 {within}, {_PAGE - bytes_}")
+
+    def vector() -> list[str]:
+        return [e.emit(f"load {whole(t)}, ptr {address}, align {alignment}{metadata}")]
+
+    def by_lane() -> list[str]:
+        copy = e.alloca(whole(t), size)
+        e.emit_void(f"store {whole(t)} zeroinitializer, ptr {copy}, align {size}")
+
+        def one_lane(lane: str) -> None:
+            of_lane = form(stride)(t)
+            value = e.emit(
+                f"load {of_lane}, ptr {_in_lane(e, address, lane, place)}, align {alignment}{metadata}"
+            )
+            e.emit_void(f"store {of_lane} {value}, ptr {_in_lane(e, copy, lane, place)}, align {size}")
+
+        _each_lane(e, _bits(e, mask), one_lane)
+        return [e.emit(f"load {whole(t)}, ptr {copy}, align {size}")]
+
+    return emit_versions(e, fits, [whole(t)], vector, by_lane, _NAMES)[0]
+
+
+def _load_under(
+    e: AccessEmitter, t: str, address: str, stride: int, alignment: int, mask: str, metadata: str
+) -> str:
+    """LLVM's masked load."""
+    whole = form(e.width * stride)
+    return e.emit(
+        f"call {whole(t)} @llvm.masked.load.{whole.suffix(MANGLED[t])}.p0(ptr align {alignment} {address}, "
+        f"{whole('i1')} {repeat_mask(e, mask, stride, stride)}, {whole(t)} zeroinitializer){metadata}"
+    )
+
+
+def _spare(e: AccessEmitter, size: int) -> str:
+    """Zeros on the stack, all in one page."""
+    size = max(1 << (size - 1).bit_length(), 64)
+    found = e.spare_vectors.get(size)
+    if found is None:
+        found = e.spare_vectors[size] = e.alloca(f"[{size} x i8]", size)
+        e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {found}, align {size}")
+    return found

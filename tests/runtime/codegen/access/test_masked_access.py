@@ -1,0 +1,212 @@
+"""Whole vectors under a mask: lanes outside of it touch no memory, whatever instructions the CPU has."""
+
+import ctypes
+import mmap
+import re
+
+import numpy as np
+import pytest
+
+from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.cpu import host_cpu
+from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.kernel_harness import Program, compile_c
+
+TYPES = {"char": "i1", "ushort": "u2", "int": "i4", "float": "f4", "double": "f8", "long": "i8",
+         "uchar2": "u1", "char3": "i1", "uchar4": "u1", "short8": "i2", "int2": "i4", "float4": "f4",
+         "double2": "f8", "float3": "f4"}  # fmt: skip
+KERNELS = """
+kernel void at_the_end_{type}(global {scalar} *to, global {scalar} *from, global const int *mask, int n) {{
+  int i = get_global_id(0);
+  if (i < n && mask[i]) STORE(LOAD(i, from) + ({type})3, i, to); }}
+kernel void at_the_start_{type}(global {scalar} *to, global {scalar} *from, global const int *mask, int n) {{
+  int i = get_global_id(0);
+  if (i >= n && mask[i]) STORE(LOAD(i - n, from) + ({type})3, i - n, to); }}
+"""
+ORDER = """
+// Stores that wait for one another stay in order, and before whatever may see them. zero: so that no compiler
+// knows which places are one.
+kernel void order(global int *a, global const int *mask, global int *out, int zero) {
+  int i = get_global_id(0), m = mask[i];
+  if (m & 1) { a[i] = 1; a[i + 64] = 2; a[i + zero] = 3; }
+  out[i] = a[i + zero];
+  if (m & 2) { a[i + 64 + zero] = 4; }
+  if (m & 4) { a[i + 64] = 5; a[i + 64 + zero] = i; out[i + 64] = a[i + 64]; }
+  a[i + 40 * 4] = m;
+  if (m & 1) { a[i + 40 * 4 + zero] = 7; a[(i * 5 & 31) + 256] = 9; a[(i * 5 & 31) + 256 + zero] = 10; }
+  if (m & 1) { a[i + zero] = 6; a[300] = 11; a[i] += 12; }
+  a[i + 320] = 1;
+  if (m & 2) { a[i + 320 + zero] = 2; }
+  a[i + 320] += 5;
+}
+"""
+PRIVATE = """
+// An index that is only one in lanes of the mask.
+kernel void private_array(global int *out, global const int *mask, int n, int far) {
+  int i = get_global_id(0); int a[16]; short b[8];
+  for (int k = 0; k < 16; k++) a[k] = i + k;
+  for (int k = 0; k < 8; k++) b[k] = i - k;
+  int m = mask[i];
+  for (int k = 0; k < n; k++) {
+    if (mask[i + k] & 1) a[k] = m;
+    if (mask[i + k] & 8) { a[far + k] = 5; b[far] = 3; }
+    if (m & 2) b[k & 7] = k;
+  }
+  if (m & 4) { a[3] = 9; b[2] = 1; }
+  int sum = 0;
+  for (int k = 0; k < n; k++) sum = sum * 3 + a[k] + b[k & 7];
+  out[i] = sum;
+}
+"""
+X86 = {"sse": "sse4.1 ssse3", "avx2": "fma f16c sse4.1 avx avx2"}
+X86["avx512"] = X86["avx2"] + " avx512f avx512bw avx512dq avx512vl"
+CPUS = {"neon": None} if IS_EMULATED else X86
+FORMS = [(4, 1), (8, 1), (16, 1), (8, 2)]
+ITEMS = 48
+
+
+def options(cpu: str) -> CodegenOptions:
+    if cpu == "neon":
+        return CodegenOptions()
+    features = frozenset(X86[cpu].split())
+    if not features <= set(host_cpu().features):
+        pytest.skip(f"this CPU has no {cpu}")
+    return CodegenOptions(features, {"sse": 128, "avx2": 256, "avx512": 512}[cpu])
+
+
+def scalar_of(name: str) -> tuple[str, int]:
+    scalar = re.sub(r"\d+$", "", name)
+    return scalar, int(name[len(scalar) :] or 1)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    source = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+    for name in TYPES:
+        scalar, count = scalar_of(name)
+        load, store = ("LOAD(i, p) (p)[i]", "STORE(v, i, p) (p)[i] = (v)")
+        if count > 1:
+            load, store = f"LOAD(i, p) vload{count}(i, p)", f"STORE(v, i, p) vstore{count}(v, i, p)"
+        source += f"#undef LOAD\n#undef STORE\n#define {load}\n#define {store}\n"
+        source += KERNELS.format(type=name, scalar=scalar)
+    return compile_c(source + ORDER + PRIVATE)
+
+
+@pytest.fixture(scope="module")
+def between_guards():
+    """Makes copies of arrays behind or before which memory ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    page, kept = mmap.PAGESIZE, []
+
+    def copy(array, at_end):
+        pages = mmap.mmap(-1, 6 * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        for guard in (0, 5):
+            assert libc.mprotect(ctypes.c_void_p(start + guard * page), page, 0) == 0
+        kept.append((pages, start))
+        offset = 5 * page - array.nbytes if at_end else page
+        view = np.frombuffer(pages, array.dtype, array.size, offset)
+        view[:] = array
+        return view
+
+    yield copy
+    for _, start in kept:
+        libc.mprotect(ctypes.c_void_p(start), 6 * page, 3)
+
+
+MASKS = {
+    "full": np.ones(ITEMS, np.int32),
+    "mixed": (np.arange(ITEMS) * 7 % 5 % 2).astype(np.int32),
+    "some vectors": (np.arange(ITEMS) // 16 % 2).astype(np.int32),
+    "first lanes": (np.arange(ITEMS) % 16 < 3).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize("name", list(TYPES))
+@pytest.mark.parametrize("cpu", list(CPUS))
+def test_nothing_outside_of_the_mask(compiled, between_guards, cpu, name):
+    _, count = scalar_of(name)
+    for form in FORMS:
+        program = Program(compiled, options(cpu), form[0], parts=form[1])
+        for n in (29, 8, 1):
+            for at_end in (True, False):
+                items = n if at_end else ITEMS - n
+                data = np.arange(1, items * count + 1).astype(TYPES[name])
+                for what, mask in MASKS.items():
+                    chosen = mask[:n] if at_end else mask[n:]
+                    want = np.where(np.repeat(chosen, count) != 0, data + 3, 7).astype(data.dtype)
+                    to = between_guards(np.full(items * count, 7, data.dtype), at_end)
+                    source = between_guards(data, at_end)
+                    kernel = f"at_the_{'end' if at_end else 'start'}_{name}"
+                    program.run(kernel, ITEMS, ITEMS, to, source, mask, np.int32(n))
+                    assert np.array_equal(to, want), (form, n, what, at_end)
+
+
+@pytest.mark.parametrize("cpu", list(CPUS))
+@pytest.mark.parametrize("kernel", ["order", "private_array"])
+def test_the_same_results(compiled, cpu, kernel):
+    """As at width 1, where each work-item runs by itself."""
+    rng = np.random.default_rng(4)
+    for bits in ([0, 7, 2, 4], range(8), [0, 0, 0, 3], [7], range(16)):
+        mask = rng.choice(list(bits), 64).astype(np.int32)
+        mask[:16] = bits[0]
+        expected = None
+        for form in [(1, 1), *FORMS]:
+            program = Program(compiled, options(cpu), form[0], parts=form[1])
+            for local in (32, 19):
+                a, out = np.zeros(512, np.int32), np.zeros(128, np.int32)
+                arguments = (a, mask, out, np.int32(0))
+                if kernel == "private_array":
+                    arguments = (out, mask & 7, np.int32(13), np.int32(1 << 29))
+                program.run(kernel, 32, local, *arguments)
+                expected = (a, out) if expected is None else expected
+                for n, array in enumerate((a, out)):
+                    assert np.array_equal(array, expected[n]), (form, list(bits), local, n)
+
+
+def asked(program, kernel):
+    """Of the versions with all lanes: how many tests there are, and how many stores and masked ones."""
+    text = program.code(kernel).text.split("\nr0.rest:")[0]
+    return text.count("\nfull"), text.count("  store <8 x"), text.count("@llvm.masked.store")
+
+
+def test_stores_under_one_mask_ask_once():
+    source = """
+    kernel void together(global int *a, global int *b, global const int *mask, int n) {
+      int i = get_global_id(0), m = mask[i]; if (m) { a[i] = 1; b[i] = m * 2 + n; a[i + 64] = 3; } }
+    kernel void apart(global int *a, global int *b, global const int *mask, int n) {
+      int i = get_global_id(0); if (mask[i]) { a[i] = 1; b[i] = a[i + n]; } }
+    kernel void always(global int *a, global int *b, global const int *mask, int n) {
+      int i = get_global_id(0); a[i] = mask[i]; }
+    kernel void seen(global int *a, volatile global int *b, global const int *mask, int n) {
+      int i = get_global_id(0); if (mask[i]) { b[i] = 1; b[i] = 2; } }
+    kernel void bytes(global char *a, global char *b, global const int *mask, int n) {
+      int i = get_global_id(0); if (mask[i]) { a[i] = b[i] + 1; a[i + 99] = 2; } }
+    """
+    compiled = compile_c(source)
+    program = Program(compiled, CodegenOptions(frozenset(X86["avx2"].split()), 256), 8)
+    assert asked(program, "together") == (1, 3, 3)
+    assert asked(program, "apart") == (2, 2, 2)
+    assert asked(program, "always")[::2] == (0, 0)
+    assert asked(program, "seen")[::2] == (0, 0)
+    assert asked(program, "bytes")[::2] == (2, 0)  # one of them for the load
+    assert "masked" not in re.sub(
+        r"label %masked|\nmasked", "", program.code("bytes").text.split("r0.rest")[0]
+    )
+    program = Program(compiled, CodegenOptions(frozenset(X86["avx512"].split()), 512), 8)
+    assert asked(program, "together") == (0, 0, 3)
+    assert asked(program, "bytes") == (0, 0, 2)
+
+
+def test_private_memory_needs_no_masks():
+    source = """
+    kernel void scratch(global int *out, global const int *in, int n) {
+      int i = get_global_id(0), a[32];
+      for (int k = 0; k < 32; k++) a[k] = in[k] + k;
+      for (int k = 0; k < n; k++) { int m = in[i + k]; if (m > 3) a[k] = m; if (m > 5) a[7] = m; }
+      out[i] = a[in[i] & 31] + a[n]; }
+    """
+    for cpu, count in (("avx2", 0), ("avx512", 1)):
+        program = Program(compile_c(source), CodegenOptions(frozenset(X86[cpu].split()), 256), 8)
+        text = program.code("scratch").text.split("\nr0.rest:")[0]
+        assert (text.count("@llvm.masked.store") > 0) == count, cpu
