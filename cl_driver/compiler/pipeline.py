@@ -72,6 +72,7 @@ def codegen_options(context: Context) -> CodegenOptions:
         exact_division=options.fp32_correctly_rounded_divide_sqrt,
         slow_division=target.slow_division,
         far_ahead=target.far_ahead,
+        slow_masked_stores=target.slow_masked_stores,
     )
 
 

@@ -59,13 +59,15 @@ class Target:
     """triple; features: LLVM feature names, sorted; vector_bits: of the widest registers to use; width:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (passes/cost/width.py);
     sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
-    or "" to choose for each kernel; slow_division: Cpu.has_slow_division; far_ahead: Cpu.reads_far_ahead."""
+    or "" to choose for each kernel; slow_division: Cpu.has_slow_division; far_ahead: Cpu.reads_far_ahead;
+    slow_masked_stores: Cpu.has_slow_masked_stores."""
 
     __slots__ = (
         "far_ahead",
         "features",
         "parts",
         "slow_division",
+        "slow_masked_stores",
         "sub_group_size",
         "triple",
         "vector_bits",
@@ -82,6 +84,7 @@ class Target:
         parts: str = "",
         slow_division: bool = False,
         far_ahead: bool = False,
+        slow_masked_stores: bool = False,
     ) -> None:
         self.triple = triple
         self.features = features
@@ -91,6 +94,7 @@ class Target:
         self.parts = parts
         self.slow_division = slow_division
         self.far_ahead = far_ahead
+        self.slow_masked_stores = slow_masked_stores
 
     @property
     def architecture(self) -> str:
@@ -117,6 +121,7 @@ class Target:
         """Equal for equal targets: part of every cache key and of program binaries."""
         lanes = f"{self.vector_bits} {self.width} {self.sub_group_size} {self.parts or '-'}"
         lanes += " slow-division" * self.slow_division + " far-ahead" * self.far_ahead
+        lanes += " slow-masked-stores" * self.slow_masked_stores
         return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other: object) -> bool:
@@ -131,7 +136,14 @@ class Target:
     def to_values(self) -> list[object]:
         """For the wire."""
         lanes = [self.vector_bits, self.width, self.sub_group_size, self.parts]
-        return [self.triple, list(self.features), *lanes, self.slow_division, self.far_ahead]
+        return [
+            self.triple,
+            list(self.features),
+            *lanes,
+            self.slow_division,
+            self.far_ahead,
+            self.slow_masked_stores,
+        ]
 
     @classmethod
     def from_values(cls, values: list[Any]) -> Target:
@@ -206,7 +218,9 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
         parts = ""
     slow = bits == 512 and cpu.has_slow_division
     lanes = bits, width or 0, width or 0, parts
-    return Target(_triple(cpu.architecture), names, *lanes, slow, cpu.reads_far_ahead)
+    return Target(
+        _triple(cpu.architecture), names, *lanes, slow, cpu.reads_far_ahead, cpu.has_slow_masked_stores
+    )
 
 
 def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> list[str]:

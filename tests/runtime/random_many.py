@@ -98,6 +98,7 @@ class Batch:
             comes_apart &= not kernel.sub_groups
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
                 maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
+                maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
                 maker.set(thorough=choice.random() < 0.5)
                 if choice.random() < 0.2:
                     maker.set(argument_values=((2, np.int32(N).tobytes()),))

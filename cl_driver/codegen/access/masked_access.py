@@ -1,18 +1,19 @@
 """Whole vectors under a mask, on CPUs that have no mask for every element as AVX-512 has.
 
-AVX2 has masked accesses for elements of 32 and 64 bits, of which AMD executes the stores in microcode (10 to
-13 cycles for any mask), and x86-64-v2 and NEON have none. LLVM then tests each lane by itself. But most masks
-are full or empty when the code runs, so that is asked first:
+AVX2 has masked accesses for elements of 32 and 64 bits; x86-64-v2 and NEON have none. LLVM tests each lane by
+itself where there is none. AMD executes the stores in microcode, 10 to 13 cycles for any mask, where Intel's
+cores take one or two (CodegenOptions.slow_masked_stores). Most masks are full or empty when the code runs. So
+where the CPU has no fast masked access there are versions:
 
 | mask | store | load |
 |---|---|---|
 | full | the vector | the vector |
 | empty | nothing | zeros of the stack |
-| mixed | the CPU's masked store, else lane by lane | the vector if it is in one page, else lane by lane |
+| mixed | the slow masked store, else lane by lane | the vector if it is in one page, else lane by lane |
 
-The CPU's masked loads are used for any mask, where there are some. The memory of a page is there as a whole:
-if a lane may read in it, the vector may. Private memory of all lanes is this thread's alone: it is loaded,
-blended and stored. Stores that follow one another under one mask ask once.
+The memory of a page is there as a whole: if a lane may read in it, the vector may. Stores that follow one
+another under one mask ask once. Private memory of all lanes is this thread's alone: it is loaded, blended and
+stored.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ def has_masks(options: CodegenOptions) -> bool:
 def _has_masked(options: CodegenOptions, place: int, is_whole: bool = True) -> bool:
     """Whether the CPU has masked accesses for lanes of so many bytes, of which all are meant."""
     return "avx" in options.features and place in (4, 8) and is_whole
+
+
+def _stores_fast(options: CodegenOptions, size: int, place: int, is_whole: bool) -> bool:
+    """Whether its masked stores are taken for any mask, so that no branch is mispredicted."""
+    if has_masks(options):
+        return True
+    is_there = "avx" in options.features and (size in (4, 8) or _has_masked(options, place, is_whole))
+    return is_there and not options.slow_masked_stores
 
 
 # Masks.
@@ -88,7 +97,8 @@ def repeat_mask(e: AccessEmitter, mask: str, stride: int, count: int) -> str:
 
 def store_masked(e: AccessEmitter, store: MaskedStore, mask: str, waits: bool = False) -> None:
     """Stores in the lanes of a mask. waits: when flush() is called, with others under the same mask."""
-    if has_masks(e.options) or not is_register(mask):
+    is_whole, place = store.used == store.stride, store.size * store.stride
+    if _stores_fast(e.options, store.size, place, is_whole) or not is_register(mask):
         flush(e)
         _store_under(e, store, mask)
         return

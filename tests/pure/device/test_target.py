@@ -81,6 +81,15 @@ def test_who_fetches_far_ahead():
         assert Target.from_values(far.to_values()).far_ahead
 
 
+def test_who_has_slow_masked_stores():
+    """AMD's cores, at any setting: code with AVX-512 does not ask."""
+    for vendor, slow in (("AuthenticAMD", True), ("HygonGenuine", True), ("GenuineIntel", False)):
+        cpu = Cpu("x86_64", "a CPU", vendor, frozenset({"avx", "avx2", "fma"}), 0)
+        target = make_target(cpu)
+        assert target.slow_masked_stores == slow == Target.from_values(target.to_values()).slow_masked_stores
+        assert slow == ("slow-masked-stores" in target.key)
+
+
 def test_this_cpu():
     assert host_target().features == tuple(sorted(host_target().features))
 
