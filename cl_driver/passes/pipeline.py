@@ -43,6 +43,7 @@ from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
 from .scalar.cse import drop_repeated
+from .scalar.private_arrays import improve_arrays
 from .scalar.reducible import make_reducible
 from .scalar.scalarise import scalarise
 from .scalar.simplify import remove_dead_code, simplify
@@ -136,8 +137,11 @@ def plan(
         return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library, shared)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    if options.width > 1:
+        # After promotion: what is still in memory are arrays.
+        run_pass("private_arrays", improve_arrays, options, function, types)
     if options.width > 1 and options.thorough:
-        # LLVM does it at width 1. After promotion: what is still in memory are arrays.
+        # LLVM does it at width 1.
         run_pass("unroll_arrays", unroll_arrays, options, function, types)
         run_pass("unroll_branches", unroll_branches, options, function, types)
     elif options.width > 1:

@@ -280,6 +280,6 @@ def _spare(e: AccessEmitter, size: int) -> str:
     size = max(1 << (size - 1).bit_length(), 64)
     found = e.spare_vectors.get(size)
     if found is None:
-        found = e.spare_vectors[size] = e.alloca(f"[{size} x i8]", size)
-        e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {found}, align {size}")
+        found = e.spare_vectors[size] = e.alloca(form(size)("i8"), size)
+        e.prologue.append(f"  store <{size} x i8> zeroinitializer, ptr {found}, align {size}")
     return found

@@ -20,7 +20,7 @@ from ..ir.layout import size_of
 from ..scalar.simplify import simplify
 from ..scalar.sroa import MAX_PIECES, promote
 from .licm import hoist_loads
-from .unroll import Known, copy_loop, iterations
+from .unroll import Known, copy_loop, evaluate, iterations
 
 # Instructions that the loops may have when they are unrolled, before any is folded.
 MOST_INSTRUCTIONS = 1500
@@ -120,6 +120,7 @@ class _Search:
             wanted: set[Loop] = set()
             if not all(self._counters(index, wanted, set()) for index in indices):
                 continue
+            self._add_bounds(wanted)
             tops = [loop for loop in self.nest.loops if loop in wanted and not self._is_inside(loop, wanted)]
             if any(_has_effect_on_group(loop) for loop in tops):
                 continue
@@ -153,6 +154,24 @@ class _Search:
         operands = value.operands[::2] if value.op is Op.Phi else value.operands
         return all(self._counters(operand, wanted, seen) for operand in operands)
 
+    def _add_bounds(self, wanted: set[Loop]) -> None:
+        """Adds loops whose counters say how often the wanted ones run, as that of rows does in a triangle."""
+        pending = list(wanted)
+        while pending:
+            loop = pending.pop()
+            for block in loop.blocks:
+                terminator = block.terminator
+                if terminator.op is not Op.BranchConditional or loop.blocks.issuperset(block.successors()):
+                    continue
+                found: set[Loop] = set()
+                if self._counters(terminator.operands[0], found, set()):
+                    pending += [other for other in found - wanted if self._is_around(other, loop)]
+                    wanted.update(other for other in found if self._is_around(other, loop))
+
+    @staticmethod
+    def _is_around(outer: Loop, loop: Loop) -> bool:
+        return loop.blocks < outer.blocks
+
     @staticmethod
     def _is_inside(loop: Loop, wanted: set[Loop]) -> bool:
         around = loop.parent
@@ -173,16 +192,34 @@ class _Search:
         if any(b is not end and not loop.blocks.issuperset(b.successors()) for b in loop.blocks):
             return room + 1  # each copy would leave under masks of its own
         inner = self._wanted_inside(loop, wanted)
-        own = sum(len(block.instructions) for block in loop.blocks)
-        own -= sum(len(block.instructions) for child in inner for block in child.blocks)
+        within = {block for child in inner for block in child.blocks}
         total = 0
         for step in steps:
-            total += own
+            values = {**known, **step}
+            reached = self._reached(loop, values, blocks or loop.blocks)
+            total += sum(len(block.instructions) for block in reached - within)
             for child in inner:
                 if total > room:
                     return total
-                total += self._size(child, wanted, {**known, **step}, blocks, room - total)
+                if child.header in reached:
+                    total += self._size(child, wanted, values, blocks, room - total)
         return total
+
+    def _reached(self, loop: Loop, known: Known, blocks: set[Block]) -> set[Block]:
+        """Blocks of a loop that may be executed when its header's phis are these numbers."""
+        reached, pending, values = {loop.header}, [loop.header], dict(known)
+        while pending:
+            block = pending.pop()
+            terminator, targets = block.terminator, block.successors()
+            if terminator.op is Op.BranchConditional:
+                condition = evaluate(terminator.operands[0], blocks, values, self.folder)
+                if condition is not None:
+                    targets = [terminator.operands[1 if condition.value else 2]]
+            for target in targets:
+                if target in loop.blocks and target not in reached:
+                    reached.add(target)
+                    pending.append(target)
+        return reached
 
     def _wanted_inside(self, loop: Loop, wanted: set[Loop]) -> list[Loop]:
         """The next wanted loops in a loop."""

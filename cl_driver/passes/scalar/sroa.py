@@ -63,7 +63,7 @@ def stored_size(type_: Type) -> int:
 
 
 @dataclass(slots=True)
-class _Copy:
+class Copy:
     """Bytes of a variable that an instruction reads or writes."""
 
     instruction: Instruction
@@ -73,7 +73,7 @@ class _Copy:
 
 
 @dataclass(slots=True)
-class _Access(_Copy):
+class _Access(Copy):
     """The same as a value of a type."""
 
     type: Type
@@ -84,7 +84,7 @@ class _Uses:
     """All uses of one variable's address, if each is understood."""
 
     accesses: list[_Access] = field(default_factory=list)
-    copies: list[_Copy] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
     addresses: list[Instruction] = field(
         default_factory=list
     )  # and lifetime marks: dropped with the variable
@@ -121,10 +121,10 @@ def _find_uses(variable: Instruction, used_by: dict[Value, list[Instruction]]) -
                 uses.addresses.append(user)
             elif op is Op.CopyMemorySized and is_constant_int(operands[2]) and operands[0] is not operands[1]:
                 size = int_value(operands[2])
-                uses.copies.append(_Copy(user, offset, size, operands[0] is pointer))
+                uses.copies.append(Copy(user, offset, size, operands[0] is pointer))
             elif op is Op.CopyMemory and operands[0] is not operands[1]:
                 size = size_of(pointer.type.element)
-                uses.copies.append(_Copy(user, offset, size, operands[0] is pointer))
+                uses.copies.append(Copy(user, offset, size, operands[0] is pointer))
             else:
                 return None
             if user.memory is not None and user.memory.volatile:
@@ -233,7 +233,7 @@ def expand_copies(
                 for offset, type_ in pieces.items()
                 if copy.offset <= offset and offset + stored_size(type_) <= copy.offset + copy.size
             }
-            _expand(copy, inside, types, used_by)
+            expand_copy(copy, inside, types, used_by)
         changed = True
     return changed
 
@@ -254,7 +254,7 @@ def _leaves(type_: Type, offset: int, found: dict[int, Type]) -> dict[int, Type]
 
 
 def _fill_copied_gaps(
-    variable: Instruction, pieces: dict[int, Type], copies: list[_Copy], types: TypeTable
+    variable: Instruction, pieces: dict[int, Type], copies: list[Copy], types: TypeTable
 ) -> dict[int, Type] | None:
     """Adds pieces for bytes that are only ever copied: the scalars of the variable's type, so that variables
     of one type are cut alike. None if a copy would cut a piece."""
@@ -300,10 +300,10 @@ def _fill_copied_gaps(
     return pieces
 
 
-def _expand(
-    copy: _Copy, pieces: dict[int, Type], types: TypeTable, used_by: dict[Value, list[Instruction]]
+def expand_copy(
+    copy: Copy, pieces: dict[int, Type], types: TypeTable, used_by: dict[Value, list[Instruction]]
 ) -> None:
-    """Replaces one copy by a load and a store per piece."""
+    """Replaces one copy by a load and a store per piece. pieces: by offset in the variable."""
     instruction = copy.instruction
     block = instruction.block
     target, source = instruction.operands[:2]

@@ -37,6 +37,13 @@ def loads_in_loops(region) -> int:
         ("for (int r = 0; r < n; r++) for (int i = 1; i < 40; i++) v[i] += v[i - 1] * r;", False),
         ("for (int r = 0; r < n; r++) for (int i = 0; i < 12; i++) for (int j = i; j < 12; j++) "
          "v[j] = v[j] * 3 + v[i];", False),
+        # Rows of triangles: how long they are the outer loop says, and the first is empty.
+        ("for (int r = 0; r < n; r++) for (int i = 0; i < 9; i++) for (int j = 0; j < 8 - i; j++) "
+         "if (v[j] > v[j + 1]) v[j] ^= v[j + 1] + r;", False),
+        ("for (int r = 0; r < n; r++) for (int i = 0; i < 7; i++) for (int j = 0; j < i; j++) "
+         "for (int k = 0; k < j; k++) v[j * 4 + 1] -= v[i * 4 + k] * v[k] + r;", False),
+        ("for (int r = 0; r < n; r++) for (int i = 0; i < 8; i++) for (int j = 0; j < (i ^ r); j++) "
+         "v[j & 7] += v[i];", True),
         ("for (int r = 0; r < n; r++) for (int i = 39; i > 0; i -= 2) v[i] += v[i - 1] * r;", False),
         ("for (int r = 0; r < n; r++) for (int i = 1; i < 40; i++) v[i] += v[v[i - 1] & 7] * r;", True),
         ("for (int r = 0; r < n; r++) for (int i = 1; i < min(n, 40); i++) v[i] += v[i - 1] * r;", True),

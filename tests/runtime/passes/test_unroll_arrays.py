@@ -18,6 +18,17 @@ kernel void sorted(global int *out, global const int *in, int n) {
   int x = get_global_id(0); int v[9]; for (int k = 0; k < 9; k++) v[k] = in[(x + k * 8) % 74];
   for (int i = 0; i < 8; i++) for (int j = 0; j < 8 - i; j++) if (v[j] > v[j + 1]) { int t = v[j]; v[j] = v[j + 1]; v[j + 1] = t; }
   out[x] = v[4] * 3 + v[8] - v[0] + n; }
+kernel void cholesky(global int *out, global const int *in, int n) {
+  int x = get_global_id(0); float a[6][6];
+  for (int r = 0; r < 6; r++) for (int c = 0; c <= r; c++) a[r][c] = (in[(x + r * 5 + c) % 74] & 7) + (r == c ? 900.0f + n : 0.0f);
+  for (int c = 0; c < 6; c++) { float s = a[c][c]; for (int k = 0; k < c; k++) s -= a[c][k] * a[c][k];
+    s = sqrt(s); a[c][c] = s;
+    for (int r = c + 1; r < 6; r++) { float v = a[r][c]; for (int k = 0; k < c; k++) v -= a[r][k] * a[c][k]; a[r][c] = v / s; } }
+  out[x] = (int)(a[5][5] * 4) + (int)(a[5][4] * 64); }
+kernel void triangle(global int *out, global const int *in, int n) {
+  int x = get_global_id(0), v[7]; for (int k = 0; k < 7; k++) v[k] = in[(x + k * 5) % 74];
+  for (int i = 0; i < 7; i++) { for (int j = 0; j < i; j++) v[i] = v[i] * 3 + v[j] - n; for (int j = i; j < 6; j++) v[j + 1] ^= v[i] & 255; }
+  out[x] = v[6] + v[2] * 5; }
 kernel void square(global int *out, global const int *in, int n) {
   int x = get_global_id(0); int a[4][4], b[4][4];
   for (int r = 0; r < 4; r++) for (int c = 0; c < 4; c++) a[r][c] = in[(x + r * 4 + c) % 74];
@@ -55,7 +66,7 @@ kernel void with_barriers(global int *out, global const int *in, int n) {
   out[x] = v[0] + v[5] * 3; }
 """
 FORMS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 3), (8, 2))
-IN_REGISTERS = ("table_row", "sorted", "square", "writes", "vectors")
+IN_REGISTERS = ("cholesky", "triangle", "table_row", "sorted", "square", "writes", "vectors")
 IN_MEMORY = ("by_data", "leaves_early", "with_barriers")
 WITHOUT_ARRAYS = ("rounds",)  # passes/loops/unroll_branches.py
 
