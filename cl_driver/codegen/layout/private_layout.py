@@ -8,11 +8,15 @@ W of them wide: an offset in the variable counts W times, and the next lane is a
 
 from __future__ import annotations
 
+import math
+
 from ...passes.ir.instructions import ADDRESS
 from ...passes.ir.remarks import Remarks
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Instruction, Kind, Value, Variable
 from ..llvm.types import leaf_types, member_offset, size_of
+
+_DEEPEST = 12  # instructions that an index is followed through
 
 
 def interleaved_pointers(function: Function, remarks: Remarks | None = None) -> dict[Value, int]:
@@ -88,19 +92,29 @@ def _steps(chain: Instruction) -> set[int]:
     return steps
 
 
-def _factor(index: Value) -> int:
-    """A number that an index is a multiple of."""
+def _factor(index: Value, seen: tuple[Value, ...] = ()) -> int:
+    """A number that an index is a multiple of, as far as powers of two are concerned: others get lost where
+    numbers wrap around. seen: phis and what lies between, which are multiples of it if all else is."""
     if isinstance(index, Constant):
         return index.value or 0
-    if not isinstance(index, Instruction) or len(index.operands) != 2:
+    if index in seen:
+        return 0
+    if not isinstance(index, Instruction) or len(seen) > _DEEPEST:
         return 1
-    value, by = index.operands
-    if not isinstance(by, Constant):
-        return 1
-    if index.op is Op.ShiftLeftLogical:
-        return 1 << (by.value or 0)
-    if index.op is Op.IMul:
-        return by.value or 0
-    if index.op is Op.ShiftRightArithmetic and isinstance(value, Instruction):
-        return max(_factor(value) >> (by.value or 0), 1)
+    operands, seen = index.operands, (*seen, index)
+    by = operands[1].value or 0 if len(operands) == 2 and isinstance(operands[1], Constant) else None
+    if index.op is Op.ShiftLeftLogical and by is not None:
+        return max(_factor(operands[0], seen), 1) << by
+    if index.op is Op.IMul and by is not None:
+        return by
+    if index.op is Op.BitwiseAnd and by:
+        return by & -by
+    if index.op is Op.ShiftRightArithmetic and by is not None and isinstance(operands[0], Instruction):
+        return max(_factor(operands[0], seen) >> by, 1)
+    if index.op in (Op.UConvert, Op.SConvert):
+        return _factor(operands[0], seen)
+    if index.op in (Op.Select, Op.IAdd, Op.ISub):
+        return math.gcd(*(_factor(o, seen) for o in operands[-2:]))
+    if index.op is Op.Phi:
+        return math.gcd(*(_factor(o, seen) for o in operands[::2]))
     return 1

@@ -25,6 +25,10 @@ kernel void records(global int *out, global const int *in, int n) {
   int x = get_global_id(0); record r[4]; for (int k = 0; k < 4; k++) { r[k].b = k; for (int j = 0; j < 6; j++) r[k].a[j] = j + x; for (int j = 0; j < 3; j++) r[k].c[j] = n; }
   for (int k = 0; k < n; k++) if ((in[x] >> k) & 1) { r[k & 3].a[(x + k) % 6] += r[(k + 1) & 3].b; r[in[k] & 3].b += k; r[k & 3].c[k % 3] ^= x; }
   int sum = 0; for (int k = 0; k < 4; k++) { sum = sum * 5 + (int)r[k].b; for (int j = 0; j < 6; j++) sum += r[k].a[j] * j; sum ^= r[k].c[k % 3]; } out[x] = sum; }
+kernel void smallest(global int *out, global const int *in, int n) {
+  int x = get_global_id(0), a[9]; for (int k = 0; k < 9; k++) a[k] = in[(x + k * 11) % 74] + n;
+  for (int k = 0; k < 5; k++) { int m = k; for (int j = k + 1; j < 9; j++) if (a[j] < a[m]) m = j; int t = a[k]; a[k] = a[m]; a[m] = t; }
+  out[x] = a[4] * 3 + a[0] - a[8]; }
 kernel void mixed(global int *out, global const int *in, int n) {
   int x = get_global_id(0); int v[16]; uchar *bytes = (uchar *)v; for (int k = 0; k < 16; k++) v[k] = in[x] + k;
   for (int k = 0; k < n; k++) bytes[(k * 5 + x) & 63] ^= k; int sum = 0; for (int k = 0; k < 16; k++) sum = sum * 3 + v[k]; out[x] = sum; }
@@ -33,7 +37,7 @@ kernel void flags(global int *out, global const int *in, int n) {
   int sum = 0; for (int k = 0; k < 16; k++) sum = sum * 2 + seen[k]; out[x] = sum; }
 """
 FORMS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 3), (8, 2))
-LAID_OUT = ("same_place", "any_place", "vectors", "records")
+LAID_OUT = ("smallest", "same_place", "any_place", "vectors", "records")
 
 
 @pytest.fixture(scope="module")
