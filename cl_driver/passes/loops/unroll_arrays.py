@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ...spirv.enums import Op
+from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
@@ -22,7 +22,8 @@ from ..scalar.sroa import MAX_PIECES, promote
 from .licm import hoist_loads
 from .unroll import Known, copy_loop, evaluate, iterations
 
-# Instructions that the loops may have when they are unrolled, before any is folded.
+# Instructions that the loops may have when they are unrolled, addresses of arrays and what counts not among
+# them, before any is folded.
 MOST_INSTRUCTIONS = 1500
 
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject)
@@ -113,6 +114,7 @@ class _Search:
         self.tree = tree
         self.before = before
         self.headers = {loop.header: loop for loop in nest.loops}
+        self.kept: dict[Block, int] = {}
 
     def outermost(self, arrays: list[list[Value]]) -> _Found | None:
         """The first loop, the outermost of those that an array's indices count in; None if there is none."""
@@ -197,13 +199,20 @@ class _Search:
         for step in steps:
             values = {**known, **step}
             reached = self._reached(loop, values, blocks or loop.blocks)
-            total += sum(len(block.instructions) for block in reached - within)
+            total += sum(self._kept(block) for block in reached - within)
             for child in inner:
                 if total > room:
                     return total
                 if child.header in reached:
                     total += self._size(child, wanted, values, blocks, room - total)
         return total
+
+    def _kept(self, block: Block) -> int:
+        """Instructions of a block that need not go when it is unrolled."""
+        found = self.kept.get(block)
+        if found is None:
+            found = self.kept[block] = sum(not _goes(i) for i in block.instructions)
+        return found
 
     def _reached(self, loop: Loop, known: Known, blocks: set[Block]) -> set[Block]:
         """Blocks of a loop that may be executed when its header's phis are these numbers."""
@@ -227,6 +236,14 @@ class _Search:
         for child in loop.children:
             found += [child] if child in wanted else self._wanted_inside(child, wanted)
         return found
+
+
+def _goes(i: Instruction) -> bool:
+    """Whether an instruction is there for loops and for arrays in memory alone."""
+    if i.op in (Op.Phi, Op.Branch):
+        return True
+    is_address = i.op in ADDRESS or i.op in _SAME_ADDRESS
+    return is_address and i.type.kind is Kind.POINTER and i.type.storage is StorageClass.Function
 
 
 def _has_effect_on_group(loop: Loop) -> bool:
