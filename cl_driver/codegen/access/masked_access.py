@@ -230,7 +230,7 @@ def load_masked(
     """W times `stride` elements of type t, of `size` bytes each; no matter what outside of the mask, but no
     poison."""
     whole, place = form(e.width * stride), size * stride
-    if has_masks(e.options) or not is_register(mask):
+    if has_masks(e.options) or not is_register(mask) or e.width * place > _PAGE:
         return _load_under(e, t, address, stride, alignment, mask, metadata)
     if _has_masked(e.options, place):
         lanes = t if stride == 1 else f"i{8 * place}"

@@ -144,6 +144,33 @@ def test_nothing_outside_of_the_mask(compiled, between_guards, cpu, name):
                     assert np.array_equal(to, want), (form, n, what, at_end)
 
 
+@pytest.mark.parametrize("width", [2, 32, 64])
+@pytest.mark.parametrize("name", ["uchar4", "double2", "long", "ushort"])
+def test_other_widths(compiled, between_guards, width, name):
+    """Few lanes, and so many that their vectors do not fit into what a register of masks has."""
+    _, count = scalar_of(name)
+    data = np.arange(1, 29 * count + 1).astype(TYPES[name])
+    for cpu in CPUS:
+        program = Program(compiled, options(cpu), width)
+        for mask in MASKS.values():
+            want = np.where(np.repeat(mask[:29], count) != 0, data + 3, 7).astype(data.dtype)
+            to = between_guards(np.full(29 * count, 7, data.dtype), True)
+            source = between_guards(data, True)
+            program.run(f"at_the_end_{name}", ITEMS, ITEMS, to, source, mask, np.int32(29))
+            assert np.array_equal(to, want), cpu
+
+
+def test_vectors_larger_than_a_page():
+    """There is no page that all of them are in."""
+    compiled = compile_c("kernel void wide(global ulong16 *to, global const ulong16 *from, int n) "
+                         "{ int i = get_global_id(0); if (i < n) to[i] = from[i] + 1; }")  # fmt: skip
+    data = np.arange(40 * 16, dtype=np.uint64)
+    for width in (32, 64):
+        to, program = np.zeros(40 * 16, np.uint64), Program(compiled, width=width)
+        program.run("wide", 40, 40, to, data, np.int32(33))
+        assert np.array_equal(to[: 33 * 16], data[: 33 * 16] + 1) and not to[33 * 16 :].any()
+
+
 @pytest.mark.parametrize("cpu", list(CPUS))
 @pytest.mark.parametrize("kernel", ["order", "private_array"])
 def test_the_same_results(compiled, cpu, kernel):
