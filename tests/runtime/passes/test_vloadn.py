@@ -137,7 +137,8 @@ kernel void same(global float4 *to, global const float4 *from) {
     for name in ("k", "same"):
         found = program.code(name).text
         assert "load <16 x float>" in found and not re.search("shufflevector <.*float>", found)
-        assert re.findall(r"load <16 x float>.*align (\d+)", found) == ["4"]
+        full = found.split("\nr0.rest:")[0]  # what is left of a row is loaded in one of two ways
+        assert re.findall(r"load <16 x float>.*align (\d+)", full) == ["4"]
 
 
 @pytest.mark.parametrize("width", [1, 4, 16])
