@@ -35,6 +35,7 @@ from .divergent_loops import linearise_loops
 from .jump_threading import split_tests, thread_exits
 from .linearise_branch import LinearisedBranch, Pending, UniformBranch, needs_mask
 from .region_graph import EXIT, Graph, Node
+from .sink_selects import sink_selects
 
 
 def linearise(function: Function, types: TypeTable, options: PlanOptions) -> ShapeInfo:
@@ -68,6 +69,8 @@ def linearise(function: Function, types: TypeTable, options: PlanOptions) -> Sha
     repair(function, types)
     simplify(function, types)
     while thread_exits(function, types):
+        simplify(function, types)
+    if sink_selects(function):
         simplify(function, types)
     shapes = analyse_shapes(function, options)
     if split_tests(function, types, shapes):
