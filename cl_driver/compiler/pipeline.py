@@ -304,7 +304,10 @@ def lower(
             options = replace(options, remarks=options.remarks.again())
         try:
             plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
-            if not (fixed or program.context.target.width) and width.prefers_one(plan):
+            is_free = not (fixed or program.context.target.width)
+            if is_free and (
+                width.prefers_one(plan) or width.prefers_own_vectors(plan, program.context.target)
+            ):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
             if may_widen and not program.context.target.width and options.width > 1 and is_general(plan):

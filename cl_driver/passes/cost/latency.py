@@ -2,8 +2,9 @@
 
 A core starts two vector operations a cycle, but an operation waits for what it needs. What a loop carries
 from one iteration to the next comes one after the other; else the core looks some operations ahead, and finds
-work in the next iterations. Several vectors at a time fill both gaps, until their registers are spilled. Only
-the relation of such times to one another means anything.
+work in the next iterations. Several vectors at a time fill both gaps, until their registers are spilled, or
+until the code of a loop is larger than the cache for instructions. Only the relation of such times to one
+another means anything.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from .pressure import registers_of
 _STARTED = 2  # vector operations a cycle
 _AHEAD = 100  # operations that a core looks ahead
 _SPILL = 0.1  # cycles of an operation whose result is stored and loaded again
+_CODE_BYTES = 8  # of an operation, with what it loads and stores of registers that are spilled
+_CODE_CACHE = 32 << 10  # bytes of the innermost cache for instructions: x86 cores have this, others more
+_FETCH = 0.3  # cycles of an operation that an iteration fetches from the next cache, about 14 bytes a cycle
 _OVERHEAD = 2.0  # cycles of an iteration for counting and branches
 _BRANCH = 4.0  # cycles of a branch that asks lanes: predictions of it fail
 _TRIPS = 8  # of a loop of which nothing is known
@@ -54,13 +58,16 @@ _SUMS = frozenset((Op.IAdd, Op.SConvert, Op.UConvert, Op.Bitcast)) | ADDRESS
 class Work:
     """What a region does with one vector of work-items. units: its operations; once: cycles that are the same
     for any number of vectors; loops: (how often, operations if it is innermost, cycles of the longest chain,
-    cycles of what is carried along); walks: whether a loop has lanes that walk through rows of their own."""
+    cycles of what is carried along); walks: whether a loop has lanes that walk through rows of their own;
+    code: (operations of a loop outside inner ones, operations of an iteration with inner ones), without what
+    iterations seldom come to."""
 
     units: float = 0.0
     once: float = 0.0
     loops: list[tuple[float, float, float, float]] = field(default_factory=list)
     walks: bool = False
     weights: dict[Instruction, float] = field(default_factory=dict)  # operations of each instruction
+    code: list[tuple[float, float]] = field(default_factory=list)
 
     def cycles(self, vectors: int, pressure: int, registers: int, share: float = 1.0) -> float:
         """Of one vector, when so many are executed together, each of which needs `pressure` registers. share:
@@ -74,7 +81,24 @@ class Work:
             default=0.0,
         )
         spilled = self.units * max(0.0, 1 - registers / max(vectors * pressure, 1))
-        return math.hypot(busy, chain) + spilled * _SPILL
+        return math.hypot(busy, chain) + spilled * _SPILL + self.fetched(vectors) * share * _FETCH
+
+    def fetched(self, vectors: int) -> float:
+        """Operations of one vector that come from beyond the cache for instructions: of a loop of twice its
+        size all, of a smaller one a share, since nobody knows yet how long the code will be."""
+        return sum(
+            units * min(1.0, max(0.0, code * vectors * _CODE_BYTES / _CODE_CACHE - 1))
+            for units, code in self.code
+        )
+
+    def alone(self, lanes: int) -> Work:
+        """The work of one work-item without lanes, where all values of one fill registers by themselves."""
+        return Work(
+            units=self.units / lanes,
+            once=self.once,
+            loops=[(times, units / lanes, chain, held) for times, units, chain, held in self.loops],
+            code=[(units / lanes, code / lanes) for units, code in self.code],
+        )
 
 
 def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -> Work:
@@ -85,14 +109,18 @@ def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -
     work = Work()
     weights = {i: _units(i, shapes, lane_bits, lanes) for b in function.blocks for i in b.instructions}
     work.weights = weights
+    always: dict[Loop | None, float] = {}  # operations of an iteration that all iterations come to
     for loop, blocks in nest.own_blocks().items():
         times = float(_TRIPS ** _depth(loop))
-        units = 0.0
+        units = always[loop] = 0.0
         for block in blocks:
             often = times
+            of_block = sum(map(weights.__getitem__, block.instructions))
             if loop is not None and not any(tree.dominates(block, latch) for latch in loop.latches):
                 often /= _SELDOM
-            units += often * sum(map(weights.__getitem__, block.instructions))
+            else:
+                always[loop] += of_block
+            units += often * of_block
             ends = block.terminator.operands[:1]
             is_latch = loop is not None and block in loop.latches
             if len(block.successors()) > 1 and ends and _asks_lanes(ends[0]) and not is_latch:
@@ -106,6 +134,12 @@ def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -
         longest, carried = _chains([b for b in nest.order if loop is None or b in loop.blocks], loop, weights)
         is_innermost = loop is None or not loop.children
         work.loops.append((times, units / times if is_innermost else 0.0, longest, carried))
+    code = dict(always)  # with that of the loops inside; a kernel is a loop over its vectors
+    code.setdefault(None, 0.0)
+    for loop in reversed(nest.loops):
+        if loop.parent is None or any(tree.dominates(loop.header, latch) for latch in loop.parent.latches):
+            code[loop.parent] = code.get(loop.parent, 0.0) + code.get(loop, 0.0)
+    work.code = [(_TRIPS ** _depth(loop) * units, code[loop]) for loop, units in always.items()]
     return work
 
 

@@ -42,6 +42,7 @@ _STORES = frozenset((
 _WORTH = 1.2
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 _ITERATIONS = 8
+_MOSTLY = 0.9  # the share of a kernel's work that is on such vectors where lanes are left to them
 
 # What all work-items of a launch see alike; and where they take turns, or meet.
 _SIZES = frozenset(
@@ -195,6 +196,33 @@ def prefers_one(plan: KernelPlan) -> bool:
     if plan.options.remarks is not None:
         why = "do little but access memory at places of each lane's own"
         plan.options.remarks.choose("width", f"its loops, which lanes leave one by one, {why}")
+    return True
+
+
+def prefers_own_vectors(plan: KernelPlan, target: Target) -> bool:
+    """Whether the vectors that a kernel calculates with fill the registers, and code with a lane for each
+    work-item, where each of them takes as many registers as there are lanes, is too long to be fast."""
+    options = plan.options
+    regions = [region for region in plan.regions if not region.once]
+    if options.width == 1 or options.sub_groups or plan.uses_barrier or len(regions) != 1:
+        return False
+    (region,) = regions
+    instructions = [i for block in region.function.blocks for i in block.instructions]
+    if not any(_bits(i.type) >= target.vector_bits for i in instructions):
+        return False
+    work = work_of(region.function, region.shapes, target.vector_bits // options.width, options.width)
+    full = sum(work.weights[i] for i in instructions if _bits(i.type) >= target.vector_bits)
+    if not work.fetched(1) or full < _MOSTLY * sum(work.weights.values()):
+        return False
+    lanes, room = options.width, _registers(target)
+    pressure = vector_pressure(region.function, region.shapes, target.vector_bits // lanes) or 0
+    together = work.cycles(1, pressure, room)
+    alone = lanes * work.alone(lanes).cycles(1, -(-pressure // lanes), room)
+    if alone * _WORTH > together:
+        return False
+    if options.remarks is not None:
+        why = f"{together:.0f} with {lanes} lanes, whose code is too long, {alone:.0f} without"
+        options.remarks.choose("width", f"its vectors fill registers; estimated cycles: {why}")
     return True
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from cl_driver.device.target import Target
-from cl_driver.passes.cost import width
+from cl_driver.passes.cost import latency, width
 from cl_driver.spirv.reflect import called
 
 from .support import compile_cl, entry, make_plan
@@ -208,3 +208,39 @@ def test_a_value_of_all_lanes_fits_into_the_registers(type_, avx2, avx512):
     source = f"kernel void k(global {type_} *a, {type_} d) {{ {type_} x = a[get_global_id(0)]; "
     source += "for (int k = 0; k < 9; k++) x = sin(x) / d; a[get_global_id(0)] = x; }"
     assert (chosen(source), chosen(source, AVX512)) == (avx2, avx512)
+
+
+def rounds(count, chained):
+    """A kernel that takes many steps on vectors of 256 bits for each value of a list: each of them needs what
+    the step before gave, or one of several that are independent."""
+    names = ["a"] if chained else ["a", "b", "c", "d", "e", "f"]
+    steps = [f"{{0}} = ({{0}} ^ v) + {k * 977 + 1}u;".format(names[k % len(names)]) for k in range(count)]
+    declared = " ".join(f"uint8 {name} = x[i + {n}];" for n, name in enumerate(names))
+    return (
+        "kernel void k(global uint8 *out, global const uint8 *x, constant uint8 *list, int n) { "
+        f"int i = get_global_id(0); {declared} for (int j = 0; j < n; j++) {{ uint8 v = list[j] + a; "
+        f"{' '.join(steps)} }} out[i] = {' + '.join(names)}; }}"
+    )
+
+
+@pytest.mark.parametrize(
+    "count, chained, own",
+    [(400, False, True), (40, False, False), (400, True, False)],
+    ids=["too long for lanes", "short", "lanes fill its gaps"],
+)
+def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, chained, own):
+    plan = make_plan(compile_cl(rounds(count, chained)), "k", width=8)
+    assert width.prefers_own_vectors(plan, AVX2) == own
+
+
+def test_scalars_have_lanes_however_long_the_code_is():
+    source = rounds(400, False).replace("uint8", "uint")
+    assert not width.prefers_own_vectors(make_plan(compile_cl(source), "k", width=8), AVX2)
+
+
+def test_more_vectors_are_not_worth_code_beyond_the_cache():
+    """A loop of 3000 operations is 24 KB, twice that is more than the cache for instructions has."""
+    small = latency.Work(units=8 * 600.0, loops=[(8, 600, 400, 0)], code=[(8 * 600.0, 600)])
+    large = latency.Work(units=8 * 3000.0, loops=[(8, 3000, 400, 0)], code=[(8 * 3000.0, 3000)])
+    assert small.cycles(2, 4, 16) < small.cycles(1, 4, 16)
+    assert large.cycles(2, 4, 16) > large.cycles(1, 4, 16)
