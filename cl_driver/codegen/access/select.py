@@ -344,12 +344,14 @@ def store(e: AccessEmitter, i: Instruction) -> None:
             data = e.emit(f"bitcast <{e.width * len(leaves)} x {element}> {data} to {e.form(places.t)}")
         e.lane_constants.store_places(places, size_of(value.type), data, mask)
         return
+    address = address_of(e, pointer)
+    stays_packed = value in e.packed and not (address.single is not None and address.stride == 0)
     store_to(
         e,
         pointer,
-        address_of(e, pointer),
+        address,
         value.type,
-        lambda: e.leaves_of[value] if value in e.packed else e.leaves(value),
+        lambda: e.leaves_of[value] if stays_packed else e.leaves(value),
         size_of(value.type),
         alignment,
         e.mask_of(i),

@@ -118,6 +118,27 @@ def test_flat_vectors(programs, name, k):
                 assert np.array_equal(out, want), f"{name}, k = {k}, groups of {local}, {form}"
 
 
+ONE_PLACE = """
+kernel void one_place(global uchar4 *out, global const uchar4 *in, int n, int k) {
+    int x = get_global_id(0); uint4 s = 12;
+    for (int i = -2; i <= 2; i++) s += convert_uint4(in[clamp(x + i, 0, n - 1)]);
+    out[k] = convert_uchar4(s / 5); }
+"""
+
+
+def test_flat_vectors_that_all_lanes_store_to_one_place():
+    """Some work-item's vector is there in the end, whole."""
+    compiled, inputs = compile_c(ONE_PLACE), aligned(np.arange(70 * 4).astype(np.uint8))
+    rows = np.pad(inputs.reshape(-1, 4)[:57].astype(np.uint32), ((2, 2), (0, 0)), "edge")
+    each = (12 + sum(rows[i : i + 57] for i in range(5))) // 5
+    for width, parts in WIDTHS:
+        out = aligned(np.zeros(32, np.uint8))
+        program = Program(compiled, width=width, parts=parts)
+        program.run("one_place", 57, 57, out, inputs, np.int32(57), np.int32(3))
+        assert out[12:16].tolist() in each.tolist(), f"width {width}, {parts} parts"
+        assert not out[:12].any() and not out[16:].any()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_which_are_flat(programs, name):
     """The test above tests something: vectors of the components of all lanes are computed with, of 16 bits
