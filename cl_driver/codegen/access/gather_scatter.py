@@ -373,6 +373,6 @@ def addresses_here(e: AccessEmitter, pointer: Value, addresses: str, index: Valu
         inner = last.operands[0]
     t, f = ir_type(inner.type), e.form
     lanes = e.emit(f"freeze {f(t)} {e.leaf(inner)}")
-    if inner is not last:
+    if inner.type.width < last.type.width:
         lanes, t = e.emit(f"{extension} {f(t)} {lanes} to {f('i64')}"), "i64"
     return e.emit(f"getelementptr [{size_of(base.type.element)} x i8], ptr {e.operand(base)}, {f(t)} {lanes}")

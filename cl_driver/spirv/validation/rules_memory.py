@@ -215,6 +215,12 @@ def _lifetime(i: Instruction) -> None:
     pointer(i.operands[0])
 
 
+def _memory_semantics(i: Instruction) -> None:
+    storage, type_ = pointer(i.operands[0]).storage, i.type
+    need(storage is StorageClass.Generic, "a pointer to {}", getattr(storage, "name", storage))
+    need(type_.kind is INT and type_.width == 32, "the result has type {!r}", type_)
+
+
 def _size_of(i: Instruction) -> None:
     type_ = pointer(i.operands[0])
     need(type_.element is not None, "the size of what {!r} points to", type_)
@@ -325,13 +331,13 @@ MORE_RULES: dict[Op, Rule] = {
     Op.LifetimeStart: _lifetime,
     Op.LifetimeStop: _lifetime,
     Op.SizeOf: _size_of,
+    Op.GenericPtrMemSemantics: _memory_semantics,
     **dict.fromkeys((Op.IAddSatINTEL, Op.UAddSatINTEL, Op.ISubSatINTEL, Op.USubSatINTEL), _integer_pair),
     **dict.fromkeys((Op.SDot, Op.UDot, Op.SUDot, Op.SDotAccSat, Op.UDotAccSat, Op.SUDotAccSat), _dot_product),
     **dict.fromkeys(
         (
             Op.ReadClockKHR,
             Op.ImageTexelPointer,
-            Op.GenericPtrMemSemantics,
             Op.NamedBarrierInitialize,
             Op.MemoryNamedBarrier,
             Op.ConvertFToBF16INTEL,

@@ -69,6 +69,8 @@ def test_accepted(body):
         ("%x = OpConvertSToF %f32 %f1", "float32 to float32"),
         ("%x = OpSConvert %i64 %v1", "to int64"),
         ("%x = OpSelect %i32 %c1 %c1 %c1", "a condition of type int32"),
+        ("%x = OpGenericPtrMemSemantics %i32 %c1", "OpGenericPtrMemSemantics"),
+        ("%x = OpGenericPtrMemSemantics %i32 %p", "a pointer to CrossWorkgroup"),
         ("%x = OpBitcast %i64 %c1", "int32 to int64"),
         ("%x = OpLoad %f32 %p", "a load of type float32 through"),
         ("%x = OpLoad %i32 %c1", "the pointer has type int32"),

@@ -4,13 +4,14 @@
 import copy
 import re
 import struct
+import subprocess
 
 import numpy as np
 import pytest
 
 from cl_driver.interp.run import run as interpret
 from cl_driver.spirv.enums import Op
-from tests.runtime.kernel_harness import Program, compile_c
+from tests.runtime.kernel_harness import Program, assemble, compile_c
 
 SOURCE = r"""
 kernel void clamped(global int *out, global const int *in, int n, int k) {
@@ -204,3 +205,22 @@ def test_shifts_by_more_than_there_are_bits(amount):
     for width, parts in WIDTHS:
         form = Program(program, width=width, parts=parts)
         form.run("far", 57, 57, np.zeros(64, np.int32), np.zeros(64, np.int32), np.uint64(3))
+
+
+def test_an_index_that_is_converted_to_its_own_type():
+    """clang makes such copies, as of UConvert."""
+    source = """kernel void k(global int *out, global const int *in, int n) {
+        uint x = get_global_id(0), j = x ^ n; out[x] = in[j]; }"""
+    text = subprocess.run(["spirv-dis", "-"], input=compile_c(source), capture_output=True, check=True).stdout
+    twice, count = re.subn(
+        r"( *)(%\S+) = OpUConvert %ulong (%\S+)\n",
+        r"\1%copied = OpUConvert %ulong \3\n\1\2 = OpUConvert %ulong %copied\n",
+        text.decode(),
+        count=1,
+    )
+    assert count == 1
+    data = np.arange(64, dtype=np.int32) * 7
+    for width in (1, 8, 16):
+        program, out = Program(assemble(twice), width=width), np.zeros(64, np.int32)
+        program.run("k", 64, 64, out, data, np.int32(5))
+        assert np.array_equal(out, data[np.arange(64) ^ 5])
