@@ -20,6 +20,9 @@ from .packed_profit import stays_packed
 from .pressure import divergent_loops, mostly_gathers, vector_pressure
 from .row_reuse import share_of_rows
 
+# Bytes of private memory of all lanes, with which no cache is left.
+_MOST_PRIVATE = 8 << 20
+
 # Vectors of a group that are executed together where code is made for its size.
 MOST_GROUP_PARTS = 32
 
@@ -187,6 +190,14 @@ def _bits(type_: Type | None) -> int:
 
 def prefers_one(plan: KernelPlan) -> bool:
     """Whether a kernel is better off with one work-item at a time than with a lane for each."""
+    if plan.options.width > 1 and not plan.options.sub_groups:
+        private = plan.private_size * plan.options.width
+        if private > _MOST_PRIVATE:
+            if plan.options.remarks is not None:
+                plan.options.remarks.choose(
+                    "width", f"private memory of all lanes would take {private} bytes"
+                )
+            return True
     regions = [region for region in plan.regions if not region.once]
     if plan.options.width == 1 or plan.options.sub_groups or plan.uses_barrier or len(regions) != 1:
         return False

@@ -267,3 +267,17 @@ def test_what_entries_leave_is_made_however_large_it_is(monkeypatch):
     monkeypatch.setattr(pipeline, "WIDE_TEXT", 100)
     rest = variants.variant(program, "floats", variants.REST, [entry.width, *entry.tile])
     assert rest.size > 100
+
+
+@pytest.mark.parametrize("size, is_wide", [(1 << 10, True), (1 << 19, False)])
+def test_lanes_share_the_caches(size, is_wide):
+    """Private memory that no cache holds for all lanes is that of one work-item at a time."""
+    source = f"""kernel void k(global int *to) {{
+        int own[{size}];
+        for (int i = 0; i < {size}; i++) own[i] = to[i & 7] + i;
+        to[get_global_id(0)] = own[to[3] + 77]; }}"""
+    context = pipeline.Context(
+        make_target(Cpu("x86_64", "name", "vendor", frozenset(FLAGS.split()), 2000)), "", {}
+    )
+    program = pipeline.Prepared(context, bundle.pack([(compile_c(source), {})]))
+    assert (pipeline.entry(program, "k").width > 1) is is_wide
