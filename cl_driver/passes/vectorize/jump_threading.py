@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Value
 from ...spirv.types import TypeTable
-from ..ir.dominance import LoopNest, dominators
+from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import append, clone_instruction, predecessors, remove_phi_edge, replace_successor
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
@@ -22,28 +22,34 @@ LARGEST = 64  # instructions of a latch that is copied
 
 
 def thread_exits(function: Function, types: TypeTable) -> bool:
-    """One step in each loop; True if anything changed. The function must be simplified afterwards."""
+    """All steps that are known in each loop; True if anything changed. The function must be simplified
+    afterwards, and there may be more steps then."""
     before = predecessors(function)
-    nest = LoopNest(function, dominators(function, before), before)
     changed = False
-    for loop in nest.loops:
-        latch = loop.latches[0]
-        if len(loop.latches) > 1 or len(latch.instructions) > LARGEST or latch is loop.header:
-            continue
-        terminator = latch.terminator
-        if terminator.op is not Op.BranchConditional or terminator.operands[1] is not loop.header:
-            continue
-        test, _, after = terminator.operands[:3]
-        if type(test) is not Instruction or test.op is not PassOp.AnyLane or after in loop.blocks:
-            continue
-        for source in before[latch]:
-            if len(before[latch]) > 1 and _is_false(test.operands[0], latch, source):
-                _leave(function, types, latch, source, after)
-                changed = True
-                break
-        if changed:
-            break  # predecessors have changed
+    # Steps change neither headers nor latches, nor where these go on.
+    for loop in LoopNest(function, dominators(function, before), before).loops:
+        while (way := _way_out(loop, before)) is not None:
+            _leave(function, types, loop.latches[0], *way)
+            before = predecessors(function)
+            changed = True
     return changed
+
+
+def _way_out(loop: Loop, before: dict[Block, list[Block]]) -> tuple[Block, Block] | None:
+    """A block before a loop's latch from which no lane goes on, and where it is to go."""
+    latch = loop.latches[0]
+    if len(loop.latches) > 1 or len(latch.instructions) > LARGEST or latch is loop.header:
+        return None
+    terminator = latch.terminator
+    if terminator.op is not Op.BranchConditional or terminator.operands[1] is not loop.header:
+        return None
+    test, _, after = terminator.operands[:3]
+    if type(test) is not Instruction or test.op is not PassOp.AnyLane or after in loop.blocks:
+        return None
+    if len(before[latch]) < 2:
+        return None
+    source = next((b for b in before[latch] if _is_false(test.operands[0], latch, b)), None)
+    return None if source is None else (source, after)
 
 
 def _is_false(mask: Value, latch: Block, source: Block) -> bool:
