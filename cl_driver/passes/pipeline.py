@@ -38,7 +38,7 @@ from .lower.flush_denormals import flush_denormals
 from .lower.half import promote_halves
 from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size
-from .lower.kept_calls import kept_functions
+from .lower.kept_calls import kept_functions, private_size
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
@@ -137,6 +137,7 @@ def plan(
         return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library, shared)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    result.called_size = sum(map(private_size, kept.values()))
     if options.width > 1:
         # After promotion: what is still in memory are arrays.
         run_pass("private_arrays", improve_arrays, options, function, types)

@@ -113,7 +113,7 @@ def emit(
         local_static=plan.local_size,
         scratch_fixed=scratch.fixed,
         scratch_per_item=scratch.per_item,
-        private_size=plan.private_size,
+        private_size=plan.private_size + plan.called_size,
         width=width,
         uses_printf=plan.uses_printf,
         assumes_small_ids=plan.assumes_small_ids,

@@ -124,10 +124,11 @@ class KernelPlan:
     local_variables: list[LocalVariable] = field(default_factory=list)
     local_size: int = 0  # bytes of all local_variables
     private_size: int = 0  # bytes of Function variables that are still memory, per work-item, all regions
+    called_size: int = 0  # the same of the functions that it calls, all together
     constants: list[Variable] = field(default_factory=list)  # UniformConstant variables used, transitively
     globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
     builtins: set[BuiltIn] = field(default_factory=set)  # of each Input variable read
-    calls: list[Function] = field(default_factory=list)  # declarations still called: builtin library
+    calls: list[Function] = field(default_factory=list)  # of the library, or of kept_calls.py
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do

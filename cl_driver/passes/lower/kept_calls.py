@@ -11,7 +11,7 @@ from collections.abc import Container
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, ConstantExpr, Function, Kind, Module, Operand, Type, Variable
 from ...spirv.tables import of_class
-from ..ir.instructions import EXTINST_PRINTF, is_extinst
+from ..ir.instructions import EXTINST_PRINTF, is_by_value, is_extinst
 from ..ir.layout import size_of
 from ..ir.plan import PlanError
 from .inline import MAX_INSTRUCTIONS, callees, inlined_sizes
@@ -61,7 +61,7 @@ def kept_functions(module: Module, entry: Function, shared: Container[Variable])
         left[function] = _size(function) + sum(left[c] for c in inside if c not in kept)
         if function is entry or any(c not in stack for c in inside) or not _can_be_called(function, shared):
             continue
-        stack[function] = _private_size(function) + sum(stack[c] for c in set(inside))
+        stack[function] = private_size(function) + sum(stack[c] for c in set(inside))
         if calls[function] >= LEAST_CALLS and left[function] >= SMALL and stack[function] <= MOST_STACK:
             kept[function] = None
     if left[entry] > MAX_INSTRUCTIONS:
@@ -73,9 +73,11 @@ def _size(function: Function) -> int:
     return sum(len(block.instructions) for block in function.blocks)
 
 
-def _private_size(function: Function) -> int:
+def private_size(function: Function) -> int:
+    """Bytes of a function's variables, and of the copies that it may make of what it is passed by value."""
     variables = (i for block in function.blocks for i in block.instructions if i.op is Op.Variable)
-    return sum(size_of(variable.type.element) for variable in variables)
+    copied = (argument for argument in function.arguments if is_by_value(argument))
+    return sum(size_of(value.type.element) for value in (*variables, *copied))
 
 
 def _can_be_called(function: Function, shared: Container[Variable]) -> bool:

@@ -30,7 +30,10 @@ CALL int asks_memory(int x) { return x + shared_by_all; }
 CALL int asks_table(int x) { return large[x & 8191]; }
 CALL int adds(volatile global int *p) { return atomic_add(p, 1); }
 CALL int prints(int x) { if (x < 0) printf("%d", x); return x; }
+CALL int several(int x) { int a[50]; for (int k = 0; k < 50; k++) a[k] = x * k; return a[x & 31] + a[9]; }
 CALL int calls_asking(int x) { return asks_id(x) + 1; }
+typedef struct { int a[6000]; } Much;
+CALL int much(Much m, int i) { m.a[i & 1023] += i; return m.a[7] + m.a[i & 4095]; }
 CALL int far(int x) { int big[8000]; for (int k = 0; k < 8000; k++) big[k] = x + k; return big[x & 4095]; }
 kernel void k(global int *to, global float4 *floats, local int *l) {
     int i = get_global_id(0), own[4] = {i, 2, 3, 4};
@@ -41,6 +44,10 @@ kernel void k(global int *to, global float4 *floats, local int *l) {
     if (truth(i > 3, i & 1)) to[i] = -to[i] + *l;
     to[i] ^= asks_id(i) + asks_memory(i) + asks_table(i) + prints(i) + calls_asking(i) + far(i);
 }
+kernel void copies(global int *to) {
+    Much m; for (int k = 0; k < 6000; k++) m.a[k] = to[k & 7] + k;
+    to[get_global_id(0)] = much(m, 5) + much(m, 7); }
+kernel void holds(global int *to) { int i = get_global_id(0); to[i] = several(to[i]) + several(to[i] + 1); }
 kernel void counts(global int *to) { to[get_global_id(0)] = adds(to + get_global_size(0)); }
 """
 
@@ -70,6 +77,18 @@ def test_what_depends_on_arguments_and_constants_may_stay_a_call(spirv):
     with all_calls_kept():
         found = {f.name.split(".")[0] for f in planned(spirv).calls}
     assert found == {"plain", "vectors", "deep", "through", "by_value", "truth"}
+
+
+def test_what_is_passed_by_value_takes_stack_too(spirv):
+    with all_calls_kept():
+        assert not planned(spirv, "copies").calls
+
+
+def test_private_memory_is_that_of_called_functions_too(spirv):
+    with all_calls_kept():
+        assert planned(spirv, "holds").calls
+        code = Program(spirv, width=1).code("holds")
+    assert code.private_size == 200
 
 
 def test_small_kernels_have_no_calls(spirv):

@@ -1,5 +1,7 @@
 """Loads and stores at addresses that a table gives, at constant distances, and under masks."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,9 @@ def test_vectors_of_64_bits_are_gathered_by_pairs(programs):
         assert "load <8 x i64>" in text
     else:
         assert text.count("load <2 x i64>") >= 16
+        # Stores lane by lane, under a mixed mask, read the data anew.
+        blocks = re.split(r"^([\w.]+):$", text, flags=re.MULTILINE)[1:]
+        wide = [
+            name for name, lines in zip(blocks[::2], blocks[1::2], strict=True) if "load <8 x i64>" in lines
+        ]
+        assert all(name.startswith("partial") for name in wide)
