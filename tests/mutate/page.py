@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from .mutations import Mutation
 from .pool import Result
+
+_MOST_NAMED = 40  # functions on the page; the run prints each mutation
 
 BEGIN, END = "<!-- mutate: begin -->", "<!-- mutate: end -->"
 
@@ -37,8 +40,18 @@ def survivors(results: list[Result]) -> list[tuple[str, Mutation]]:
     return sorted(lost, key=lambda pair: (pair[1].path, pair[1].index))
 
 
+def weakest(results: list[Result]) -> Iterator[str]:
+    """Lines of Markdown: the functions in which most mutations were not noticed, the most first."""
+    lost = Counter((r.mutation.path, r.mutation.function) for r in results if r.has_survived)
+    yield "| function | not noticed |"
+    yield "|---|---|"
+    worst = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    for (path, function), count in worst[:_MOST_NAMED]:
+        yield f"| `{path}`: `{function}` | {count} |"
+
+
 def write(path: Path, results: list[Result], found: int, seed: int, command: str) -> None:
-    """Puts a run's score and survivors between the marks of a page. ValueError if it has no marks."""
+    """Puts a run's score between the marks of a page. ValueError if it has no marks."""
     before, _, rest = path.read_text().partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
@@ -48,9 +61,9 @@ def write(path: Path, results: list[Result], found: int, seed: int, command: str
         "",
         *table(results),
         "",
-        "What no test noticed:",
+        "Where most were not noticed:",
         "",
-        *(f"    {m}{'' if what == 'survived' else f' ({what})'}" for what, m in survivors(results)),
+        *weakest(results),
     ]
     text = "\n".join(lines)
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")

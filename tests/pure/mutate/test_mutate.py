@@ -119,7 +119,7 @@ def test_the_page(tmp_path):
     assert text.startswith("Head\n") and text.endswith("Foot\n") and "EARLIER" not in text
     assert "| `cl_driver/p` | 2 | 1 | 1 | 0 | 50 % |" in text
     assert "| `all` | 3 | 1 | 1 | 1 | 33 % |" in text
-    assert "    cl_driver/q/x.py:2 f: a  ►  b (unreached)" in text
+    assert "| `cl_driver/p/x.py`: `f` | 1 |\n| `cl_driver/q/x.py`: `f` | 1 |\n" in text
 
 
 def test_a_run(tmp_path):
