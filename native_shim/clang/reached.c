@@ -8,28 +8,16 @@
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */
 #include "reached.h"
 
+#include "llvm_interface.h"
 #include "tables.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* llvm::PassManager<llvm::Module>::run(llvm::Module &, llvm::AnalysisManager<llvm::Module> &) */
 #define RUN_PASSES _ZN4llvm11PassManagerINS_6ModuleENS_15AnalysisManagerIS1_JEEEJEE3runERS1_RS3_
-#define TEXT(name) TEXT_OF(name)
-#define TEXT_OF(name) #name
 
 enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
-
-/* LLVM's C interface. */
-typedef struct module *Module;
-typedef struct value *Value;
-typedef struct use *Use;
-typedef struct block *Block;
-typedef struct type *Type;
 
 #define FUNCTIONS(X)                                                                                         \
     X(Value, LLVMGetFirstFunction, (Module))                                                                 \
@@ -53,25 +41,13 @@ typedef struct type *Type;
     X(void, LLVMReplaceAllUsesWith, (Value, Value))                                                          \
     X(void, LLVMDeleteFunction, (Value))
 
-#define MEMBER(result, name, parameters) result(*name) parameters;
-static struct {
-    FUNCTIONS(MEMBER)
-} llvm;
+CLD_LLVM_FUNCTIONS(FUNCTIONS)
 
 static bool is_whole;
 
 void cld_program_is_whole(void) {
     is_whole = true;
     cld_tables_are_whole();
-}
-
-static bool find_llvm(void) {
-#define FIND(result, name, parameters)                                                                       \
-    llvm.name = (result(*) parameters)dlsym(RTLD_DEFAULT, #name);                                            \
-    if (!llvm.name)                                                                                          \
-        return false;
-    FUNCTIONS(FIND)
-    return true;
 }
 
 struct function {

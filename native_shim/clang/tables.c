@@ -7,31 +7,21 @@
  * clang's libraries call LLVM's, so the call that runs the back end comes here (reached.c). */
 #include "tables.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
+#include "llvm_interface.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* llvm::legacy::PassManager::run(llvm::Module &) */
 #define RUN_BACK_END _ZN4llvm6legacy11PassManager3runERNS_6ModuleE
-#define TEXT(name) TEXT_OF(name)
-#define TEXT_OF(name) #name
 
 enum {
     MOST_CONSTITUENTS = 4096, /* arrays and structures of a table that the back end gets as it is */
     MOST_BYTES = 256 << 20,
     WIDEST = 8, /* bytes of an integer */
 };
-
-/* LLVM's C interface. */
-typedef struct module *Module;
-typedef struct value *Value;
-typedef struct type *Type;
-typedef struct layout *Layout;
 
 enum kind { HALF = 1, FLOAT = 2, DOUBLE = 3, INTEGER = 8, STRUCTURE = 10, ARRAY = 11, VECTOR = 13 };
 enum linkage { INTERNAL = 8, PRIVATE = 9 };
@@ -80,24 +70,12 @@ enum linkage { INTERNAL = 8, PRIVATE = 9 };
     X(void, LLVMReplaceAllUsesWith, (Value, Value))                                                          \
     X(void, LLVMDeleteGlobal, (Value))
 
-#define MEMBER(result, name, parameters) result(*name) parameters;
-static struct {
-    FUNCTIONS(MEMBER)
-} llvm;
+CLD_LLVM_FUNCTIONS(FUNCTIONS)
 
 static bool is_whole;
 
 void cld_tables_are_whole(void) {
     is_whole = true;
-}
-
-static bool find_llvm(void) {
-#define FIND(result, name, parameters)                                                                       \
-    llvm.name = (result(*) parameters)dlsym(RTLD_DEFAULT, #name);                                            \
-    if (!llvm.name)                                                                                          \
-        return false;
-    FUNCTIONS(FIND)
-    return true;
 }
 
 /* Bits of a number that has the bytes of an integer; 0 for other types. */
