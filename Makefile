@@ -48,7 +48,9 @@ build/demo: icd/demo.c | setup
 
 # A test runner on each CPU; WORKERS=0 for one process, in which a debugger works.
 WORKERS ?= auto
-PYTEST = $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYTEST_ARGS)
+# Tests as pytest compiles them are kept, out of the tree.
+BYTECODE := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
+PYTEST = $(BYTECODE) $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYTEST_ARGS)
 
 # The loader's tests once with the control plane embedded, once with it in a process of its own.
 test: test-packages setup

@@ -34,6 +34,11 @@ def pytest_collection_modifyitems(items) -> None:
             item.add_marker(pytest.mark.network)
 
 
+def pytest_collection_finish() -> None:
+    """Hosts under test keep bytecode in their own ways. By now this Python's workers have been started."""
+    os.environ.pop("PYTHONPYCACHEPREFIX", None)
+
+
 @pytest.fixture(scope="session")
 def made() -> Path:
     """The folder for what tests make and may use again."""

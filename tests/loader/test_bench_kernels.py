@@ -12,9 +12,10 @@ from tests.bench import functions
 from tests.bench.cases import BENCHMARKS
 from tests.bench.model import check
 from tests.bench.throughput import Child
+from tests.marks import few
 
 
-@pytest.fixture(scope="module", params=["background", "now"])
+@pytest.fixture(scope="module", params=few(["now", "background"], 1))
 def child_of(request, environment, tmp_path_factory):
     """A function that answers with a living child process; a dead one is replaced. Its kernels are those of
     first launches, or those that have run for a while."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import few
+
 HOST = Path(__file__).parent / "py" / "host.py"
 
 
@@ -39,6 +41,8 @@ def interpreters() -> dict[str, str]:
 VERSIONS = sorted(interpreters(), key=lambda version: [int(part) for part in version.split(".")])
 SAME = [v for v in VERSIONS if v.rsplit(".", 1)[0] == ".".join(map(str, sys.version_info[:2]))]
 OTHER = [v for v in VERSIONS if v not in SAME]
+# The one that is joined, the newest and the oldest, then what is between.
+MOST_DIFFERENT = sorted(VERSIONS, key=lambda v: v not in (SAME[0], VERSIONS[-1], VERSIONS[0]))
 
 
 @pytest.fixture
@@ -77,12 +81,12 @@ def run_python(ocl_icd, variables):
         "threads_gil_capsule",
     ],
 )
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_host(run_python, version, scene):
     run_python(version, scene)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_which_python_serves(run_python, variables, version):
     """The same version is joined; any other gets a runtime process."""
     done = run_python(version, "use", CL_DRIVER_LOG="calls")
@@ -91,7 +95,7 @@ def test_which_python_serves(run_python, variables, version):
 
 
 @pytest.mark.parametrize("scene", ["own_modules", "own_modules_first"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_modules_of_the_hosts_with_our_names(run_python, tmp_path, version, scene):
     """Neither does the driver import them, nor do imports of the host get the driver's."""
     script = tmp_path / "host.py"
@@ -104,7 +108,7 @@ def test_modules_of_the_hosts_with_our_names(run_python, tmp_path, version, scen
     run_python(version, scene, script=script)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_scripts_named_like_the_standard_library(run_python, variables, tmp_path, version):
     """A host that imports none of them must not get them executed."""
     script = tmp_path / "host.py"
@@ -114,7 +118,7 @@ def test_scripts_named_like_the_standard_library(run_python, variables, tmp_path
     run_python(version, "use", script=script, CL_DRIVER_CACHE_SIZE="0")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_two_drivers_in_one_python(run_python, variables, tmp_path, version):
     """Each has its own control plane, of its own build."""
     (tmp_path / "lib").mkdir()
@@ -139,6 +143,7 @@ def test_sub_interpreters(ocl_icd, variables, version, arguments):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
 def test_twenty_times(run_python, version):
     for _ in range(20):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import subprocess
@@ -52,8 +53,13 @@ def texts() -> dict[str, str]:
     return found
 
 
-def comments_of(path: str, text: str) -> Iterator[str]:
+@functools.cache
+def comments_of(path: str, text: str) -> list[str]:
     """What a source says to its readers."""
+    return list(_comments(path, text))
+
+
+def _comments(path: str, text: str) -> Iterator[str]:
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:

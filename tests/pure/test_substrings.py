@@ -102,21 +102,24 @@ def _format_of(path: str) -> str | None:
     return next((row for row in FORMATS if path == row or (row[-1] == "/" and path.startswith(row))), None)
 
 
-FOUND = {
-    file.relative_to(PACKAGE).as_posix(): found
-    for file in sorted(PACKAGE.rglob("*.py"))
-    if (found := list(decisions(file.read_text())))
-}
+@pytest.fixture(scope="module")
+def decided() -> dict[str, list[tuple[int, str]]]:
+    """{path: its decisions}"""
+    return {
+        file.relative_to(PACKAGE).as_posix(): found
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if (found := list(decisions(file.read_text())))
+    }
 
 
-def test_nothing_is_decided_by_a_part_of_a_name():
-    places = [f"{path}:{line}: {code}" for path, found in FOUND.items() for line, code in found
+def test_nothing_is_decided_by_a_part_of_a_name(decided):
+    places = [f"{path}:{line}: {code}" for path, found in decided.items() for line, code in found
               if _format_of(path) is None]  # fmt: skip
     assert places == []
 
 
-def test_the_list_of_formats_is_no_longer_than_it_must_be():
-    assert sorted(FORMATS.keys() - {_format_of(path) for path in FOUND}) == []
+def test_the_list_of_formats_is_no_longer_than_it_must_be(decided):
+    assert sorted(FORMATS.keys() - {_format_of(path) for path in decided}) == []
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,7 @@ def assemble(text: str, version: str = "1.4") -> bytes:
 def builtin_library() -> Library:
     """The builtin library, compiled if its sources changed."""
     path = Path(__file__).resolve().parents[2] / "build" / "test" / "builtins.spv"
-    newest = max(source.stat().st_mtime for source in build.sources())
-    if not path.exists() or path.stat().st_mtime < newest:
-        build.build(path)
-    return Library(path.read_bytes())
+    return Library(build.update(path).read_bytes())
 
 
 # Work-items per vector, and vectors executed together ("4x", "2y"), for a whole run of the tests.

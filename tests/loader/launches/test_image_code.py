@@ -11,6 +11,7 @@ import pytest
 
 from tests.bench.cases import BENCHMARKS
 from tests.bench.throughput import Child
+from tests.marks import few
 
 MADE = r"kernel (\w+): there is code for values of arguments"
 
@@ -54,7 +55,7 @@ def test_the_best_code_at_the_first_launch(run, part):
 
 
 @pytest.mark.parametrize("part", LAUNCHES)
-@pytest.mark.parametrize("width", ["", "1", "4", "8"])
+@pytest.mark.parametrize("width", few(["", "1", "4", "8"], 1))
 def test_code_for_any_format(run, part, width):
     """Where a setting wants no other. A width that a setting asks for leaves nothing to be found out."""
     made, count = run(part, CL_DRIVER_VALUE_CODE="off", CL_DRIVER_WIDTH=width)

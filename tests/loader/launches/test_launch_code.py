@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.marks import few
+
 # kind of launch: what must have been made besides the kernel itself
 LAUNCHES = {
     "whole": set(),
@@ -14,7 +16,7 @@ LAUNCHES = {
 }
 
 
-@pytest.mark.parametrize("width", ["", "4", "8", "16"])
+@pytest.mark.parametrize("width", few(["", "4", "8", "16"], 1))
 @pytest.mark.parametrize("launches", LAUNCHES)
 def test_code_is_made_when_it_is_needed(run_client, tmp_path, launches, width):
     dump = tmp_path / "dump"

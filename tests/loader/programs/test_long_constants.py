@@ -10,6 +10,7 @@ import pytest
 from cl_driver.api.generated import enums as cl
 from cl_driver.frontend import clang, find_clang, long_composites, opencl_c
 from cl_driver.frontend.options import parse
+from tests.marks import few, more
 
 ITEMS = 64
 
@@ -54,8 +55,8 @@ def run(opencl):
     return do
 
 
-@pytest.mark.parametrize("type_", ["int", "uchar", "short", "long", "float"])
-@pytest.mark.parametrize("count", [65532, 65533, 200000])
+@pytest.mark.parametrize("type_", few(["int", "uchar", "short", "long", "float"], 2))
+@pytest.mark.parametrize("count", few([65533, 65532, 200000], 1))
 def test_tables(run, type_, count):
     """The number where the second instruction begins is a constant of the kernel, too."""
     numbers = values(count, 5)
@@ -129,11 +130,11 @@ MANY, ENOUGH = 66_000, 5_000  # more than an instruction has room for; that clan
 @pytest.mark.parametrize(
     ("name", "count", "qualifier", "options"),
     [
-        *((name, ENOUGH, "constant", "") for name in ELEMENTS),
-        *((name, ENOUGH, "global", "") for name in ELEMENTS),
-        ("nested", ENOUGH, "constant", "-g"),
         ("structures", MANY, "constant", ""),
-        ("arrays", MANY, "constant", "-cl-opt-disable"),
+        ("nested", ENOUGH, "constant", "-g"),
+        *(more(name, ENOUGH, "constant", "") for name in ELEMENTS),
+        *(more(name, ENOUGH, "global", "") for name in ELEMENTS),
+        more("arrays", MANY, "constant", "-cl-opt-disable"),
     ],
 )
 def test_tables_of_arrays_and_structures(run, name, count, qualifier, options):
@@ -162,7 +163,7 @@ def test_a_table_of_structures_that_kernels_write_to(run):
     assert found == [7] * ITEMS + [i + 2 for i in range(ITEMS)]
 
 
-@pytest.mark.parametrize("ends", [(1, 2), (1, 2, 3), (1, 2, 2), (1, 2, 1), (1, 1, 2), (1, 1)])
+@pytest.mark.parametrize("ends", few([(1, 2, 1), (1, 2), (1, 2, 3), (1, 2, 2), (1, 1, 2), (1, 1)], 1))
 @pytest.mark.parametrize("qualifier", ["constant", "global"])
 def test_tables_that_differ_behind_the_first_instruction(run, qualifier, ends):
     """clang writes the instruction that is the same in all of them once."""
@@ -190,7 +191,7 @@ def test_a_million_numbers(run):
 
 
 @pytest.mark.parametrize("options", ["", "-cl-opt-disable", "-g"])
-@pytest.mark.parametrize("bytes_", [65536, 131072 - 12])
+@pytest.mark.parametrize("bytes_", few([65536, 131072 - 12], 1))
 def test_loops_that_store_one_byte_everywhere(run, bytes_, options):
     """clang makes llvm.memset of them, and its back end a constant."""
     count = bytes_ // 4

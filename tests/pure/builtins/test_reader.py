@@ -10,8 +10,8 @@ from cl_driver.spirv.reading import reader as of_all_modules
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory):
-    data = build.build(tmp_path_factory.mktemp("builtins") / "builtins.spv").read_bytes()
+def modules(made):
+    data = build.update(made / "builtins.spv").read_bytes()
     return reader.read(data), of_all_modules.read(data)
 
 

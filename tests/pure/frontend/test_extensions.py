@@ -6,6 +6,7 @@ import pytest
 
 from cl_driver.frontend import clang, opencl_c
 from cl_driver.frontend.options import parse
+from tests.marks import few
 
 VERSIONS = ("CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CLC++1.0", "CLC++2021")
 
@@ -98,7 +99,7 @@ def compiled(body: str, version: str, before: str = "") -> clang.FrontendResult:
     return opencl_c.compile(source.encode(), parse(f"-cl-std={version}"), language=clang.device_language())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", few(sorted(VERSIONS, key=lambda v: v != "CL3.0"), 2))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_extensions(name, version):
     if parse(f"-cl-std={version}").standard < SINCE.get(name, (1, 0)):

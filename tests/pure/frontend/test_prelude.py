@@ -11,6 +11,7 @@ import pytest
 from cl_driver.frontend import clang, corrections, find_clang, opencl_c, prelude
 from cl_driver.frontend.options import parse
 from cl_driver.spirv.reading.reader import read
+from tests.marks import few
 
 STANDARDS = [
     "",
@@ -76,7 +77,7 @@ def test_every_extension_has_its_macro(options, language):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", ["", "-cl-std=CL3.0"])
+@pytest.mark.parametrize("options", few(["", "-cl-std=CL3.0"], 1))
 def test_names_that_the_source_does_not_have(name, options, language, tmp_path):
     """In a file of an include folder, in a header of clCompileProgram, and pasted together."""
     body, wanted = NAMES[name]

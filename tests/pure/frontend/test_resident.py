@@ -18,6 +18,7 @@ import pytest
 from cl_driver import native
 from cl_driver.frontend import clang, effort, opencl_c, resident
 from cl_driver.frontend.options import parse
+from tests.marks import few
 
 SOURCE = b"kernel void k(global float *p, float f) { p[get_global_id(0)] += f; }"
 
@@ -395,7 +396,8 @@ def test_arguments_that_are_too_long(loaded):
 
 
 @pytest.mark.parametrize(
-    "options", ["", "-Wall", "-Werror", "-w", "-cl-std=CLC++2021", "-cl-kernel-arg-info", "-g"]
+    "options",
+    few(["-Wall", "-g", "", "-Werror", "-w", "-cl-std=CLC++2021", "-cl-kernel-arg-info"], 2),
 )
 @pytest.mark.parametrize("source", [
     SOURCE,

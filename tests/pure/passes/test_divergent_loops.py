@@ -9,6 +9,7 @@ from cl_driver.passes.ir.dominance import LoopNest, dominators
 from cl_driver.passes.ir.instructions import predecessors
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.spirv.enums import Op
+from tests.marks import few
 
 from .support import compare, compile_cl, make_plan
 
@@ -76,7 +77,7 @@ WIDTHS = (1, 8, (4, 2, 1))
 ARGUMENTS = {"escape": (9,), "march": (12, 60), "flags": (13,), "inner": (7,)}
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("level", few(["-O2", "-O0"], 1))
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.parametrize("limits", [0, 1])
 def test_results(name, level, limits):

@@ -15,6 +15,7 @@ from cl_driver.accuracy.functions import FUNCTIONS, SECOND, TO_INTEGER, TYPES, a
 from cl_driver.accuracy.reference import Reference
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
+from tests.marks import more
 from tests.runtime.kernel_harness import Program, compile_c
 
 FEATURES = frozenset(host_cpu().features)
@@ -38,7 +39,12 @@ FUNCTIONS_OF = [("double", name, limit) for name, limit in DOUBLES.items()]
 FUNCTIONS_OF += [("float", name, limit) for name, limit in FLOATS.items()]
 WIDTHS = {2: False, 4: False, 8: True, 16: True}  # whether the divider is slow
 FEW = ("pow", "log", "tan", "cbrt", "hypot")  # at all widths, the others at 4 and 16
-CASES = [(width, *case) for case in FUNCTIONS_OF for width in WIDTHS if width in (4, 16) or case[1] in FEW]
+CASES = [
+    (pytest.param if width == 16 or name in FEW else more)(width, type_, name, limit)
+    for type_, name, limit in FUNCTIONS_OF
+    for width in WIDTHS
+    if width in (4, 16) or name in FEW
+]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cl_driver.interp.run import run as interpret
+from tests.marks import few
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -93,7 +94,7 @@ def programs():
     return {form: Program(compiled, width=form[0], parts=form[1]) for form in WIDTHS}
 
 
-@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("k", few([7, 1], 1))
 @pytest.mark.parametrize("name", NAMES)
 def test_flat_vectors(programs, name, k):
     """At each width what the interpreter says, in groups that fill vectors and in others."""

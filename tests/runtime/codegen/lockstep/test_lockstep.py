@@ -16,6 +16,7 @@ from cl_driver.passes.ir.plan import PlanError
 from tests.bench.cases import BENCHMARKS
 from tests.bench.model import Local as BenchLocal
 from tests.bench.model import kernel_file
+from tests.marks import few
 from tests.pure.random.kernels import LOCAL, Kernel
 from tests.runtime.kernel_harness import Local, Program, compile_c
 
@@ -36,7 +37,7 @@ BENCHED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("width", (8, 16))
+@pytest.mark.parametrize("width", few((16, 8), 1))
 @pytest.mark.parametrize("name", BENCHED)
 def test_benchmark(name, width):
     case = BENCHMARKS[name].case(small=True)
@@ -86,7 +87,7 @@ kernel void k(global int *out, local int *t) {
 """
 
 
-@pytest.mark.parametrize("width", (4, 8, 16))
+@pytest.mark.parametrize("width", few((8, 4, 16), 1))
 @pytest.mark.parametrize("group", ((1,), (4,), (3,), (1, 5), (2, 4), (1, 2, 3), (2, 2, 2), (1, 1, 4)))
 def test_shape(group, width):
     group = (group[0] * width, *group[1:])

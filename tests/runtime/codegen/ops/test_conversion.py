@@ -13,6 +13,7 @@ from cl_driver.device.target import make_target
 from cl_driver.jit import emit
 from cl_driver.spirv.reading import reader
 from cl_driver.spirv.validation import validate
+from tests.marks import few
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.jit.test_emit import EVERYTHING
 from tests.runtime.kernel_harness import Program, compile_c
@@ -141,7 +142,7 @@ def test_integer_to_integer(target):
             assert out.tolist() == [min(max(int(v), int(info.min)), int(info.max)) for v in data]
 
 
-@pytest.mark.parametrize("target", INTEGERS)
+@pytest.mark.parametrize("target", few(INTEGERS, 4))
 @pytest.mark.parametrize("source", FLOATS)
 def test_float_to_integer(source, target):
     text = "".join(

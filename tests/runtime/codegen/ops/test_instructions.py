@@ -5,6 +5,7 @@ import pytest
 
 from tests.instructions import special_more, table
 from tests.instructions.run import check
+from tests.marks import more
 
 # Type: (components, mode, width) to run.
 PLAN = {
@@ -16,7 +17,11 @@ PLAN = {
     "f32": [(1, "varying", 16), (1, "masked", 4), (3, "varying", 1), (2, "uniform", 1)],
     "f64": [(1, "varying", 8), (2, "uniform", 1)],
 }
-CASES = [(scalar, *case) for scalar, cases in PLAN.items() for case in cases]
+CASES = [
+    (pytest.param if k == 0 else more)(scalar, *case)
+    for scalar, cases in PLAN.items()
+    for k, case in enumerate(cases)
+]
 
 
 @pytest.mark.parametrize("scalar, count, mode, width", CASES)
