@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..device.target import Target
     from .info import Row, Version
 
 TRUE, FALSE = 1, 0
@@ -51,12 +52,22 @@ def _capable(name: str) -> Callable[[Device], int]:
     return lambda device: int(any(row.name == name for row in capabilities.present(device.limits.cpu)))
 
 
-def _most_sub_groups() -> int:
-    """Of the largest work-group."""
+def _target() -> Target:
+    """What code is made for."""
     from ..device.target import target_of
 
-    target = target_of(settings)
-    return -(-limits.MAX_WORK_GROUP_SIZE // target.sub_group_size)
+    return target_of(settings)
+
+
+def _vector_width(element_bytes: int) -> Callable[[Device], int]:
+    """How many elements of that size a register of the CPU holds that code is made for."""
+
+    return lambda device: _target().vector_width(element_bytes)
+
+
+def _most_sub_groups() -> int:
+    """Of the largest work-group."""
+    return -(-limits.MAX_WORK_GROUP_SIZE // _target().sub_group_size)
 
 
 def _single_fp_config(device: Device) -> int:
@@ -67,7 +78,7 @@ def _single_fp_config(device: Device) -> int:
         | cl.CL_FP_ROUND_TO_NEAREST
         | cl.CL_FP_ROUND_TO_ZERO  # of arithmetic, by the execution mode RoundingModeRTZ
         | cl.CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-        | (cl.CL_FP_FMA if device.limits.cpu.has_fma else 0)
+        | (cl.CL_FP_FMA if _target().has_fma else 0)
     )
 
 
@@ -148,11 +159,10 @@ def _uuid(kind: bytes) -> bytes:
 def _driver_version(device: Device) -> str:
     """Version and identity of the compiler and of what it makes code for: programs that keep binaries
     (PyOpenCL does) take this string into the key, and must not meet binaries that would be refused."""
-    from ..device.target import target_of
     from ..jit import identity
     from ..jit.cache import digest
 
-    made = digest(identity.compiler().encode(), target_of(settings).key.encode())
+    made = digest(identity.compiler().encode(), _target().key.encode())
     return f"{DRIVER_VERSION}-{made[:8]}"
 
 
@@ -191,13 +201,13 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT: uint(1),
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE: uint(1),
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF: uint(1),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR: uint(lambda device: device.limits.vector_width(1)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT: uint(lambda device: device.limits.vector_width(2)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_INT: uint(lambda device: device.limits.vector_width(4)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG: uint(lambda device: device.limits.vector_width(8)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: uint(lambda device: device.limits.vector_width(4, True)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: uint(lambda device: device.limits.vector_width(8, True)),
-    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: uint(lambda device: device.limits.vector_width(2, True)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR: uint(_vector_width(1)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT: uint(_vector_width(2)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_INT: uint(_vector_width(4)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG: uint(_vector_width(8)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: uint(_vector_width(4)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE: uint(_vector_width(8)),
+    cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF: uint(_vector_width(2)),
     cl.CL_DEVICE_MAX_CLOCK_FREQUENCY: uint(lambda device: device.limits.clock_mhz),
     cl.CL_DEVICE_ADDRESS_BITS: uint(64),
     cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE: ulong(lambda device: device.limits.global_memory),
@@ -305,7 +315,7 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT: uint(TRUE),
     cl.CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT: uint(_capable("work_group_collective_functions")),
     cl.CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT: uint(_capable("generic_address_space")),
-    cl.CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(lambda device: device.limits.vector_width(4, True)),
+    cl.CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(_vector_width(4)),
     # "Returns the latest version of the conformance test suite that this device has fully passed in
     # accordance with the official conformance process": none. The CTS asks for vYYYY-MM-DD-XX; drivers that
     # have passed none, as Mesa's, have come to say so by the year 0.

@@ -3,7 +3,7 @@ while kernels are attached, and its name."""
 
 from __future__ import annotations
 
-from ..device.limits import host_limits
+from .. import settings
 from ..door import answers
 from .entrypoint import entrypoint
 from .errors import CLError, require
@@ -48,12 +48,19 @@ KERNEL_INFO: dict[int, Row[_Kernel]] = {
     ),
 }
 
+
+def _preferred_multiple(kernel: KernelInfo) -> int:
+    if kernel.width > 1:
+        return kernel.width
+    # What is compiled for one work-item at a time is vectorised by LLVM, as widely as the target allows.
+    from ..device.target import target_of
+
+    return target_of(settings).vector_width(4)
+
+
 # Others are answered by the C side, which has them for its own use.
 WORK_GROUP_INFO: dict[int, Row[KernelInfo]] = {
-    # What is compiled for one work-item at a time is vectorised by LLVM, as widely as the CPU allows.
-    cl.CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(
-        lambda kernel: kernel.width if kernel.width > 1 else host_limits().vector_width(4, True)
-    ),
+    cl.CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE: size(_preferred_multiple),
     cl.CL_KERNEL_PRIVATE_MEM_SIZE: ulong(lambda kernel: kernel.private_size),
     # cl_intel_required_subgroup_size: "the amount of spill memory used by a kernel". The stack takes what
     # registers do not hold, as in any program.

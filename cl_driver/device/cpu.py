@@ -94,11 +94,6 @@ class Cpu:
         return 32 if "avx" in self.flags else 16
 
     @property
-    def integer_vector_bytes(self) -> int:
-        """Width of the widest registers with integer arithmetic: AVX without AVX2 has 16."""
-        return 16 if self.vector_bytes == 32 and "avx2" not in self.flags else self.vector_bytes
-
-    @property
     def has_fma(self) -> bool:
         """A fused multiply-add instruction for float and double."""
         return self.architecture == "aarch64" or bool(self.flags & {"fma", "fma4"})

@@ -50,11 +50,6 @@ class Limits:
         second = next((found.size for found in data_caches if found.level == 2), 0)
         self.local_memory = min(max(second // 2, LOCAL_MEMORY_MINIMUM), LOCAL_MEMORY_MAXIMUM)
 
-    def vector_width(self, element_bytes: int, floating: bool = False) -> int:
-        """How many elements of that size one vector register holds."""
-        width = self.cpu.vector_bytes if floating else self.cpu.integer_vector_bytes
-        return min(width // element_bytes, 16)
-
 
 _host: list[Limits] = []
 

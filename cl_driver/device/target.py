@@ -116,6 +116,10 @@ class Target:
         """Arithmetic instructions for half."""
         return ("fullfp16" if self.architecture == "aarch64" else "avx512fp16") in self.features
 
+    def vector_width(self, element_bytes: int) -> int:
+        """How many elements of that size a vector register holds, at most the 16 of OpenCL C's types."""
+        return min(self.vector_bits // 8 // element_bytes, 16)
+
     @property
     def key(self) -> str:
         """Equal for equal targets: part of every cache key and of program binaries."""

@@ -1,10 +1,12 @@
 """Settings that change what the device says of itself, each in a process of its own."""
 
+import platform
 import subprocess
 import sys
 
 import pytest
 
+from cl_driver.device.cpu import host_cpu
 from tests.conftest import ROOT
 
 PROGRAM = """
@@ -89,3 +91,17 @@ def test_queries_that_other_vendors_have_are_no_errors(evaluate, tmp_path):
     assert "CL_INVALID_VALUE" in log.read_text()
     evaluate(queries.format(0), **(settings | {"CL_DRIVER_LOG": "calls"}))
     assert "0x4038 is not supported" in log.read_text()
+
+
+def test_widths_are_those_of_the_cpu_that_code_is_made_for(evaluate):
+    """Of vectors, of a kernel that is compiled for one work-item at a time, and what CL_FP_FMA says."""
+    native = [f"number('CL_DEVICE_NATIVE_VECTOR_WIDTH_{kind}')" for kind in ("INT", "FLOAT", "DOUBLE")]
+    kernel = "o.kernel(o.context(device), 'kernel void k(global int *a) { *a = 1; }')"
+    multiple = f"o.integer('clGetKernelWorkGroupInfo', {kernel}, device, 0x11B3)"
+    fma = "number('CL_DEVICE_SINGLE_FP_CONFIG') & cl.CL_FP_FMA != 0"
+    expression = ", ".join([*native, "number('CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE')", multiple, fma])
+    base = {"CL_DRIVER_WIDTH": "1"}
+    if platform.machine() == "x86_64":
+        assert evaluate(expression, CL_DRIVER_CPU="x86-64", **base) == "4 4 2 4 4 False"
+    if {"avx2", "fma"} <= set(host_cpu().features):
+        assert evaluate(expression, CL_DRIVER_CPU="x86-64-v3", **base) == "8 8 4 8 8 True"

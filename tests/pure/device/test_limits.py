@@ -46,15 +46,6 @@ def test_version_1_groups(tmp_path):
     assert global_memory_size(proc, cgroups) == 4096000
 
 
-def test_vector_widths():
-    wide = limits.Limits(cpu(), (), 1)
-    assert [wide.vector_width(size) for size in (1, 2, 4, 8)] == [16, 16, 16, 8]
-    avx = limits.Limits(cpu(flags={"avx", "sse4_2"}), (), 1)
-    assert (avx.vector_width(4), avx.vector_width(4, floating=True)) == (4, 8)
-    arm = limits.Limits(cpu("aarch64", {"asimd", "fp"}), (), 1)
-    assert arm.vector_width(4) == 4
-
-
 @pytest.mark.parametrize(
     "second_level, local", [(0, 64 << 10), (256 << 10, 128 << 10), (1 << 20, 512 << 10), (4 << 20, 512 << 10)]
 )

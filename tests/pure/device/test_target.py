@@ -46,6 +46,18 @@ def test_settings(setting, bits, has, has_not):
     assert has <= set(target.features) and not has_not & set(target.features)
 
 
+def test_vector_widths():
+    """Integers and floats have registers of one width; types have 16 elements at most."""
+    for setting, widths in {
+        "": [16, 16, 16, 8],
+        "x86-64-v3": [16, 16, 8, 4],
+        "x86-64-v2": [16, 8, 4, 2],
+    }.items():
+        target = make_target(SKYLAKE, setting)
+        assert [target.vector_width(size) for size in (1, 2, 4, 8)] == widths
+    assert make_target(ARM).vector_width(4) == 4
+
+
 def test_never_more_than_the_cpu_has():
     features, complaints = parse_cpu("x86-64-v3", OLD)
     assert "avx2" not in features and "avx2" in complaints[0]
