@@ -11,6 +11,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, 
 from typing import Any, TypeAlias
 
 from ..device.target import Target
+from . import long_blocks
 from .errors import CompileError
 
 # What a function returns that has c_void_p for its result.
@@ -115,6 +116,8 @@ class Library:
             self._llvm.LLVMSetTarget(module, target.triple.encode())
             self._llvm.LLVMSetModuleDataLayout(module, layout)
             self._optimize(module, machine, passes)
+            if level and len(text) >= long_blocks.LEAST_TEXT:
+                module = self._with_blocks_cut(module, context)
             self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
             data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
             return data, self._print(module) if form == "comments" else ""
@@ -163,6 +166,15 @@ class Library:
         if error:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
+
+    def _with_blocks_cut(self, module: c_void_p, context: Handle) -> c_void_p:
+        """The module, or what takes its place."""
+        text = long_blocks.cut(self._print(module))
+        if text is None:
+            return module
+        made = self._parse(text.encode(), context)
+        self._llvm.LLVMDisposeModule(module)
+        return made
 
     def _print(self, module: c_void_p) -> str:
         return self._message(c_char_p(self._llvm.LLVMPrintModuleToString(module)))

@@ -15,6 +15,7 @@ except ModuleNotFoundError:
     import llvmlite.binding as llvm
 
 from ..device.target import Target
+from . import long_blocks
 from .errors import CompileError
 
 # Classes of llvmlite, which has no types.
@@ -52,6 +53,9 @@ class Lite:
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         self.optimize(module, machine, passes)
+        if level and len(text) >= long_blocks.LEAST_TEXT:
+            cut = long_blocks.cut(str(module))
+            module = module if cut is None else _parse(cut)
         if form == "object":
             return machine.emit_object(module), ""
         machine.set_asm_verbosity(form == "comments")
