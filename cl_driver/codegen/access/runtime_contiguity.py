@@ -5,6 +5,7 @@ launches, but lanes that differ by 1 or by nothing in most vectors. Where an add
 generator asks when the kernel runs and has two versions of the access. The question is about the value whose
 stride is not known (the coordinate), so it is asked once, where that value is computed, for all that is
 computed from it by sums and conversions. Of what is clamped, the first and the last lane are asked about.
+Where a loop adds the same in all lanes to such a value, the question is asked before the loop.
 
 The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (lanes differ by 1 or so), ALIKE
 (lanes do not differ) or None. What is loaded from memory has none.
@@ -13,7 +14,7 @@ The *nature* of a varying value guesses what is worth asking for: NEIGHBOURS (la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Decoration, Op
@@ -26,6 +27,9 @@ from ..llvm.types import ir_type, member_offset, size_of
 Answer: TypeAlias = tuple[tuple[str, ...], str]
 # What a sum is made of: a value and its factor in bytes, the pointer first; None: steps by a constant.
 Term: TypeAlias = tuple[Value | None, int]
+
+# A phi and a stride, the lines of its answer's phis and where they are among them, and their names.
+Carried: TypeAlias = tuple[Instruction, int, list[Any], int, tuple[str, str]]
 
 NEIGHBOURS, ALIKE = "neighbours", "alike"
 
@@ -47,6 +51,7 @@ class Contiguity:
         self._natures: dict[Value, str | None] = {}
         self._open: set[Value] = set()  # values whose nature is being guessed
         self._answers: dict[tuple[Value, int], Answer | None] = {}  # by the value and the stride
+        self._carried: list[Carried] = []  # answers of loops' phis to be completed by finish()
         self.counts: dict[
             Value, bool
         ] = {}  # overflow_versioning.py: values, and whether they are made of ids and sizes
@@ -94,13 +99,44 @@ class Contiguity:
         return rule(self, value, natures, depth) if rule is not None and None not in natures else None
 
     def _of_phi(self, phi: Instruction, depth: int) -> str | None:
+        values = [v for v in phi.operands[::2] if not isinstance(v, Undef)]
+        entering = [v for v in values if not self._is_step(v, phi)]
+        if len(entering) < len(values):
+            natures = {self.nature(v, depth) for v in entering}
+            return natures.pop() if len(natures) == 1 else None
         outer, self._open = self._open, set()
-        entering = (v for v in phi.operands[::2] if not isinstance(v, Undef) and not self.e.is_varying(v))
-        for v in entering:  # in a loop the question is whether what comes back is like what came in
+        # In a loop the question is whether what comes back is like what came in.
+        for v in (v for v in values if not self.e.is_varying(v)):
             self._natures[phi] = self.nature(v, depth)
-        coming = {self.nature(v, depth) for v in phi.operands[::2] if not isinstance(v, Undef)}
+        coming = {self.nature(v, depth) for v in values}
         self._open = outer
         return coming.pop() if len(coming) == 1 else None
+
+    def _is_step(self, value: Value, phi: Instruction) -> bool:
+        """Whether a value is a phi plus what all lanes have in common, so that lanes differ as before."""
+
+        def is_common(other: Value) -> bool:
+            return not (self.e.is_varying(other) or self.e.stride(other))
+
+        is_stepped = False
+        while isinstance(value, Instruction):
+            if value is phi:
+                return is_stepped
+            if value.op in (Op.IAdd, Op.ISub):
+                a, b = value.operands
+                if value.op is Op.IAdd and is_common(a):
+                    a, b = b, a
+                others = [b]
+            elif value.op in ADDRESS and (terms := self.address_terms(value)) is not None:
+                a, *others = [term for term, _ in terms if term is not None]
+            elif value.op is Op.Bitcast and phi.type.kind is Kind.POINTER:
+                a, others = value.operands[0], []
+            else:
+                return False
+            if not all(is_common(other) for other in others):
+                return False
+            value, is_stepped = a, True
+        return False
 
     # Rules: of an instruction whose operands have these natures, none of which is None.
 
@@ -236,28 +272,59 @@ class Contiguity:
     def _phi(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """Phis of the answers. Where nothing comes in, no lane is in the masks of those who use the phi: then
         whole vectors cost least, at a place that is there."""
-        e, t = self.e, ir_type(value.type)
-        conditions, firsts = [], []
+        e = self.e
+        is_carried = False
         for v, before in zip(value.operands[::2], value.operands[1::2], strict=True):
-            if before not in e.exits or before.terminator.op is Op.Switch:
+            if before in e.exits:
+                if before.terminator.op is Op.Switch:
+                    return None
+                if isinstance(v, Undef):
+                    self._nowhere(value)
+                elif self._probe(v, stride) is None:
+                    return False
+            elif self._is_step(v, value) and before.terminator.op is not Op.Switch:
+                is_carried = True
+            else:
                 return None
-            condition, first = "true", "0"
+        lines = e.beside_phis[value]
+        names = e.name("v"), e.name("v")
+        lines += ["", ""]
+        carried = value, stride, lines, len(lines) - 2, names
+        if is_carried:  # what comes back is not there yet
+            self._carried.append(carried)
+        else:
+            self._complete(*carried)
+        return (names[0],), names[1]
+
+    def _nowhere(self, phi: Instruction) -> str:
+        """What a phi may be where no lane uses it."""
+        return self.e.harmless_memory("dump") if phi.type.kind is Kind.POINTER else "0"
+
+    def _complete(
+        self, phi: Instruction, stride: int, lines: list[Any], at: int, names: tuple[str, str]
+    ) -> None:
+        """Writes the phis of an answer."""
+        e, t = self.e, ir_type(phi.type)
+        conditions, firsts = [], []
+        for v, before in zip(phi.operands[::2], phi.operands[1::2], strict=True):
             if isinstance(v, Undef):
-                first = e.harmless_memory("dump") if t == "ptr" else "0"
+                condition, first = "true", self._nowhere(phi)
             else:
                 found = self._probe(v, stride)
-                if found is None:
-                    return False
-                condition, first = (*found[0], "true")[0], found[1]
+                if found is None:  # an answer that no lanes need to agree with
+                    condition, first = "false", "null" if t == "ptr" else "0"
+                else:
+                    condition, first = (*found[0], "true")[0], found[1]
             conditions.append(f"[ {condition}, %{e.exits[before]} ]")
             firsts.append(f"[ {first}, %{e.exits[before]} ]")
-        outer, e.lines = e.lines, e.beside_phis[value]
-        found = (
-            (e.emit(f"phi i1 {', '.join(conditions)}"),),
-            e.emit(f"phi {t} {', '.join(firsts)}"),
-        )
-        e.lines = outer
-        return found
+        lines[at] = f"  {names[0]} = phi i1 {', '.join(conditions)}"
+        lines[at + 1] = f"  {names[1]} = phi {t} {', '.join(firsts)}"
+
+    def finish(self) -> None:
+        """Completes the answers of loops, all blocks of which there are now."""
+        for carried in self._carried:
+            self._complete(*carried)
+        self._carried.clear()
 
     def _clamped(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """A minimum, a maximum or both: neighbours stay neighbours where none of them is beyond a bound."""

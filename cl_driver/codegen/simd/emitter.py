@@ -278,6 +278,7 @@ class WideEmitter(WideOperands):
 
     def finish_phis(self) -> None:
         """Fills in the phis."""
+        self.contiguity.finish()
         super().finish_phis()
         for lines, position, names, instruction, block in self._wide_phis:
             types = [self.form(ir_type(t)) for t in leaf_types(instruction.type)]
