@@ -130,6 +130,14 @@ _ROWS = (
         choices=("process", "inprocess"),
     ),
     Setting(
+        "CL_DRIVER_COMPILE_KERNELS",
+        "choice",
+        "auto",
+        "When kernels are compiled: by clBuildProgram, by clCreateKernel, or by clBuildProgram unless all "
+        "together would take it long.",
+        choices=("auto", "build", "create"),
+    ),
+    Setting(
         "CL_DRIVER_GROUP_CODE",
         "choice",
         "background",

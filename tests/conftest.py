@@ -60,6 +60,8 @@ def environment(made) -> dict[str, str]:
         kept["CL_DRIVER_WIDTH"] = width
     if setting := os.environ.get("CL_DRIVER_TEST_VALUE_CODE"):  # "now", for a whole run
         kept["CL_DRIVER_VALUE_CODE"] = setting
+    if when := os.environ.get("CL_DRIVER_TEST_COMPILE_KERNELS"):  # "create", for a whole run
+        kept["CL_DRIVER_COMPILE_KERNELS"] = when
     return kept
 
 

@@ -57,6 +57,8 @@ CHAPTERS = {
         "clGetProgramBuildInfo",
         "program_binaries",
         "program_executable",
+        "program_kernels",
+        "kernels_of",
     ),
     "kernel": (
         "clGetKernelInfo",

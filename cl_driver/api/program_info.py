@@ -7,6 +7,7 @@ from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
 from .info import answer, int32, raw, size, sizes, string, uint
+from .on_demand import compile_kernels, compiled
 from .program import DeviceBuild, Program
 from .program_binary import pack_executable, pack_object
 
@@ -29,7 +30,7 @@ def _executable(program: Program) -> Executable:
 
 
 def _kernel_names(program: Program) -> list[str]:
-    return [kernel.name for kernel in _executable(program).kernels]
+    return _executable(program).names
 
 
 def _absent(program: Program) -> int:
@@ -76,9 +77,11 @@ BUILD_INFO: dict[int, Row[DeviceBuild]] = {
 
 
 def binary_of(build: DeviceBuild) -> bytes:
-    """The program binary for a device; empty if there is none: "a size of zero is returned"."""
+    """The program binary for a device; empty if there is none: "a size of zero is returned". All kernels are
+    in it: CL_OUT_OF_RESOURCES if one cannot be compiled."""
     if not build.binary:
         if build.executable is not None and build.is_built:
+            compile_kernels(build.executable, build.executable.names, [build])
             build.binary = pack_executable(build.executable)
         elif build.spirv is not None and build.status == cl.CL_BUILD_SUCCESS:
             build.binary = pack_object(build)
@@ -148,10 +151,11 @@ def _argument(arg: ArgInfo) -> list[Any]:
     )
 
 
-def _kernel(kernel: KernelInfo) -> list[Any]:
+def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
+    """A kernel for the data plane. number: of its object in the answer."""
     return answers.KERNEL(
         name=kernel.name,
-        object=kernel.object_index if kernel.has_entry else -1,
+        object=number if kernel.has_entry else -1,
         symbol=kernel.symbol,
         block_size=kernel.block_size,
         local_static=kernel.local_static,
@@ -177,13 +181,44 @@ def _kernel(kernel: KernelInfo) -> list[Any]:
 
 def _for_data_plane(executable: Executable, with_il: int) -> list[Any]:
     variables = executable.globals
+    by_name = {kernel.name: kernel for kernel in executable.kernels}
+    kernels = [by_name[name] for name in executable.names if name in by_name]
     return answers.EXECUTABLE(
-        objects=executable.objects,
+        objects=list(executable.objects),
         globals_size=variables.size,
         globals_align=variables.align,
         globals_image=variables.image,
         fixups=[word for fixup in variables.fixups for word in fixup],
-        kernels=[_kernel(kernel) for kernel in executable.kernels],
+        names=executable.names,
+        kernels=[_kernel(kernel, kernel.object_index) for kernel in kernels],
         options=executable.options if with_il else None,
         il=executable.il if with_il else None,
     )
+
+
+@entrypoint("program_kernels", Program)
+def program_kernels(program: Program, executable: int, names: list[bytes]) -> list[Any]:
+    """KERNELS, of kernels that a build has left to be compiled. executable: as for kernel_variant.
+    CL_OUT_OF_RESOURCES if one cannot be compiled; the program's log says why."""
+    found, wanted = program.executables[executable], [name.decode() for name in names]
+    compile_kernels(found, wanted, [build for build in program.builds.values() if build.executable is found])
+    by_name = {kernel.name: kernel for kernel in found.kernels}
+    return _answer([(info, found.objects[info.object_index :]) for info in map(by_name.__getitem__, wanted)])
+
+
+@entrypoint("kernels_of")
+def kernels_of(options: bytes, il: bytes, names: list[bytes]) -> list[Any]:
+    """The same for a program whose peer was lost with the runtime process that had it."""
+    wanted = {name.decode(): 1 for name in names}
+    made = compiled(options.decode("utf-8", "surrogateescape"), il, wanted)
+    return _answer([made[name] for name in wanted])
+
+
+def _answer(kernels: list[tuple[KernelInfo, list[bytes]]]) -> list[Any]:
+    """The answer of these, each with objects of which the first is its own."""
+    given: list[Any] = []
+    objects: list[bytes] = []
+    for info, own in kernels:
+        given.append(_kernel(info, len(objects)))
+        objects += own[:1] if info.has_entry else []
+    return answers.KERNELS(objects=objects, kernels=given)

@@ -53,6 +53,9 @@ _WIDE_INSTRUCTIONS = 40_000
 _WIDE_EXPANDED = 100_000
 WIDE_TEXT = 1_500_000
 
+# What is to be done for a kernel however small it is, as the instructions that take as long.
+_KERNEL = 64
+
 # Rows that code for any image takes at a time (passes/cost/width.py).
 _MOST_ROWS = 8
 
@@ -164,7 +167,7 @@ class Prepared:
     def is_too_large(self, name: str) -> bool:
         """Whether a kernel is too much to be vector code, of which all calls are expanded."""
         expanded = passes.inlined_size(self.entry_points[name].function)
-        return self.weight(name) > _WIDE_INSTRUCTIONS or expanded > _WIDE_EXPANDED
+        return self.size(name) > _WIDE_INSTRUCTIONS or expanded > _WIDE_EXPANDED
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -190,7 +193,14 @@ class Prepared:
         return required or self.context.target.sub_group_size
 
     def weight(self, name: str) -> int:
-        """About how long a kernel takes to compile, in instructions. CompileError if its functions call
+        """About how long a kernel takes to compile, in instructions. CompileError if it cannot be compiled
+        for a reason that is seen at once: its functions call themselves, or it wants sub-groups of another
+        size than there are."""
+        self.sub_group_size(name)
+        return _KERNEL + self.size(name)
+
+    def size(self, name: str) -> int:
+        """Instructions of a kernel and the functions that it calls. CompileError if these call
         themselves."""
         try:
             functions = reflect.called(self.entry_points[name].function)
@@ -203,6 +213,8 @@ class Prepared:
         made = Executable(
             target=self.context.target.key,
             options=self.context.text,
+            names=self.names,
+            weights=[self.weight(name) for name in self.names],
             kernels=[],
             objects=[],
             globals=Globals(

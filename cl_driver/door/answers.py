@@ -100,7 +100,8 @@ EXECUTABLE = Answer(
     globals_align=(U64, ""),
     globals_image=(Bytes(), "their initial values; what is missing at the end is zeros"),
     fixups=(List(U64), "offset, target: the 8 bytes at offset become the variables' address plus target"),
-    kernels=(List(KERNEL), "in the order of CL_PROGRAM_KERNEL_NAMES"),
+    names=(List(Bytes()), "CL_PROGRAM_KERNEL_NAMES"),
+    kernels=(List(KERNEL), "those that are compiled, in the order of the names"),
     options=(Bytes(optional=True), "of which kernel_variant_of makes more code"),
     il=(Bytes(optional=True), "likewise"),
 )
@@ -110,6 +111,13 @@ EXECUTABLES = Answer(
     "The answer of program_executable.",
     executables=(List(EXECUTABLE), ""),
     of_devices=(List(I64), "for each device of the program the number of its own, or -1"),
+)
+
+KERNELS = Answer(
+    "kernels",
+    "The answer of program_kernels and kernels_of: kernels that were compiled when they were asked for.",
+    objects=(List(Bytes()), "object files"),
+    kernels=(List(KERNEL), "in the order in which they were asked for"),
 )
 
 TIER = Answer(
@@ -139,4 +147,4 @@ BUILD = Answer(
     is_executable=(U32, "the program is one now"),
 )
 
-ANSWERS = (EXECUTABLES, TIER, LIMITS, BUILD)
+ANSWERS = (EXECUTABLES, KERNELS, TIER, LIMITS, BUILD)

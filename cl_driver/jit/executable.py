@@ -27,7 +27,7 @@ else:
         return lambda cls: cls
 
 
-MAGIC = b"CLDEXE\x00\x0d"
+MAGIC = b"CLDEXE\x00\x0e"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -343,15 +343,28 @@ class VariantCode(_Record):
 
 
 class Executable(_Record):
-    """kernels: list[KernelInfo]; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
+    """names: of all kernels of the program, in order; weights: of the same, about how long each takes to
+    compile; kernels: list[KernelInfo], those that are compiled, in any order: where there are many, a kernel
+    is when it is asked for; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
     that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
-    which code for some launches is made of."""
+    which kernels, and code for some launches, are made of."""
 
-    FIELDS = _fields(target=_text, options=_text, kernels=_list, objects=_list, globals=_list, il=_bytes)
+    FIELDS = _fields(
+        target=_text,
+        options=_text,
+        names=_list,
+        weights=_list,
+        kernels=_list,
+        objects=_list,
+        globals=_list,
+        il=_bytes,
+    )
     __slots__ = tuple(FIELDS)
 
     target: str
     options: str
+    names: list[str]
+    weights: list[int]
     kernels: list[KernelInfo]
     objects: list[bytes]
     globals: Globals
@@ -359,7 +372,8 @@ class Executable(_Record):
 
     def to_values(self) -> list[Any]:
         """As _Record.to_values(), with those of kernels and variables."""
-        return [self.target, self.options, [kernel.to_values() for kernel in self.kernels], self.objects,
+        return [self.target, self.options, self.names, self.weights,
+                [kernel.to_values() for kernel in self.kernels], self.objects,
                 self.globals.to_values(), self.il]  # fmt: skip
 
     @classmethod
@@ -373,19 +387,31 @@ class Executable(_Record):
         for kernel in self.kernels:
             if kernel.has_entry and kernel.object_index >= len(self.objects):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
-        if len({kernel.name for kernel in self.kernels}) != len(self.kernels):
+        if not all(map(_c_name, self.names)) or not all(map(_small, self.weights)):
+            raise ExecutableError("malformed Executable.names")
+        names = set(self.names)
+        if len(names) != len(self.names) or len(self.weights) != len(self.names):
             raise ExecutableError("two kernels have one name")
+        if len({kernel.name for kernel in self.kernels} & names) != len(self.kernels):
+            raise ExecutableError("a kernel is not one of the program's, or is there twice")
         return self
 
     def add(self, info: KernelInfo, objects: list[bytes]) -> None:
         """Appends a kernel and its objects, which its fields number from 0."""
         info.object_index += len(self.objects)
+        self.objects += objects  # first: who looks at the kernels meanwhile finds them
         self.kernels.append(info)
-        self.objects += objects
 
     def kernel(self, name: str) -> KernelInfo | None:
-        """The kernel of that name."""
+        """The kernel of that name, if it is compiled."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+    def missing(self) -> dict[str, int]:
+        """The names, and weights, of kernels that are not compiled, in order."""
+        if len(self.kernels) == len(self.names):
+            return {}
+        there = {kernel.name for kernel in self.kernels}
+        return {n: weight for n, weight in zip(self.names, self.weights, strict=True) if n not in there}
 
     def to_bytes(self) -> bytes:
         """Magic, digest of the rest, values."""

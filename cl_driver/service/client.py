@@ -8,38 +8,35 @@ its own compiler processes.
 from __future__ import annotations
 
 import os
-import stat
 import time
 
-from .. import settings, trust, wire
+from .. import settings, wire
 from ..device.target import Target, target_of
 from ..jit import bundle, identity
 from ..jit.cache import Cache, default_folder, digest
 from ..jit.errors import CompileError
 from ..jit.executable import Executable, ExecutableError, KernelInfo, VariantCode
+from .files import changed_since, cwd, digest_of, would_come_first
+from .kernels import Kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .kernels import Code
     from .pool import Budget, Pool
     from .protocol import Answer, Files, Job, Request
 
-# A program of fewer instructions than this is compiled where it was read: to hand its kernels to other
-# processes would take longer.
-_FINISH_ALONE = 600
+# A program of less weight than this is compiled where it was read: to hand its kernels to other processes
+# would take longer.
+_FINISH_ALONE = 800
 
-# Requests into which the kernels of another are divided, for each process: as many as it takes to end
-# together, and no more than that, since each of them has the program with it.
-_SHARES = 16
+# The weight of a program, for each process, up to which a build compiles all kernels: about half a second.
+# With more, each is compiled when it is asked for: most programs ask for few of many.
+_AT_BUILD = 4000
 
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
-
-_PART = 1 << 20  # bytes read at a time
-
-# Seconds by which a file's time stamp may lag behind the clock.
-_CLOCK_STEP = 0.02
 
 # What a build without a source depends on: no file, none that is missing, and not the time.
 _NO_FILES: Files = [[], [], True]
@@ -69,13 +66,20 @@ class Service:
         self._explain = settings.text("CL_DRIVER_EXPLAIN")
         self._uses_cache = not (self._settings["CL_DRIVER_DUMP"] or self._explain)
         self._inprocess = settings.text("CL_DRIVER_COMPILE") == "inprocess"
+        self._when = settings.text("CL_DRIVER_COMPILE_KERNELS") if self._uses_cache else "build"
+        self._kernels = Kernels(self)
         self._pools: list[Pool] = []
 
     # Keys.
 
-    def _digest(self, what: str, options: str, *parts: bytes) -> str:
+    def key(self, what: str, options: str, *parts: bytes) -> str:
+        """The digest of a request of that kind: of these options and this content."""
         common = (what, identity.compiler(), self.target.key, self._key, options)
         return digest(*(text.encode("utf-8", "surrogateescape") for text in common), *parts)
+
+    def keys(self, digest: str) -> list[str]:
+        """That key for load() and store(); none where the cache is not used."""
+        return [digest] if self._uses_cache else []
 
     def _source_keys(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> list[str]:
         """Of a program that looks for no files, and of one that does: relative paths start in the working
@@ -85,12 +89,12 @@ class Service:
         parts = [source]
         for name in sorted(headers):
             parts += [name.encode("utf-8", "surrogateescape"), headers[name]]
-        plain = self._digest(what, options, *parts)
-        return [plain, digest(plain.encode(), os.fsencode(_cwd()))]
+        plain = self.key(what, options, *parts)
+        return [plain, digest(plain.encode(), os.fsencode(cwd()))]
 
     # The cache.
 
-    def _load(self, keys: list[str]) -> tuple[str, bytes] | None:
+    def load(self, keys: list[str]) -> tuple[str, bytes] | None:
         """Log and result of the first entry that is there, if its files and tools are what they were."""
         entry = next((found for key in keys if (found := self.cache.load(key)) is not None), None)
         if entry is None:
@@ -102,21 +106,27 @@ class Service:
         if not identity.unchanged(tools):
             return None
         for path, content in files:
-            if os.path.lexists(path) if content is None else _content(path) != content:
+            if os.path.lexists(path) if content is None else digest_of(path) != content:
                 return None
         return log, result
 
-    def _store(
-        self, keys: list[str], options: str, start: float, files: Files, log: str, result: bytes
+    def store(
+        self,
+        keys: list[str],
+        options: str,
+        start: float,
+        result: bytes,
+        files: Files = _NO_FILES,
+        log: str = "",
     ) -> None:
         """start: time.time() before the source was read. files: those of frontend/includes.Files."""
         read, absent, is_timeless = files
-        if not keys or not is_timeless or any(_changed_since(path, start) for path in read):
+        if not keys or not is_timeless or any(changed_since(path, start) for path in read):
             return
-        known = [[path, _content(path)] for path in read]
+        known = [[path, digest_of(path)] for path in read]
         if any(content is None for _, content in known):
             return
-        known += [[path, None] for path in _would_come_first(read, absent, options)]
+        known += [[path, None] for path in would_come_first(read, absent, options)]
         if len(known) > _MOST_FILES or any(
             content is None and os.path.lexists(path) for path, content in known
         ):
@@ -133,26 +143,39 @@ class Service:
             self._pools.append(Pool(len(os.sched_getaffinity(0))))
         return self._pools[0]
 
-    def _job(self, options: str, source_copy: str = "") -> Job:
+    def job(self, options: str, source_copy: str = "") -> Job:
+        """What requests with these options have in common."""
         return {
             "target": self.target.to_values(),
             "options": options,
             "settings": self._settings,
-            "cwd": _cwd(),
+            "cwd": cwd(),
             "source_copy": source_copy,
         }
+
+    def most_processes(self) -> int:
+        """How many compiler processes there may be."""
+        return 1 if self._inprocess else self._pool().limit
+
+    def spare_processes(self, wanted: int) -> int:
+        """How many have nothing to do, but for one; starts some if there are fewer than are wanted."""
+        if self._inprocess:
+            return 0
+        self._pool().start(wanted)
+        return self._pool().idle() - 1
 
     def _source_copy(self, source: bytes, options: str) -> str:
         """Where a debugger finds the source of a program built with -g; "" without."""
         return self.cache.keep_source(source) if "-g" in options.split() else ""
 
-    def _budget(self) -> Budget:
+    def budget(self) -> Budget:
         """For one build."""
         from .pool import Budget
 
         return Budget(settings.integer("CL_DRIVER_COMPILE_TIMEOUT") or 0)
 
-    def _run(self, requests: list[Request], budget: Budget) -> list[Any]:
+    def run(self, requests: list[Request], budget: Budget) -> list[Any]:
+        """The answers of compiler processes, in the order of the requests. CompileError if one fails."""
         if self._inprocess:
             from . import jobs
 
@@ -174,24 +197,24 @@ class Service:
             self._source_keys("compile", source, options, headers),
             self._source_copy(source, options),
         )
-        found = self._load(keys)
+        found = self.load(keys)
         if found:
             return SourceResult(found[1], found[0])
         start = time.time()
         try:
-            request = ["compile_source", self._job(options, copy), source, headers]
-            [(il, log, files)] = self._run([request], self._budget())
+            request = ["compile_source", self.job(options, copy), source, headers]
+            [(il, log, files)] = self.run([request], self.budget())
         except CompileError as error:
             return SourceResult(None, str(error))
         if il is not None:
-            self._store(keys, options, start, files, log, il)
+            self.store(keys, options, start, il, files, log)
         return SourceResult(il, log)
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
         """See the function of that name."""
         try:
             il = bundle.join(modules)
-            [log] = self._run([["link", self._job(options), il]], self._budget())
+            [log] = self.run([["link", self.job(options), il]], self.budget())
         except (CompileError, bundle.BundleError) as error:
             return None, str(error)
         return il, log
@@ -206,11 +229,11 @@ class Service:
                 il = bundle.specialise(il, specialisation)
         except bundle.BundleError as error:
             return None, str(error)
-        keys = [self._digest("build", options, il)] if self._uses_cache else []
+        keys = self.keys(self.key("build", options, il))
         finished = self._finished(keys)
         if finished:
             return finished
-        return self._build(keys, ["prepare", self._job(options), il, self._finish()])
+        return self._build(keys, ["prepare", self.job(options), il, self._finish()])
 
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
@@ -222,36 +245,47 @@ class Service:
             return finished
         if len(source) > 4000:
             self._start_more(source.count(b"kernel void"))
-        request = ["build_source", self._job(options, copy), source, headers, self._finish()]
+        request = ["build_source", self.job(options, copy), source, headers, self._finish()]
         return self._build(keys, request)
 
-    def _finish(self) -> int:
-        """Programs of at most so many instructions are finished by the process that reads them."""
-        return 1 << 62 if self._inprocess or self._pool().limit == 1 else _FINISH_ALONE
+    def _most(self) -> int:
+        """The weight of programs of which a build compiles all kernels."""
+        return {"build": 1 << 62, "create": 0}.get(self._when, _AT_BUILD * self.most_processes())
 
-    def _finished(self, keys: list[str]) -> tuple[Executable, str] | None:
+    def _finish(self) -> int:
+        """Programs of at most that weight are finished by the process that reads them."""
+        most = self._most()
+        return most if self.most_processes() == 1 else min(most, _FINISH_ALONE)
+
+    def _finished(self, keys: list[str]) -> tuple[Executable | None, str] | None:
         """What the cache has."""
-        found = self._load(keys)
+        found = self.load(keys)
         if not found:
             return None
         try:
-            return Executable.from_bytes(found[1]), found[0]
+            executable = Executable.from_bytes(found[1])
+            if self._when == "build" and (missing := executable.missing()):
+                for code in self.kernels(executable.options, executable.il, missing, {}, 0).values():
+                    executable.add(*code)
         except ExecutableError:
             return None
+        except CompileError as error:
+            return None, found[0] + str(error)
+        return executable, found[0]
 
     def _build(self, keys: list[str], request: Request) -> tuple[Executable | None, str]:
-        start, budget, log = time.time(), self._budget(), ""
+        start, budget, log = time.time(), self.budget(), ""
         try:
             answer: Answer
-            [answer] = self._run([request], budget)
+            [answer] = self.run([request], budget)
             log = answer["log"]
             if "kernels" not in answer:
                 return None, log
-            data = answer.get("executable") or self._kernels(request[1], answer, budget)
-            executable = Executable.from_bytes(data)
+            executable = self._executable(answer, budget)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
-        self._store(keys, request[1]["options"], start, answer.get("files", _NO_FILES), log, data)
+        data, files = executable.to_bytes(), answer.get("files", _NO_FILES)
+        self.store(keys, request[1]["options"], start, data, files, log)
         if self._explain:
             self._report(request)
         return executable, log
@@ -261,22 +295,28 @@ class Service:
         operation, job, program, *rest = request
         headers = rest[0] if operation == "build_source" else None
         try:
-            self._run([["explain", job, self._explain, program, headers]], self._budget())
+            self.run([["explain", job, self._explain, program, headers]], self.budget())
         except CompileError:
             pass  # nobody waits for it (and contextlib takes long to import)
 
-    def _kernels(self, job: Job, answer: Answer, budget: Budget) -> bytes:
-        """Has the kernels of a program compiled, the largest first, and puts them together."""
+    def _executable(self, answer: Answer, budget: Budget) -> Executable:
+        """What a build makes of a program that was read: all kernels, or none where they are much to
+        compile."""
+        if "executable" in answer:
+            return Executable.from_bytes(answer["executable"])
         executable = Executable.from_values(answer["program"])
-        shares = _shares(answer["kernels"], self._pool().limit * _SHARES)
-        requests: list[Request] = [["kernels", job, executable.il, names] for names in shares]
-        results: dict[str, Any] = {}
-        for names, answers in zip(shares, self._run(requests, budget), strict=True):
-            results.update(zip(names, answers, strict=True))
-        for name, _ in answer["kernels"]:
-            info, objects = results[name]
-            executable.add(KernelInfo.from_values(info), objects)
-        return executable.to_bytes()
+        missing = executable.missing()
+        if sum(missing.values()) <= self._most():
+            made = self._kernels.compile(executable.options, executable.il, missing, budget)
+            for info, objects in made.values():
+                executable.add(KernelInfo.from_values(info), objects)
+        return executable
+
+    def kernels(
+        self, options: str, il: bytes, names: dict[str, int], others: dict[str, int], before: int
+    ) -> dict[str, Code]:
+        """See the function of that name."""
+        return self._kernels.get(options, il, names, others, before)
 
     def kernel_variant(
         self,
@@ -289,21 +329,19 @@ class Service:
     ) -> VariantCode:
         """See the function of that name."""
         what = [name, kind, size, values]
-        keys = []
-        if self._uses_cache:
-            keys = [self._digest("variant", options, il, wire.encode(what))]
-        start, found = time.time(), self._load(keys)
+        keys = self.keys(self.key("variant", options, il, wire.encode(what)))
+        start, found = time.time(), self.load(keys)
         try:
             if found:
                 return VariantCode.from_values(wire.decode(found[1]))
-            [answer] = self._run([["kernel_variant", self._job(options), il, *what]], self._budget())
+            [answer] = self.run([["kernel_variant", self.job(options), il, *what]], self.budget())
             code = VariantCode.from_values(answer)
         except (CompileError, ExecutableError, wire.WireError) as error:
             # Not for the cache: the process may have been ended.
             return VariantCode(
                 object=b"", symbol=str(error), local_static=0, scratch_fixed=0, scratch_per_item=0
             )
-        self._store(keys, options, start, _NO_FILES, "", wire.encode(answer))
+        self.store(keys, options, start, wire.encode(answer))
         return code
 
     def unload(self) -> None:
@@ -315,86 +353,6 @@ class Service:
         """In a fork of this service's process: closes its copies of the sockets."""
         for pool in self._pools:
             pool.close(inherited=True)
-
-
-def _shares(kernels: list[tuple[str, int]], most: int) -> list[list[str]]:
-    """Names of kernels, of (name, weight), the largest first, in at most so many lists of about equal
-    weight."""
-    least = sum(weight for _, weight in kernels) / most
-    shares: list[list[str]] = []
-    room = 0.0
-    for name, weight in sorted(kernels, key=lambda kernel: -kernel[1]):
-        if room <= 0:
-            shares.append([])
-            room = least
-        shares[-1].append(name)
-        room -= weight
-    return shares
-
-
-def _cwd() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"  # it was removed
-
-
-def _content(path: str) -> str | None:
-    """The digest of a file; None if it cannot be read, or is none that clang reads for a program."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > trust.MOST_INCLUDED:
-            return None
-        data = []
-        while part := os.read(descriptor, _PART):
-            data.append(part)
-            if len(data) * _PART > 2 * trust.MOST_INCLUDED:
-                return None  # of those of /proc no size is known
-        return digest(b"".join(data))
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _changed_since(path: str, start: float) -> bool:
-    """Whether a file was perhaps written after that time: clang may have seen another one."""
-    try:
-        return os.stat(path).st_mtime > start - _CLOCK_STEP
-    except OSError:
-        return True
-
-
-def _would_come_first(read: list[str], absent: list[str], options: str) -> list[str]:
-    """Files that are not there, but which the program would find before those that it read, or in place of
-    those that it did not find: those, and what it did not even look for in folders that are not there.
-
-    The search goes through the folder of the including file, then the folders of -I in their order.
-    """
-    if not read and not absent:
-        return []
-    from ..frontend.options import parse
-
-    cwd = _cwd()
-    folders = [os.path.normpath(os.path.join(cwd, folder)) for folder in parse(options).include_folders]
-    including = list(dict.fromkeys([cwd, *map(os.path.dirname, read)]))
-    missing = [folder for folder in folders if not os.path.isdir(folder)]
-    found = dict.fromkeys(absent)
-    for path in (*read, *absent):
-        for folder in {*including, *folders}:
-            name = path.removeprefix(folder.rstrip("/") + "/")
-            if name == path:
-                continue  # it was not looked for there
-            before = folders[: folders.index(folder)] if folder in folders else []
-            for other in missing if path in found else [*including, *before]:
-                candidate = os.path.join(other, name)
-                if not os.path.lexists(candidate):
-                    found[candidate] = None
-    return list(found)
 
 
 _services: dict[int, Service] = {}
@@ -442,6 +400,18 @@ def build_source(
 ) -> tuple[Executable | None, str]:
     """compile_source() and build() in one go, the common case: one look into the cache, one process."""
     return service().build_source(source, options, headers or {})
+
+
+def kernels(
+    options: str, il: bytes, names: dict[str, int], others: dict[str, int] | None = None, before: int = 0
+) -> dict[str, Code]:
+    """Kernels of the executable that was made of this IL, by name. CompileError if one cannot be compiled.
+
+    options, il: of the executable; names: what is wanted, with weights; others: what may be asked for later,
+    likewise, in order; before: how many kernels were asked for before. Of the others some are compiled
+    meanwhile if processes are idle, the more the more were asked for, and are in the answer.
+    """
+    return service().kernels(options, il, names, others or {}, before)
 
 
 def kernel_variant(

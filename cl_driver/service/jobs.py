@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 _PATIENT = 5  # added to the nice value of a thread whose work can wait
 
-# The last program whose kernels were asked for: the service asks for them one by one.
+# The last programs whose kernels were asked for: the service asks for them one by one. That many bytes of
+# SPIR-V in all, and the last one however large it is.
 _prepared: dict[str, Prepared] = {}
+_MOST_PREPARED = 2 << 20
 
 
 def _load_stages() -> None:
@@ -53,13 +55,19 @@ def _context(job: Job) -> frontend.Context:
 
 def _prepare(job: Job, il: bytes) -> Prepared:
     key = digest(wire.encode(job), il)
-    if key not in _prepared:
+    program = _prepared.pop(key, None)
+    if program is None:
+        room = _MOST_PREPARED - len(il)
+        for other, old in reversed(list(_prepared.items())):
+            room -= len(old.il)
+            if room < 0:
+                del _prepared[other]
         _load_stages()
         from ..compiler import pipeline
 
-        _prepared.clear()
-        _prepared[key] = pipeline.prepare(il, _context(job))
-    return _prepared[key]
+        program = pipeline.prepare(il, _context(job))
+    _prepared[key] = program  # as the newest
+    return program
 
 
 def compile_source(
@@ -83,13 +91,13 @@ def link(job: Job, il: bytes) -> str:
 
 def prepare(job: Job, il: bytes, finish: int) -> Answer:
     """Reads, links and checks a program; and compiles its kernels if their weights are no more than `finish`
-    in all. CompileError for a program that is wrong."""
+    in all, or if there is but one, unless that is 0. CompileError for a program that is wrong."""
     from ..compiler import pipeline
 
     program = _prepare(job, il)
     kernels = [(name, program.weight(name)) for name in program.names]
     answer: Answer = {"kernels": kernels, "log": program.log}
-    if len(kernels) <= 1 or sum(weight for _, weight in kernels) <= finish:
+    if (finish and len(kernels) <= 1) or sum(weight for _, weight in kernels) <= finish:
         executable = program.executable([pipeline.kernel(program, name) for name in program.names])
         answer["executable"] = executable.to_bytes()
     else:

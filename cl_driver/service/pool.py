@@ -185,6 +185,10 @@ class Pool:
         """The numbers of the processes that have greeted: for tests and for `cl-driver status`."""
         return sorted(process.pid for process in list(self._all) if process.pid)
 
+    def idle(self) -> int:
+        """How many processes have nothing to do."""
+        return len(self._idle)
+
     def start(self, count: int) -> None:
         """Starts processes up to `count` in all, so that they are warm when work comes. Never waits."""
         taken = []

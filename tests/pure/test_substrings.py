@@ -37,7 +37,7 @@ FORMATS = {
     "explain/program.py": "clang's diagnostics",
     "frontend/": "options of clBuildProgram, clang's options, diagnostics and files, OpenCL C, LLVM IR",
     "api/program.py": "options of clBuildProgram",
-    "service/client.py": "options of clBuildProgram, paths",
+    "service/files.py": "options of clBuildProgram, paths",
     "device/cpu.py": "/proc/cpuinfo",
     "device/files.py": "names of files in /proc and /sys",
     "device/memory.py": "files of /sys/fs/cgroup",

@@ -63,10 +63,8 @@ static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_ker
 }
 
 static struct cld_kernel_info *find_info(const struct cld_variant *variant, const char *name) {
-    for (uint32_t i = 0; i < variant->info_count; i++)
-        if (!strcmp(variant->infos[i]->name, name))
-            return variant->infos[i];
-    return NULL;
+    int64_t place = cld_variant_find(variant, name);
+    return place < 0 ? NULL : variant->infos[place];
 }
 
 static bool same_definition(const struct cld_kernel_info *a, const struct cld_kernel_info *b) {
@@ -132,8 +130,8 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
     struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
     CLD_REQUIRE_OR_NULL(program, CL_INVALID_PROGRAM, "not a program");
     CLD_REQUIRE_OR_NULL(kernel_name, CL_INVALID_VALUE, "kernel_name is NULL");
-    cl_int status = cld_program_load(program);
-    CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable that can be loaded");
+    cl_int status = cld_program_load_kernels(program, kernel_name);
+    CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable, or none that can be loaded");
     struct cld_kernel *kernel = NULL;
     cld_lock(program);
     status = make_kernel(program, kernel_name, &kernel);
@@ -146,10 +144,12 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
 
 /* "Kernel objects are not created for any __kernel functions in program that do not have the same function
  * definition across all devices for which a program executable has been successfully built." */
-static bool same_everywhere(const struct cld_program *program, const struct cld_kernel_info *info) {
+static bool same_everywhere(const struct cld_program *program, uint32_t place) {
+    const struct cld_variant *first = program->variants;
     for (uint32_t i = 1; i < program->variant_count; i++) {
-        const struct cld_kernel_info *other = find_info(&program->variants[i], info->name);
-        if (!other || !same_definition(info, other))
+        const struct cld_kernel_info *other =
+            find_info(&program->variants[i], first->executable->names[place]);
+        if (!first->infos[place] || !other || !same_definition(first->infos[place], other))
             return false;
     }
     return true;
@@ -160,17 +160,20 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
     struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
     CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
     cl_int status = cld_program_load(program);
-    CLD_REQUIRE(!status, status, "the program has no executable that can be loaded");
+    /* Their number is known before they are compiled, where they are not to be compared. */
+    if (!status && (kernels || program->variant_count > 1))
+        status = cld_program_load_kernels(program, NULL);
+    CLD_REQUIRE(!status, status, "the program has no executable, or none that can be loaded");
     cld_lock(program);
     const struct cld_variant *variant = program->variants;
-    uint32_t count = 0, made = 0;
-    for (uint32_t i = 0; variant && i < variant->info_count; i++)
-        count += same_everywhere(program, variant->infos[i]);
+    uint32_t count = 0, made = 0, most = variant ? variant->executable->name_count : 0;
+    for (uint32_t i = 0; i < most; i++)
+        count += same_everywhere(program, i);
     bool room = !kernels || num_kernels >= count;
-    for (uint32_t i = 0; kernels && room && !status && made < count; i++)
-        if (same_everywhere(program, variant->infos[i])) {
+    for (uint32_t i = 0; kernels && room && !status && i < most; i++)
+        if (same_everywhere(program, i)) {
             struct cld_kernel *kernel = NULL;
-            status = make_kernel(program, variant->infos[i]->name, &kernel);
+            status = make_kernel(program, variant->executable->names[i], &kernel);
             if (!status)
                 kernels[made++] = (cl_kernel)kernel;
         }

@@ -9,6 +9,7 @@
 #include "answers.h"
 #include "base/log.h"
 #include "launch/argument_specialisation.h"
+#include "launch/tiers.h"
 #include "loader/load.h"
 #include "object/lock.h"
 #include "python/door.h"
@@ -16,7 +17,8 @@
 
 static void drop_variants(struct cld_variant *variants, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < variants[i].info_count; k++)
+        uint32_t kernels = variants[i].executable ? variants[i].executable->name_count : 0;
+        for (uint32_t k = 0; variants[i].infos && k < kernels; k++)
             cld_kernel_info_drop(variants[i].infos[k]);
         free(variants[i].infos);
         cld_executable_drop(variants[i].executable);
@@ -24,18 +26,44 @@ static void drop_variants(struct cld_variant *variants, uint32_t count) {
     free(variants);
 }
 
+/* The object's code; NULL, and logged, if it cannot be loaded. */
+static struct cld_code *load_object(const struct cld_bytes *object) {
+    char error[256] = "";
+    struct cld_code *code = cld_code_load(object->data, object->size, error, sizeof error);
+    if (!code)
+        cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
+    return code;
+}
+
+/* Adds code to the executable's, which has room. */
+static void add_code(struct cld_executable *executable, struct cld_code *code) {
+    uint32_t count = atomic_load_explicit(&executable->code_count, memory_order_relaxed);
+    executable->code[count] = code;
+    /* Whoever looks where a fault came from has no lock. */
+    atomic_store_explicit(&executable->code_count, count + 1, memory_order_release);
+}
+
+/* Room for what is there, and for kernels that come later: one object each. */
 static bool load_code(struct cld_executable *executable, const struct cld_answer_executable *answer) {
-    if (!(executable->code = calloc(answer->objects_count + 1, sizeof *executable->code)))
+    executable->code_room = answer->objects_count + answer->names_count;
+    if (!(executable->code = calloc((size_t)executable->code_room + 1, sizeof *executable->code)))
         return false;
     for (uint32_t i = 0; i < answer->objects_count; i++) {
-        char error[256] = "";
-        const struct cld_bytes *object = &answer->objects[i];
-        struct cld_code *code = cld_code_load(object->data, object->size, error, sizeof error);
-        if (!code) {
-            cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
+        struct cld_code *code = load_object(&answer->objects[i]);
+        if (!code)
             return false;
-        }
-        executable->code[executable->code_count++] = code;
+        add_code(executable, code);
+    }
+    return true;
+}
+
+static bool take_names(struct cld_executable *executable, const struct cld_answer_executable *answer) {
+    if (!(executable->names = calloc((size_t)answer->names_count + 1, sizeof *executable->names)))
+        return false;
+    for (; executable->name_count < answer->names_count; executable->name_count++) {
+        const struct cld_bytes *name = &answer->names[executable->name_count];
+        if (!(executable->names[executable->name_count] = strndup(name->data, name->size)))
+            return false;
     }
     return true;
 }
@@ -103,22 +131,20 @@ static bool take_specialisable(struct cld_kernel_info *info, const struct cld_an
     return true;
 }
 
-/* The function of a symbol in one of the objects; false if it is not there. -1: the kernel has no entry. */
-static bool find_entry(const struct cld_executable *executable, int64_t object, const char *symbol,
-                       cld_kernel_fn *entry) {
-    if (object == -1)
+/* The function of a symbol in a kernel's code; false if it is not there. NULL: the kernel has no entry. */
+static bool find_entry(struct cld_code *code, const char *symbol, cld_kernel_fn *entry) {
+    if (!code)
         return true;
-    if (object < 0 || object >= executable->code_count)
-        return false;
     /* ISO C has no cast from a data to a function pointer; POSIX has. */
-    void *address = cld_code_symbol(executable->code[object], symbol);
+    void *address = cld_code_symbol(code, symbol);
     memcpy(entry, &address, sizeof *entry);
     if (!address)
         cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
     return address;
 }
 
-static struct cld_kernel_info *take_kernel(struct cld_executable *executable,
+/* code: that has its entry, or NULL. */
+static struct cld_kernel_info *take_kernel(struct cld_executable *executable, struct cld_code *code,
                                            const struct cld_answer_kernel *answer) {
     struct cld_kernel_info *info = calloc(1, sizeof *info);
     if (!info)
@@ -147,7 +173,7 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable,
     info->counted_size = answer->counted_size;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
     bool is_whole = take_args(info, answer) && take_specialisable(info, answer) && info->name && symbol &&
-                    find_entry(executable, answer->object, symbol, &info->entry);
+                    find_entry(code, symbol, &info->entry);
     free(symbol);
     if (!is_whole) {
         cld_kernel_info_drop(info);
@@ -168,6 +194,10 @@ static bool copy_bytes(void **copy, size_t *size, const struct cld_bytes *bytes)
     return true;
 }
 
+static bool is_named(const char *name, const struct cld_bytes *other) {
+    return strlen(name) == other->size && !memcmp(name, other->data, other->size);
+}
+
 /* What was made before a failure is in the variant. */
 static bool take_variant(struct cld_variant *variant, uint32_t number,
                          const struct cld_answer_executable *answer) {
@@ -177,15 +207,21 @@ static bool take_variant(struct cld_variant *variant, uint32_t number,
     atomic_store(&executable->holds, 1);
     variant->executable = executable;
     executable->number = number;
-    if (!load_code(executable, answer) || !make_globals(executable, answer))
+    if (!take_names(executable, answer) || !load_code(executable, answer) ||
+        !make_globals(executable, answer))
         return false;
-    if (!(variant->infos = calloc(answer->kernels_count + 1, sizeof *variant->infos)))
+    if (!(variant->infos = calloc((size_t)answer->names_count + 1, sizeof *variant->infos)))
         return false;
-    for (uint32_t i = 0; i < answer->kernels_count; i++) {
-        struct cld_kernel_info *info = take_kernel(executable, &answer->kernels[i]);
-        if (!info)
+    uint32_t at = 0; /* kernels are in the order of the names */
+    for (uint32_t i = 0; i < answer->kernels_count; i++, at++) {
+        const struct cld_answer_kernel *kernel = &answer->kernels[i];
+        while (at < executable->name_count && !is_named(executable->names[at], &kernel->name))
+            at++;
+        if (at == executable->name_count || kernel->object < -1 || kernel->object >= answer->objects_count)
             return false;
-        variant->infos[variant->info_count++] = info;
+        struct cld_code *code = kernel->object < 0 ? NULL : executable->code[kernel->object];
+        if (!(variant->infos[at] = take_kernel(executable, code, kernel)))
+            return false;
     }
     return copy_bytes(&executable->options, &executable->options_size, &answer->options) &&
            copy_bytes(&executable->il, &executable->il_size, &answer->il);
@@ -274,4 +310,153 @@ void cld_program_unload(struct cld_program *program) {
     if (variants)
         drop_variants(variants, count);
     free(variant_of);
+}
+
+/* Kernels of an executable that are not compiled. */
+struct wanted {
+    struct cld_executable *executable; /* held */
+    uint64_t generation;               /* of the program when it was its own */
+    uint32_t count;
+    uint32_t *places; /* among its names */
+};
+
+int64_t cld_variant_find(const struct cld_variant *variant, const char *name) {
+    for (uint32_t i = 0; i < variant->executable->name_count; i++)
+        if (!strcmp(variant->executable->names[i], name))
+            return i;
+    return -1;
+}
+
+/* What is missing of the kernel of that name, or of all for NULL, in one of the program's executables: the
+ * first where something is. False if there is none. CL_OUT_OF_HOST_MEMORY without memory for the answer. */
+static cl_int find_missing(struct cld_program *program, const char *name, struct wanted *wanted) {
+    *wanted = (struct wanted){.generation = program->generation};
+    for (uint32_t v = 0; v < program->variant_count && !wanted->count; v++) {
+        const struct cld_variant *variant = &program->variants[v];
+        uint32_t first = 0, end = variant->executable->name_count;
+        if (name) {
+            int64_t place = cld_variant_find(variant, name);
+            if (place < 0)
+                continue;
+            first = (uint32_t)place;
+            end = first + 1;
+        }
+        for (uint32_t i = first; i < end; i++) {
+            if (variant->infos[i])
+                continue;
+            if (!wanted->places && !(wanted->places = malloc((end - i) * sizeof *wanted->places)))
+                return CL_OUT_OF_HOST_MEMORY;
+            wanted->places[wanted->count++] = i;
+        }
+        if (wanted->count) {
+            wanted->executable = variant->executable;
+            atomic_fetch_add(&wanted->executable->holds, 1);
+        }
+    }
+    return CL_SUCCESS;
+}
+
+/* Asks for them of the program's peer, or, where that is lost, of what the executable was made of. */
+static cl_int ask(const struct cld_program *program, const struct wanted *wanted, bool of_peer,
+                  struct cld_msg *reply) {
+    const struct cld_executable *executable = wanted->executable;
+    struct cld_msg question;
+    cld_msg_init(&question);
+    if (of_peer) {
+        cld_put_int(&question, (int64_t)program->obj.key);
+        cld_put_int(&question, executable->number);
+    } else {
+        cld_put_bytes(&question, executable->options, executable->options_size);
+        cld_put_bytes(&question, executable->il, executable->il_size);
+    }
+    cld_put_list(&question, wanted->count);
+    for (uint32_t i = 0; i < wanted->count; i++)
+        cld_put_string(&question, executable->names[wanted->places[i]]);
+    cl_int status = cld_door_call(of_peer ? "program_kernels" : "kernels_of", &question, reply);
+    cld_msg_free(&question);
+    return status;
+}
+
+/* Puts a kernel into the variant, unless another thread has. Drops the code if it is not taken. The program
+ * is locked. */
+static bool put(struct cld_variant *variant, uint32_t place, struct cld_code *code,
+                const struct cld_answer_kernel *answer) {
+    struct cld_executable *executable = variant->executable;
+    bool has_room = atomic_load(&executable->code_count) < executable->code_room;
+    struct cld_kernel_info *info =
+        variant->infos[place] || !has_room ? NULL : take_kernel(executable, code, answer);
+    if (info) {
+        variant->infos[place] = info;
+        if (code)
+            add_code(executable, code);
+    } else if (code) {
+        cld_code_unload(code);
+    }
+    return variant->infos[place];
+}
+
+/* Loads what was made, without the program's lock, and puts it where it belongs. */
+static cl_int take(struct cld_program *program, const struct wanted *wanted,
+                   const struct cld_answer_kernels *answer) {
+    if (answer->kernels_count != wanted->count)
+        return CL_OUT_OF_RESOURCES;
+    struct cld_code **codes = calloc((size_t)wanted->count + 1, sizeof *codes);
+    if (!codes)
+        return CL_OUT_OF_HOST_MEMORY;
+    bool is_whole = true;
+    for (uint32_t i = 0; i < wanted->count && is_whole; i++) {
+        int64_t object = answer->kernels[i].object;
+        if (object >= 0)
+            is_whole =
+                object < answer->objects_count && (codes[i] = load_object(&answer->objects[object]));
+    }
+    cld_lock(program);
+    bool is_current = program->generation == wanted->generation;
+    struct cld_variant *variant = program->variants;
+    while (is_current && variant->executable != wanted->executable)
+        variant++;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        if (is_current && is_whole)
+            is_whole = put(variant, wanted->places[i], codes[i], &answer->kernels[i]);
+        else if (codes[i])
+            cld_code_unload(codes[i]);
+    }
+    cld_unlock(program);
+    free(codes);
+    return !is_whole ? CL_OUT_OF_RESOURCES : is_current ? CL_SUCCESS : CL_INVALID_PROGRAM_EXECUTABLE;
+}
+
+static cl_int make(struct cld_program *program, const struct wanted *wanted) {
+    struct cld_msg reply;
+    cld_builds_begin(); /* what nobody waits for is to let it pass, as it does builds */
+    cl_int status = ask(program, wanted, true, &reply);
+    if (status == CL_INVALID_PROGRAM && wanted->executable->il) {
+        cld_msg_free(&reply);
+        status = ask(program, wanted, false, &reply);
+    }
+    cld_builds_end();
+    struct cld_answer_kernels answer;
+    if (!status) {
+        status = cld_answer_kernels_read(&reply, &answer) ? take(program, wanted, &answer)
+                                                         : CL_OUT_OF_HOST_MEMORY;
+        cld_answer_kernels_free(&answer);
+    }
+    cld_msg_free(&reply);
+    return status;
+}
+
+cl_int cld_program_load_kernels(struct cld_program *program, const char *name) {
+    cl_int status = cld_program_load(program);
+    while (!status) {
+        struct wanted wanted;
+        cld_lock(program);
+        status = find_missing(program, name, &wanted);
+        cld_unlock(program);
+        if (status || !wanted.count)
+            return status;
+        status = make(program, &wanted);
+        cld_executable_drop(wanted.executable);
+        free(wanted.places);
+    }
+    return status;
 }

@@ -13,8 +13,11 @@ struct cld_tier; /* launch/tiers.h */
 /* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
 struct cld_executable {
     _Atomic int32_t holds;
-    uint32_t code_count;
+    _Atomic uint32_t code_count; /* of what is there: it grows, with the program's lock held */
+    uint32_t code_room;
     struct cld_code **code;
+    uint32_t name_count;
+    char **names; /* CL_PROGRAM_KERNEL_NAMES */
     uint8_t *globals;        /* program-scope variables, initialised */
     uint8_t *globals_memory; /* what they lie in: malloced */
     size_t globals_size;
@@ -26,8 +29,7 @@ struct cld_executable {
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */
 struct cld_variant {
     struct cld_executable *executable; /* held */
-    uint32_t info_count;               /* its kernels, in the order of CL_PROGRAM_KERNEL_NAMES */
-    struct cld_kernel_info **infos;    /* each held */
+    struct cld_kernel_info **infos;    /* for each of its names, held; NULL: not compiled yet */
 };
 
 struct cld_program {

@@ -14,6 +14,9 @@ void cld_executable_drop(struct cld_executable *executable) {
         if (executable->code[i])
             cld_code_unload(executable->code[i]);
     free(executable->code);
+    for (uint32_t i = 0; i < executable->name_count; i++)
+        free(executable->names[i]);
+    free(executable->names);
     free(executable->globals_memory);
     free(executable->options);
     free(executable->il);

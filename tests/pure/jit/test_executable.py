@@ -81,6 +81,8 @@ def make_executable(**changes) -> Executable:
     values = {
         "target": "x86_64",
         "options": "-w",
+        "names": ["k", "second"],
+        "weights": [100, 70],
         "kernels": [make_kernel()],
         "objects": [b"\x7fELF"],
         "globals": NO_GLOBALS,
@@ -97,6 +99,17 @@ def test_an_executable_survives():
     assert again == executable and is_executable(data)
     assert again.kernel("second").object_index == 1 and again.kernel("third") is None
     assert again.kernels[0].args[0].type_name == "float*"
+
+
+def test_kernels_may_be_missing():
+    """Those that are compiled when they are asked for."""
+    executable = make_executable(names=["k", "l", "second"], weights=[3, 2, 1])
+    assert executable.missing() == {"l": 2, "second": 1}
+    executable.add(make_kernel(name="second"), [b"object 2"])
+    assert executable.missing() == {"l": 2} and executable.kernel("l") is None
+    assert Executable.from_bytes(executable.to_bytes()) == executable
+    executable.add(make_kernel(name="l"), [b"object 3"])
+    assert executable.missing() == {}
 
 
 def test_kernels_may_have_no_object():
@@ -131,6 +144,11 @@ def test_fields_must_be_named_and_complete():
     {"kernels": [make_kernel(local_static=1 << 50)]},
     {"kernels": [make_kernel(uses_printf=1)]},
     {"kernels": [make_kernel(name="")]},
+    {"names": ["second"], "weights": [1]},
+    {"names": ["k", "k"]},
+    {"names": ["k", "a\0b"]},
+    {"names": ["k"]},
+    {"weights": [1, -1]},
     {"objects": ["text"]},
     {"il": "text"},
     {"globals": Globals(size=4, align=4, image=b"12345", fixups=[])},

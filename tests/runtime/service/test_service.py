@@ -137,7 +137,7 @@ def test_kernels_compile_in_several_processes(make_service):
 
 
 def test_processes_get_a_program_not_once_for_each_kernel(make_service, monkeypatch):
-    service = make_service()
+    service = make_service(COMPILE_KERNELS="build")
     pool, asked = service._pool(), []
     if pool.limit < 2:
         pytest.skip("one CPU")
