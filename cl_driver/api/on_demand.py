@@ -1,4 +1,4 @@
-"""Kernels that builds have left to be compiled when they are asked for."""
+"""What builds have left to be compiled when it is asked for: kernels, and what no kernel reaches."""
 
 from __future__ import annotations
 
@@ -52,3 +52,16 @@ def compile_kernels(executable: Executable, names: Iterable[str], builds: Iterab
         for name, (info, objects) in made.items():
             if name in missing:
                 executable.add(info, objects)
+
+
+def complete(build: DeviceBuild) -> None:
+    """Makes a compiled object all of its program. CL_OUT_OF_RESOURCES if that fails."""
+    if build.cut is None:
+        return
+    from ..service import client
+
+    spirv, log = client.complete(build.cut)
+    if spirv is None:
+        build.log += log
+        raise CLError(cl.CL_OUT_OF_RESOURCES, log.rstrip("\n"))
+    build.spirv, build.cut = spirv, None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from ..jit.executable import Executable
+    from ..service.client import Cut
 
 SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 
@@ -24,7 +25,8 @@ SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 class DeviceBuild:
     """What a program has for one device.
 
-    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library;
+    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library; cut: if
+    that is only what the object's kernels reach, what client.complete() makes all of it of;
     code_options: those of its options that a link has to know; executable: of a built program, or of a binary
     that waits for clBuildProgram; arg_info: -cl-kernel-arg-info was given.
     """
@@ -34,6 +36,7 @@ class DeviceBuild:
         "binary",
         "binary_type",
         "code_options",
+        "cut",
         "executable",
         "log",
         "options",
@@ -47,6 +50,7 @@ class DeviceBuild:
         self.options = ""
         self.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE
         self.spirv: bytes | None = None
+        self.cut: Cut | None = None
         self.code_options: frozenset[str] = frozenset()
         self.executable: Executable | None = None
         self.arg_info = False

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..jit.executable import Executable
+    from ..service.client import Cut
 
 # Of changes of a build's status to "in progress": two threads may build one program.
 _starting = Lock()
@@ -149,9 +150,10 @@ def compile_program(
         from ..service import client
 
         spirv: bytes | None
+        cut = None
         if il is None:
             result = client.compile_source(source, text, sources)
-            spirv, log = result.il, result.log
+            spirv, log, cut = result.il, result.log, result.cut
         else:
             # A link of one module: it reads and checks it. Specialization constants keep their defaults:
             # "The values are used by a subsequent clBuildProgram call".
@@ -163,6 +165,7 @@ def compile_program(
             log,
             cl.CL_COMPILE_PROGRAM_FAILURE,
             parsed.code_options(),
+            cut,
         )
 
     _start(program, builds, text, job, cl.CL_COMPILE_PROGRAM_FAILURE, parsed.kernel_arg_info)
@@ -197,7 +200,8 @@ def link_program(
     links = []
     for keys in groups.values():
         parts = [program.builds[keys[0]] for program in inputs]
-        modules = [part.spirv for part in parts if part.spirv is not None]  # all are: _to_link()
+        # All are: _to_link().
+        modules = [(part.spirv, part.cut) for part in parts if part.spirv is not None]
         code_options = _common_code_options(parsed, parts)
         links.append(([result.builds[key] for key in keys], modules, code_options))
 
@@ -214,7 +218,7 @@ def link_program(
 
 def _link(
     builds: list[DeviceBuild],
-    modules: list[bytes],
+    parts: list[tuple[bytes, Cut | None]],
     code_options: frozenset[str],
     create_library: bool,
     arg_info: bool,
@@ -222,8 +226,15 @@ def _link(
     """Links modules to a library or an executable for some devices. The status."""
     from ..service import client
 
+    modules, before = [], ""
+    for module, cut in parts:
+        whole: bytes | None = module
+        if cut is not None and (create_library or len(parts) > 1):
+            whole, log = client.complete(cut)
+            before += log if whole is None else ""
+        modules += [whole] if whole is not None else []
     if create_library:
-        spirv, log = client.link(modules, "")
+        spirv, log = client.link(modules, "") if not before else (None, before)
         return _finish_object(
             builds,
             cl.CL_PROGRAM_BINARY_TYPE_LIBRARY,
@@ -233,7 +244,7 @@ def _link(
             code_options,
         )
     words = sorted(code_options) + ["-cl-kernel-arg-info"] * arg_info
-    executable, log = client.build(modules, " ".join(words))
+    executable, log = client.build(modules, " ".join(words)) if not before else (None, before)
     return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
 
 
@@ -273,7 +284,7 @@ def _finish_executable(
     builds: Iterable[DeviceBuild], executable: Executable | None, log: str, failure: int
 ) -> int:
     for build in builds:
-        build.spirv = None
+        build.spirv = build.cut = None
         build.executable = executable
         build.binary_type = (
             cl.CL_PROGRAM_BINARY_TYPE_EXECUTABLE if executable else cl.CL_PROGRAM_BINARY_TYPE_NONE
@@ -288,10 +299,11 @@ def _finish_object(
     log: str,
     failure: int,
     code_options: frozenset[str],
+    cut: Cut | None = None,
 ) -> int:
     for build in builds:
         build.executable = None
-        build.spirv = spirv
+        build.spirv, build.cut = spirv, cut
         build.code_options = code_options
         build.binary_type = cl.CL_PROGRAM_BINARY_TYPE_NONE if spirv is None else kind
         build.binary = b""

@@ -7,7 +7,7 @@ from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
 from .info import answer, int32, raw, size, sizes, string, uint
-from .on_demand import compile_kernels, compiled
+from .on_demand import compile_kernels, compiled, complete
 from .program import DeviceBuild, Program
 from .program_binary import pack_executable, pack_object
 
@@ -84,6 +84,7 @@ def binary_of(build: DeviceBuild) -> bytes:
             compile_kernels(build.executable, build.executable.names, [build])
             build.binary = pack_executable(build.executable)
         elif build.spirv is not None and build.status == cl.CL_BUILD_SUCCESS:
+            complete(build)
             build.binary = pack_object(build)
     return build.binary
 

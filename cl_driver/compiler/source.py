@@ -61,9 +61,13 @@ def _parse(options: str) -> option_parser.BuildOptions:
 
 
 def compile_source(
-    source: bytes, headers: dict[str, bytes], context: Context, is_whole: bool = False
+    source: bytes,
+    headers: dict[str, bytes],
+    context: Context,
+    is_whole: bool | None = False,
+    as_before: dict[str, bytes] | None = None,
 ) -> clang.FrontendResult:
-    """OpenCL C to SPIR-V. headers: name in #include to text; is_whole: nothing will be linked with it.
+    """OpenCL C to SPIR-V. headers: name in #include to text; is_whole, as_before: see opencl_c.compile().
     Nothing is raised: see opencl_c.compile()."""
     language = clang.device_language()._replace(
         fma=context.target.has_fma, half_fma=context.target.has_native_half
@@ -78,6 +82,7 @@ def compile_source(
         chosen,
         source_copy=context.source_copy,
         is_whole=is_whole,
+        as_before=as_before,
     )
     context.dump("source.cl", source)
     if result.spirv is not None:

@@ -213,27 +213,33 @@ def run(
     headers: dict[str, bytes],
     folder: str | None,
     allowance: effort.Allowance | None = None,
-    is_whole: bool = False,
+    is_whole: bool | None = False,
+    as_before: dict[str, bytes] | None = None,
 ) -> Run:
     """Runs clang with the source on its standard input; the result comes from its standard output.
 
     headers: name in #include to text, for clCompileProgram. folder: the working folder, to which relative
-    include folders refer. is_whole: nothing will be linked with it. Raises OSError if it cannot be run,
+    include folders refer. is_whole: nothing will be linked with it; None: perhaps nothing (Files.is_cut).
+    as_before: contents of files, by path, that are others on disk now. Raises OSError if it cannot be run,
     ValueError for names of headers that lead out of the program.
     """
-    with _folder_of(headers) as private:
+    with _folder_of(headers) as private, _overlay_of(as_before or {}) as overlay:
         if private:
             arguments = [*arguments[:-1], "-I", private, arguments[-1]]
+        if overlay:
+            arguments = [*arguments[:-1], "-ivfsoverlay", overlay, arguments[-1]]
         listing = _listing() if resident.is_program(arguments) else -1
         try:
-            output, errors, status = _spawn(arguments, source, folder, listing, allowance, is_whole)
+            output, errors, status, is_cut = _spawn(arguments, source, folder, listing, allowance, is_whole)
             while status and _learn_unknown_extension(clang, errors):
                 option = _extensions_option(clang)
                 arguments = [option if a.startswith(EXTENSIONS_OPTION) else a for a in arguments]
                 if listing >= 0:
                     os.ftruncate(listing, 0)
-                output, errors, status = _spawn(arguments, source, folder, listing, allowance, is_whole)
-            files = includes.read(listing, source, private, folder)
+                output, errors, status, is_cut = _spawn(
+                    arguments, source, folder, listing, allowance, is_whole
+                )
+            files = includes.read(listing, source, private, folder)._replace(is_cut=is_cut)
             if errors and status is not None:
                 from .log import without_quotes
 
@@ -258,6 +264,28 @@ def _folder_of(headers: dict[str, bytes]) -> Iterator[str]:
         yield private
 
 
+@contextmanager
+def _overlay_of(files: dict[str, bytes]) -> Iterator[str]:
+    """A file that has clang find those contents under those paths (-ivfsoverlay); "" if there are none."""
+    if not files:
+        yield ""
+        return
+    import json
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="cl_driver-") as private:
+        roots = []
+        for number, (path, content) in enumerate(files.items()):
+            place = os.path.join(private, str(number))
+            with open(place, "wb") as file:
+                file.write(content)
+            roots.append({"name": path, "type": "file", "external-contents": place})
+        overlay = os.path.join(private, "overlay")
+        with open(overlay, "w", encoding="utf-8", errors="surrogateescape") as file:
+            json.dump({"version": 0, "use-external-names": False, "roots": roots}, file, ensure_ascii=False)
+        yield overlay
+
+
 _LISTING = 1 << 20  # bytes that a listing may have
 
 
@@ -278,12 +306,10 @@ def _spawn(
     folder: str | None,
     listing: int,
     allowance: effort.Allowance | None,
-    is_whole: bool,
-) -> tuple[bytes, str, int | None]:
-    output, errors, status = resident.run(
-        arguments, source, folder, environment(), listing, allowance, is_whole
-    )
-    return output, errors.decode("utf-8", "replace"), status
+    is_whole: bool | None,
+) -> tuple[bytes, str, int | None, bool]:
+    done = resident.run(arguments, source, folder, environment(), listing, allowance, is_whole)
+    return done.output, done.errors.decode("utf-8", "replace"), done.status, done.is_cut
 
 
 # What is tried where loops have become llvm.memset of more bytes than an instruction has words: its back end

@@ -14,11 +14,12 @@ _OF_RESIDENT = "/proc/self/fd/"
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
 
 
-class Files(namedtuple("Files", "read absent is_timeless", defaults=((), (), True))):
+class Files(namedtuple("Files", "read absent is_timeless is_cut", defaults=((), (), True, False))):
     """What a program depends on besides its text and options, as absolute paths.
 
     read: files that it includes, or whose presence it tests; headers that it brings along and clang's own are
     left out. absent: what it looked for and did not find. is_timeless: the same again at another time.
+    is_cut: what came of it is not all of it (resident.Done).
     """
 
     __slots__ = ()
@@ -26,6 +27,7 @@ class Files(namedtuple("Files", "read absent is_timeless", defaults=((), (), Tru
     read: tuple[str, ...]
     absent: tuple[str, ...]
     is_timeless: bool
+    is_cut: bool
 
 
 def write_headers(where: str, headers: dict[str, bytes]) -> None:

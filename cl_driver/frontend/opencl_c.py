@@ -70,16 +70,27 @@ def compile(
     clang: str = "",
     time_limit: float | None = None,
     source_copy: str = "",
-    is_whole: bool = False,
+    is_whole: bool | None = False,
+    as_before: dict[str, bytes] | None = None,
 ) -> FrontendResult:
     """OpenCL C to SPIR-V. What is wrong with the program, or with clang, is in the log; nothing is raised.
 
     headers: of clCompileProgram, by their names in #include. language: what the device offers, by default
     this machine's. folder: where relative include folders start. clang: setting CL_DRIVER_CLANG.
     time_limit: CPU seconds; None for effort.limit(). source_copy: what debug information calls the source, ""
-    for SOURCE_NAME. is_whole: nothing will be linked with it.
+    for SOURCE_NAME. is_whole: nothing will be linked with it; None: perhaps nothing will (clang.run()).
+    as_before: of files that have changed, what is to be read.
     """
-    given = (options, headers or {}, language or device_language(), folder, clang, source_copy, is_whole)
+    given = (
+        options,
+        headers or {},
+        language or device_language(),
+        folder,
+        clang,
+        source_copy,
+        is_whole,
+        as_before,
+    )
     while True:
         try:
             found = find_clang.find(clang)
@@ -108,7 +119,8 @@ def _compile_by(
     folder: str | None,
     clang: str,
     source_copy: str,
-    is_whole: bool,
+    is_whole: bool | None,
+    as_before: dict[str, bytes] | None,
     allowance: effort.Allowance,
 ) -> tuple[FrontendResult, str]:
     """See compile(); and what it did that a clang does not, "" if it did not."""
@@ -121,8 +133,8 @@ def _compile_by(
     if options.standard >= (2, 0):
         parts.append(corrections.Part.ATOMICS)
 
-    def run_clang(arguments: list[str], text: bytes, is_whole: bool = False) -> Run:
-        return run(found, arguments, text, headers, folder, allowance, is_whole)
+    def run_clang(arguments: list[str], text: bytes, is_whole: bool | None = False) -> Run:
+        return run(found, arguments, text, headers, folder, allowance, is_whole, as_before)
 
     def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
         if options.debug:
@@ -189,7 +201,7 @@ def _compile_by(
     spirv = done.output
     if _has_no_function(spirv) and not source.endswith(KEEPER):
         # clang 22 leaves the variables out of a module without functions.
-        more = (options, headers, language, folder, clang, source_copy, is_whole, allowance)
+        more = (options, headers, language, folder, clang, source_copy, is_whole, as_before, allowance)
         return _compile_by(found, source + KEEPER, *more)
     if options.kernel_arg_info or has_vector_hint(spirv):
         from . import arguments as information

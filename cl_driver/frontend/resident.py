@@ -42,6 +42,10 @@ MEMORY_LIMIT = 8 << 30  # bytes of address space
 PATH = "/proc/self/fd/"
 MOST_TEXT = 60_000  # bytes of arguments
 
+# What a request says of a program with which perhaps nothing is linked, and a bit of what is told of its end:
+# functions that no kernel reaches were taken out.
+PERHAPS, CUT = 2, 1 << 16
+
 
 class Number(enum.IntEnum):
     """Of descriptors in a child."""
@@ -87,14 +91,16 @@ def allow() -> None:
     _tries = 3
 
 
-class Done(namedtuple("Done", "output errors status")):
-    """What clang wrote to `-o -`, what it said, and its status: None, and why, if it had to be stopped."""
+class Done(namedtuple("Done", "output errors status is_cut", defaults=(False,))):
+    """What clang wrote to `-o -`, what it said, and its status: None, and why, if it had to be stopped.
+    is_cut: whether functions that no kernel reaches were left out of a program that perhaps is whole."""
 
     __slots__ = ()
 
     output: bytes
     errors: bytes
     status: int | None
+    is_cut: bool
 
 
 def run(
@@ -104,14 +110,14 @@ def run(
     environment: dict[str, str],
     listing: int = -1,
     allowance: Allowance | None = None,
-    is_whole: bool = False,
+    is_whole: bool | None = False,
 ) -> Done:
     """Runs clang to its end. Raises OSError if it cannot be started.
 
     arguments: its path first; source: its standard input; folder: to work in, None for that of this process;
     environment: its variables; listing: a file for what the program includes, as includes.read() reads it, -1
     for none; allowance: the time that it may take; is_whole: functions that no kernel reaches may be left out
-    (native_shim/clang/reached.c), where that library can be loaded.
+    (native_shim/clang/reached.c), where that library can be loaded; None: if they are much, and Done says so.
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
@@ -159,7 +165,7 @@ def _run_alone(
     environment: dict[str, str],
     listing: int,
     allowance: Allowance,
-    is_whole: bool,
+    is_whole: bool | None,
 ) -> Done:
     """By a clang of its own, with the library for what it says of files, if the loader takes that."""
     library = _library()
@@ -296,7 +302,7 @@ class _Loaded:
         folder: str | None,
         listing: int,
         allowance: Allowance,
-        is_whole: bool,
+        is_whole: bool | None,
     ) -> Done:
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
@@ -326,7 +332,7 @@ class _Loaded:
         source: bytes,
         listing: int,
         allowance: Allowance,
-        is_whole: bool,
+        is_whole: bool | None,
     ) -> Done:
         with ExitStack() as ours:
             with ExitStack() as theirs:
@@ -430,10 +436,11 @@ def _ask(
     status: FileIO,
     numbers: Mapping[int, FileIO | int],
     texts: list[str],
-    is_whole: bool = False,
+    is_whole: bool | None = False,
 ) -> None:
     """A request as resident.c has it. numbers: of descriptors in the child, and files or descriptors here."""
-    data = struct.pack(f"={2 + len(numbers)}I", len(numbers), is_whole, *numbers)
+    whole = PERHAPS if is_whole is None else int(is_whole)
+    data = struct.pack(f"={2 + len(numbers)}I", len(numbers), whole, *numbers)
     data += b"".join(os.fsencode(text) + b"\0" for text in texts)
     files = [file if isinstance(file, int) else file.fileno() for file in (status, *numbers.values())]
     socket.send_fds(where, [data], files, socket.MSG_NOSIGNAL)
@@ -464,8 +471,8 @@ def _collect(output: FileIO, errors: FileIO, status: FileIO, watch: Watch) -> Do
             watch.follow(int.from_bytes(told[:_INT], "little"))
     for file in (output, errors):
         _read(file.fileno(), texts[file.fileno()])
-    code = os.waitstatus_to_exitcode(int.from_bytes(told[_INT : 2 * _INT], "little"))
-    return Done(bytes(made), bytes(said), code)
+    end = int.from_bytes(told[_INT : 2 * _INT], "little")
+    return Done(bytes(made), bytes(said), os.waitstatus_to_exitcode(end & ~CUT), bool(end & CUT))
 
 
 def _read(file: int, text: bytearray) -> bool:

@@ -16,7 +16,7 @@ from ..jit import bundle, identity
 from ..jit.cache import Cache, default_folder, digest
 from ..jit.errors import CompileError
 from ..jit.executable import Executable, ExecutableError, KernelInfo, VariantCode
-from .files import changed_since, cwd, digest_of, would_come_first
+from .files import changed_since, contents_of, cwd, digest_of, would_come_first
 from .kernels import Kernels
 
 TYPE_CHECKING = False
@@ -38,18 +38,45 @@ _AT_BUILD = 4000
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
 
-# What a build without a source depends on: no file, none that is missing, and not the time.
-_NO_FILES: Files = [[], [], True]
+# What a build without a source depends on: no file, none that is missing, and not the time. It is not cut.
+_NO_FILES: Files = [[], [], True, False]
+
+
+class Cut:
+    """What complete() makes all of a program of, whose SPIR-V has only what its kernels reach.
+
+    The text, options and headers that were compiled, in which working folder; files: what it included, by
+    path; absent: what it looked for and did not find.
+    """
+
+    __slots__ = ("absent", "files", "folder", "headers", "options", "source")
+
+    def __init__(
+        self,
+        source: bytes,
+        options: str,
+        headers: dict[str, bytes],
+        files: dict[str, bytes],
+        absent: list[str],
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.headers = headers
+        self.folder = cwd()
+        self.files = files
+        self.absent = absent
 
 
 class SourceResult:
-    """il: SPIR-V, or None if the source does not compile; log: what the compiler said, warnings too."""
+    """il: SPIR-V, or None if the source does not compile; log: what the compiler said, warnings too; cut: of
+    SPIR-V that is not all of the program, but does where nothing is linked with it, else None."""
 
-    __slots__ = ("il", "log")
+    __slots__ = ("cut", "il", "log")
 
-    def __init__(self, il: bytes | None, log: str) -> None:
+    def __init__(self, il: bytes | None, log: str, cut: Cut | None = None) -> None:
         self.il = il
         self.log = log
+        self.cut = cut
 
 
 class Service:
@@ -120,7 +147,7 @@ class Service:
         log: str = "",
     ) -> None:
         """start: time.time() before the source was read. files: those of frontend/includes.Files."""
-        read, absent, is_timeless = files
+        read, absent, is_timeless = files[:3]
         if not keys or not is_timeless or any(changed_since(path, start) for path in read):
             return
         known = [[path, digest_of(path)] for path in read]
@@ -199,16 +226,65 @@ class Service:
         )
         found = self.load(keys)
         if found:
-            return SourceResult(found[1], found[0])
+            il, is_cut, read, absent = wire.decode(found[1])
+            files = contents_of(read) if is_cut else {}
+            if files is not None:
+                cut = Cut(source, options, headers, files, absent) if is_cut else None
+                return SourceResult(il, found[0], cut)
         start = time.time()
         try:
-            request = ["compile_source", self.job(options, copy), source, headers]
-            [(il, log, files)] = self.run([request], self.budget())
+            il, log, known = self._compile(options, copy, source, headers, None)
+            files = contents_of(known[0])
+            if known[3] and (files is None or not known[2]):  # there is no compiling it again
+                il, log, known = self._compile(options, copy, source, headers, False)
         except CompileError as error:
             return SourceResult(None, str(error))
+        if il is None:
+            return SourceResult(None, log)
+        self.store(keys, options, start, wire.encode([il, *_cut_of(known)]), known, log)
+        return SourceResult(
+            il, log, Cut(source, options, headers, files or {}, known[1]) if known[3] else None
+        )
+
+    def _compile(
+        self,
+        options: str,
+        copy: str,
+        source: bytes,
+        headers: dict[str, bytes],
+        is_whole: bool | None,
+        as_before: dict[str, bytes] | None = None,
+        folder: str = "",
+    ) -> tuple[bytes | None, str, Files]:
+        job = self.job(options, copy)
+        if folder:
+            job["cwd"] = folder
+        [answer] = self.run(
+            [["compile_source", job, source, headers, is_whole, as_before or {}]], self.budget()
+        )
+        il, log, files = answer
+        return il, log, files
+
+    def complete(self, cut: Cut) -> tuple[bytes | None, str]:
+        """See the function of that name."""
+        new = next((path for path in cut.absent if os.path.lexists(path)), None)
+        if new is not None:
+            return None, f"error: {new}: this file was not there when the program was compiled\n"
+        changed = {path: old for path, old in cut.files.items() if digest_of(path) != digest(old)}
+        is_as_before = not changed and cut.folder == cwd()
+        keys = self._source_keys("compile all", cut.source, cut.options, cut.headers) if is_as_before else []
+        found, start = self.load(keys), time.time()
+        if found:
+            return found[1], found[0]
+        try:
+            il, log, known = self._compile(
+                cut.options, "", cut.source, cut.headers, False, changed, cut.folder
+            )
+        except CompileError as error:
+            return None, str(error)
         if il is not None:
-            self.store(keys, options, start, il, files, log)
-        return SourceResult(il, log)
+            self.store(keys, cut.options, start, il, known, log)
+        return il, log
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
         """See the function of that name."""
@@ -355,6 +431,12 @@ class Service:
             pool.close(inherited=True)
 
 
+def _cut_of(files: Files) -> list[Any]:
+    """Of an entry of the cache: whether the SPIR-V is cut, and files that then are to be kept."""
+    read, absent, _, is_cut = files
+    return [is_cut, list(read), list(absent)] if is_cut else [False, [], []]
+
+
 _services: dict[int, Service] = {}
 
 
@@ -372,6 +454,11 @@ def service() -> Service:
 def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None = None) -> SourceResult:
     """clCompileProgram: OpenCL C to SPIR-V. headers: contents by the names that #include uses."""
     return service().compile_source(source, options, headers or {})
+
+
+def complete(cut: Cut) -> tuple[bytes | None, str]:
+    """All of a program, of which compile_source() has left out what no kernel reaches, and the log."""
+    return service().complete(cut)
 
 
 def link(modules: list[bytes], options: str) -> tuple[bytes | None, str]:

@@ -8,7 +8,12 @@ import stat
 from .. import trust
 from ..jit.cache import digest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _PART = 1 << 20  # bytes read at a time
+_MOST_KEPT = 16 << 20  # bytes of a program's files
 
 # Seconds by which a file's time stamp may lag behind the clock.
 _CLOCK_STEP = 0.02
@@ -42,6 +47,24 @@ def digest_of(path: str) -> str | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def contents_of(paths: Iterable[str]) -> dict[str, bytes] | None:
+    """Files by path; None where one is no file that clang reads for a program, or too large to be kept."""
+    found: dict[str, bytes] = {}
+    left = _MOST_KEPT
+    for path in paths:
+        if digest_of(path) is None:
+            return None
+        try:
+            with open(path, "rb") as file:
+                found[path] = file.read(left + 1)
+        except OSError:
+            return None
+        left -= len(found[path])
+        if left < 0:
+            return None
+    return found
 
 
 def changed_since(path: str, start: float) -> bool:

@@ -71,13 +71,19 @@ def _prepare(job: Job, il: bytes) -> Prepared:
 
 
 def compile_source(
-    job: Job, source: bytes, headers: dict[str, bytes], is_whole: bool = False
+    job: Job,
+    source: bytes,
+    headers: dict[str, bytes],
+    is_whole: bool | None = False,
+    as_before: dict[str, bytes] | None = None,
 ) -> tuple[bytes | None, str, Files]:
     """SPIR-V, None if the source does not compile; the log; what it depends on.
 
-    headers: name in #include to text; is_whole: nothing will be linked with it.
+    headers: name in #include to text; is_whole: nothing will be linked with it; None: perhaps nothing will,
+    and what it depends on says whether all of it is there; as_before: of files that have changed, what is to
+    be read.
     """
-    result = frontend.compile_source(source, headers, _context(job), is_whole)
+    result = frontend.compile_source(source, headers, _context(job), is_whole, as_before)
     return result.spirv, result.log, tuple(result.files)  # a plain one: the wire knows no other
 
 

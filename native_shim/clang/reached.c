@@ -1,6 +1,7 @@
 /* A function that is not static could be what a later link looks for, so clang optimises it and writes SPIR-V
  * of it, which is most of its time for a program with a large library in front of its kernels. Where nothing
- * will be linked, functions that no kernel reaches are taken out when clang is about to run its first pass.
+ * will be linked, functions that no kernel reaches are taken out when clang is about to run its first pass; and
+ * where perhaps nothing will, if they are much: if something is linked after all, the program is compiled again.
  * A function that is defined nowhere stays named, in the smallest function that names it: the link says that
  * it is missing.
  *
@@ -43,11 +44,16 @@ enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
 
 CLD_LLVM_FUNCTIONS(FUNCTIONS)
 
-static bool is_whole;
+static bool is_whole, is_perhaps;
 
-void cld_program_is_whole(void) {
+/* Instructions, before any pass, that are much: clang takes about a second for them. */
+enum { MUCH = 30000 };
+
+void cld_program_is_whole(bool perhaps) {
     is_whole = true;
-    cld_tables_are_whole();
+    is_perhaps = perhaps;
+    if (!perhaps)
+        cld_tables_are_whole();
 }
 
 struct function {
@@ -194,8 +200,19 @@ static bool look(Module module) {
     return has_kernel && keep_what_is_missing();
 }
 
+/* Whether what nobody reaches is so much that it is worth while to compile it only if it is asked for. */
+static bool is_much(void) {
+    size_t size = 0;
+    for (size_t i = 0; i < program.count && size < MUCH; i++)
+        if (!program.functions[i].is_kept && !program.functions[i].is_declared)
+            size += size_of(program.functions[i].value);
+    return size >= MUCH;
+}
+
 static void drop_unreached(Module module) {
-    if (find_llvm() && look(module)) {
+    if (find_llvm() && look(module) && (!is_perhaps || (is_much() && cld_note_cut()))) {
+        if (is_perhaps)
+            cld_tables_are_whole();
         for (size_t i = 0; i < program.count; i++) {
             Value f = program.functions[i].value;
             if (!program.functions[i].is_kept)

@@ -8,7 +8,7 @@
  * A request is one packet: the number of descriptors that come with it but for the first, whether the program
  * is whole (reached.c), the numbers that the child shall have them under, then strings: the working folder,
  * "" for this one's, and the arguments of main(). The first descriptor gets two ints: the child's process
- * number when it is about to run, and its wait status. It writes the latter itself when all that it made is
+ * number when it is about to run, and its wait status, with a bit more (CLD_CLANG_CUT). It writes the latter itself when all that it made is
  * written, and ends after that: to take a large process apart takes some milliseconds. For one that dies, who
  * forked it does.
  *
@@ -75,7 +75,7 @@ typedef int start_function(main_function *, int, char **, void (*)(void), void (
 
 static struct {
     struct {
-        uint32_t count, is_whole;
+        uint32_t count, whole; /* 0, 1, or CLD_CLANG_PERHAPS */
     } head;
     uint32_t numbers[MOST_DESCRIPTORS];
     int status, descriptors[MOST_DESCRIPTORS];
@@ -90,7 +90,7 @@ static struct {
 static unsigned running_count;
 
 static main_function *clang_main;
-static bool is_child, holds, is_guarded, is_programs;
+static bool is_child, holds, is_guarded, is_programs, is_cut;
 static char list_path[32];
 static int list = -1; /* where what is not there is written, until clang writes what is */
 static struct {
@@ -176,6 +176,11 @@ static void note(char kind, const char *path) {
     errno = saved;
 }
 
+bool cld_note_cut(void) {
+    is_cut = is_child && own_status >= 0;
+    return is_cut;
+}
+
 static void note_absence(const char *path) {
     if (is_programs && (errno == ENOENT || errno == ENOTDIR))
         note('A', path);
@@ -206,8 +211,8 @@ static void take_over(int control, int ended) {
     if (has_list && !holds)
         list_to(LIST);
     own_status = request.status;
-    if (request.head.is_whole)
-        cld_program_is_whole();
+    if (request.head.whole)
+        cld_program_is_whole(request.head.whole == CLD_CLANG_PERHAPS);
     if (request.size && *request.text && chdir(request.text))
         _exit(127);
     is_child = is_guarded = true;
@@ -274,7 +279,7 @@ _Noreturn static void *run_child(void *argument) {
     struct call *call = argument;
     int status = clang_main(call->count, call->words, call->environment);
     fflush(NULL);
-    tell((status & 0xFF) << 8);
+    tell((status & 0xFF) << 8 | (is_cut ? CLD_CLANG_CUT : 0));
     _exit(status);
 }
 
@@ -289,7 +294,7 @@ static int main_of_child(int count, char **arguments, char **environment) {
             note('L', "");
         }
         if (is_guarded && getenv("CLD_CLANG_WHOLE"))
-            cld_program_is_whole();
+            cld_program_is_whole(false);
         return clang_main(count, arguments, environment);
     }
     unsetenv("LD_PRELOAD");

@@ -28,9 +28,11 @@ def generate() -> str:
 enum {{ CLD_MOST_INCLUDED = {trust.MOST_INCLUDED} }};
 
 /* cl_driver/frontend/resident.py: descriptors in a child of clang, and the first that is none of them; bytes
- * of arguments. */
+ * of arguments; what a request says of a program with which perhaps nothing is linked; and a bit of the
+ * status that tells that functions were taken out. */
 enum {{ {", ".join(numbers)}, CLD_CLANG_FREE = {max(resident.Number) + 1} }};
 enum {{ CLD_CLANG_MOST_TEXT = {resident.MOST_TEXT} }};
+enum {{ CLD_CLANG_PERHAPS = {resident.PERHAPS}, CLD_CLANG_CUT = {resident.CUT} }};
 #define CLD_CLANG_PATH {json.dumps(resident.PATH)}
 {paths}
 

@@ -421,3 +421,51 @@ def test_specialised_parts(linking):
     )
     user = linking.source("float f(void); float g(void);" + K + " out[i] = f() + 10 * g(); }")
     assert linking.run(linking.link([f, user, g]), 2) == [42.5] * 2
+
+
+LARGE = "".join(
+    f"uint f{n}(uint x) {{ {''.join(f'x = x * {i} + (x >> {i % 31});' for i in range(40))} return x; }}\n"
+    for n in range(200)
+)
+
+
+def test_what_no_kernel_reaches_is_there_for_others(opencl):
+    """Compiled when the object is linked with another, becomes a library, or its binary is asked for."""
+    context, device = opencl.context(), opencl.device()
+    library = opencl.program(context, LARGE + "kernel void k(global int *a) { a[0] = 5; }")
+    user = opencl.program(context, "uint f7(uint); kernel void u(global uint *a) { a[0] = f7(3); }")
+    for part in (library, user):
+        opencl.ok("clCompileProgram", part, 0, None, None, 0, None, None, None, None)
+    x = 3
+    for i in range(40):
+        x = (x * i + (x >> i % 31)) & 0xFFFFFFFF
+    alone = opencl.make("clLinkProgram", context, 0, None, None, 1, [library], None, None)
+    both = opencl.make("clLinkProgram", context, 0, None, None, 2, [user, library], None, None)
+    made = opencl.make("clLinkProgram", context, 0, None, b"-create-library", 1, [library], None, None)
+    of_library = opencl.make("clLinkProgram", context, 0, None, None, 2, [user, made], None, None)
+    [size] = opencl.words("clGetProgramInfo", library, cl.CL_PROGRAM_BINARY_SIZES)
+    data = ctypes.create_string_buffer(size)
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(data))
+    opencl.ok("clGetProgramInfo", library, cl.CL_PROGRAM_BINARIES, 8, pointers, None)
+    status = ctypes.c_int32(1)
+    loaded = opencl.make("clCreateProgramWithBinary", context, 1, [device], [size], [data.raw], status)
+    of_binary = opencl.make("clLinkProgram", context, 0, None, None, 2, [user, loaded], None, None)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    buffer = opencl.make("clCreateBuffer", context, 0, 64, None)
+    for program, name, expected in (
+        (alone, "k", 5),
+        (both, "u", x),
+        (of_library, "u", x),
+        (of_binary, "u", x),
+    ):
+        kernel = opencl.make("clCreateKernel", program, name.encode())
+        opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+        opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1], None, 0, None, None)
+        result = ctypes.c_uint32()
+        opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4, result, 0, None, None)
+        assert result.value == expected, name
+        opencl.ok("clReleaseKernel", kernel)
+    for program in (library, user, alone, both, made, of_library, loaded, of_binary):
+        opencl.ok("clReleaseProgram", program)
+    for kind, handle in (("MemObject", buffer), ("CommandQueue", queue), ("Context", context)):
+        opencl.ok(f"clRelease{kind}", handle)

@@ -117,3 +117,61 @@ def test_functions_that_name_one_another_are_left_out():
     both = "int odd(int x); int even(int x) { return x ? odd(x - 1) : 1; }\n"
     both += "int odd(int x) { return x ? even(x - 1) : 0; }\n"
     assert functions_of(compiled(program(10, both), is_whole=True).spirv).isdisjoint({"odd", "even"})
+
+
+def large(functions: int) -> str:
+    """Functions of many instructions, which nobody reaches but by a link."""
+    body = "".join(f"x = x * {n} + (x >> {n % 31});\n" for n in range(40))
+    return "".join(f"int f{n}(int x) {{ {body} return x; }}\n" for n in range(functions)) + (
+        f"__attribute__((noinline)) int used(int x) {{ return f7(x) + 1; }}\n{KERNEL}"
+    )
+
+
+@pytest.fixture
+def loaded():
+    """A clang that is loaded; it can say that it has left something out."""
+    before = resident._tries
+    resident.allow()
+    yield
+    resident.end()
+    resident._tries = before
+
+
+def test_what_perhaps_is_whole_is_cut_if_there_is_much_to_cut(loaded):
+    source = large(200)
+    result = compiled(source, is_whole=None)
+    assert result.files.is_cut and result.log == ""
+    assert {"k", "used"} <= functions_of(result.spirv) and "f0" not in functions_of(result.spirv)
+    assert result.spirv == compiled(source, is_whole=True).spirv
+    assert "f0" in functions_of(compiled(source).spirv)
+
+
+@pytest.mark.parametrize(
+    "source", [program(1000), large(200).removesuffix(KERNEL)], ids=["little", "kernels"]
+)
+def test_what_perhaps_is_whole_has_everything(loaded, source):
+    """Where there is little to cut, and where there is no kernel."""
+    result = compiled(source, is_whole=None)
+    assert not result.files.is_cut and {"f0", "used"} <= functions_of(result.spirv)
+
+
+def test_a_clang_that_cannot_say_so_cuts_nothing():
+    result = compiled(large(200), is_whole=None)
+    assert not result.files.is_cut and "f0" in functions_of(result.spirv)
+
+
+def test_files_are_read_as_they_were(tmp_path, loaded):
+    """What is written in their place, or that they are gone."""
+    from cl_driver.frontend import opencl_c
+    from cl_driver.frontend.options import parse
+
+    one, two = tmp_path / "one.h", tmp_path / "folder" / "two.h"
+    two.parent.mkdir()
+    one.write_text('#include "folder/two.h"\n#define WRONG\n')
+    source = b'#include "one.h"\nkernel void k(global int *a) { a[0] = THE_NUMBER; }'
+    before = {str(one): b'#include "folder/two.h"\n', str(two): b"#define THE_NUMBER 77\n"}
+    options = parse(f"-I {tmp_path}")
+    result = opencl_c.compile(source, options, as_before=before)
+    assert result.spirv and (77).to_bytes(4, "little") in result.spirv, result.log
+    assert {str(one), str(two)} <= set(result.files.read)
+    assert opencl_c.compile(source, options).spirv is None
