@@ -158,7 +158,8 @@ _ROWS = (
         "CL_DRIVER_COMPILE_TIMEOUT",
         "integer",
         "300",
-        "Seconds of CPU time that a build may take, of clang and of each compiler process; 0 for no limit.",
+        "Seconds of CPU time that a build, or a clCreateKernel that compiles, may take, of clang and of each "
+        "compiler process; 0 for no limit.",
     ),
     Setting(
         "CL_DRIVER_COMPILE_MEMORY",

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # would take longer.
 _FINISH_ALONE = 800
 
+# The least weight that a kernel has (compiler/pipeline.py).
+_LEAST_WEIGHT = 64
+
 # The weight of a program, for each process, up to which a build compiles all kernels: about half a second.
 # With more, each is compiled when it is asked for: most programs ask for few of many.
 _AT_BUILD = 4000
@@ -319,8 +322,9 @@ class Service:
         finished = self._finished(keys)
         if finished:
             return finished
-        if len(source) > 4000:
-            self._start_more(source.count(b"kernel void"))
+        kernels = source.count(b"kernel void")
+        if len(source) > 4000 and kernels * _LEAST_WEIGHT <= self._most():  # else they are not compiled yet
+            self._start_more(kernels)
         request = ["build_source", self.job(options, copy), source, headers, self._finish()]
         return self._build(keys, request)
 
