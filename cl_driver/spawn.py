@@ -78,13 +78,21 @@ class Connection(socket):
 
 
 _native: Spawn | None = None
+_has_own: Callable[[], bool] | None = None
 _children: list[int] = []
 
 
-def use(function: Spawn) -> None:
-    """Makes spawn() call that function instead of posix_spawn. It may raise OSError."""
-    global _native
-    _native = function
+def use(function: Spawn, has_own: Callable[[], bool] | None = None) -> None:
+    """Makes spawn() call that function instead of posix_spawn, which may raise OSError; has_own: what
+    has_own_descriptors() says."""
+    global _native, _has_own
+    _native, _has_own = function, has_own
+
+
+def has_own_descriptors() -> bool:
+    """Whether this thread has descriptors of its own, which no other thread sees and which end with it: those
+    of the host are used up (native_shim/src/python/descriptors.c)."""
+    return _has_own is not None and _has_own()
 
 
 def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connection:

@@ -56,4 +56,4 @@ def register(ffi: CData, lib: CData) -> None:
         return descriptor
 
     _callback = cld_embed_call
-    spawn.use(native_spawn)
+    spawn.use(native_spawn, lambda: bool(lib.cld_embed_has_own_descriptors()))

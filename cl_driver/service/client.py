@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import _local
 
-from .. import settings, wire
+from .. import settings, spawn, wire
 from ..device.target import Target, target_of
 from ..jit import bundle, identity
 from ..jit.cache import Cache, default_folder, digest
@@ -82,6 +83,13 @@ class SourceResult:
         self.cut = cut
 
 
+class _Pools(_local):
+    """Of a thread with descriptors of its own: no other can reach its processes. They end with it."""
+
+    def __init__(self) -> None:
+        self.pools: list[Pool] = []
+
+
 class Service:
     """One per process. pid: of the process that may use it."""
 
@@ -99,6 +107,7 @@ class Service:
         self._when = settings.text("CL_DRIVER_COMPILE_KERNELS") if self._uses_cache else "build"
         self._kernels = Kernels(self)
         self._pools: list[Pool] = []
+        self._of_thread = _Pools()
 
     # Keys.
 
@@ -167,11 +176,12 @@ class Service:
     # Processes.
 
     def _pool(self) -> Pool:
-        if not self._pools:
+        pools = self._of_thread.pools if spawn.has_own_descriptors() else self._pools
+        if not pools:
             from .pool import Pool
 
-            self._pools.append(Pool(len(os.sched_getaffinity(0))))
-        return self._pools[0]
+            pools.append(Pool(len(os.sched_getaffinity(0))))
+        return pools[0]
 
     def job(self, options: str, source_copy: str = "") -> Job:
         """What requests with these options have in common."""
@@ -425,8 +435,8 @@ class Service:
         return code
 
     def unload(self) -> None:
-        """clUnloadPlatformCompiler: idle compiler processes end."""
-        for pool in self._pools:
+        """clUnloadPlatformCompiler: idle compiler processes end, unless this thread cannot reach them."""
+        for pool in [] if spawn.has_own_descriptors() else self._pools:
             pool.close()
 
     def let_go(self) -> None:

@@ -33,6 +33,10 @@ int cld_embed_spawn(char **argv, char **envp, int socket_type) {
     return host.spawn(argv, envp, socket_type);
 }
 
+int cld_embed_has_own_descriptors(void) {
+    return host.has_own_descriptors();
+}
+
 static bool append_paths(PyWideStringList *list, size_t count, char *const *paths) {
     for (size_t i = 0; i < count; i++) {
         wchar_t *path = Py_DecodeLocale(paths[i], NULL);

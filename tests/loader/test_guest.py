@@ -202,6 +202,12 @@ def test_the_program_closes_all_descriptors(run_client):
     assert done.stdout == done.stderr == ""
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_the_program_uses_up_its_descriptors(run_client, before):
+    done = run_client("guest", "used_up_descriptors", before, env={"CL_DRIVER_CACHE_SIZE": "0"})
+    assert done.stdout == done.stderr == ""
+
+
 def test_standard_descriptors_are_closed(run_client):
     run_client("guest", "no_standard_descriptors")
 

@@ -15,6 +15,7 @@ struct cld_embed_config {
     char *const *path;
     bool (*answer)(void *reply, const void *bytes, size_t size);
     int (*spawn)(char *const *argv, char *const *envp, int socket_type);
+    bool (*has_own_descriptors)(void); /* this thread, which must keep none */
     void (*log)(const char *text);
 };
 

@@ -14,4 +14,7 @@ int cld_embed_answer(void *reply, const void *bytes, size_t size);
 /* Starts a process (python/spawn.h): its descriptor, or an error number, negated. */
 int cld_embed_spawn(char **argv, char **envp, int socket_type);
 
+/* Whether this thread has descriptors of its own (python/descriptors.c). */
+int cld_embed_has_own_descriptors(void);
+
 #endif

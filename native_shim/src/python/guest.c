@@ -93,6 +93,7 @@ static void start_embed(void *argument) {
         .path = config->path,
         .answer = append,
         .spawn = cld_spawn,
+        .has_own_descriptors = cld_has_own_descriptors,
         .log = log_text,
     };
     starting->good = python.start(&embed) == 0;
@@ -264,7 +265,7 @@ bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer) {
             cld_log(1, "somebody has ended the embedded Python");
             return false;
         }
-        return cld_with_stack(serve, &serving) && serving.good;
+        return cld_with_descriptors(serve, &serving) && serving.good;
     default:
         cld_log(1, "there is no Python");
         return false;

@@ -47,4 +47,11 @@ extern _Atomic uint64_t cld_highest_key, cld_kept_keys;
 bool cld_with_stack(void (*function)(void *argument), void *argument);
 bool cld_on_own_thread(void (*function)(void *argument), void *argument);
 
+/* As cld_with_stack; on a thread with descriptors of its own where the host may have used up those that there
+ * are. Only for what keeps none that others use. */
+bool cld_with_descriptors(void (*function)(void *argument), void *argument);
+
+/* Whether this thread has descriptors of its own, which nobody else sees, and which end with it. */
+bool cld_has_own_descriptors(void);
+
 #endif

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -490,6 +491,49 @@ static void scene_close_descriptors(void) {
     }
 }
 
+enum { MOST = 64 };
+
+static int count_descriptors(void) {
+    int count = 0;
+    for (int i = 0; i < MOST; i++)
+        count += fcntl(i, F_GETFD) >= 0;
+    return count;
+}
+
+/* The program uses up its descriptors: with none left its kernels are built, and its files are what they
+ * were. Afterwards there are no more than a compiler process takes. before: whether something was built
+ * before. */
+static void scene_used_up_descriptors(int before) {
+    enum { OF_COMPILER = 2 };
+    struct rlimit limit = {MOST, MOST};
+    int count_null = 0;
+    struct stat null, file;
+    device = the_device();
+    context = make_context(device);
+    queue = make_queue(context, device, 0);
+    buffer = make_buffer(context, COUNT * sizeof(int));
+    kernel = NULL;
+    if (before)
+        use(1);
+    OK(setrlimit(RLIMIT_NOFILE, &limit));
+    int first = open("/dev/null", O_RDONLY), last = first;
+    CHECK(first >= 0 && !fstat(first, &null));
+    int count = count_descriptors() - 1;
+    for (int next; (next = open("/dev/null", O_RDONLY)) >= 0;)
+        last = next;
+    EXPECT(last, MOST - 1);
+    use(2);
+    use(3);
+    EXPECT(count_descriptors(), MOST);
+    for (int i = first; i < MOST; i++)
+        if (!fstat(i, &file) && S_ISCHR(file.st_mode) && file.st_rdev == null.st_rdev)
+            count_null += !close(i);
+    EXPECT(count_null, MOST - count);
+    use(4);
+    use(5);
+    CHECK(count_descriptors() <= count + (before ? 0 : OF_COMPILER));
+}
+
 /* The standard descriptors are closed when the driver starts. */
 static void scene_no_standard_descriptors(void) {
     int report = fcntl(2, F_DUPFD_CLOEXEC, 50);
@@ -532,6 +576,8 @@ int main(int argc, char **argv) {
         scene_exit(number);
     else if (!strcmp(scene, "close_descriptors"))
         scene_close_descriptors();
+    else if (!strcmp(scene, "used_up_descriptors"))
+        scene_used_up_descriptors(number);
     else if (!strcmp(scene, "no_standard_descriptors"))
         scene_no_standard_descriptors();
     else
