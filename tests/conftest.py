@@ -66,8 +66,12 @@ def environment(made) -> dict[str, str]:
 
 
 def compile_c(source: Path, target: Path, *options: str) -> Path:
-    """Compiles a C program, unless it is there and newer than it and the C files among the options."""
+    """Compiles a C program, unless it is there and newer than it, the C files among the options, and what
+    these may include."""
     sources = [source, *(Path(option) for option in options if option.endswith(".c"))]
+    for option in options:
+        if option.startswith("-I"):
+            sources += (path for kind in ("*.h", "*.def") for path in Path(option[2:]).rglob(kind))
     if not target.exists() or target.stat().st_mtime_ns < max(s.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(f".{os.getpid()}")
         command = [
