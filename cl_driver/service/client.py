@@ -247,7 +247,7 @@ class Service:
         start = time.time()
         try:
             il, log, known = self._compile(options, copy, source, headers, None)
-            files = contents_of(known[0])
+            files = contents_of(known[0]) if known[3] else {}
             if known[3] and (files is None or not known[2]):  # there is no compiling it again
                 il, log, known = self._compile(options, copy, source, headers, False)
         except CompileError as error:

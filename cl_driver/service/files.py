@@ -27,8 +27,8 @@ def cwd() -> str:
         return "/"
 
 
-def digest_of(path: str) -> str | None:
-    """The digest of a file; None if it cannot be read, or is none that clang reads for a program."""
+def _content(path: str) -> bytes | None:
+    """A file; None if it cannot be read, or is none that clang reads for a program."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -42,11 +42,17 @@ def digest_of(path: str) -> str | None:
             data.append(part)
             if len(data) * _PART > 2 * trust.MOST_INCLUDED:
                 return None  # of those of /proc no size is known
-        return digest(b"".join(data))
+        return b"".join(data)
     except OSError:
         return None
     finally:
         os.close(descriptor)
+
+
+def digest_of(path: str) -> str | None:
+    """The digest of a file; None if it cannot be read, or is none that clang reads for a program."""
+    content = _content(path)
+    return None if content is None else digest(content)
 
 
 def contents_of(paths: Iterable[str]) -> dict[str, bytes] | None:
@@ -54,16 +60,11 @@ def contents_of(paths: Iterable[str]) -> dict[str, bytes] | None:
     found: dict[str, bytes] = {}
     left = _MOST_KEPT
     for path in paths:
-        if digest_of(path) is None:
+        content = _content(path)
+        if content is None or len(content) > left:
             return None
-        try:
-            with open(path, "rb") as file:
-                found[path] = file.read(left + 1)
-        except OSError:
-            return None
-        left -= len(found[path])
-        if left < 0:
-            return None
+        found[path] = content
+        left -= len(content)
     return found
 
 

@@ -1,9 +1,9 @@
 /* A function that is not static could be what a later link looks for, so clang optimises it and writes SPIR-V
  * of it, which is most of its time for a program with a large library in front of its kernels. Where nothing
- * will be linked, functions that no kernel reaches are taken out when clang is about to run its first pass; and
- * where perhaps nothing will, if they are much: if something is linked after all, the program is compiled again.
- * A function that is defined nowhere stays named, in the smallest function that names it: the link says that
- * it is missing.
+ * will be linked, functions that no kernel reaches are taken out when clang is about to run its first pass;
+ * and where perhaps nothing will, if they are much: if something is linked after all, the program is compiled
+ * again. A function that is defined nowhere stays named, in the smallest function that names it: the link
+ * says that it is missing.
  *
  * clang's libraries call LLVM's, where the passes and LLVM's C interface are, so the first call comes here. A
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */

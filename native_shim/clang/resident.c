@@ -8,9 +8,9 @@
  * A request is one packet: the number of descriptors that come with it but for the first, whether the program
  * is whole (reached.c), the numbers that the child shall have them under, then strings: the working folder,
  * "" for this one's, and the arguments of main(). The first descriptor gets two ints: the child's process
- * number when it is about to run, and its wait status, with a bit more (CLD_CLANG_CUT). It writes the latter itself when all that it made is
- * written, and ends after that: to take a large process apart takes some milliseconds. For one that dies, who
- * forked it does.
+ * number when it is about to run, and its wait status, with a bit more (CLD_CLANG_CUT). It writes the latter
+ * itself when all that it made is written, and ends after that: to take a large process apart takes some
+ * milliseconds. For one that dies, who forked it does.
  *
  * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. Of
  * files that it looked for and that are not there a list is kept, and whether the program asked for the time;

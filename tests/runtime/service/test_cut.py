@@ -9,6 +9,7 @@ from cl_driver.api import on_demand
 from cl_driver.api.errors import CLError
 from cl_driver.api.program import DeviceBuild
 from cl_driver.service import client
+from cl_driver.service.files import contents_of
 from tests.pure.frontend.test_reached import functions_of
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
@@ -120,3 +121,15 @@ def test_a_file_that_was_not_there_is_an_error(make_service, include, monkeypatc
     with pytest.raises(CLError, match="other.h"):
         on_demand.complete(build)
     assert "other.h" in build.log
+
+
+def test_what_is_kept_of_files(tmp_path):
+    """Regular files that are not too large. One that became a pipe is not waited for."""
+    header, pipe, large = tmp_path / "a.h", tmp_path / "pipe.h", tmp_path / "large.h"
+    header.write_bytes(b"int f(int);\n")
+    os.mkfifo(pipe)
+    with open(large, "wb") as file:
+        file.truncate((16 << 20) + 1)
+    assert contents_of([str(header)]) == {str(header): b"int f(int);\n"}
+    for other in (pipe, large, tmp_path / "none.h", tmp_path):
+        assert contents_of([str(header), str(other)]) is None
