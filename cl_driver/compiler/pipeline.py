@@ -27,6 +27,7 @@ from ..jit.errors import CompileError
 from ..jit.executable import MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
 from ..passes.cost import width
+from ..passes.cost.inner_loops import prefers_inner_loops
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.images import is_general, is_image_function
@@ -318,7 +319,9 @@ def lower(
             plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
             is_free = not (fixed or program.context.target.width)
             if is_free and (
-                width.prefers_one(plan) or width.prefers_own_vectors(plan, program.context.target)
+                width.prefers_one(plan)
+                or width.prefers_own_vectors(plan, program.context.target)
+                or prefers_inner_loops(plan)
             ):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue

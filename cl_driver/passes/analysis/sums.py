@@ -1,0 +1,101 @@
+"""What integers and addresses are sums of, as if no sum wrapped: for estimates, not for what must be true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...spirv.enums import Op
+from ...spirv.layout import member_offset, size_of
+from ...spirv.module import Instruction, Kind, Type, Undef, Value
+from ..ir.instructions import ADDRESS, int_value, is_constant_int
+
+_SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
+_POINTER_STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
+_DEPTH = 60
+
+
+@dataclass
+class Sum:
+    """A constant and what else is added up: factors of values that are no sums themselves. An address is in
+    bytes, the pointer that it begins with one of its terms."""
+
+    constant: int = 0
+    factors: dict[Value, int] = field(default_factory=dict)
+
+    def add(self, other: Sum, times: int) -> None:
+        """Adds a multiple of another sum."""
+        self.constant += other.constant * times
+        for value, factor in other.factors.items():
+            total = self.factors.get(value, 0) + factor * times
+            if total:
+                self.factors[value] = total
+            else:
+                self.factors.pop(value, None)
+
+
+class Sums:
+    """The sums of one function's values."""
+
+    def __init__(self) -> None:
+        self._found: dict[Value, Sum] = {}
+
+    def of(self, value: Value, depth: int = 0) -> Sum:
+        """The sum of an integer or a pointer."""
+        found = self._found.get(value)
+        if found is None:
+            found = self._found[value] = self._of(value, depth) or Sum(0, {value: 1})
+        return found
+
+    def _of(self, value: Value, depth: int) -> Sum | None:
+        if is_constant_int(value):
+            bits, number = value.type.width, int_value(value)
+            return Sum(number - (number >> bits - 1 << bits))
+        if not isinstance(value, Instruction) or depth == _DEPTH:
+            return None
+        operands = value.operands
+        match value.op:
+            case Op.Phi:  # from where control does not come, nothing is defined
+                defined = {o for o in operands[::2] if not isinstance(o, Undef)}
+                return self.of(defined.pop(), depth + 1) if len(defined) == 1 else None
+            case Op.IAdd | Op.ISub:
+                total = Sum()
+                total.add(self.of(operands[0], depth + 1), 1)
+                total.add(self.of(operands[1], depth + 1), 1 if value.op is Op.IAdd else -1)
+                return total
+            case Op.IMul | Op.ShiftLeftLogical:
+                return self._product(value, depth)
+            case op if op in ADDRESS:
+                return self._address(value, depth)
+            case op if op in _SAME and operands[0].type.kind in (Kind.INT, Kind.POINTER):
+                return self.of(operands[0], depth + 1)
+        return None
+
+    def _product(self, value: Instruction, depth: int) -> Sum | None:
+        a, b = (self.of(o, depth + 1) for o in value.operands)
+        if value.op is Op.IMul and not a.factors:
+            a, b = b, a
+        if b.factors or (value.op is not Op.IMul and not 0 <= b.constant < value.type.width):
+            return None
+        total = Sum()
+        total.add(a, b.constant if value.op is Op.IMul else 1 << b.constant)
+        return total
+
+    def _address(self, chain: Instruction, depth: int) -> Sum | None:
+        base, *indices = chain.operands
+        type_ = base.type.element
+        if not isinstance(type_, Type):
+            return None
+        total = Sum()
+        total.add(self.of(base, depth + 1), 1)
+        if chain.op in _POINTER_STEPS:
+            total.add(self.of(indices.pop(0), depth + 1), size_of(type_))
+        for index in indices:
+            if type_.kind is Kind.STRUCT:
+                if not is_constant_int(index):
+                    return None
+                total.constant += member_offset(type_, int_value(index))
+                type_ = type_.members[int_value(index)]
+            else:
+                type_ = type_.element
+                total.add(self.of(index, depth + 1), size_of(type_))
+        return total
