@@ -1,10 +1,12 @@
 """Whether the iterations of a kernel's inner loops are better made into vectors than its work-items: each
-work-item goes through a row or a block of memory of its own, element by element, and iterations do not wait for
-one another. With a lane for each work-item, each access is a gather or a scatter; without, LLVM's loop
+work-item goes through a row or a block of memory of its own, element by element, and iterations do not wait
+for one another. With a lane for each work-item, each access is a gather or a scatter; without, LLVM's loop
 vectoriser makes whole vectors of them.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
@@ -18,8 +20,8 @@ from ..ir.shapes import ShapeInfo
 
 _TRIPS = 8  # of a loop of which nothing is known
 
-# Cycles of one work-item: an access to its own place, as one of many in a gather or a scatter; an operation of
-# scalar code; a value that an iteration of scalar code waits for. A vector operation is half a cycle of all.
+# Cycles of one work-item: an access to its own place, as one of many in a gather or a scatter; an operation
+# of scalar code; a value that an iteration of scalar code waits for. A vector operation is half a cycle.
 _PLACE = 1.25
 _SCALAR = 0.33
 _CARRIED = 2.5
@@ -31,11 +33,14 @@ _CHECKS = 8  # pairs of arrays that LLVM compares to find out whether they overl
 
 # What LLVM makes vectors of, or what is as fast without: of functions, those that are an instruction or two.
 _FUNCTIONS = frozenset((
-    Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fmax_common, Std.fmin_common, Std.fabs, Std.fclamp, Std.copysign,
-    Std.sqrt, Std.native_sqrt, Std.floor, Std.ceil, Std.rint, Std.trunc, Std.s_abs, Std.s_max, Std.s_min,
-    Std.s_clamp, Std.u_max, Std.u_min, Std.u_clamp,
+    Std.fma, Std.mad, Std.fmax, Std.fmin, Std.fmax_common, Std.fmin_common, Std.fabs, Std.fclamp,
+    Std.copysign, Std.sqrt, Std.native_sqrt, Std.floor, Std.ceil, Std.rint, Std.trunc, Std.s_abs, Std.s_max,
+    Std.s_min, Std.s_clamp, Std.u_max, Std.u_min, Std.u_clamp,
 ))  # fmt: skip
 _DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, Op.FRem, Op.FMod))
+
+# A load or a store, and its address.
+_Access: TypeAlias = tuple[Instruction, Sum]
 
 
 def prefers_inner_loops(plan: KernelPlan) -> bool:
@@ -87,7 +92,7 @@ def _places(block: Block, sums: Sums, shapes: ShapeInfo) -> int:
         return 0
     phi, step = counter
     inside = set(block.instructions)
-    accesses: list[tuple[Instruction, Sum]] = []
+    accesses: list[_Access] = []
     for i in block.instructions[:-1]:
         if i.op is Op.Load or i.op is Op.Store:
             accesses.append((i, sums.of(i.operands[0])))
@@ -136,9 +141,7 @@ def _is_own(shapes: ShapeInfo, pointer: Value, size: int) -> bool:
     return stride is None or (isinstance(stride, int) and abs(stride) > 2 * size)
 
 
-def _is_independent(
-    accesses: list[tuple[Instruction, Sum]], stores: list[tuple[Instruction, Sum]], phi: Instruction, step: int
-) -> bool:
+def _is_independent(accesses: list[_Access], stores: list[_Access], phi: Instruction, step: int) -> bool:
     """Whether no iteration reads, or writes again, what an earlier one wrote, as far as addresses tell."""
     compared = set()
     for store, to in stores:

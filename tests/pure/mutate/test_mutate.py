@@ -129,7 +129,7 @@ def test_a_run(tmp_path):
         for number, line in enumerate((ROOT / "cl_driver/passes/cost/width.py").read_text().splitlines(), 1)
         if "plan.options.width == 1 or plan.options.sub_groups" in line
     )
-    what, tests = f"cl_driver/passes/cost/width.py:{place}", "tests/pure/passes/test_width.py"
+    what, tests = f"cl_driver/passes/cost/width.py:{place}", "tests/pure/passes/cost/test_width.py"
     command = [sys.executable, "-m", "tests.mutate", "--jobs", "1", what, "--tests", tests]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=500)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -6,11 +6,11 @@ from cl_driver.passes.analysis.sums import Sums
 from cl_driver.passes.cost.inner_loops import prefers_inner_loops
 from cl_driver.spirv.enums import Op
 
-from .support import compile_cl, make_plan
+from ..support import compile_cl, make_plan
 
 HEAD = (
-    "kernel void k(global float *a, global float *b, global float *c, global int *at, int n, local float *l) { "
-    "int i = get_global_id(0); "
+    "kernel void k(global float *a, global float *b, global float *c, global int *at, int n, local float *l) "
+    "{ int i = get_global_id(0); "
 )
 
 
@@ -62,7 +62,7 @@ def test_rows_of_work_items(body):
         (row("if (a[i * n + j] > 1) b[i * n + j] = 1;"), "some elements"),
         (row("b[i * n + j] = j;") + "l[i] = 0; barrier(1); b[i] = l[n - i];", "a barrier"),
         ("b[i] = a[i];", "no loop"),
-        (f"float s = a[i]; for (int r = 0; r < n; r++) s = sin(s + c[r]) * exp(s); {ROW} c[i] = s;", "other work"),
+        (f"float s = 0; for (int r = 0; r < n; r++) s = sin(s) * exp(s + r); {ROW} c[i] = s;", "other work"),
     ],
 )  # fmt: skip
 def test_lanes_stay(body, why):

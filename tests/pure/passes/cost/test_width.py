@@ -9,7 +9,7 @@ from cl_driver.device.target import Target
 from cl_driver.passes.cost import latency, width
 from cl_driver.spirv.reflect import called
 
-from .support import compile_cl, entry, make_plan
+from ..support import compile_cl, entry, make_plan
 
 HEAD = (
     "kernel void k(global int *out, global const int *start, global const int *column, global const int *x, "
