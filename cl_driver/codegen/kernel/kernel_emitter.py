@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...passes.analysis.redundant_items import redundant_dimensions
 from ...passes.ir.ops import REGION_END, PassOp
 from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot
 from ...spirv.enums import BuiltIn, Op, StorageClass
@@ -41,6 +42,7 @@ class KernelEmitter(AbiFields):
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}
         self.ahead = None if plan.options.group else Ahead()
+        self._redundant = redundant_dimensions(plan)
         self._group_counts: list[str] = []
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
@@ -413,10 +415,13 @@ class KernelEmitter(AbiFields):
     def _rows_head(self, r: str) -> None:
         """The heads of the loops over z and y."""
         outer = r
-        for axis in "zy":
+        for dimension, axis in ((2, "z"), (1, "y")):
             self.emit_void(f"br label %{r}.{axis}")
             self.begin_block(f"{r}.{axis}")
-            self.emit_void(f"%{r}.l{axis} = phi i64 [ 0, %{outer} ], [ %{r}.l{axis}.next, %{r}.{axis}.end ]")
+            edges = f"[ 0, %{outer} ]"
+            if dimension not in self._redundant:
+                edges += f", [ %{r}.l{axis}.next, %{r}.{axis}.end ]"
+            self.emit_void(f"%{r}.l{axis} = phi i64 {edges}")
             outer = f"{r}.{axis}"
         self.emit_void(f"%{r}.plane = mul i64 %{r}.lz, %ly")
         self.emit_void(f"%{r}.rows = add i64 %{r}.plane, %{r}.ly")
@@ -426,8 +431,11 @@ class KernelEmitter(AbiFields):
 
     def _rows_end(self, r: str) -> None:
         """The ends of the loops over y and z."""
-        for axis, outer in (("y", "z.end"), ("z", "done")):
+        for dimension, (axis, outer) in enumerate((("y", "z.end"), ("z", "done")), 1):
             self.begin_block(f"{r}.{axis}.end")
+            if dimension in self._redundant:
+                self.emit_void(f"br label %{r}.{outer}")
+                continue
             step = self.tile[1] if axis == "y" else 1
             self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
             self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")

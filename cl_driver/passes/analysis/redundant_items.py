@@ -1,0 +1,71 @@
+"""Work-items that do the same as their neighbours: where a launch has a dimension that a kernel never asks
+for, all work-items along it load the same, compute the same and store the same. One of each group is enough.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import BuiltIn, Op
+from ...spirv.module import Instruction, Variable
+from ..ir.instructions import ADDRESS, EXTINST_PRINTF, PURE, TERMINATORS, int_value, is_constant_int
+from ..ir.ops import PassOp
+from ..ir.plan import KernelPlan
+
+_IDS = frozenset((BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId))
+
+# The same for all work-items of a group.
+_OF_GROUPS = frozenset((
+    BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
+    BuiltIn.GlobalOffset, BuiltIn.NumWorkgroups, BuiltIn.WorkgroupId,
+))  # fmt: skip
+
+# What has the same effect however often it is done. Atomics are not among it, nor is what prints, calls
+# functions, or has work-items do something together.
+_IDEMPOTENT = PURE | TERMINATORS | frozenset((
+    Op.Load, Op.Store, Op.ExtInst, Op.MemoryBarrier, PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
+))  # fmt: skip
+
+
+def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
+    """Of dimensions 1 and 2, those along which all work-items of a group do the same. Dimension 0 has the
+    lanes."""
+    if plan.options.sub_groups or plan.options.group or plan.uses_printf:
+        return frozenset()
+    rest = {1, 2}
+    for region in plan.regions:
+        for i in (i for block in region.function.blocks for i in block.instructions):
+            if region.once or not _is_idempotent(i):
+                return frozenset()
+            rest -= _asked_for(i)
+            if i.op is Op.Load and isinstance(i.operands[0], Variable):
+                continue
+            if i.op is Op.CompositeExtract and _is_load_of_ids(i.operands[0]):
+                rest.discard(i.operands[1])
+            elif any(_is_load_of_ids(o) for o in i.operands):
+                return frozenset()
+    return frozenset(rest)
+
+
+def _is_idempotent(i: Instruction) -> bool:
+    if i.memory is not None and i.memory.volatile:
+        return False
+    return i.op in _IDEMPOTENT and not (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF)
+
+
+def _asked_for(i: Instruction) -> set[int]:
+    """Dimensions of which an instruction takes the id from the built-in variable itself, but for loads of it
+    as a whole."""
+    variables = [o for o in i.operands if isinstance(o, Variable) and o.builtin not in (None, *_OF_GROUPS)]
+    if not variables:
+        return set()
+    if all(v.builtin in _IDS for v in variables):
+        if i.op is Op.Load:
+            return set()
+        index = i.operands[-1]
+        if i.op in ADDRESS and is_constant_int(index):
+            return {int_value(index)}
+    return {1, 2}
+
+
+def _is_load_of_ids(value: object) -> bool:
+    source = value.operands[0] if isinstance(value, Instruction) and value.op is Op.Load else None
+    return isinstance(source, Variable) and source.builtin in _IDS

@@ -1,0 +1,47 @@
+"""Dimensions that a kernel never asks for: one work-item of each group is enough along them."""
+
+import pytest
+
+from cl_driver.passes.analysis.redundant_items import redundant_dimensions
+
+from .support import compile_cl, make_plan
+
+HEAD = (
+    "kernel void k(global int *out, global const int *in, local int *l, global int *m) "
+    "{ int i = get_global_id(0); "
+)
+
+
+def redundant(body, width):
+    return redundant_dimensions(make_plan(compile_cl(f"{HEAD} {body} }}"), "k", width=width))
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize(
+    "body, dimensions",
+    [
+        ("out[i] = in[i];", {1, 2}),
+        ("out[i + get_group_id(1) * get_local_size(1) + get_global_size(2)] = in[i];", {1, 2}),
+        ("l[get_local_id(0)] = i; barrier(CLK_LOCAL_MEM_FENCE); out[i] = l[0];", {1, 2}),
+        ("for (int k = 0; k < 9; k++) if (in[k] > i) out[i] += sin((float)in[k]);", {1, 2}),
+        ("out[i + get_global_id(1)] = in[i];", {2}),
+        ("out[i + get_local_id(2)] = in[i];", {1}),
+        ("int3 v = (int3)(get_global_id(0), get_global_id(1), get_global_id(2)); out[v.y] = v.z;", set()),
+        ("out[i + get_local_id(in[0])] = in[i];", set()),
+        ("out[i] = get_local_linear_id();", set()),
+        ("out[i] = get_global_linear_id();", set()),
+        ("atomic_inc(out);", set()),
+        ("printf(\"%d\", i);", set()),
+        ("*(volatile global int *)out = i;", set()),
+        ("out[i] = work_group_reduce_add(i);", set()),
+    ],
+)  # fmt: skip
+def test_dimensions(body, dimensions, width):
+    assert redundant(body, width) == dimensions
+
+
+def test_nothing_is_redundant_where_functions_are_called():
+    """They may print, count and ask for ids."""
+    source = "int f(int x) { if (x > 1) return x * 3; return 0; } "
+    plan = make_plan(compile_cl(f"{source} {HEAD} out[i] = f(i); }}"), "k", width=1)
+    assert redundant_dimensions(plan) == ({1, 2} if not plan.calls else set())
