@@ -14,7 +14,10 @@ from .runtime_contiguity import Contiguity
 
 
 class MaskedStore(NamedTuple):
-    """A store of the first `used` of every `stride` elements of type t, for each lane of a mask."""
+    """A store of the first `used` of every `stride` elements of type t, for each lane of a mask.
+
+    is_global: to memory of which there may be no page where no lane stores.
+    """
 
     t: str
     size: int  # bytes of an element
@@ -24,6 +27,7 @@ class MaskedStore(NamedTuple):
     used: int
     alignment: int
     metadata: str
+    is_global: bool = False
 
 
 class AccessEmitter(LockstepEmitter):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...passes.ir.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
-from ...spirv.enums import Op
+from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef, Value, Variable
 from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
@@ -35,6 +35,9 @@ from .load_transpose import find_rows, load_rows
 from .lut_permute import look_up
 from .masked_access import flush, load_private, store_masked, store_private
 from .packed_vectors import load_consecutive, separate
+
+# Memory of the host's, a page of which may not be there before something is stored in it.
+_GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.Generic)
 
 
 @lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -382,7 +385,7 @@ def store_to(
     pointer, index: the Values that the address was computed from, index in units of `place`.
     """
     types, metadata = leaf_types(type_), e.alias_metadata(pointer)
-    masked = mask is not None
+    masked, is_global = mask is not None, pointer.type.storage in _GLOBAL
     if address.single is not None and address.stride == 0:
         e.note(UNIFORM, masked=masked)
         store_single(e, address.single, type_, leaves_of, alignment, mask, uniform, metadata)
@@ -394,8 +397,9 @@ def store_to(
     if address.single is not None and address.stride == place and _may_be_contiguous(type_):
         e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=masked)
         store_contiguous(
-            e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer, waits
-        )
+            e, address.single, types[0], leaves, place, alignment, mask, hint, metadata, pointer, waits,
+            is_global,
+        )  # fmt: skip
         return
     asked = _ask(e, pointer, index, (place,), type_)
     addresses = all_lanes(e, address)
@@ -411,7 +415,9 @@ def store_to(
     e.note(ASKED, masked=masked)
     emit_versions(
         e, condition, [],
-        lambda: store_contiguous(e, first, types[0], leaves, place, alignment, mask, hint, metadata),
+        lambda: store_contiguous(
+            e, first, types[0], leaves, place, alignment, mask, hint, metadata, is_global=is_global
+        ),
         lambda: scatter(
             e, addresses_here(e, pointer, addresses, index), type_, single_leaves(), alignment, mask, metadata
         ),
@@ -460,12 +466,13 @@ def store_single(
 def store_contiguous(
     e: AccessEmitter, address: str, element: Type, leaves: list[str], place: int, alignment: int,
     mask: str | None, hint: str = "", metadata: str = "", pointer: Value | None = None, waits: bool = False,
+    is_global: bool = False,
 ) -> None:  # fmt: skip
     """Stores W values that follow one another in memory, each of len(leaves) elements; or one leaf with
     all of them (packed_vectors.py).
 
     pointer: the Value that the address was computed from, if they may be stored past the caches. waits: as of
-    store_masked().
+    store_masked(). is_global: as of MaskedStore.
     """
     t, count = memory_type(element), len(leaves)
     stride = place // size_of(element)
@@ -485,5 +492,5 @@ def store_contiguous(
             return
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
         return
-    store = MaskedStore(t, size_of(element), data, address, stride, count, alignment, metadata)
+    store = MaskedStore(t, size_of(element), data, address, stride, count, alignment, metadata, is_global)
     store_masked(e, store, mask or "splat (i1 true)", waits)

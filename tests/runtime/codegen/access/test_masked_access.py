@@ -242,3 +242,22 @@ def test_private_memory_needs_no_masks():
         program = Program(compile_c(source), CodegenOptions(frozenset(X86[cpu].split()), 256), 8)
         text = program.code("scratch").text.split("\nr0.rest:")[0]
         assert (text.count("@llvm.masked.store") > 0) == count, cpu
+
+
+@pytest.mark.parametrize("cpu", ["avx2", "avx512"])
+def test_an_empty_mask_stores_to_the_stack(cpu):
+    """The CPU takes long to find that it need not fault where no page is: memory that nobody has written yet,
+    or behind a buffer."""
+    source = """
+    kernel void in_global(global int *a, int n) { int i = get_global_id(0); if (i < n) a[i] = 1; }
+    kernel void in_local(global int *a, local int *l, int n) {
+      int i = get_local_id(0); l[i] = i; if (a[i] < n) l[i + 1] = 1; a[i] = l[n]; }
+    kernel void asked_before(global int *a, int n) {
+      int i = get_global_id(0); if (i < n) { int s = a[i];
+      for (int k = 0; k < n; k++) s = s * a[k] + (s ^ k) * 3; a[i] = s; } }
+    """
+    program = Program(compile_c(source), CodegenOptions(frozenset(X86[cpu].split()), 256), 8)
+    for name, is_safe in (("in_global", True), ("in_local", False), ("asked_before", True)):
+        text = program.code(name).text.split("\nr0.rest:")[0]
+        (address,) = re.findall(r"@llvm.masked.store.*, ptr align 4 (%\w+), <8 x i1>", text)
+        assert (f"{address} = select i1 " in text) == is_safe, name
