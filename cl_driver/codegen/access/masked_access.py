@@ -11,7 +11,7 @@ where the CPU has no fast masked access there are versions:
 | empty | nothing | zeros of the stack |
 | mixed | the slow masked store, else lane by lane | the vector if it is in one page, else lane by lane |
 
-Where it has one, a store under an empty mask goes to the stack: x86 takes some 50 ns to find out that it
+Where it has one, a store under an empty mask goes to the stack: x86 takes long to find out that it
 need not fault if the page is not there, as that of a buffer that nobody has written yet or of what is behind
 its end.
 

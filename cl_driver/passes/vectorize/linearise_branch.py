@@ -10,12 +10,12 @@ from ..ir.dominance import Loop
 from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
 from ..ir.ops import PassOp
 from ..ir.remarks import MASKED, SKIPPED
+from .branch_bodies import JUMP_COST, Body, enter_body, find_body, leave_body
 from .region_graph import EXIT, Graph, Node
 
 if TYPE_CHECKING:
     from .linearise import _Linearizer
 
-JUMP_COST = 8  # instructions in a block above which an empty mask jumps over it
 LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1
 LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
 
@@ -93,10 +93,16 @@ class LinearisedBranch:
         self.leave(self.branch, terminator, self.masks[self.branch])
         self.find_uniform_branches()
         done: set[Node] = set()
-        for node in sorted(self.influence, key=worker.number_of):
+        nodes = sorted(self.influence, key=worker.number_of)
+        bodies: list[Body] = []  # that have begun, the innermost last
+        for place, node in enumerate(nodes):
             if node in done:
                 continue
+            while bodies and node not in bodies[-1].nodes:
+                leave_body(self, bodies.pop())
             mask = self.masks[node] = self.block_mask(node)
+            if (body := find_body(self, nodes, place, mask)) is not None:
+                bodies.append(enter_body(self, body))
             self.order[node] = len(self.order)
             uniform = self.uniform_branches.get(node)
             if isinstance(node, Loop):
@@ -106,6 +112,8 @@ class LinearisedBranch:
                 self.place_uniform_branch(node, uniform, mask)
             else:
                 self.place_block(node, mask)
+        while bodies:
+            leave_body(self, bodies.pop())
         assert self.end is not None  # obstacles() has seen to it
         end = self.end.header if isinstance(self.end, Loop) else self.end
         sources = [

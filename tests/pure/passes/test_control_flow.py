@@ -312,3 +312,44 @@ def test_a_rare_case_costs_nothing_where_no_lane_has_it():
     rare = test.operands[1]
     found = {b: sum(i.op is Op.Select for i in b.instructions) for b in blocks}
     assert found == {b: 2 if b is rare else 0 for b in blocks}
+
+
+GUARDS = """
+kernel void guarded(global int *out, global const int *in, int n) {
+    int i = get_global_id(0);
+    if (i < n) {
+        int sum = 0, count = in[i];
+        for (int k = 0; k < count; k++) sum += in[k] ^ i;
+        out[i] = sum;
+    }
+}
+kernel void both(global int *out, global const int *in, int n) {
+    int i = get_global_id(0), r = 3;
+    if (i < n) {
+        int sum = in[i];
+        if (sum & 1) { for (int k = 0; k < sum; k++) r += in[k] * k; if (r > 40) r = r % 7 + in[0]; }
+        out[i] = r;
+    } else {
+        for (int k = i; k < 2 * n; k++) r ^= in[k & 7] + k;
+        out[i] = r * 2;
+    }
+    out[i] += r + (i < n);
+}
+"""
+
+
+def test_the_body_of_a_guard_is_jumped_over_as_a_whole():
+    plan = make_plan(compile_cl(GUARDS), "guarded", width=8)
+    entry = plan.regions[0].function.blocks[0]
+    test, _, behind = entry.terminator.operands[:3]
+    assert test.op is PassOp.AnyLane
+    assert [i.op for i in behind.instructions] == [PassOp.RegionExit]
+    assert not any(i.op in (Op.Load, Op.Store) for i in entry.instructions if i.mask is not None)
+
+
+@pytest.mark.parametrize("name", ["guarded", "both"])
+@pytest.mark.parametrize("n", [0, 1, 5, 16, 40])
+def test_bodies_of_guards(name, n, widths):
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 8, 64).astype(np.int32)
+    compare(compile_cl(GUARDS), name, [np.zeros(40, np.int32), values, n], (40,), (8,), widths)
