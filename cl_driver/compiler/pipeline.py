@@ -28,6 +28,7 @@ from ..jit.executable import MOST_SPECIALISABLE, ArgInfo, Executable, Globals, K
 from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..passes.cost.inner_loops import prefers_inner_loops
+from ..passes.cost.own_places import prefers_own_places
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.images import is_general, is_image_function
@@ -322,6 +323,7 @@ def lower(
                 width.prefers_one(plan)
                 or width.prefers_own_vectors(plan, program.context.target)
                 or prefers_inner_loops(plan)
+                or prefers_own_places(plan, "avx512f" in program.context.target.features)
             ):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
