@@ -4,7 +4,8 @@ read OpenCL's header, too; it forks a child for each program.
 Two thirds of a small program's run of clang are its start. native_shim/clang/resident.c, preloaded, stops
 clang before its main(), where it forks a child for each request. A child that is to hold has a main file
 that waits for the program's text; where that would begin it forks a child for each program itself. All of
-them end when their sockets close, which the end of this process does.
+them end when their sockets close, which the end of this process does. Forks of a process that has called
+load() have its clang.
 
 Where that cannot be (a static clang, another C library), each program has a clang of its own.
 """
@@ -89,6 +90,12 @@ def allow() -> None:
     """This process is a compiler's own, not somebody's who would not expect children that stay."""
     global _tries
     _tries = 3
+
+
+def load(clang: str, environment: dict[str, str]) -> None:
+    """Loads a clang for forks of this process, if it can be. clang: its path; environment: its variables."""
+    with suppress(OSError):
+        _clang(clang, environment)
 
 
 class Done(namedtuple("Done", "output errors status is_cut", defaults=(False,))):
@@ -266,9 +273,11 @@ def _limit(pid: int) -> None:
 
 
 class _Loaded:
-    """A clang that stays before its main(), and those of its children that hold."""
+    """A clang that stays before its main(), and those of its children that hold. process: it, as the process
+    sees it that has started it, which may be one that this one is a fork of."""
 
     def __init__(self, clang: str, environment: dict[str, str]) -> None:
+        self._owner = os.getpid()
         self._identity = _identity(clang)
         self._held: dict[Key, socket.socket] = {}  # the last used is the last
         self._seen: dict[Key, None] = {}
@@ -286,14 +295,17 @@ class _Loaded:
 
     def is_still(self, clang: str) -> bool:
         """Whether it is there, and what is at this path."""
-        return self.process.poll() is None and self._identity == _identity(clang)
+        poll = select.poll()
+        poll.register(self._socket, 0)
+        return not poll.poll(0) and self._identity == _identity(clang)
 
     def end(self) -> None:
-        """Ends it, and with it its children, whatever they are doing."""
+        """Ends those that this process has started, and with them their children, whatever they are doing."""
         for each in (self._socket, *self._held.values()):
             each.close()
-        self.process.kill()
-        self.process.wait()
+        if self._owner == os.getpid():
+            self.process.kill()
+            self.process.wait()
 
     def run(
         self,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from .kernels import Code
     from .pool import Budget, Pool
+    from .process import Server
     from .protocol import Answer, Files, Job, Request
 
 # A program of less weight than this is compiled where it was read: to hand its kernels to other processes
@@ -88,6 +89,7 @@ class _Pools(_local):
 
     def __init__(self) -> None:
         self.pools: list[Pool] = []
+        self.servers: list[Server] = []
 
 
 class Service:
@@ -176,11 +178,13 @@ class Service:
     # Processes.
 
     def _pool(self) -> Pool:
-        pools = self._of_thread.pools if spawn.has_own_descriptors() else self._pools
+        is_own = spawn.has_own_descriptors()
+        pools = self._of_thread.pools if is_own else self._pools
         if not pools:
             from .pool import Pool
 
-            pools.append(Pool(len(os.sched_getaffinity(0))))
+            servers = self._of_thread.servers if is_own else _servers
+            pools.append(Pool(len(os.sched_getaffinity(0)), servers))
         return pools[0]
 
     def job(self, options: str, source_copy: str = "") -> Job:
@@ -435,14 +439,15 @@ class Service:
         return code
 
     def unload(self) -> None:
-        """clUnloadPlatformCompiler: idle compiler processes end, unless this thread cannot reach them."""
+        """clUnloadPlatformCompiler: idle compiler processes end soon, unless this thread cannot reach them or
+        there is work again."""
         for pool in [] if spawn.has_own_descriptors() else self._pools:
-            pool.close()
+            pool.rest()
 
     def let_go(self) -> None:
         """In a fork of this service's process: closes its copies of the sockets."""
         for pool in self._pools:
-            pool.close(inherited=True)
+            pool.let_go()
 
 
 def _cut_of(files: Files) -> list[Any]:
@@ -452,6 +457,9 @@ def _cut_of(files: Files) -> list[Any]:
 
 
 _services: dict[int, Service] = {}
+
+# What starts compiler processes, of this process's forks as well.
+_servers: list[Server] = []
 
 
 def service() -> Service:
@@ -533,6 +541,6 @@ def kernel_variant(
 
 
 def unload() -> None:
-    """Ends idle compiler processes. The next build starts new ones."""
+    """Idle compiler processes end soon, unless there is another build before."""
     if os.getpid() in _services:
         service().unload()

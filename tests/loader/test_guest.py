@@ -269,7 +269,7 @@ def host_with_helpers(client, variables):
 @pytest.mark.parametrize("subreaper", [0, 1])
 def test_helpers_are_invisible(host_with_helpers, subreaper, variables):
     host, helpers, mark = host_with_helpers(subreaper, CL_DRIVER_CACHE_SIZE="0")
-    assert any("service.worker" in line for line in helpers.values()), helpers
+    assert any("service.fork_server" in line for line in helpers.values()), helpers
     if variables.get("CL_DRIVER_RUNTIME") == "process":
         assert any("cl_driver.runtime" in line for line in helpers.values())
     for pid, line in helpers.items():

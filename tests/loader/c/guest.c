@@ -504,7 +504,7 @@ static int count_descriptors(void) {
  * were. Afterwards there are no more than a compiler process takes. before: whether something was built
  * before. */
 static void scene_used_up_descriptors(int before) {
-    enum { OF_COMPILER = 2 };
+    enum { OF_COMPILER = 3 };
     struct rlimit limit = {MOST, MOST};
     int count_null = 0;
     struct stat null, file;

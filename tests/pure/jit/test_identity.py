@@ -13,7 +13,7 @@ from cl_driver import builtins, native
 from cl_driver.jit import symbols
 
 ROOT = Path(__file__).resolve().parents[3]
-ENTRY = "cl_driver.service.worker"  # what compiler processes run
+ENTRY = "cl_driver.service.fork_server"  # what compiler processes run
 IDENTITY = "from cl_driver.jit import identity; print(identity.compiler())"
 EACH = """
 import os, sys
