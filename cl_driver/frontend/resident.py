@@ -29,7 +29,6 @@ TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from io import FileIO
-    from pathlib import Path
     from typing import TypeAlias
 
     # Device, inode, time and path of a file.
@@ -179,7 +178,7 @@ def _run_alone(
     fds = (listing,) if listing >= 0 else ()
     arguments = _with_list(arguments, listing)
     if os.path.exists(library):
-        guarded = environment | {"LD_PRELOAD": str(library)}
+        guarded = environment | {"LD_PRELOAD": library}
         if fds:
             guarded["CLD_CLANG_LIST"] = str(listing)
         if is_whole:
@@ -261,8 +260,8 @@ def _run_process_on_files(
         return Done(said, complained, status)
 
 
-def _library() -> Path:
-    return native.directory() / "_cl_driver_clang.so"
+def _library() -> str:
+    return os.path.join(native.folder(), "_cl_driver_clang.so")
 
 
 def _limit(pid: int) -> None:
@@ -287,7 +286,7 @@ class _Loaded:
         with theirs:
             number = theirs.fileno()
             meant = " ".join(map(str, (number, *self._identity[:2])))
-            more = {"LD_PRELOAD": str(_library()), "CLD_CLANG_SOCKET": meant}
+            more = {"LD_PRELOAD": _library(), "CLD_CLANG_SOCKET": meant}
             self.process = subprocess.Popen(
                 [clang], stdin=null, stdout=null, stderr=null, env=environment | more, pass_fds=[number]
             )

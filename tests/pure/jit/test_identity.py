@@ -66,7 +66,7 @@ def closure(module: str) -> dict[str, Path]:
 
 
 def read_by_compilers() -> list[Path]:
-    built = [builtins.library_path(), native.directory() / "_cl_driver_clang.so"]
+    built = [Path(builtins.library_path()), native.directory() / "_cl_driver_clang.so"]
     [table] = [path for path in symbols._paths() if os.path.exists(path)]
     return [*closure(ENTRY).values(), *built, native.directory() / "cl_driver.conf", Path(table)]
 
