@@ -154,5 +154,4 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
     worker.raise_limits()
     worker.limit_memory(memory)
-    gc.disable()
     worker.run(_Server(socket.socket(fileno=CHILD_DESCRIPTOR), idle).serve(), idle)

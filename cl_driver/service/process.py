@@ -47,12 +47,13 @@ def command(module: str, *arguments: str) -> list[str]:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     others = recorded.get("path", [])
     start = (
-        f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
+        f"import gc, sys; gc.disable(); sys.path.insert(0, {root!r}); sys.path += {others!r}; "
         f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
         f"from {module} import main; main(sys.argv[1:])"
     )
-    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's. -S: what
-    # other packages put into .pth files takes as long as everything else; jit/emit.py asks for it if it must.
+    # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and working
+    # directory are no business of the compiler's. -S: what other packages put into .pth files takes as long as
+    # everything else; jit/emit.py asks for it if it must.
     return [python, "-I", "-S", "-c", start, *arguments]
 
 
