@@ -51,9 +51,9 @@ def command(module: str, *arguments: str) -> list[str]:
         f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
         f"from {module} import main; main(sys.argv[1:])"
     )
-    # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and working
-    # directory are no business of the compiler's. -S: what other packages put into .pth files takes as long as
-    # everything else; jit/emit.py asks for it if it must.
+    # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and
+    # working directory are no business of the compiler's. -S: what other packages put into .pth files takes
+    # as long as everything else; jit/emit.py asks for it if it must.
     return [python, "-I", "-S", "-c", start, *arguments]
 
 
