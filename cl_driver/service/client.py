@@ -43,6 +43,8 @@ _AT_BUILD = 4000
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
 
+_FOR_SEVERAL = 16  # descriptors; with fewer there is one compiler process
+
 # What a build without a source depends on: no file, none that is missing, and not the time. It is not cut.
 _NO_FILES: Files = [[], [], True, False]
 
@@ -184,7 +186,8 @@ class Service:
             from .pool import Pool
 
             servers = self._of_thread.servers if is_own else _servers
-            pools.append(Pool(len(os.sched_getaffinity(0)), servers))
+            is_poor = os.sysconf("SC_OPEN_MAX") < _FOR_SEVERAL
+            pools.append(Pool(1 if is_poor else len(os.sched_getaffinity(0)), servers))
         return pools[0]
 
     def job(self, options: str, source_copy: str = "") -> Job:

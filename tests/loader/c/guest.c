@@ -534,6 +534,16 @@ static void scene_used_up_descriptors(int before) {
     CHECK(count_descriptors() <= count + (before ? 0 : OF_COMPILER));
 }
 
+/* The process may have so few descriptors from the start on. */
+static void scene_few_descriptors(int most) {
+    struct rlimit limit = {(rlim_t)most, (rlim_t)most};
+    OK(setrlimit(RLIMIT_NOFILE, &limit));
+    set_up();
+    use(1);
+    use(2);
+    tear_down();
+}
+
 /* The standard descriptors are closed when the driver starts. */
 static void scene_no_standard_descriptors(void) {
     int report = fcntl(2, F_DUPFD_CLOEXEC, 50);
@@ -574,6 +584,8 @@ int main(int argc, char **argv) {
         scene_threads();
     else if (!strcmp(scene, "exit"))
         scene_exit(number);
+    else if (!strcmp(scene, "few_descriptors"))
+        scene_few_descriptors(atoi(argv[2]));
     else if (!strcmp(scene, "close_descriptors"))
         scene_close_descriptors();
     else if (!strcmp(scene, "used_up_descriptors"))
