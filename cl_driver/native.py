@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+TYPE_CHECKING = False  # pathlib takes longer to import than all of this
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+
+
+def folder() -> str:
+    """The folder of libcl_driver.so: the installed package's, or a working tree's build/lib."""
+    installed = os.path.join(_PACKAGE, "_native")
+    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), "build", "lib")
 
 
 def directory() -> Path:
-    """The folder of libcl_driver.so: the installed package's, or a working tree's build/lib."""
-    installed = PACKAGE / "_native"
-    return installed if installed.is_dir() else PACKAGE.parent / "build" / "lib"
+    """folder() as a path."""
+    from pathlib import Path
+
+    return Path(folder())
 
 
 def library() -> Path:
@@ -22,10 +32,13 @@ def library() -> Path:
 def configuration() -> dict[str, list[str]]:
     """cl_driver.conf: the values of every key, paths made absolute. OSError if it cannot be read."""
     values: dict[str, list[str]] = {}
-    for line in (directory() / "cl_driver.conf").read_text().splitlines():
+    here = folder()
+    with open(os.path.join(here, "cl_driver.conf"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for line in lines:
         key, found, value = line.partition("=")
         if found:
             if key in ("libpython", "stdlib", "path") and value:
-                value = os.path.join(directory(), value)
+                value = os.path.join(here, value)
             values.setdefault(key, []).append(value)
     return values

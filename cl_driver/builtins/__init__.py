@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import pathlib
+import os
 
-_PACKAGE = pathlib.Path(__file__).parent.parent
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 # Where the build leaves the module: inside the package, or in the build folder of the working tree.
-_PLACES = (_PACKAGE / "_native" / "builtins.spv", _PACKAGE.parent / "build" / "lib" / "builtins.spv")
+_PLACES = (
+    os.path.join(_PACKAGE, "_native", "builtins.spv"),
+    os.path.join(os.path.dirname(_PACKAGE), "build", "lib", "builtins.spv"),
+)
 
 
-def library_path() -> pathlib.Path:
+def library_path() -> str:
     """The compiled library. Raises FileNotFoundError when the package was not built."""
     for path in _PLACES:
-        if path.is_file():
+        if os.path.isfile(path):
             return path
     raise FileNotFoundError(f"the builtin library is not built: neither {_PLACES[0]} nor {_PLACES[1]} exists")
 
 
 def load() -> bytes:
     """The library's SPIR-V module."""
-    return library_path().read_bytes()
+    with open(library_path(), "rb") as file:
+        return file.read()

@@ -9,7 +9,6 @@ log. Runs in compiler processes (service/jobs.py); nothing of it is imported by 
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
@@ -32,6 +31,7 @@ from ..passes.cost.own_places import prefers_own_places
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.images import is_general, is_image_function
+from ..records import replace
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
 from ..spirv.errors import SpirvError

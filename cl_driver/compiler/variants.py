@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeAlias
 
 from ..builtins.library import library, library_for
@@ -14,6 +13,7 @@ from ..jit.errors import CompileError
 from ..jit.executable import VariantCode
 from ..passes import pipeline as passes
 from ..passes.cost import width
+from ..records import replace
 from ..spirv.errors import SpirvError
 from .pipeline import WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
 

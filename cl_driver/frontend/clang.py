@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from . import corrections, effort, includes, prelude, resident
-from .find_clang import Clang, environment
+from .find_clang import Clang, ClangError, environment, find
 from .options import BuildOptions
 
 SOURCE_NAME = "program.cl"  # in diagnostics
@@ -121,6 +121,14 @@ def device_language() -> Language:
         half_fma=host.has_native_half,
         version=capabilities.OPENCL_VERSION,
     )
+
+
+def load(setting: str = "") -> None:
+    """Has the clang that programs need stay, for forks of this process. setting: CL_DRIVER_CLANG."""
+    try:
+        resident.load(find(setting).path, environment())
+    except ClangError:
+        pass  # the program that needs it will say so
 
 
 def marked_source(

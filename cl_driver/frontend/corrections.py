@@ -33,9 +33,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable
 from itertools import product
-from pathlib import Path
 
 from .. import trust
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SIZES = ("", "2", "3", "4", "8", "16")
 ROUNDINGS = ("_rte", "_rtz", "_rtp", "_rtn")
@@ -114,7 +117,7 @@ _made: dict[tuple[str, Part], int] = {}
 def _folder() -> str:
     from .. import native
 
-    return str(native.directory())
+    return native.folder()
 
 
 def _names(folder: str) -> list[str]:
@@ -132,7 +135,7 @@ def update(folder: Path, clang: str, major: int) -> None:
     """Makes all libraries in a folder, unless they are newer than this file. The package's build does."""
     for part in reversed(Part):  # the one that path() looks for comes last
         target = folder / _name(major, part)
-        if not target.exists() or target.stat().st_mtime_ns < Path(__file__).stat().st_mtime_ns:
+        if not target.exists() or target.stat().st_mtime_ns < os.stat(__file__).st_mtime_ns:
             new = target.with_suffix(".new")
             new.write_bytes(bitcode(clang, part))
             new.replace(target)

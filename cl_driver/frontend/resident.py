@@ -4,7 +4,8 @@ read OpenCL's header, too; it forks a child for each program.
 Two thirds of a small program's run of clang are its start. native_shim/clang/resident.c, preloaded, stops
 clang before its main(), where it forks a child for each request. A child that is to hold has a main file
 that waits for the program's text; where that would begin it forks a child for each program itself. All of
-them end when their sockets close, which the end of this process does.
+them end when their sockets close, which the end of this process does. Forks of a process that has called
+load() have its clang.
 
 Where that cannot be (a static clang, another C library), each program has a clang of its own.
 """
@@ -13,22 +14,20 @@ from __future__ import annotations
 
 import enum
 import os
-import resource
 import select
 import socket
 import struct
 import subprocess
-from collections import namedtuple
 from contextlib import ExitStack, suppress
 
-from .. import native
+from . import alone
+from .alone import PATH, Done, has_few_descriptors, has_fewest_descriptors, library_path, limit, with_list
 from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from io import FileIO
-    from pathlib import Path
     from typing import TypeAlias
 
     # Device, inode, time and path of a file.
@@ -36,10 +35,7 @@ if TYPE_CHECKING:
     # Arguments, folder and room of a clang that holds.
     Key: TypeAlias = tuple[tuple[str, ...], str | None, int]
 
-MEMORY_LIMIT = 8 << 30  # bytes of address space
-
 # What resident.c knows of requests, too (native_shim/gen/shared.py).
-PATH = "/proc/self/fd/"
 MOST_TEXT = 60_000  # bytes of arguments
 
 # What a request says of a program with which perhaps nothing is linked, and a bit of what is told of its end:
@@ -64,17 +60,12 @@ MAIN_PATH = f"{PATH}/{Number.MAIN.value}"
 EMPTY_PATH = f"{PATH}/{Number.SOURCE.value}"
 
 _MOST_HELD = 4  # sets of arguments for which a clang holds
-_ENOUGH_DESCRIPTORS = 64  # with fewer there are descriptors for one of these
-
 # A folder in which nothing is found by a name that a program would have.
 _NOWHERE = "/proc/self/fdinfo"
 _MOST_SEEN = 100  # sets of arguments that are known
 _MOST_FAILURES = 3  # of clangs that hold; then there are no more of them
 
 _INT = 4  # bytes of an int
-
-# What loaders do with a library that is not for them: of glibc, of musl.
-_NOT_PRELOADED, _NOT_STARTED = b"ERROR: ld.so: ", 127
 
 # Bytes of the main file of a clang that holds: the smallest that has room for a program. It is a comment, of
 # which the program's text takes the end; a little less than whole pages, for which files are mapped.
@@ -88,19 +79,13 @@ _loaded: list[_Loaded] = []  # one at most
 def allow() -> None:
     """This process is a compiler's own, not somebody's who would not expect children that stay."""
     global _tries
-    _tries = 3
+    _tries, alone.is_own = 3, True
 
 
-class Done(namedtuple("Done", "output errors status is_cut", defaults=(False,))):
-    """What clang wrote to `-o -`, what it said, and its status: None, and why, if it had to be stopped.
-    is_cut: whether functions that no kernel reaches were left out of a program that perhaps is whole."""
-
-    __slots__ = ()
-
-    output: bytes
-    errors: bytes
-    status: int | None
-    is_cut: bool
+def load(clang: str, environment: dict[str, str]) -> None:
+    """Loads a clang for forks of this process, if it can be. clang: its path; environment: its variables."""
+    with suppress(OSError):
+        _clang(clang, environment)
 
 
 def run(
@@ -121,7 +106,7 @@ def run(
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
-    if _tries and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
+    if _tries and not has_fewest_descriptors() and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
         try:
             clang = _clang(arguments[0], environment)
             done = clang.run(arguments, source, folder, listing, allowance, is_whole)
@@ -131,7 +116,7 @@ def run(
         except (OSError, EOFError):
             end()
             _tries -= 1
-    return _run_alone(arguments, source, folder, environment, listing, allowance, is_whole)
+    return alone.run(arguments, source, folder, environment, listing, allowance, is_whole)
 
 
 def _enterable(folder: str | None) -> str | None:
@@ -158,117 +143,12 @@ def _clang(path: str, environment: dict[str, str]) -> _Loaded:
     return _loaded[0]
 
 
-def _run_alone(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    listing: int,
-    allowance: Allowance,
-    is_whole: bool | None,
-) -> Done:
-    """By a clang of its own, with the library for what it says of files, if the loader takes that."""
-    library = _library()
-    fds = (listing,) if listing >= 0 else ()
-    arguments = _with_list(arguments, listing)
-    if os.path.exists(library):
-        guarded = environment | {"LD_PRELOAD": str(library)}
-        if fds:
-            guarded["CLD_CLANG_LIST"] = str(listing)
-        if is_whole:
-            guarded["CLD_CLANG_WHOLE"] = "1"
-        done = _run_process(arguments, source, folder, guarded, fds, allowance)
-        if done.status != _NOT_STARTED and not done.errors.startswith(_NOT_PRELOADED):
-            return done
-        if fds:
-            os.ftruncate(listing, 0)
-    return _run_process(arguments, source, folder, environment, fds, allowance)
-
-
-def _run_process(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    fds: tuple[int, ...],
-    allowance: Allowance,
-) -> Done:
-    if _has_few_descriptors():
-        return _run_process_on_files(arguments, source, folder, environment, fds, allowance)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
-    ) as child:
-        _limit(child.pid)
-        try:
-            with Watch(allowance, child.pid) as watch:
-                text: bytes | None = source
-                while True:
-                    try:
-                        output, errors = child.communicate(text, timeout=watch.patience())
-                        return Done(output, errors, child.returncode)
-                    except subprocess.TimeoutExpired:
-                        text = None  # it has been taken
-                        if watch.is_over():
-                            return Done(b"", watch.stopped.encode(), None)
-        finally:
-            if child.returncode is None:
-                child.kill()
-
-
-def _run_process_on_files(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    fds: tuple[int, ...],
-    allowance: Allowance,
-) -> Done:
-    """The same with files in memory, of which this process needs one descriptor each; a pipe has two."""
-    with ExitStack() as opened:
-        given, output, errors = (
-            opened.enter_context(os.fdopen(os.memfd_create(name), "w+b", buffering=0))
-            for name in ("source", "output", "errors")
-        )
-        os.pwrite(given.fileno(), source, 0)
-        starting = subprocess.Popen(
-            arguments, stdin=given, stdout=output, stderr=errors, cwd=folder, env=environment, pass_fds=fds
-        )
-        child = opened.enter_context(starting)
-        _limit(child.pid)
-        try:
-            with Watch(allowance, child.pid) as watch:
-                while True:
-                    try:
-                        status = child.wait(watch.patience())
-                        break
-                    except subprocess.TimeoutExpired:
-                        if watch.is_over():
-                            return Done(b"", watch.stopped.encode(), None)
-        finally:
-            if child.returncode is None:
-                child.kill()
-        said, complained = (
-            os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (output, errors)
-        )
-        return Done(said, complained, status)
-
-
-def _library() -> Path:
-    return native.directory() / "_cl_driver_clang.so"
-
-
-def _limit(pid: int) -> None:
-    # Limits are set from outside: code that runs between fork and exec would forbid vfork.
-    for kind, value in ((resource.RLIMIT_AS, MEMORY_LIMIT), (resource.RLIMIT_CORE, 0)):
-        with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
-            resource.prlimit(pid, kind, (value, value))
-
-
 class _Loaded:
-    """A clang that stays before its main(), and those of its children that hold."""
+    """A clang that stays before its main(), and those of its children that hold. process: it, as the process
+    sees it that has started it, which may be one that this one is a fork of."""
 
     def __init__(self, clang: str, environment: dict[str, str]) -> None:
+        self._owner = os.getpid()
         self._identity = _identity(clang)
         self._held: dict[Key, socket.socket] = {}  # the last used is the last
         self._seen: dict[Key, None] = {}
@@ -278,22 +158,25 @@ class _Loaded:
         with theirs:
             number = theirs.fileno()
             meant = " ".join(map(str, (number, *self._identity[:2])))
-            more = {"LD_PRELOAD": str(_library()), "CLD_CLANG_SOCKET": meant}
+            more = {"LD_PRELOAD": library_path(), "CLD_CLANG_SOCKET": meant}
             self.process = subprocess.Popen(
                 [clang], stdin=null, stdout=null, stderr=null, env=environment | more, pass_fds=[number]
             )
-        _limit(self.process.pid)
+        limit(self.process.pid)
 
     def is_still(self, clang: str) -> bool:
         """Whether it is there, and what is at this path."""
-        return self.process.poll() is None and self._identity == _identity(clang)
+        poll = select.poll()
+        poll.register(self._socket, 0)
+        return not poll.poll(0) and self._identity == _identity(clang)
 
     def end(self) -> None:
-        """Ends it, and with it its children, whatever they are doing."""
+        """Ends those that this process has started, and with them their children, whatever they are doing."""
         for each in (self._socket, *self._held.values()):
             each.close()
-        self.process.kill()
-        self.process.wait()
+        if self._owner == os.getpid():
+            self.process.kill()
+            self.process.wait()
 
     def run(
         self,
@@ -306,7 +189,7 @@ class _Loaded:
     ) -> Done:
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
-            arguments = _with_list(arguments, Number.LIST.value)
+            arguments = with_list(arguments, Number.LIST.value)
         if self._failures < _MOST_FAILURES and _may_hold(arguments):
             room = next((each for each in _ROOM if each >= len(source) + 4), 0)
             key = tuple(arguments), folder, room
@@ -382,12 +265,8 @@ def _identity(path: str) -> Identity:
     return status.st_dev, status.st_ino, status.st_mtime_ns, path
 
 
-def _has_few_descriptors() -> bool:
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _ENOUGH_DESCRIPTORS
-
-
 def _most_held() -> int:
-    return 1 if _has_few_descriptors() else _MOST_HELD
+    return 1 if has_few_descriptors() else _MOST_HELD
 
 
 def _may_hold(arguments: list[str]) -> bool:
@@ -399,11 +278,6 @@ def _may_hold(arguments: list[str]) -> bool:
 def is_program(arguments: list[str]) -> bool:
     """Whether clang reads OpenCL C and not LLVM IR, which includes nothing."""
     return "cl" in arguments[1:]
-
-
-def _with_list(arguments: list[str], number: int) -> list[str]:
-    """With an option that has clang write what it includes to a descriptor, if there is one."""
-    return [*arguments[:-1], "-MD", "-MF", f"{PATH}{number}", arguments[-1]] if number >= 0 else arguments
 
 
 def _named(arguments: list[str]) -> list[str]:

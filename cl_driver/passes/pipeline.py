@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Container
-from dataclasses import replace
 from typing import Any
 
+from ..records import replace
 from ..spirv.enums import Capability, ExecutionMode, Op
 from ..spirv.module import EntryPoint, Function, Module, Variable
 from ..spirv.types import TypeTable

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from .kernels import Code
     from .pool import Budget, Pool
+    from .process import Server
     from .protocol import Answer, Files, Job, Request
 
 # A program of less weight than this is compiled where it was read: to hand its kernels to other processes
@@ -41,6 +42,8 @@ _AT_BUILD = 4000
 
 # Files that a program looks for, of one that is cached.
 _MOST_FILES = 4096
+
+_FOR_SEVERAL = 16  # descriptors; with fewer there is one compiler process
 
 # What a build without a source depends on: no file, none that is missing, and not the time. It is not cut.
 _NO_FILES: Files = [[], [], True, False]
@@ -88,6 +91,7 @@ class _Pools(_local):
 
     def __init__(self) -> None:
         self.pools: list[Pool] = []
+        self.servers: list[Server] = []
 
 
 class Service:
@@ -176,11 +180,14 @@ class Service:
     # Processes.
 
     def _pool(self) -> Pool:
-        pools = self._of_thread.pools if spawn.has_own_descriptors() else self._pools
+        is_own = spawn.has_own_descriptors()
+        pools = self._of_thread.pools if is_own else self._pools
         if not pools:
             from .pool import Pool
 
-            pools.append(Pool(len(os.sched_getaffinity(0))))
+            servers = self._of_thread.servers if is_own else _servers
+            is_poor = os.sysconf("SC_OPEN_MAX") < _FOR_SEVERAL
+            pools.append(Pool(1 if is_poor else len(os.sched_getaffinity(0)), servers))
         return pools[0]
 
     def job(self, options: str, source_copy: str = "") -> Job:
@@ -435,14 +442,15 @@ class Service:
         return code
 
     def unload(self) -> None:
-        """clUnloadPlatformCompiler: idle compiler processes end, unless this thread cannot reach them."""
+        """clUnloadPlatformCompiler: idle compiler processes end soon, unless this thread cannot reach them or
+        there is work again."""
         for pool in [] if spawn.has_own_descriptors() else self._pools:
-            pool.close()
+            pool.rest()
 
     def let_go(self) -> None:
         """In a fork of this service's process: closes its copies of the sockets."""
         for pool in self._pools:
-            pool.close(inherited=True)
+            pool.let_go()
 
 
 def _cut_of(files: Files) -> list[Any]:
@@ -452,6 +460,9 @@ def _cut_of(files: Files) -> list[Any]:
 
 
 _services: dict[int, Service] = {}
+
+# What starts compiler processes, of this process's forks as well.
+_servers: list[Server] = []
 
 
 def service() -> Service:
@@ -533,6 +544,6 @@ def kernel_variant(
 
 
 def unload() -> None:
-    """Ends idle compiler processes. The next build starts new ones."""
+    """Idle compiler processes end soon, unless there is another build before."""
     if os.getpid() in _services:
         service().unload()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from .. import settings, wire
 from ..compiler import source as frontend
 from ..device.target import Target
+from ..frontend import alone
 from ..jit.cache import digest
 from ..jit.errors import CompileError
 from . import background
@@ -114,11 +115,15 @@ def prepare(job: Job, il: bytes, finish: int) -> Answer:
 def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int) -> Answer:
     """compile_source() and prepare() in one go: what prepare() answers, and "files"; "log" and "files"
     alone where the source does not compile."""
-    compiled = background.start(compile_source, job, source, headers, True)
-    try:
-        warm_up()  # while clang runs
-    finally:
-        spirv, log, files = compiled()
+    if alone.has_fewest_descriptors():
+        warm_up()
+        spirv, log, files = compile_source(job, source, headers, True)
+    else:
+        compiled = background.start(compile_source, job, source, headers, True)
+        try:
+            warm_up()  # while clang runs
+        finally:
+            spirv, log, files = compiled()
     if spirv is None:
         return {"log": log, "files": files}
     try:

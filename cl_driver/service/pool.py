@@ -7,51 +7,26 @@ next build starts a new one.
 
 from __future__ import annotations
 
-import os
 import select
-import sys
 import threading
 import time
 from collections import deque
 
-from .. import log, native, settings, spawn, trust
 from ..jit.errors import CompileError
 from . import protocol
+from .process import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .process import Server
     from .protocol import Request
 
 # Seconds of the clock for one of CPU time: machines are busy, but a process may be stuck.
 _PATIENCE = 10
 
 _ATTEMPTS = 3  # to hand a request to a process that begins it
-_LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
-
-
-def command(module: str, *arguments: str) -> list[str]:
-    """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
-    one that this process contains may be the host program's, or where somebody's PATH led to. It is told
-    whether it is trusted."""
-    try:
-        recorded = native.configuration()
-    except OSError:
-        recorded = {}
-    python = recorded.get("python", [""])[0]
-    if not trust.may_run(python) and trust.is_trusted():
-        python = sys.executable
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    others = recorded.get("path", [])
-    start = (
-        f"import sys; sys.path.insert(0, {root!r}); sys.path += {others!r}; "
-        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
-        f"from {module} import main; main(sys.argv[1:])"
-    )
-    # -I: the host's PYTHONPATH, PYTHONHOME and working directory are no business of the compiler's. -S: what
-    # other packages put into .pth files takes as long as everything else; jit/emit.py asks for it if it must.
-    return [python, "-I", "-S", "-c", start, *arguments]
 
 
 class Budget:
@@ -77,64 +52,13 @@ class Budget:
         return max(0.001, self._deadline - time.monotonic()) if self._seconds else None
 
 
-class Process:
-    """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
-    known when it has sent them, which it does first; started: whether it has begun the request."""
-
-    errors: spawn.Descriptor | None
-
-    def __init__(self) -> None:
-        """Raises CompileError if it cannot be started."""
-        limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
-        self.pid, self.errors = 0, None
-        try:
-            self.sock = spawn.spawn(command("cl_driver.service.worker", *map(str, limits)))
-        except OSError as error:
-            raise CompileError(f"the compiler process cannot be started: {error}") from error
-        self.started = False
-
-    def send(self, request: Request, budget: Budget) -> None:
-        """Hands it a request. protocol.Disconnected if it is gone."""
-        self.started = False
-        self.sock.settimeout(budget.wait())
-        operation, *arguments = request
-        protocol.send(self.sock, [operation, float(budget.of(self)), *arguments])
-
-    def receive(self) -> list[Any] | None:
-        """The answer, or None when the process has only said that it began. protocol.Disconnected if it is
-        gone."""
-        if self.errors is None:
-            self.pid, descriptor = protocol.receive_hello(self.sock)
-            self.errors = spawn.Descriptor(descriptor)
-        answer = protocol.receive(self.sock)
-        if answer[0] == protocol.STARTED:
-            self.started = True
-            return None
-        if answer[0] == protocol.SAID:
-            _log_once(*answer[1:])
-            return None
-        return answer
-
-    def close(self) -> None:
-        """The process ends when it sees this, whatever it is doing."""
-        self.sock.close()
-        if self.errors is not None:
-            self.errors.close()
-            self.errors = None
-
-    def last_words(self) -> str:
-        """The end of what it wrote to stderr: LLVM says there why it gives up."""
-        if self.errors is None or not self.errors.is_ours():
-            return ""
-        start = max(0, os.fstat(self.errors.number).st_size - _LAST_WORDS)
-        return os.pread(self.errors.number, _LAST_WORDS, start).decode("utf-8", "replace").strip()
-
-
 class Pool:
-    """limit: how many processes there may be at once. Any thread may call run()."""
+    """limit: how many processes there may be at once; servers: those that start them, shared with other
+    pools. Any thread may call run()."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, servers: list[Server]) -> None:
         self.limit = limit
+        self._servers = servers
         self._changed = threading.Condition()
         self._idle: list[Process] = []
         self._count = 0  # idle, busy, and being started
@@ -156,7 +80,7 @@ class Pool:
                     return None
                 self._changed.wait()
         try:
-            process = Process()
+            process = Process(self._servers)
         except BaseException:
             with self._changed:
                 self._count -= 1
@@ -207,18 +131,23 @@ class Pool:
         CompileError for the first that failed."""
         return _Run(self, requests, budget).answers()
 
-    def close(self, inherited: bool = False) -> None:
-        """Ends all idle processes; busy ones belong to their builds. inherited: this process is a fork of the
-        one that started them, and must only let go of its copies of their sockets."""
-        if inherited:
-            for process in list(self._all):
-                process.close()
-            return
+    def rest(self) -> None:
+        """Idle processes end unless they have work soon, and so do those that start them."""
         with self._changed:
             idle, self._idle = self._idle, []
             for process in idle:
-                self._drop(process)
+                if process.rest():
+                    self._idle.append(process)
+                else:
+                    self._drop(process)
             self._changed.notify_all()
+        for server in list(self._servers):
+            server.rest()
+
+    def let_go(self) -> None:
+        """In a fork of the process that started them: closes the copies of their sockets."""
+        for process in list(self._all):
+            process.close()
 
 
 class _Run:
@@ -300,16 +229,6 @@ class _Run:
         if self.attempts[index] >= _ATTEMPTS:
             raise CompileError(f"the compiler process does not start: {error}") from error
         self.waiting.appendleft(index)
-
-
-_logged: set[str] = set()
-
-
-def _log_once(level: int, text: str) -> None:
-    """Compiler processes find out the same, each for itself."""
-    if text not in _logged:
-        _logged.add(text)
-        log.log(level, text)
 
 
 def _obituary(words: str, request: Request) -> str:

@@ -3,7 +3,7 @@
 uint64 length, then one wire value. The service sends [operation, CPU seconds or 0.0, arguments...]; the
 process answers with ["started"] when it has the whole request, and then ["ok", value, CPU seconds that it
 took] or ["failed", log]; before these with ["said", level, text] for each line of its log. One request at a
-time.
+time. After ["rest"], which has no answer, a process ends unless there is a request soon.
 """
 
 from __future__ import annotations
@@ -58,10 +58,15 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct("<Q")
 _PID = Struct("<I")
-_DESCRIPTOR = Struct("@i")
+DESCRIPTOR = Struct("@i")
 MAX_FRAME = 1 << 32
 POLLRDHUP = 0x2000  # Linux; not in every select module
 STARTED, SAID, OK, FAILED = "started", "said", "ok", "failed"
+REST = "rest"
+
+# What the service sends to fork_server.py: CONNECT with a descriptor. The kernel adds who sends it.
+CONNECT, LEAVE = b"c", b"l"
+SO_PASSCRED, SCM_CREDENTIALS = 16, 2  # unix(7); not in every socket module
 
 
 class Disconnected(Exception):
@@ -120,13 +125,13 @@ def receive_hello(sock: Socket) -> tuple[int, int]:
     """Waits for it: the number, and a descriptor that programs which the host starts do not get. Disconnected
     if something else comes."""
     try:
-        data, parts, _, _ = sock.recvmsg(_PID.size, CMSG_SPACE(_DESCRIPTOR.size), MSG_CMSG_CLOEXEC)
+        data, parts, _, _ = sock.recvmsg(_PID.size, CMSG_SPACE(DESCRIPTOR.size), MSG_CMSG_CLOEXEC)
     except OSError as error:
         raise Disconnected(str(error)) from error
     contents = [content for level, kind, content in parts if (level, kind) == (SOL_SOCKET, SCM_RIGHTS)]
-    if len(data) != _PID.size or [len(content) for content in contents] != [_DESCRIPTOR.size]:
+    if len(data) != _PID.size or [len(content) for content in contents] != [DESCRIPTOR.size]:
         raise Disconnected("end of file" if not data else "malformed greeting")
-    (pid,), (descriptor,) = _PID.unpack(data), _DESCRIPTOR.unpack(contents[0])
+    (pid,), (descriptor,) = _PID.unpack(data), DESCRIPTOR.unpack(contents[0])
     return pid, descriptor
 
 

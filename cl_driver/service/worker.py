@@ -1,8 +1,7 @@
-"""A compiler process: `python -m cl_driver.service.worker`, started by cl_driver/spawn.py with a socket.
+"""A compiler process: a fork of fork_server.py with a socket.
 
 It does one job after the other (service/jobs.py) until its socket closes or it was idle for long, and ends at
-once, in the middle of a compilation too, when whoever started it is gone. Arguments: seconds to stay idle,
-bytes of address space, each 0 for no limit.
+once, in the middle of a compilation too, when whoever asked for it is gone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from contextlib import suppress
 from .. import log
 from ..frontend import effort, resident
 from ..jit.errors import CompileError
-from ..spawn import CHILD_DESCRIPTOR
 from . import jobs, protocol
 
 TYPE_CHECKING = False
@@ -31,6 +29,9 @@ if TYPE_CHECKING:
     from .protocol import Request
 
 _MANY_OBJECTS = 200_000
+
+# Seconds that a process stays which is to rest: hosts unload the compiler between builds, too.
+_REST = 1.0
 
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
 _MOST_THREADS, _SHORTEST = 4, 0.05
@@ -132,9 +133,15 @@ def serve(sock: socket.socket, idle: float) -> None:
     gc.disable()
     gc.freeze()
     is_first = True
-    while _is_readable(sock, idle or None):
+    stay = idle
+    while _is_readable(sock, stay or None):
         try:
-            operation, seconds, *arguments = protocol.receive(sock)
+            operation, *arguments = protocol.receive(sock)
+            if operation == protocol.REST:
+                stay = min(idle or _REST, _REST)
+                continue
+            seconds, *arguments = arguments
+            stay = idle
             protocol.send(sock, [protocol.STARTED])
             clock = _Clock(sock, seconds)
             clock.answer(_answer([operation, *arguments], clock))
@@ -155,7 +162,8 @@ def _keep_memory() -> None:
             ctypes.CDLL(None).mallopt(parameter, size)
 
 
-def _limit_memory(size: int) -> None:
+def limit_memory(size: int) -> None:
+    """Bytes of address space that this process may have, 0 for no limit; and it leaves no core."""
     if size:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         limit = size if hard == resource.RLIM_INFINITY else min(size, hard)
@@ -163,7 +171,7 @@ def _limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _raise_limits() -> None:
+def raise_limits() -> None:
     """What a host has taken from itself and may take back is no business of the compiler's."""
     for kind, wanted in _WANTED.items():
         soft, hard = resource.getrlimit(kind)
@@ -180,22 +188,15 @@ def _greet(sock: socket.socket) -> None:
     protocol.send_hello(sock, os.getpid(), 2)
 
 
-def main(arguments: list[str]) -> None:
-    """Runs until nobody needs this process. arguments: seconds to stay idle, and bytes of address space."""
-    idle, memory = float(arguments[0]), int(arguments[1])
-    os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
-    sock = socket.socket(fileno=CHILD_DESCRIPTOR)
-    _raise_limits()
+def run(sock: socket.socket, idle: float) -> None:
+    """Runs until nobody needs this process: until its socket closes, or it has been idle for so many seconds,
+    0 for no limit."""
+    os.setsid()
     _greet(sock)
     log.hand_to(lambda level, text: _said.append((level, text)))
-    _limit_memory(memory)
     resident.allow()
     threading.Thread(target=_watch, args=(sock,), daemon=True).start()
     if not _is_readable(sock, 0):
         jobs.warm_up()  # nobody waits for this process yet
     serve(sock, idle)
     os._exit(0)  # nothing here needs an orderly end, and the watcher never ends
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

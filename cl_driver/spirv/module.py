@@ -7,10 +7,10 @@ constants are interned per module: two equal types are the same object, so `is` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from ..records import field, record
 from .enums import Op
 from .errors import SpirvError
 from .location import Location
@@ -229,7 +229,7 @@ class Instruction(Value):
         self.offset = 0  # word offset in the binary, for messages
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MemoryAccess:
     """Memory operands: alignment in bytes (0: the type's own), volatile, nontemporal."""
 
@@ -342,7 +342,7 @@ class Function(Value):
 Modes: TypeAlias = "dict[ExecutionMode, tuple[int, ...]]"
 
 
-@dataclass
+@record()
 class EntryPoint:
     """OpEntryPoint Kernel with its execution modes."""
 
@@ -358,7 +358,7 @@ class BodyReader(Protocol):
     values: dict[int, Value]
 
 
-@dataclass
+@record()
 class Module:
     """A whole module."""
 

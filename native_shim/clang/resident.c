@@ -10,7 +10,8 @@
  * "" for this one's, and the arguments of main(). The first descriptor gets two ints: the child's process
  * number when it is about to run, and its wait status, with a bit more (CLD_CLANG_CUT). It writes the latter
  * itself when all that it made is written, and ends after that: to take a large process apart takes some
- * milliseconds. For one that dies, who forked it does.
+ * milliseconds. For one that dies, who forked it does. Requests may come from several processes: a child ends
+ * when nobody can read its status any more, unless it is one that holds.
  *
  * Whatever clang opens to read it is a regular file of bounded size: programs may include what they like. Of
  * files that it looked for and that are not there a list is kept, and whether the program asked for the time;
@@ -63,7 +64,7 @@ enum {
     MOST_TEXT = CLD_CLANG_MOST_TEXT + (4 << 10),
     MOST_ARGUMENTS = 4096,
     MOST_DESCRIPTORS = 16,
-    MOST_CHILDREN = 16
+    MOST_CHILDREN = 256
 };
 
 /* Bytes of stack that clang wants; where the limit is lower, a thread has them. */
@@ -86,6 +87,7 @@ static struct {
 static struct {
     pid_t child;
     int status;
+    bool is_watched;
 } running[MOST_CHILDREN];
 static unsigned running_count;
 
@@ -220,6 +222,32 @@ static void take_over(int control, int ended) {
     tell(getpid());
 }
 
+static bool is_to_hold(void) {
+    for (uint32_t i = 0; i < request.head.count; i++)
+        if (request.numbers[i] == HOLD)
+            return true;
+    return false;
+}
+
+/* Waits for a request or the end of a child, and ends children whose status nobody can read. */
+static bool wait_for_request(int control, int ended) {
+    static struct pollfd polled[2 + MOST_CHILDREN];
+    polled[0] = (struct pollfd){control, POLLIN, 0};
+    polled[1] = (struct pollfd){ended, POLLIN, 0};
+    for (unsigned i = 0; i < running_count; i++)
+        polled[2 + i] = (struct pollfd){running[i].is_watched ? running[i].status : -1, 0, 0};
+    if (poll(polled, 2 + running_count, -1) < 0)
+        return false;
+    for (unsigned i = 0; i < running_count; i++)
+        if (polled[2 + i].revents) {
+            running[i].is_watched = false;
+            kill(running[i].child, SIGKILL);
+        }
+    if (polled[1].revents)
+        report(ended);
+    return polled[0].revents;
+}
+
 /* Forks a child for each request, and returns in the children only. */
 static void serve(int control) {
     sigset_t child, old;
@@ -230,12 +258,7 @@ static void serve(int control) {
     int ended = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     pid_t server = getpid();
     for (;;) {
-        struct pollfd polled[] = {{control, POLLIN, 0}, {ended, POLLIN, 0}};
-        if (poll(polled, 2, -1) < 0)
-            continue;
-        if (polled[1].revents)
-            report(ended);
-        if (!polled[0].revents)
+        if (!wait_for_request(control, ended))
             continue;
         if (!receive(control))
             _exit(0);
@@ -251,6 +274,7 @@ static void serve(int control) {
         }
         if (pid > 0) {
             running[running_count].child = pid;
+            running[running_count].is_watched = !is_to_hold();
             running[running_count++].status = request.status;
         } else {
             close(request.status);

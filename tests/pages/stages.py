@@ -12,7 +12,6 @@ import ctypes
 import io
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 from cl_driver import settings
@@ -24,6 +23,7 @@ from cl_driver.frontend import find_clang
 from cl_driver.jit import emit, identity
 from cl_driver.passes.ir.dump import plan_text
 from cl_driver.passes.pipeline import plan
+from cl_driver.records import replace
 from cl_driver.spirv import dis
 from cl_driver.spirv.reflect import GLOBAL, LOCAL, VALUE
 from tests.conftest import ROOT

@@ -38,6 +38,8 @@ FORMATS = {
     "frontend/": "options of clBuildProgram, clang's options, diagnostics and files, OpenCL C, LLVM IR",
     "api/program.py": "options of clBuildProgram",
     "service/files.py": "options of clBuildProgram, paths",
+    "service/fork_server.py": "lines of /proc/PID/status",
+    "service/process.py": "names of environment variables",
     "device/cpu.py": "/proc/cpuinfo",
     "device/files.py": "names of files in /proc and /sys",
     "device/memory.py": "files of /sys/fs/cgroup",

@@ -15,7 +15,7 @@ EVERYTHING = """
 import os
 from cl_driver import log, settings, spawn, trust
 from cl_driver.frontend import find_clang
-from cl_driver.service import client, pool; from cl_driver.jit import identity
+from cl_driver.service import client, process; from cl_driver.jit import identity
 service, seen = client.Service(), []
 spawn.use(lambda argv, environment: seen.append((argv, environment)) or os.open("/dev/null", 0))
 try:
@@ -25,7 +25,7 @@ except OSError:
 print([name for name in settings.SETTINGS if settings.text(name) != settings.SETTINGS[name].default])
 print([service.cache.folder, log.level, [line.split()[0] for line in identity.tools("")][:1]])
 print([find_clang.environment(), find_clang.find().path, seen[0][1]])
-print("trust.hand(False)" in pool.command("m")[4])
+print("trust.hand(False)" in process.command("m")[4])
 """
 
 

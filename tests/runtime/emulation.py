@@ -11,7 +11,6 @@ import os
 import struct
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import Target
 from cl_driver.jit import emit
+from cl_driver.records import replace
 from tests.runtime.code_loader import compile_c
 
 IS_EMULATED = os.environ.get("CL_DRIVER_TEST_CPU") == "aarch64"

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 import random
 import sys
-from dataclasses import replace
 
+from cl_driver.records import replace
 from tests.runtime.random_shares import failure, main
 
 WIDTHS = (1, 8, 16)

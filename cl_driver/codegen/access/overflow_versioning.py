@@ -7,9 +7,8 @@ the addresses are what they would be without the cuts: one addition from one to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...passes.ir.instructions import ADDRESS
+from ...records import record
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Instruction, Kind, Value, Variable
 from ..llvm.types import ir_type
@@ -22,7 +21,7 @@ _DEPTH = 100
 _MOST = 1000  # additions; their sum does not leave 64 bits
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class IdSum:
     """root + the sum of `added` + constant, times scale. The root has a stride, `added` have none.
 

@@ -5,9 +5,9 @@ work-item, as each is of another line of the cache, and lines of one column shar
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 
 from ...passes.analysis.strides import Strides
+from ...records import record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef
 from ..llvm.types import leaf_types, size_of
@@ -22,7 +22,7 @@ _MOST_BYTES = 64  # of a lane
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MergedStores:
     """Stores of all parts, each with its part, in the order of their addresses."""
 

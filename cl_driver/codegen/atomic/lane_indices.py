@@ -7,9 +7,9 @@ bits are extracted several at once, as words of 64 bits, and shifted and masked 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
+from ...records import record
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value
 from ..access.emitter import AccessEmitter
@@ -19,7 +19,7 @@ from ..llvm.types import ir_type
 _WORD = 64
 
 
-@dataclass
+@record()
 class Place:
     """base + scale · index + terms, of which only the index differs between lanes. bits: of the index that
     matter; signed: how it is extended to an address's bits."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ...passes.ir.dump import type_text
 from ...passes.ir.plan import KernelPlan, PlanOptions
 from ...passes.ir.remarks import Remarks
+from ...records import field, record
 from ..atomic.privatised_histogram import PrivatisedHistogram
 from ..layout.arguments import BlockEntry
 from ..layout.program_globals import GlobalsLayout, layout_globals
@@ -19,7 +18,7 @@ from .kernel_emitter import KernelEmitter
 from .wide_kernel import WideKernelEmitter
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class KernelCode:
     """LLVM IR of one kernel, and what the data plane must know to run it.
 

@@ -6,8 +6,7 @@ memory from the start of the group's local memory; a structure passed by value l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...records import record
 from ...spirv.enums import Decoration, FunctionParameterAttribute, StorageClass
 from ...spirv.module import Argument, Kind, Type
 from ..llvm.types import alignment_of, size_of
@@ -15,7 +14,7 @@ from ..llvm.types import alignment_of, size_of
 VALUE, GLOBAL, CONSTANT, LOCAL, STRUCT, OPAQUE = range(6)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BlockEntry:
     """One argument: kind, offset and size in the block; alignment: of the value (LOCAL: of the pointee)."""
 

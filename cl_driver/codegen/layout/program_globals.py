@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from ...passes.ir.layout import step_into
+from ...records import field, record
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.layout import member_offsets
 from ...spirv.module import Constant, ConstantExpr, Instruction, Kind, Module, Type, Undef, Value, Variable
@@ -20,7 +20,7 @@ from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, size_of
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class GlobalsLayout:
     """offsets: of each variable; image: the first bytes of the memory, the rest is zero;
     fixups: (offset, target): the 8 bytes at offset hold the address of the byte at target."""

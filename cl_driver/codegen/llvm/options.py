@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ...records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CodegenOptions:
     """features: LLVM's names of the CPU features that may be used ("fma", "f16c", "avx512f", ...)."""
 

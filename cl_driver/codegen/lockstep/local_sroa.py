@@ -9,8 +9,8 @@ for each load, however the array lies in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from ...records import field, record
 from ...spirv.module import Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import Lines
@@ -19,7 +19,7 @@ from .shuffle_network import Lane, Network, Vector
 MOST_SOURCES = 4  # more vectors are slower to shuffle than a gather
 
 
-@dataclass
+@record()
 class ArrayMemory:
     """What memory has to do with the arrays of a region."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+from ...records import record
 from ...spirv.enums import BuiltIn
 from ..ir.shapes import UNIFORM, VARYING, Stride
 
@@ -87,7 +87,7 @@ SMALL_INPUTS = frozenset((
 LARGEST_LANE = 63
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Range:
     """What is known of an integer in all lanes: bounds as a signed number, trailing zero bits.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ...records import field, record
 from ...spirv.enums import Op
 from ...spirv.layout import member_offset, size_of
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
@@ -14,7 +13,7 @@ _POINTER_STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
 _DEPTH = 60
 
 
-@dataclass
+@record()
 class Sum:
     """A constant and what else is added up: factors of values that are no sums themselves. An address is in
     bytes, the pointer that it begins with one of its terms."""

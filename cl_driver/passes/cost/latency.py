@@ -10,8 +10,8 @@ another means anything.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
+from ...records import field, record
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Operand
@@ -54,7 +54,7 @@ _NOTHING = frozenset((
 _SUMS = frozenset((Op.IAdd, Op.SConvert, Op.UConvert, Op.Bitcast)) | ADDRESS
 
 
-@dataclass
+@record()
 class Work:
     """What a region does with one vector of work-items. units: its operations; once: cycles that are the same
     for any number of vectors; loops: (how often, operations if it is innermost, cycles of the longest chain,

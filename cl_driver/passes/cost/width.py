@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ...device.target import Target
+from ...records import replace
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable

@@ -7,9 +7,9 @@ Algorithm", 2001), which is fastest for graphs of the size of kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from ...records import field, record
 from ...spirv.module import Block, Function
 from .instructions import predecessors, reverse_postorder
 
@@ -137,7 +137,7 @@ def _postorder_backwards(
     return order, seen
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Loop:
     """A natural loop: the blocks that reach a back edge to the header without passing it."""
 

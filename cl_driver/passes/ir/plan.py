@@ -11,8 +11,7 @@ storage in scratch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ...records import field, record
 from ...spirv.enums import BuiltIn, StorageClass
 from ...spirv.location import Location
 from ...spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Value, Variable
@@ -32,7 +31,7 @@ class PlanError(Exception):
     """A kernel that cannot be compiled; the message is for the build log."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PlanOptions:
     """What the passes may choose by. Hashable, so it can be part of a cache key."""
 
@@ -54,7 +53,7 @@ class PlanOptions:
     remarks: Remarks | None = field(default=None, compare=False, repr=False)  # who is told of decisions
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Slot:
     """A value kept across region boundaries: one per work-item (lane-contiguous), or one per group.
 
@@ -72,7 +71,7 @@ class Slot:
     line: Location | None = None  # of what it holds, if known
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class PrivateVariable:
     """Function-storage memory that lives across region boundaries: one block of bytes per work-item."""
 
@@ -84,7 +83,7 @@ class PrivateVariable:
     name: str = ""
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class LocalVariable:
     """A Workgroup variable that the kernel uses, at a fixed offset of the group's local memory."""
 
@@ -94,7 +93,7 @@ class LocalVariable:
     alignment: int
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Region:
     """One function without barriers: blocks that end in RegionExit (or Unreachable), never in Return.
 
@@ -109,7 +108,7 @@ class Region:
     shapes: ShapeInfo = field(default_factory=ShapeInfo)  # one lane, if nobody says more: all is uniform
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class KernelPlan:
     """One kernel, ready for code generation."""
 

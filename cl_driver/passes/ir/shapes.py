@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from ...records import field, record
 from ...spirv.module import Block, Instruction, Value
 
 # By how much a lane's value is above that of the lane before (analysis/shape.py describes the lattice). A
@@ -16,7 +16,7 @@ UNIFORM: Final = 0
 VARYING: Final = None
 
 
-@dataclass
+@record()
 class ShapeInfo:
     """Shapes of all values of one function, and where control flow diverges."""
 

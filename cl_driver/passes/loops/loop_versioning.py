@@ -11,8 +11,8 @@ for which the copy goes on fit an int, so there nothing is cut, and the number s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...records import record
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Value
 from ...spirv.types import TypeTable
@@ -51,7 +51,7 @@ _SWAPPED = {
 _SIGNED = frozenset((Op.SLessThan, Op.SLessThanEqual))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Test:
     """Work-items go on where number is less than (or equal to, as the operation says) limit; from the first
     to the last of those that are executed together the number rises by `rise`."""
@@ -63,7 +63,7 @@ class _Test:
     least: int | None = None  # that the number must have; None: any, but it may wrap around
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Counter:
     """A phi of 64 bits of which each iteration uses the lowest 32, as a signed number: `extended`."""
 

@@ -10,8 +10,7 @@ is nothing (OpenCL C 6.15.11: the copy may be complete when the function returns
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ...records import field, record
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
 from ...spirv.module import (
     Block,
@@ -86,7 +85,7 @@ def identity(op: Op, type_: Type, types: TypeTable) -> Constant:
     return types.constant(type_, values.get(op, 0))
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Once:
     """A function under construction that runs once per group; `end` is the block to append to."""
 

@@ -10,9 +10,9 @@ instructions are dropped: later passes find loops and joins themselves.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
+from ...records import replace
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.location import Location
 from ...spirv.module import (

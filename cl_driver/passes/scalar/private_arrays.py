@@ -9,8 +9,7 @@ not 0, nor of those that other compilers initialise at the variable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ...records import field, record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, Value, Variable
 from ...spirv.types import TypeTable
@@ -26,7 +25,7 @@ _LARGEST_TABLE = 4096  # bytes
 UsedBy = dict[Value, list[Instruction]]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Uses:
     """What is done with an array. offsets: bytes from its start, None where they are not constant."""
 

@@ -9,9 +9,9 @@ stays memory as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...records import field, record
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
 from ...spirv.types import TypeTable
@@ -62,7 +62,7 @@ def stored_size(type_: Type) -> int:
     return size_of(type_.element) * type_.count if type_.kind is Kind.VECTOR else size_of(type_)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Copy:
     """Bytes of a variable that an instruction reads or writes."""
 
@@ -72,14 +72,14 @@ class Copy:
     is_write: bool
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Access(Copy):
     """The same as a value of a type."""
 
     type: Type
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Uses:
     """All uses of one variable's address, if each is understood."""
 

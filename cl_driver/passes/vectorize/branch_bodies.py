@@ -4,9 +4,9 @@ to be asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...records import field, record
 from ...spirv.enums import Op
 from ...spirv.module import Block, Value
 from ..ir.dominance import Loop
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 JUMP_COST = 8  # instructions above which an empty mask jumps over them
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Body:
     """Nodes that are jumped over together, the edge that all their lanes leave by, and their mask.
 

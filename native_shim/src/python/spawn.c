@@ -44,7 +44,7 @@ enum { STACK_SIZE = 64 << 10, FIRST_FREE = 4 };
 struct request {
     char *const *argv;
     char *const *envp;
-    int socket, null, error_output; /* descriptors, all above the range that the child fills; -1: none */
+    int socket, error_output; /* descriptors, both above the range that the child fills; -1: none */
     bool stay;
     uint8_t *stack; /* of the intermediate and, above it, of the child */
     _Atomic int error;
@@ -86,6 +86,19 @@ BARE static void close_from(int first) {
         call(SYS_close, descriptor, 0, 0, 0);
 }
 
+/* Gives the helper what reads nothing and keeps nothing under the standard numbers; where there is no /dev, a
+ * file in memory that nobody reads. It is opened here, for the host may have no descriptor left. */
+BARE static void open_standard(bool has_errors) {
+    static const char path[] = "/dev/null", name[] = "null";
+    long null = call(SYS_openat, AT_FDCWD, (long)path, O_RDWR, 0);
+    if (null < 0)
+        null = call(SYS_memfd_create, (long)name, 0, 0, 0);
+    for (long number = 0; number < (has_errors ? 2 : 3); number++)
+        call(SYS_dup3, null, number, 0, 0); /* which changes nothing where they are the same */
+    if (null >= FIRST_FREE)
+        call(SYS_close, null, 0, 0, 0);
+}
+
 /* In the helper itself: arranges its descriptors and signals, and becomes its program. */
 BARE static int child(void *argument) {
     struct request *request = argument;
@@ -100,11 +113,11 @@ BARE static int child(void *argument) {
     uint64_t none = 0;
     call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
     call(SYS_setsid, 0, 0, 0, 0);
-    call(SYS_dup3, request->null, 0, 0, 0);
-    call(SYS_dup3, request->null, 1, 0, 0);
-    call(SYS_dup3, request->error_output >= 0 ? request->error_output : request->null, 2, 0, 0);
+    if (request->error_output >= 0)
+        call(SYS_dup3, request->error_output, 2, 0, 0);
     call(SYS_dup3, request->socket, 3, 0, 0);
     close_from(FIRST_FREE);
+    open_standard(request->error_output >= 0);
     long error = call(SYS_execve, (long)request->argv[0], (long)request->argv, (long)request->envp, 0);
     request->error = (int)-error;
     call(SYS_exit, 127, 0, 0, 0);
@@ -189,42 +202,28 @@ static int start(struct request *request) {
     return -error;
 }
 
-/* What reads nothing and keeps nothing; where the host has no /dev, a file in memory that nobody reads. */
-static int open_null(void) {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    return null >= 0 || errno == EMFILE || errno == ENFILE ? null : memfd_create("null", MFD_CLOEXEC);
-}
-
 /* As cld_spawn, with the child's end of the socket. Returns 0 or -errno. */
 static int launch(char *const *argv, char *const *environment, int socket) {
     struct request *request =
         mmap(NULL, MAPPING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (request == MAP_FAILED)
         return -ENOMEM;
-    int null = out_of_the_way(open_null());
     int error_output = cld_log_level ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FIRST_FREE) : -1;
-    int result = -errno;
     *request = (struct request){
         .argv = argv,
         .envp = environment,
         .socket = socket,
-        .null = null,
         .error_output = error_output,
         .stay = orphans_come_back(),
         .stack = (uint8_t *)request + STACK_SIZE,
     };
-    if (null >= 0) {
-        sigset_t all, before;
-        sigfillset(&all);
-        reap_stayed(0, NULL);
-        /* The host's signal handlers must not run in a process that shares its memory. */
-        pthread_sigmask(SIG_BLOCK, &all, &before);
-        result = start(request);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        close(null);
-    } else {
-        munmap(request, MAPPING);
-    }
+    sigset_t all, before;
+    sigfillset(&all);
+    reap_stayed(0, NULL);
+    /* The host's signal handlers must not run in a process that shares its memory. */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int result = start(request);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error_output >= 0)
         close(error_output);
     return result;

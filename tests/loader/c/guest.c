@@ -504,7 +504,7 @@ static int count_descriptors(void) {
  * were. Afterwards there are no more than a compiler process takes. before: whether something was built
  * before. */
 static void scene_used_up_descriptors(int before) {
-    enum { OF_COMPILER = 2 };
+    enum { OF_COMPILER = 3 };
     struct rlimit limit = {MOST, MOST};
     int count_null = 0;
     struct stat null, file;
@@ -532,6 +532,16 @@ static void scene_used_up_descriptors(int before) {
     use(4);
     use(5);
     CHECK(count_descriptors() <= count + (before ? 0 : OF_COMPILER));
+}
+
+/* The process may have so few descriptors from the start on. */
+static void scene_few_descriptors(int most) {
+    struct rlimit limit = {(rlim_t)most, (rlim_t)most};
+    OK(setrlimit(RLIMIT_NOFILE, &limit));
+    set_up();
+    use(1);
+    use(2);
+    tear_down();
 }
 
 /* The standard descriptors are closed when the driver starts. */
@@ -574,6 +584,8 @@ int main(int argc, char **argv) {
         scene_threads();
     else if (!strcmp(scene, "exit"))
         scene_exit(number);
+    else if (!strcmp(scene, "few_descriptors"))
+        scene_few_descriptors(atoi(argv[2]));
     else if (!strcmp(scene, "close_descriptors"))
         scene_close_descriptors();
     else if (!strcmp(scene, "used_up_descriptors"))

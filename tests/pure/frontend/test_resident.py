@@ -256,7 +256,7 @@ def test_a_folder_that_cannot_be_entered(either, folder):
     assert resident._tries in (0, 3)
 
 
-@pytest.mark.parametrize("most", [10, 20, 44, 50])
+@pytest.mark.parametrize("most", [6, 10, 20, 44, 50])
 def test_few_descriptors(most):
     script = f"""
 import resource, sys
@@ -268,7 +268,7 @@ for options_ in ("", "-DN", "", "-DN", "", "-DN"):
     for source in ({SOURCE!r}, {SOURCE!r} + b"// include"):
         done = opencl_c.compile(source, options.parse(options_), language=clang.Language())
         assert done.spirv, done.log
-assert resident._tries == 3 or {most} == 10  # with so few each program has a clang of its own
+assert resident._tries == 3 or {most} <= 10  # with so few each program has a clang of its own
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -373,7 +373,7 @@ def test_programs_include_regular_files_of_some_size(either, endless_file):
 def test_without_the_library_each_has_its_own(loaded, monkeypatch, tmp_path, capfd):
     first = compiled()
     resident.end()
-    monkeypatch.setattr(native, "directory", lambda: tmp_path)
+    monkeypatch.setattr(native, "folder", lambda: str(tmp_path))
     for _ in range(5):
         assert compiled() == first
     assert loaded == [] and resident._tries == 0

@@ -13,7 +13,7 @@ from cl_driver import builtins, native
 from cl_driver.jit import symbols
 
 ROOT = Path(__file__).resolve().parents[3]
-ENTRY = "cl_driver.service.worker"  # what compiler processes run
+ENTRY = "cl_driver.service.fork_server"  # what compiler processes run
 IDENTITY = "from cl_driver.jit import identity; print(identity.compiler())"
 EACH = """
 import os, sys
@@ -66,7 +66,7 @@ def closure(module: str) -> dict[str, Path]:
 
 
 def read_by_compilers() -> list[Path]:
-    built = [builtins.library_path(), native.directory() / "_cl_driver_clang.so"]
+    built = [Path(builtins.library_path()), native.directory() / "_cl_driver_clang.so"]
     [table] = [path for path in symbols._paths() if os.path.exists(path)]
     return [*closure(ENTRY).values(), *built, native.directory() / "cl_driver.conf", Path(table)]
 

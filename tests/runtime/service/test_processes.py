@@ -48,9 +48,19 @@ def children(pid: int) -> list[int]:
 
 
 def running_clangs(compiler: int) -> list[int]:
-    """Those that read a program: children of the one that stays loaded, which is another thread's child."""
-    loaded = [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == compiler]
+    """Those that read a program: children of the one that stays loaded, which is a child of another thread of
+    this compiler process, or of what has started that (fork_server.py)."""
+    starters = compiler, parent(Path(f"/proc/{compiler}"))
+    processes = [path for path in Path("/proc").glob("[0-9]*") if parent(path) in starters]
+    loaded = [int(path.name) for path in processes if is_clang(path)]
     return [child for pid in loaded for child in children(pid)]
+
+
+def is_clang(process: Path) -> bool:
+    try:
+        return (process / "comm").read_text().startswith("clang")
+    except OSError:
+        return False
 
 
 def parent(process: Path) -> int:

@@ -1,11 +1,10 @@
 """Prefetches of what the next group reads: who has them, and that nothing else changes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.records import replace
 from tests.runtime.kernel_harness import Program, aligned, compile_c
 
 OPTIONS = CodegenOptions()

@@ -1,0 +1,228 @@
+"""Runs a clang of its own for a program: where none can stay (resident.py), or descriptors are few."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections import namedtuple
+from contextlib import ExitStack, suppress
+
+from .. import native
+from .effort import Allowance, Watch
+
+MEMORY_LIMIT = 8 << 30  # bytes of address space
+
+_ENOUGH_DESCRIPTORS = 64  # with fewer there are none for what only makes things faster
+_FOR_SEVERAL = 12  # with fewer there are none for a clang that stays
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05  # seconds between looks at a child that nothing tells of
+
+# What loaders do with a library that is not for them: of glibc, of musl.
+_NOT_PRELOADED, _NOT_STARTED = b"ERROR: ld.so: ", 127
+
+PATH = "/proc/self/fd/"
+
+is_own = False  # whether this process is a compiler's own, and nobody else uses its standard descriptors
+
+
+class Done(namedtuple("Done", "output errors status is_cut", defaults=(False,))):
+    """What clang wrote to `-o -`, what it said, and its status: None, and why, if it had to be stopped.
+    is_cut: whether functions that no kernel reaches were left out of a program that perhaps is whole."""
+
+    __slots__ = ()
+
+    output: bytes
+    errors: bytes
+    status: int | None
+    is_cut: bool
+
+
+def has_fewest_descriptors() -> bool:
+    """Whether this process may have so few that only one thread at a time may open files."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FOR_SEVERAL
+
+
+def has_few_descriptors() -> bool:
+    """Whether there are not enough for all that makes things faster."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _ENOUGH_DESCRIPTORS
+
+
+def run(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    listing: int,
+    allowance: Allowance,
+    is_whole: bool | None,
+) -> Done:
+    """By a clang of its own, with the library for what it says of files, if the loader takes that."""
+    library = library_path()
+    fds = (listing,) if listing >= 0 else ()
+    arguments = with_list(arguments, listing)
+    if os.path.exists(library):
+        guarded = environment | {"LD_PRELOAD": library}
+        if fds:
+            guarded["CLD_CLANG_LIST"] = str(listing)
+        if is_whole:
+            guarded["CLD_CLANG_WHOLE"] = "1"
+        done = _run_process(arguments, source, folder, guarded, fds, allowance)
+        if done.status != _NOT_STARTED and not done.errors.startswith(_NOT_PRELOADED):
+            return done
+        if fds:
+            os.ftruncate(listing, 0)
+    return _run_process(arguments, source, folder, environment, fds, allowance)
+
+
+def _run_process(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    allowance: Allowance,
+) -> Done:
+    if is_own and has_fewest_descriptors():
+        return _run_process_on_fewest(arguments, source, folder, environment, fds, allowance)
+    if has_few_descriptors():
+        return _run_process_on_files(arguments, source, folder, environment, fds, allowance)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
+    ) as child:
+        limit(child.pid)
+        try:
+            with Watch(allowance, child.pid) as watch:
+                text: bytes | None = source
+                while True:
+                    try:
+                        output, errors = child.communicate(text, timeout=watch.patience())
+                        return Done(output, errors, child.returncode)
+                    except subprocess.TimeoutExpired:
+                        text = None  # it has been taken
+                        if watch.is_over():
+                            return Done(b"", watch.stopped.encode(), None)
+        finally:
+            if child.returncode is None:
+                child.kill()
+
+
+def _run_process_on_files(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    allowance: Allowance,
+) -> Done:
+    """The same with files in memory, of which this process needs one descriptor each; a pipe has two."""
+    with ExitStack() as opened:
+        given, output, errors = (
+            opened.enter_context(os.fdopen(os.memfd_create(name), "w+b", buffering=0))
+            for name in ("source", "output", "errors")
+        )
+        os.pwrite(given.fileno(), source, 0)
+        starting = subprocess.Popen(
+            arguments, stdin=given, stdout=output, stderr=errors, cwd=folder, env=environment, pass_fds=fds
+        )
+        child = opened.enter_context(starting)
+        limit(child.pid)
+        try:
+            with Watch(allowance, child.pid) as watch:
+                while True:
+                    try:
+                        status = child.wait(watch.patience())
+                        break
+                    except subprocess.TimeoutExpired:
+                        if watch.is_over():
+                            return Done(b"", watch.stopped.encode(), None)
+        finally:
+            if child.returncode is None:
+                child.kill()
+        said, complained = (
+            os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (output, errors)
+        )
+        return Done(said, complained, status)
+
+
+def _run_process_on_fewest(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    allowance: Allowance,
+) -> Done:
+    """The same in a process of the compiler's own. Its standard input and output, else /dev/null, are two of
+    the files meanwhile: six descriptors are enough."""
+    here, errors = os.getcwd(), -1
+    try:
+        for number, name in enumerate(("source", "output")):
+            _become(number, os.memfd_create(name))
+        errors = os.memfd_create("errors")
+        os.pwrite(0, source, 0)
+        for inherited in fds:
+            os.set_inheritable(inherited, True)
+        if folder is not None:
+            os.chdir(folder)  # posix_spawn cannot, and other means need a pipe
+        actions = [(os.POSIX_SPAWN_DUP2, errors, 2)]
+        child = os.posix_spawn(arguments[0], arguments, environment, file_actions=actions)
+        limit(child)
+        with Watch(allowance, child) as watch:
+            status = _wait(child, watch)
+        if status is None:
+            return Done(b"", watch.stopped.encode(), None)
+        said, complained = (os.pread(file, os.fstat(file).st_size, 0) for file in (1, errors))
+        return Done(said, complained, status)
+    finally:
+        if errors >= 0:
+            os.close(errors)
+        for number in (0, 1):
+            _become(number, os.open(os.devnull, os.O_RDWR))
+        os.chdir(here)
+
+
+def _become(number: int, descriptor: int) -> None:
+    """Moves a descriptor to that number, for children too."""
+    os.dup2(descriptor, number)
+    if descriptor != number:
+        os.close(descriptor)
+
+
+def _wait(child: int, watch: Watch) -> int | None:
+    """How a child ended; None if it had to be stopped."""
+    pause, left = _SHORTEST_PAUSE, watch.patience()
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if left <= 0:
+            if watch.is_over():
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return None
+            left = watch.patience()
+        time.sleep(pause)
+        left -= pause
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def limit(pid: int) -> None:
+    """Limits the memory of a process, which leaves no core."""
+    # Limits are set from outside: code that runs between fork and exec would forbid vfork.
+    for kind, value in ((resource.RLIMIT_AS, MEMORY_LIMIT), (resource.RLIMIT_CORE, 0)):
+        with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
+            resource.prlimit(pid, kind, (value, value))
+
+
+def with_list(arguments: list[str], number: int) -> list[str]:
+    """With an option that has clang write what it includes to a descriptor, if there is one."""
+    return [*arguments[:-1], "-MD", "-MF", f"{PATH}{number}", arguments[-1]] if number >= 0 else arguments
+
+
+def library_path() -> str:
+    """What is preloaded into clang."""
+    return os.path.join(native.folder(), "_cl_driver_clang.so")

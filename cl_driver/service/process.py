@@ -1,0 +1,220 @@
+"""Compiler processes, and those that start them, as the service sees them.
+
+A server (fork_server.py) is started by exec; compiler processes are forks of it. So a second one, or one of a
+forked host, is there at once and shares memory with the others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _socket import MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET, socketpair
+
+from .. import log, native, settings, spawn, trust
+from ..jit.errors import CompileError
+from . import protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .pool import Budget
+    from .protocol import Request
+
+_LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
+
+# With fewer descriptors the one to a server is not kept.
+_ENOUGH_DESCRIPTORS = 64
+
+# What compiler processes, clang and the loader of both read.
+_VARIABLES = ("PATH", "TMPDIR", "HOME")
+_KINDS_OF_VARIABLES = ("CL_DRIVER_", "XDG_", "LD_")
+
+_STANDARD = 3  # descriptors with names; hosts may lack them, and open them later
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
+    one that this process contains may be the host program's, or where somebody's PATH led to. It is told
+    whether it is trusted."""
+    try:
+        recorded = native.configuration()
+    except OSError:
+        recorded = {}
+    python = recorded.get("python", [""])[0]
+    if not trust.may_run(python) and trust.is_trusted():
+        python = sys.executable
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    others = recorded.get("path", [])
+    start = (
+        f"import gc, sys; gc.disable(); sys.path.insert(0, {root!r}); sys.path += {others!r}; "
+        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
+        f"from {module} import main; main(sys.argv[1:])"
+    )
+    # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and
+    # working directory are no business of the compiler's. -S: what other packages put into .pth files takes
+    # as long as everything else; jit/emit.py asks for it if it must.
+    return [python, "-I", "-S", "-c", start, *arguments]
+
+
+class Server:
+    """Starts compiler processes. made_with: its command, and the variables that are read there."""
+
+    def __init__(self, made_with: tuple[list[str], dict[str, str]]) -> None:
+        """OSError if it cannot be started."""
+        self.made_with = made_with
+        self._sock = spawn.spawn(made_with[0])
+        # It looks at who asks (fork_server.py), which the kernel tells it.
+        self._sock.setsockopt(SOL_SOCKET, protocol.SO_PASSCRED, 1)
+
+    def is_there(self) -> bool:
+        """Whether it may be asked for something."""
+        return self._sock.is_ours() and not protocol.is_closed(self._sock)
+
+    def connect(self) -> spawn.Connection:
+        """A socket to a new process; its other end is closed if there is none. OSError if nobody is asked."""
+        ours, theirs = map(_out_of_the_way, _pair())
+        try:
+            rights = [(SOL_SOCKET, SCM_RIGHTS, protocol.DESCRIPTOR.pack(theirs))]
+            self._sock.sendmsg([protocol.CONNECT], rights, MSG_NOSIGNAL)
+            return spawn.Connection(ours)
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+
+    def rest(self) -> None:
+        """It ends soon after its last process, unless it is asked for another one."""
+        try:
+            if self.is_there():
+                self._sock.sendmsg([protocol.LEAVE], (), MSG_NOSIGNAL)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """It ends after its last process."""
+        self._sock.close()
+
+
+def _pair() -> tuple[int, int]:
+    ours, theirs = socketpair()
+    return ours.detach(), theirs.detach()
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """Closes it, for one with a number that no standard one has."""
+    if descriptor >= _STANDARD:
+        return descriptor
+    import fcntl
+
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STANDARD)
+    finally:
+        os.close(descriptor)
+
+
+def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
+    """A process, by the server that there is or a new one. Two threads may both start one: each uses its
+    own."""
+    limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
+    variables = {
+        name: value
+        for name, value in trust.environment().items()
+        if name in _VARIABLES or name.startswith(_KINDS_OF_VARIABLES)
+    }
+    made_with = command("cl_driver.service.fork_server", *map(str, limits)), variables
+    for server in list(servers):
+        if server.made_with == made_with and server.is_there():
+            try:
+                return server, server.connect()
+            except OSError:
+                pass
+        _forget(servers, server)
+    server = Server(made_with)
+    connection = server.connect()
+    if os.sysconf("SC_OPEN_MAX") < _ENOUGH_DESCRIPTORS:
+        server.close()
+    else:
+        servers.append(server)
+    return server, connection
+
+
+def _forget(servers: list[Server], server: Server) -> None:
+    if server in servers:
+        servers.remove(server)
+        server.close()
+
+
+class Process:
+    """One compiler process. sock: to it; pid, and errors, the file that is its stderr: both
+    known when it has sent them, which it does first; started: whether it has begun the request."""
+
+    errors: spawn.Descriptor | None
+
+    def __init__(self, servers: list[Server]) -> None:
+        """servers: those that there are; the one that starts it is there afterwards. Raises CompileError if
+        it cannot be started."""
+        self.pid, self.errors, self.started = 0, None, False
+        self._servers = servers
+        try:
+            self._server, self.sock = _start(servers)
+        except OSError as error:
+            raise CompileError(f"the compiler process cannot be started: {error}") from error
+
+    def send(self, request: Request, budget: Budget) -> None:
+        """Hands it a request. protocol.Disconnected if it is gone."""
+        self.started = False
+        self.sock.settimeout(budget.wait())
+        operation, *arguments = request
+        protocol.send(self.sock, [operation, float(budget.of(self)), *arguments])
+
+    def receive(self) -> list[Any] | None:
+        """The answer, or None when the process has only said that it began. protocol.Disconnected if it is
+        gone."""
+        if self.errors is None:
+            self.pid, descriptor = protocol.receive_hello(self.sock)
+            self.errors = spawn.Descriptor(descriptor)
+        answer = protocol.receive(self.sock)
+        if answer[0] == protocol.STARTED:
+            self.started = True
+            return None
+        if answer[0] == protocol.SAID:
+            _log_once(*answer[1:])
+            return None
+        return answer
+
+    def rest(self) -> bool:
+        """It ends if it has no work soon; False if it has gone already."""
+        try:
+            protocol.send(self.sock, [protocol.REST])
+        except protocol.Disconnected:
+            return False
+        return self.sock.is_ours()
+
+    def close(self) -> None:
+        """The process ends when it sees this, whatever it is doing."""
+        self.sock.close()
+        if self.errors is None:
+            # It has never said a word: perhaps who should have started it has not.
+            _forget(self._servers, self._server)
+            return
+        self.errors.close()
+        self.errors = None
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr: LLVM says there why it gives up."""
+        if self.errors is None or not self.errors.is_ours():
+            return ""
+        start = max(0, os.fstat(self.errors.number).st_size - _LAST_WORDS)
+        return os.pread(self.errors.number, _LAST_WORDS, start).decode("utf-8", "replace").strip()
+
+
+_logged: set[str] = set()
+
+
+def _log_once(level: int, text: str) -> None:
+    """Compiler processes find out the same, each for itself."""
+    if text not in _logged:
+        _logged.add(text)
+        log.log(level, text)
