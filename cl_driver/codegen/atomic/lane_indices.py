@@ -13,7 +13,7 @@ from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value
 from ..access.emitter import AccessEmitter
-from ..access.runtime_contiguity import Term
+from ..access.natures import Term
 from ..llvm.types import ir_type
 
 _WORD = 64
