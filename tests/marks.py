@@ -16,3 +16,14 @@ def more(*arguments: Any) -> Any:
 def few(values: Iterable[Any], count: int) -> list[Any]:
     """For parametrize: the first `count` values are in every run, the others in long ones only."""
     return [value if k < count else more(value) for k, value in enumerate(values)]
+
+
+def few_rows(rows: Iterable[tuple[Any, ...]], count: int) -> list[Any]:
+    """The same for several arguments at once."""
+    return [row if k < count else more(*row) for k, row in enumerate(rows)]
+
+
+def split(values: Iterable[Any], count: int) -> list[Any]:
+    """For parametrize: the first `count` values in one case of every run, the others in one of long runs."""
+    values = list(values)
+    return [values[:count], more(values[count:])]

@@ -407,8 +407,11 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
     """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
     if code.is_unoptimised:
         return "O0"
-    if context.options.opt_disable:
-        return "O1"
+    return "O1" if context.options.opt_disable else usual_passes(code)
+
+
+def usual_passes(code: codegen.KernelCode) -> str:
+    """The same for an optimised kernel under no options."""
     if code.width > 1 or code.size > _LARGE_TEXT:
         return "short"
     return "O2" if code.size <= _VECTORIZED_TEXT else "scalar"

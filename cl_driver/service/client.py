@@ -13,11 +13,12 @@ from _thread import _local
 
 from .. import settings, spawn, wire
 from ..device.target import Target, target_of
-from ..jit import bundle, identity
-from ..jit.cache import Cache, default_folder, digest
+from ..jit import bundle
+from ..jit.cache import digest
 from ..jit.errors import CompileError
 from ..jit.executable import Executable, ExecutableError, KernelInfo, VariantCode
-from .files import changed_since, contents_of, cwd, digest_of, would_come_first
+from .entries import NO_FILES, Entries
+from .files import contents_of, cwd, digest_of
 from .kernels import Kernels
 
 TYPE_CHECKING = False
@@ -40,13 +41,7 @@ _LEAST_WEIGHT = 64
 # With more, each is compiled when it is asked for: most programs ask for few of many.
 _AT_BUILD = 4000
 
-# Files that a program looks for, of one that is cached.
-_MOST_FILES = 4096
-
 _FOR_SEVERAL = 16  # descriptors; with fewer there is one compiler process
-
-# What a build without a source depends on: no file, none that is missing, and not the time. It is not cut.
-_NO_FILES: Files = [[], [], True, False]
 
 
 class Cut:
@@ -100,82 +95,15 @@ class Service:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.target: Target = target_of(settings)
-        folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
-        self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
-        self._settings = dict(settings.key_values())
-        self._key = "\0".join(f"{name}={value}" for name, value in self._settings.items())
-        self._settings["CL_DRIVER_DUMP"] = settings.text("CL_DRIVER_DUMP")
+        known = dict(settings.key_values())
+        self._settings = known | {"CL_DRIVER_DUMP": settings.text("CL_DRIVER_DUMP")}
         self._explain = settings.text("CL_DRIVER_EXPLAIN")
-        self._uses_cache = not (self._settings["CL_DRIVER_DUMP"] or self._explain)
+        self.entries = Entries(self.target, known, not (self._settings["CL_DRIVER_DUMP"] or self._explain))
         self._inprocess = settings.text("CL_DRIVER_COMPILE") == "inprocess"
-        self._when = settings.text("CL_DRIVER_COMPILE_KERNELS") if self._uses_cache else "build"
+        self._when = settings.text("CL_DRIVER_COMPILE_KERNELS") if self.entries.is_used else "build"
         self._kernels = Kernels(self)
         self._pools: list[Pool] = []
         self._of_thread = _Pools()
-
-    # Keys.
-
-    def key(self, what: str, options: str, *parts: bytes) -> str:
-        """The digest of a request of that kind: of these options and this content."""
-        common = (what, identity.compiler(), self.target.key, self._key, options)
-        return digest(*(text.encode("utf-8", "surrogateescape") for text in common), *parts)
-
-    def keys(self, digest: str) -> list[str]:
-        """That key for load() and store(); none where the cache is not used."""
-        return [digest] if self._uses_cache else []
-
-    def _source_keys(self, what: str, source: bytes, options: str, headers: dict[str, bytes]) -> list[str]:
-        """Of a program that looks for no files, and of one that does: relative paths start in the working
-        folder. Which it is, clang tells."""
-        if not self._uses_cache:
-            return []
-        parts = [source]
-        for name in sorted(headers):
-            parts += [name.encode("utf-8", "surrogateescape"), headers[name]]
-        plain = self.key(what, options, *parts)
-        return [plain, digest(plain.encode(), os.fsencode(cwd()))]
-
-    # The cache.
-
-    def load(self, keys: list[str]) -> tuple[str, bytes] | None:
-        """Log and result of the first entry that is there, if its files and tools are what they were."""
-        entry = next((found for key in keys if (found := self.cache.load(key)) is not None), None)
-        if entry is None:
-            return None
-        try:
-            tools, files, log, result = wire.decode(entry)
-        except ValueError:
-            return None
-        if not identity.unchanged(tools):
-            return None
-        for path, content in files:
-            if os.path.lexists(path) if content is None else digest_of(path) != content:
-                return None
-        return log, result
-
-    def store(
-        self,
-        keys: list[str],
-        options: str,
-        start: float,
-        result: bytes,
-        files: Files = _NO_FILES,
-        log: str = "",
-    ) -> None:
-        """start: time.time() before the source was read. files: those of frontend/includes.Files."""
-        read, absent, is_timeless = files[:3]
-        if not keys or not is_timeless or any(changed_since(path, start) for path in read):
-            return
-        known = [[path, digest_of(path)] for path in read]
-        if any(content is None for _, content in known):
-            return
-        known += [[path, None] for path in would_come_first(read, absent, options)]
-        if len(known) > _MOST_FILES or any(
-            content is None and os.path.lexists(path) for path, content in known
-        ):
-            return  # it has come into being meanwhile
-        tools = identity.tools(self._settings["CL_DRIVER_CLANG"], self._settings["CL_DRIVER_LLVM"])
-        self.cache.store(keys[-1 if known else 0], wire.encode([tools, known, log, result]))
 
     # Processes.
 
@@ -211,10 +139,6 @@ class Service:
         self._pool().start(wanted)
         return self._pool().idle() - 1
 
-    def _source_copy(self, source: bytes, options: str) -> str:
-        """Where a debugger finds the source of a program built with -g; "" without."""
-        return self.cache.keep_source(source) if "-g" in options.split() else ""
-
     def budget(self) -> Budget:
         """For one build."""
         from .pool import Budget
@@ -240,11 +164,9 @@ class Service:
         """See the function of that name."""
         if self._explain:
             options += " -g"  # so that the report on what is linked has lines; the code is the same
-        keys, copy = (
-            self._source_keys("compile", source, options, headers),
-            self._source_copy(source, options),
-        )
-        found = self.load(keys)
+        keys = self.entries.source_keys("compile", source, options, headers)
+        copy = self.entries.source_copy(source, options)
+        found = self.entries.load(keys)
         if found:
             il, is_cut, read, absent = wire.decode(found[1])
             files = contents_of(read) if is_cut else {}
@@ -261,7 +183,7 @@ class Service:
             return SourceResult(None, str(error))
         if il is None:
             return SourceResult(None, log)
-        self.store(keys, options, start, wire.encode([il, *_cut_of(known)]), known, log)
+        self.entries.store(keys, options, start, wire.encode([il, *_cut_of(known)]), known, log)
         return SourceResult(
             il, log, Cut(source, options, headers, files or {}, known[1]) if known[3] else None
         )
@@ -292,8 +214,12 @@ class Service:
             return None, f"error: {new}: this file was not there when the program was compiled\n"
         changed = {path: old for path, old in cut.files.items() if digest_of(path) != digest(old)}
         is_as_before = not changed and cut.folder == cwd()
-        keys = self._source_keys("compile all", cut.source, cut.options, cut.headers) if is_as_before else []
-        found, start = self.load(keys), time.time()
+        keys = (
+            self.entries.source_keys("compile all", cut.source, cut.options, cut.headers)
+            if is_as_before
+            else []
+        )
+        found, start = self.entries.load(keys), time.time()
         if found:
             return found[1], found[0]
         try:
@@ -303,7 +229,7 @@ class Service:
         except CompileError as error:
             return None, str(error)
         if il is not None:
-            self.store(keys, cut.options, start, il, known, log)
+            self.entries.store(keys, cut.options, start, il, known, log)
         return il, log
 
     def link(self, modules: list[bytes], options: str) -> tuple[bytes | None, str]:
@@ -325,7 +251,7 @@ class Service:
                 il = bundle.specialise(il, specialisation)
         except bundle.BundleError as error:
             return None, str(error)
-        keys = self.keys(self.key("build", options, il))
+        keys = self.entries.keys(self.entries.key("build", options, il))
         finished = self._finished(keys)
         if finished:
             return finished
@@ -335,7 +261,8 @@ class Service:
         self, source: bytes, options: str, headers: dict[str, bytes]
     ) -> tuple[Executable | None, str]:
         """See the function of that name."""
-        keys, copy = self._source_keys("build", source, options, headers), self._source_copy(source, options)
+        keys = self.entries.source_keys("build", source, options, headers)
+        copy = self.entries.source_copy(source, options)
         finished = self._finished(keys)
         if finished:
             return finished
@@ -356,7 +283,7 @@ class Service:
 
     def _finished(self, keys: list[str]) -> tuple[Executable | None, str] | None:
         """What the cache has."""
-        found = self.load(keys)
+        found = self.entries.load(keys)
         if not found:
             return None
         try:
@@ -381,8 +308,8 @@ class Service:
             executable = self._executable(answer, budget)
         except (CompileError, ExecutableError) as error:
             return None, log + str(error)
-        data, files = executable.to_bytes(), answer.get("files", _NO_FILES)
-        self.store(keys, request[1]["options"], start, data, files, log)
+        data, files = executable.to_bytes(), answer.get("files", NO_FILES)
+        self.entries.store(keys, request[1]["options"], start, data, files, log)
         if self._explain:
             self._report(request)
         return executable, log
@@ -426,8 +353,8 @@ class Service:
     ) -> VariantCode:
         """See the function of that name."""
         what = [name, kind, size, values]
-        keys = self.keys(self.key("variant", options, il, wire.encode(what)))
-        start, found = time.time(), self.load(keys)
+        keys = self.entries.keys(self.entries.key("variant", options, il, wire.encode(what)))
+        start, found = time.time(), self.entries.load(keys)
         try:
             if found:
                 return VariantCode.from_values(wire.decode(found[1]))
@@ -438,7 +365,7 @@ class Service:
             return VariantCode(
                 object=b"", symbol=str(error), local_static=0, scratch_fixed=0, scratch_per_item=0
             )
-        self.store(keys, options, start, wire.encode(answer))
+        self.entries.store(keys, options, start, wire.encode(answer))
         return code
 
     def unload(self) -> None:

@@ -63,7 +63,7 @@ class Kernels:
     def _get(
         self, options: str, il: bytes, names: dict[str, int], others: dict[str, int], before: int
     ) -> dict[str, Values]:
-        program = self._service.key("kernel", options, il)
+        program = self._service.entries.key("kernel", options, il)
         mine, theirs = self._take(program, names)
         made: dict[str, Values] = {}
         try:
@@ -120,17 +120,17 @@ class Kernels:
             made = self.compile(options, il, missing, self._service.budget())  # nobody has asked for more
         for name, code in made.items():
             entry = wire.encode(list(code))
-            self._service.store(self._keys(program, name), options, start, entry)
+            self._service.entries.store(self._keys(program, name), options, start, entry)
         return found | made
 
     def _keys(self, program: str, name: str) -> list[str]:
-        return self._service.keys(digest(program.encode(), name.encode()))
+        return self._service.entries.keys(digest(program.encode(), name.encode()))
 
     def _load(self, program: str, names: dict[str, int]) -> dict[str, Values]:
         """What the cache has of these."""
         found: dict[str, Values] = {}
         for name in names:
-            entry = self._service.load(self._keys(program, name))
+            entry = self._service.entries.load(self._keys(program, name))
             if entry is not None:
                 try:
                     values, objects = wire.decode(entry[1])

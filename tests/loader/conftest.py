@@ -73,6 +73,7 @@ def client(made):
     def compiled(name: str, *options: str) -> Path:
         flags = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
         target = folder / name
+        target.parent.mkdir(exist_ok=True)
         return compile_c(
             CLIENTS / f"{name}.c",
             target,

@@ -16,7 +16,7 @@ import pytest
 @pytest.mark.sanitize
 def test_changes_nothing_of_the_process_and_prints_nothing(run_client):
     for env in ({}, {"CL_DRIVER_FAULT_MESSAGE": "off"}):
-        done = run_client("guest", "quiet", env=env)
+        done = run_client("guests/process", "quiet", env=env)
         assert done.stdout == done.stderr == ""
 
 
@@ -38,7 +38,7 @@ def test_surroundings_that_break_other_pythons(run_client, tmp_path):
         "PATH": "/usr/bin:/bin",
         "HOME": None,
     }
-    done = run_client("guest", "quiet", env=env)
+    done = run_client("guests/process", "quiet", env=env)
     assert done.stdout == done.stderr == ""
 
 
@@ -52,14 +52,14 @@ def test_programs_in_path_that_only_have_the_names_of_tools(run_client, tmp_path
         "CL_DRIVER_CACHE_SIZE": "0",
         "CL_DRIVER_LOG": "errors",
     }
-    done = run_client("guest", "quiet", env=env)
+    done = run_client("guests/process", "quiet", env=env)
     assert f"{tmp_path}/clang-22 is not a clang: it ended with status 1" in done.stderr
     assert set((tmp_path / "ran").read_text().split()) == {"clang-22"}
 
 
 def test_the_log_says_which_tools_are_in_use(run_client):
     done = run_client(
-        "guest", "quiet", env={"CL_DRIVER_LOG": "calls", "CL_DRIVER_CACHE_SIZE": "0"}, check=False
+        "guests/process", "quiet", env={"CL_DRIVER_LOG": "calls", "CL_DRIVER_CACHE_SIZE": "0"}, check=False
     )
     lines = [line.partition(": ")[2] for line in done.stderr.splitlines()]
     for tool in ("clang: /", "LLVM: "):
@@ -71,7 +71,9 @@ def test_library_path_with_other_libraries(run_client, tmp_path):
     """Programs bring libraries of their own, which Python and LLVM must not get."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1", "libexpat.so.1"):
         (tmp_path / name).write_text("no library")
-    done = run_client("guest", "quiet", env={"LD_LIBRARY_PATH": str(tmp_path), "CL_DRIVER_CACHE_SIZE": "0"})
+    done = run_client(
+        "guests/process", "quiet", env={"LD_LIBRARY_PATH": str(tmp_path), "CL_DRIVER_CACHE_SIZE": "0"}
+    )
     assert done.stdout == done.stderr == ""
 
 
@@ -81,7 +83,7 @@ def test_set_user_id_programs_ignore_settings(client, variables):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         program = Path(folder) / "guest"
-        program.write_bytes(client("guest").read_bytes())
+        program.write_bytes(client("guests/process").read_bytes())
         program.chmod(0o4755)
         settings = {
             "CL_DRIVER_LOG": "calls",
@@ -110,7 +112,7 @@ def test_no_devices(client, variables):
     if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no mount namespaces here")
     done = subprocess.run(
-        [*inside, client("guest"), "threads"],
+        [*inside, client("guests/process"), "threads"],
         env=variables | {"CL_DRIVER_CACHE_SIZE": "0"},
         capture_output=True,
         text=True,
@@ -122,30 +124,32 @@ def test_no_devices(client, variables):
 
 def test_working_folder_full_of_modules(client, variables, tmp_path):
     (tmp_path / "struct.py").write_text("import os\nos._exit(3)\n")
-    subprocess.run([str(client("guest")), "quiet"], cwd=tmp_path, env=variables, check=True, timeout=60)
+    subprocess.run(
+        [str(client("guests/process")), "quiet"], cwd=tmp_path, env=variables, check=True, timeout=60
+    )
 
 
 def test_fork(run_client):
-    run_client("guest", "fork", 20, timeout=120)
+    run_client("guests/forks", "fork", 20, timeout=120)
 
 
 def test_parent_and_child_go_on_at_the_same_time(run_client):
-    run_client("guest", "fork_both", 5, timeout=120)
+    run_client("guests/forks", "fork_both", 5, timeout=120)
 
 
 def test_a_child_outlives_its_parent(run_client):
-    run_client("guest", "fork_orphan", os.getpid())
+    run_client("guests/forks", "fork_orphan", os.getpid())
 
 
 def test_fork_before_the_first_use(run_client):
-    run_client("guest", "fork_first")
+    run_client("guests/forks", "fork_first")
 
 
 def test_fork_while_other_threads_are_in_the_control_plane(run_client, tmp_path):
     """The other threads' builds are the first that are not cached: they import what a build needs."""
     env = {"CL_DRIVER_CACHE_DIR": str(tmp_path)}
-    run_client("guest", "fork", 1, env=env)
-    run_client("guest", "fork_busy", 5, timeout=120, env=env)
+    run_client("guests/forks", "fork", 1, env=env)
+    run_client("guests/forks", "fork_busy", 5, timeout=120, env=env)
 
 
 def test_a_fork_does_not_wait_for_ever_for_an_import(run_client, variables, tmp_path):
@@ -159,7 +163,7 @@ while not os.path.exists({str(tmp_path / "end")!r}):
 """)
     log = tmp_path / "log"
     env = {"CL_DRIVER_LOG": "errors", "CL_DRIVER_LOG_FILE": str(log)}
-    run_client("guest", "fork_import", tmp_path, env=env)
+    run_client("guests/forks", "fork_import", tmp_path, env=env)
     assert "fork: another thread is still importing a module" in log.read_text()
 
 
@@ -169,42 +173,42 @@ def test_the_root_folder_changes_before_the_first_program(run_client, variables,
     jail.mkdir()
     if variables.get("CL_DRIVER_RUNTIME") != "process":
         env = {"CL_DRIVER_LOG": "errors", "CL_DRIVER_CACHE_SIZE": "0"}
-        done = run_client("guest", "chroot", jail, env=env)
+        done = run_client("guests/process", "chroot", jail, env=env)
         assert done.stdout == "" and "the driver's files are not there any more" in done.stderr
     env = {"CL_DRIVER_RUNTIME": "process", "CL_DRIVER_CACHE_SIZE": "0"}
-    done = run_client("guest", "chroot", jail, "outside", env=env)
+    done = run_client("guests/process", "chroot", jail, "outside", env=env)
     assert done.stdout == done.stderr == ""
 
 
 @pytest.mark.parametrize("kib", [16, 64, 256])
 def test_small_stacks(run_client, kib):
     settings = {"CL_DRIVER_WIDTH": "8", "CL_DRIVER_JIT_DEBUG": "gdb,perf", "CL_DRIVER_CACHE_SIZE": "1G"}
-    run_client("guest", "small_stack", max(kib, 64))
-    run_client("guest", "first_on_thread", kib)
-    run_client("guest", "first_on_thread", kib, env=settings)
+    run_client("guests/process", "small_stack", max(kib, 64))
+    run_client("guests/process", "first_on_thread", kib)
+    run_client("guests/process", "first_on_thread", kib, env=settings)
 
 
 @pytest.mark.sanitize
 def test_many_threads_at_once(run_client):
-    run_client("guest", "threads")
+    run_client("guests/process", "threads")
 
 
 @pytest.mark.sanitize
 @pytest.mark.parametrize("late_release", [0, 1])
 def test_exit_with_work_in_flight(run_client, late_release):
     for _ in range(20):
-        done = run_client("guest", "exit", late_release, timeout=30)
+        done = run_client("guests/process", "exit", late_release, timeout=30)
         assert done.stdout == done.stderr == ""
 
 
 def test_the_program_closes_all_descriptors(run_client):
-    done = run_client("guest", "close_descriptors")
+    done = run_client("guests/process", "close_descriptors")
     assert done.stdout == done.stderr == ""
 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_the_program_uses_up_its_descriptors(run_client, before):
-    done = run_client("guest", "used_up_descriptors", before, env={"CL_DRIVER_CACHE_SIZE": "0"})
+    done = run_client("guests/process", "used_up_descriptors", before, env={"CL_DRIVER_CACHE_SIZE": "0"})
     assert done.stdout == done.stderr == ""
 
 
@@ -216,7 +220,7 @@ def test_the_program_may_have_few_descriptors(run_client, variables, most):
 
 
 def test_standard_descriptors_are_closed(run_client):
-    run_client("guest", "no_standard_descriptors")
+    run_client("guests/process", "no_standard_descriptors")
 
 
 def marked(mark: str) -> dict[int, str]:
@@ -254,7 +258,7 @@ def host_with_helpers(client, variables):
     def start(subreaper: int = 0, **env):
         mark = f"TEST_MARK={uuid.uuid4().hex}"
         host = subprocess.Popen(
-            [str(client("guest")), "children", str(subreaper)],
+            [str(client("guests/process")), "children", str(subreaper)],
             env=variables | dict([mark.split("=")]) | env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -23,7 +23,7 @@ try:
 except OSError:
     pass  # /dev/null is no socket
 print([name for name in settings.SETTINGS if settings.text(name) != settings.SETTINGS[name].default])
-print([service.cache.folder, log.level, [line.split()[0] for line in identity.tools("")][:1]])
+print([service.entries.cache.folder, log.level, [line.split()[0] for line in identity.tools("")][:1]])
 print([find_clang.environment(), find_clang.find().path, seen[0][1]])
 print("trust.hand(False)" in process.command("m")[4])
 """

@@ -1,5 +1,6 @@
 """Runs one kernel in this process, without the data plane: SPIR-V ► plan ► LLVM IR ► object ► ctypes.
 
+Objects are made by the LLVM that the driver would use (CL_DRIVER_LLVM), and linked by llvmlite's.
 Builds the structures of native_shim/src/abi/kernel_abi.h by hand, with numpy arrays as global memory.
 """
 
@@ -14,10 +15,10 @@ import struct
 import subprocess
 from pathlib import Path
 
-import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from cl_driver import native, settings
 from cl_driver.builtins import build
 from cl_driver.builtins.library import Library, suitable
 from cl_driver.codegen.kernel.emit import emit
@@ -25,9 +26,12 @@ from cl_driver.codegen.layout import abi
 from cl_driver.codegen.layout.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.layout.program_globals import layout_globals
 from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.compiler.pipeline import usual_passes
+from cl_driver.device.target import Target
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
+from cl_driver.jit import identity
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan, version_by_guards
 from cl_driver.spirv.link import link
@@ -43,6 +47,7 @@ ENTRY = ctypes.CFUNCTYPE(
 PRINTF = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32)
 
 
+@functools.lru_cache(maxsize=64)  # the same source for several widths
 def compile_c(source: str, options: str = "-cl-std=CL3.0") -> bytes:
     """OpenCL C to SPIR-V as the driver does it."""
     result = opencl_c.compile(source.encode(), parse(options))
@@ -66,9 +71,8 @@ def assemble(text: str, version: str = "1.4") -> bytes:
 
 @functools.cache
 def builtin_library() -> Library:
-    """The builtin library, compiled if its sources changed."""
-    path = Path(__file__).resolve().parents[2] / "build" / "test" / "builtins.spv"
-    return Library(build.update(path).read_bytes())
+    """The driver's builtin library, compiled if its sources changed."""
+    return Library(build.update(native.directory() / "builtins.spv").read_bytes())
 
 
 # Work-items per vector, and vectors executed together ("4x", "2y"), for a whole run of the tests.
@@ -232,69 +236,54 @@ def aligned(size: int) -> np.ndarray:
     return memory[start : start + size]
 
 
-_machine = None
-
-
-def machine(options: CodegenOptions):
-    """A target machine with the features of the options, as far as this CPU has them."""
-    emit_object.lite()
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
-    features = ",".join(f"+{f}" for f in sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
-    return target.create_target_machine(
-        cpu="x86-64", features=features, opt=2, reloc="pic", codemodel="small"
-    )
-
-
-def optimise(module, tm, width: int) -> None:
-    """What the driver does with code of that width."""
-    if width > 1:
-        emit_object.lite().optimize(module, tm, "short")
-        return
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-    builder = llvm.create_pass_builder(tm, tuning)
-    builder.getModulePassManager().run(module, builder)
+def target(options: CodegenOptions) -> Target:
+    """A target with the features of the options, as far as this CPU has them."""
+    features = tuple(sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
+    return Target("x86_64-unknown-linux-gnu", features, options.vector_bits)
 
 
 @functools.cache
 def objects() -> tuple[Path, bytes]:
-    """(folder of the objects that earlier runs made, what these depend on besides text and options).
+    """(folder of the objects that earlier runs made, what these depend on besides text, target and passes).
 
     LLVM takes more than half of the time of these tests, and makes the same object of the same text.
     """
     folder = Path(__file__).resolve().parents[2] / "build" / "test" / "objects"
     folder.mkdir(parents=True, exist_ok=True)
     sources = sorted(Path(emit_object.__file__).parent.glob("*.py"))
-    version = (
-        llvm.llvm_version_info,
-        llvmlite.__version__,
-        [p.read_bytes() for p in (*sources, Path(__file__))],
-    )
+    llvm_files = identity.tools("", settings.text("CL_DRIVER_LLVM"))
+    version = (str(emit_object.choice()), llvm_files, [p.read_bytes() for p in sources])
     return folder, repr(version).encode()
 
 
-def object_of(text: str, options: CodegenOptions, width: int, tm) -> bytes:
-    """The object of a kernel's LLVM text."""
+def object_of(code, options: CodegenOptions) -> bytes:
+    """The object of a kernel's LLVM text, by the LLVM and the passes that the driver uses."""
     folder, version = objects()
-    key = repr((text, sorted(options.features), width, tm.triple)).encode()
+    passes = usual_passes(code)
+    made_for = target(options)
+    key = repr((code.text, made_for.triple, made_for.feature_string, passes)).encode()
     path = folder / hashlib.sha256(version + key).hexdigest()
     if path.exists():
         return path.read_bytes()
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.triple, module.data_layout = tm.triple, str(tm.target_data)
-    module.verify()
-    optimise(module, tm, width)
-    data = tm.emit_object(module)
+    data = emit_object.compile_ir(code.text, made_for, passes)
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_bytes(data)
     fresh.replace(path)
     return data
 
 
+@functools.cache
+def _jit_machine():
+    """The target machine of the linker, which makes no code."""
+    emit_object.lite()
+    found = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    return found.create_target_machine(reloc="pic", codemodel="small")
+
+
 def load(code, options: CodegenOptions, printer):
     """The entry point as a callable, with what keeps it alive."""
-    tm = machine(options)
-    data = object_of(code.text, options, code.width, tm)
-    jit = llvm.create_lljit_compiler(tm, use_jit_link=True, suppress_errors=False)
+    data = object_of(code, options)
+    jit = llvm.create_lljit_compiler(_jit_machine(), use_jit_link=True, suppress_errors=False)
     callback = PRINTF(printer)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
     builder.import_symbol("cld_printf", ctypes.cast(callback, ctypes.c_void_p).value)

@@ -43,7 +43,7 @@ def objects():
     def make(sanitize: str) -> tuple[shim.Builder, list[Path]]:
         if sanitize not in made:
             out = ROOT / "build" / "data_plane"
-            shim.build(out / f"lib-{sanitize or 'plain'}", sanitize=sanitize)
+            shim.build(ROOT / "build" / f"lib{'-' + sanitize if sanitize else ''}", sanitize=sanitize)
             builder = shim.Builder(out, ROOT / "build", sanitize)
             generated = [builder.generated / name for name in ("answers.c", "dispatch.c", "error_names.c")]
             made[sanitize] = builder, builder.compile_all([*shim.sources(), *generated])

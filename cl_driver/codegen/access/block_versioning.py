@@ -16,7 +16,7 @@ from ..llvm.types import ir_type, leaf_types, size_of
 from ..llvm.versioning import emit_versions
 from . import overflow_versioning, packed_vectors
 from .emitter import AccessEmitter
-from .runtime_contiguity import Term
+from .natures import Term
 
 _LEAST_LOADS = 4  # that one question is about: the questions of fewer are as short
 _ARITHMETIC = frozenset((

@@ -13,7 +13,7 @@ from ...spirv.enums import Op
 from ...spirv.module import Constant, Instruction, Kind, Value, Variable
 from ..llvm.types import ir_type
 from .emitter import AccessEmitter
-from .runtime_contiguity import Term
+from .natures import Term
 
 _SAME_ADDRESS = frozenset((Op.Bitcast, Op.CopyObject))
 _SUMS = frozenset((Op.IAdd, Op.IMul))
@@ -136,8 +136,8 @@ def _is_made_of_counts(e: AccessEmitter, value: Instruction, depth: int) -> bool
 
 
 def address_sum(e: AccessEmitter, pointer: Value, size: int) -> tuple[list[Term], IdSum, int] | None:
-    """An address as terms that all lanes have in common, as of runtime_contiguity.py, and a sum times a
-    scale: one that makes elements of `size` bytes neighbours."""
+    """An address as terms that all lanes have in common, as of natures.py, and a sum times a scale: one that
+    makes elements of `size` bytes neighbours."""
     while isinstance(pointer, Instruction) and pointer.op in _SAME_ADDRESS:
         pointer = pointer.operands[0]
     if not isinstance(pointer, Instruction) or pointer.op not in ADDRESS:

@@ -31,7 +31,7 @@ from .gather_scatter import (
     unzipped,
 )
 from .masked_access import load_masked
-from .runtime_contiguity import NEIGHBOURS
+from .natures import NEIGHBOURS
 
 Users: TypeAlias = Mapping[Value, Sequence[Instruction]]  # of a value: what has it for an operand
 

@@ -16,7 +16,7 @@ from ..ops.memory import access_alignment, hint_of
 from .addresses import Address, address_of
 from .emitter import AccessEmitter
 from .gather_scatter import scatter, to_memory
-from .runtime_contiguity import NEIGHBOURS
+from .natures import NEIGHBOURS
 
 _MOST_BYTES = 64  # of a lane
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup)

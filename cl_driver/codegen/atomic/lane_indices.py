@@ -13,7 +13,7 @@ from ...records import record
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value
 from ..access.emitter import AccessEmitter
-from ..access.runtime_contiguity import Term
+from ..access.natures import Term
 from ..llvm.types import ir_type
 
 _WORD = 64

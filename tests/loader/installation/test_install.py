@@ -53,7 +53,7 @@ def test_pip_install(run_client, variables, tmp_path):
     assert done.stdout.endswith("\nNothing is wrong.\n"), done.stdout
     for mode in ("embedded", "process"):
         settings = {"OCL_ICD_VENDORS": f"{vendors}/", "CL_DRIVER_RUNTIME": mode, "CL_DRIVER_CACHE_SIZE": "0"}
-        done = run_client("guest", "quiet", env=settings)
+        done = run_client("guests/process", "quiet", env=settings)
         assert done.stdout == done.stderr == ""
     subprocess.run([cli, "uninstall"], capture_output=True, env=env, check=True, cwd="/")
     assert list(vendors.iterdir()) == []

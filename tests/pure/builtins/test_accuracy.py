@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from cl_driver import native
 from cl_driver.accuracy.functions import FUNCTIONS, LIBRARY
 from cl_driver.accuracy.reference import Reference
 from cl_driver.builtins import build
@@ -152,9 +153,9 @@ def test_native_functions(libraries, name):
         assert np.isnan(function(np.inf))
 
 
-def test_module_defines_what_the_code_generator_calls(made):
+def test_module_defines_what_the_code_generator_calls():
     """Every name is exported, nothing imported but what the code generator lowers, the module is valid."""
-    module = build.update(made / "builtins.spv")
+    module = build.update(native.directory() / "builtins.spv")
     subprocess.run(["spirv-val", str(module)], check=True)
     text = subprocess.run(["spirv-dis", str(module)], check=True, capture_output=True, text=True).stdout
     linkage = [line.split('"')[1::1] for line in text.splitlines() if "LinkageAttributes" in line]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from cl_driver import native
 from cl_driver.builtins import build, reader
 from cl_driver.spirv.module import Constant, Undef
 from cl_driver.spirv.reading import reader as of_all_modules
 
 
 @pytest.fixture(scope="module")
-def modules(made):
-    data = build.update(made / "builtins.spv").read_bytes()
+def modules():
+    data = build.update(native.directory() / "builtins.spv").read_bytes()
     return reader.read(data), of_all_modules.read(data)
 
 

@@ -14,13 +14,15 @@ import os, sys
 sys.path[:0] = [{str(HERE.parents[2])!r}]
 from tests.runtime.jit.test_code_loader import compile_kernel
 from tests.runtime.code_loader import Code
+path = f"/tmp/perf-{{os.getpid()}}.map"
+if os.path.exists(path):
+    os.unlink(path)  # of a process that had this number before
 data = compile_kernel("  notail call void @cld_printf(ptr null, ptr null, ptr null, i32 5)",
                       before="declare void @cld_printf(ptr, ptr, ptr, i32)")
 first = Code(data)
 code = Code(data)
 first.unload()
 code.kernel()(None, None, None, 0, 0)
-path = f"/tmp/perf-{{os.getpid()}}.map"
 if os.path.exists(path):
     print(f"{{code.address('kernel'):x}}")
     print(open(path).read())

@@ -220,7 +220,9 @@ def test_a_fork_does_not_wait_for_threads_that_it_does_not_have(monkeypatch, tmp
     try:
         service = client.service()
         executable = build(service)
-        service._kernels._take(service.key("kernel", "", executable.il), {"scale": 1})  # and never done
+        service._kernels._take(
+            service.entries.key("kernel", "", executable.il), {"scale": 1}
+        )  # and never done
         pid = os.fork()
         if not pid:
             try:

@@ -173,7 +173,7 @@ def test_a_header_that_is_written_while_the_program_builds_is_not_trusted(make_s
     os.utime(header, (time.time() + 60,) * 2)
     service = make_service()
     assert scaled(service.build_source(INCLUDES, f"-I {tmp_path}", {})[0]) == EXPECTED
-    assert not [path for path in Path(service.cache.folder).rglob("*") if path.is_file()]
+    assert not [path for path in Path(service.entries.cache.folder).rglob("*") if path.is_file()]
 
 
 def test_a_new_clang_compiles_again_and_a_missing_one_need_not(make_service, tmp_path):
@@ -236,7 +236,7 @@ def test_programs_that_ask_for_the_time_are_not_cached(make_service, tmp_path, w
     service = make_service()
     executable, log = service.build_source(source.encode(), f"-I {tmp_path}", {})
     assert executable, log
-    assert not list(Path(service.cache.folder).rglob("*"))
+    assert not list(Path(service.entries.cache.folder).rglob("*"))
 
 
 def test_an_include_file_that_becomes_something_else_is_not_read(make_service, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
+from tests.marks import split
 from tests.runtime.kernel_harness import Program, compile_c
 
 KERNEL = """
@@ -28,7 +29,7 @@ TYPES = {
     "int3": (np.int32, 4),
 }  # fmt: skip
 ITEMS = 45
-FORMS = ((4, 1), (8, 1), (16, 1), (8, 2))
+FORMS = ((4, 1), (16, 1), (8, 1), (8, 2))
 FEATURES = {"few": CodegenOptions().features, "host": frozenset(host_target().features)}
 
 
@@ -36,7 +37,7 @@ FEATURES = {"few": CodegenOptions().features, "host": frozenset(host_target().fe
 def programs(request):
     data = compile_c("".join(KERNEL.replace("T", name) for name in TYPES))
     options = CodegenOptions(features=FEATURES[request.param])
-    return [Program(data, options, width=width, parts=parts) for width, parts in FORMS]
+    return {form: Program(data, options, width=form[0], parts=form[1]) for form in FORMS}
 
 
 def _aligned(array):
@@ -65,9 +66,10 @@ def _expected(kind: str, data, at):
     return out
 
 
+@pytest.mark.parametrize("forms", split(FORMS, 2), ids=["some", "others"])
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("kind", ["gather", "scatter", "masked", "apart", "apart_all"])
-def test_lanes_apart(programs, kind, name):
+def test_lanes_apart(programs, kind, name, forms):
     """Lanes outside of masks have addresses that nothing may be done with: some are far away."""
     element, count = TYPES[name]
     rng = np.random.default_rng(5)
@@ -78,7 +80,7 @@ def test_lanes_apart(programs, kind, name):
     if kind == "scatter":
         at = (np.arange(ITEMS) * 5 % 256 | (at & 1 << 30)).astype(np.int32)
     want = _expected(kind, data, at)
-    for program in programs:
+    for program in map(programs.get, forms):
         out = _aligned(np.zeros_like(data))
         program.run(f"{kind}_{name}", ITEMS, 15 if program.width == 4 else ITEMS, out, data, at)
         assert np.array_equal(out[:, :used], want[:, :used]), f"width {program.width}"
@@ -86,17 +88,17 @@ def test_lanes_apart(programs, kind, name):
 
 def test_a_vector_of_bytes_is_gathered_whole(programs):
     """Four bytes make one element of a gather, where there are gathers; a float4 one load of each lane."""
-    code = programs[2].code("gather_char4").text
+    code = programs[16, 1].code("gather_char4").text
     assert "gather.v16i8" not in code
-    if "avx512f" in programs[2].options.features:
+    if "avx512f" in programs[16, 1].options.features:
         assert "gather.v16i32" in code
-    assert programs[2].code("gather_float4").text.count("load <4 x float>") >= 16
+    assert programs[16, 1].code("gather_float4").text.count("load <4 x float>") >= 16
 
 
 def test_vectors_of_64_bits_are_gathered_by_pairs(programs):
     """Each lane's in loads of 128 bits, of which two and a shuffle make a vector of 256 bits."""
-    text = programs[0].code("gather_long8").text
-    if "avx512f" in programs[0].options.features:
+    text = programs[4, 1].code("gather_long8").text
+    if "avx512f" in programs[4, 1].options.features:
         assert "load <8 x i64>" in text
     else:
         assert text.count("load <2 x i64>") >= 16

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cl_driver.interp.run import run as interpret
+from tests.marks import split
 from tests.runtime.kernel_harness import Program, compile_c
 
 SOURCE = r"""
@@ -22,7 +23,7 @@ kernel void wide(global longs *out, global const longs *in) { size_t i = get_glo
 kernel void masked(global three *out, global const three *in) { size_t i = get_global_id(0); if (in[i].b & 1) { three t = in[i]; t.a++; out[i] = t; } }
 kernel void strided(global int *out, global const int *in) { size_t i = get_global_id(0); out[i] = in[3 * i] - in[3 * i + 2]; out[64 + 2 * i] = 4; out[64 + 2 * i + 1] = out[i]; }
 """
-FORMS = ((4, 1), (8, 1), (16, 1), (4, 2), (16, 2), (8, 3))
+FORMS = ((4, 1), (16, 1), (8, 3), (8, 1), (4, 2), (16, 2))
 NAMES = ("copied", "eights", "some", "written_between", "twice", "mixes", "wide", "masked", "strided")
 ITEMS = 57
 
@@ -30,11 +31,12 @@ ITEMS = 57
 @pytest.fixture(scope="module", params=["", " -cl-opt-disable"])
 def programs(request):
     data = compile_c(SOURCE, "-cl-std=CL3.0" + request.param)
-    return [Program(data, width=width, parts=parts) for width, parts in FORMS]
+    return {form: Program(data, width=form[0], parts=form[1]) for form in FORMS}
 
 
+@pytest.mark.parametrize("forms", split(FORMS, 3), ids=["some", "others"])
 @pytest.mark.parametrize("name", NAMES)
-def test_fields(programs, name):
+def test_fields(programs, name, forms):
     """Full vectors and what is left, against the interpreter."""
     data = np.random.default_rng(2).integers(1, 200, 64 * 8).astype(np.int32)
     if name in ("eights", "some"):
@@ -45,8 +47,8 @@ def test_fields(programs, name):
         )
         data.reshape(-1, 4)[:, 2] = 1
     want, source = np.zeros_like(data), data.copy()
-    interpret(programs[0].module, name, [want, source, *()], (ITEMS,), (19,))
-    for program in programs:
+    interpret(programs[4, 1].module, name, [want, source, *()], (ITEMS,), (19,))
+    for program in map(programs.get, forms):
         for local in (19, ITEMS):
             out, inputs = np.zeros_like(data), data.copy()
             program.run(name, ITEMS, local, out, inputs)
@@ -59,6 +61,6 @@ def test_fields(programs, name):
 )
 def test_full_vectors_do_without_gathers(programs, name, gathers):
     """Every access of a full vector is of whole vectors; those of the last one may be gathers."""
-    text = programs[2].code(name).text
+    text = programs[16, 1].code(name).text
     full = text[: text.index(".rest:")]
     assert ("masked.gather" in full or "extractelement <16 x ptr>" in full) == gathers

@@ -11,6 +11,7 @@ import pytest
 
 from cl_driver.interp.run import run as interpret
 from cl_driver.spirv.enums import Op
+from tests.marks import split
 from tests.runtime.kernel_harness import Program, assemble, compile_c
 
 SOURCE = r"""
@@ -65,7 +66,7 @@ kernel void marched_apart(global int *out, global const int *in, int n, int k) {
   out[x] = s; }
 """
 
-WIDTHS = ((1, 1), (4, 1), (8, 1), (16, 1), (4, 2), (4, 3), (16, 2))
+WIDTHS = ((4, 1), (16, 1), (4, 3), (1, 1), (8, 1), (4, 2), (16, 2))
 ITEMS = {"rows": 48, "vectors": 32, "swapped": 64}
 
 
@@ -79,6 +80,7 @@ def programs(compiled):
     return {form: Program(compiled, width=form[0], parts=form[1]) for form in WIDTHS}
 
 
+@pytest.mark.parametrize("forms", split(WIDTHS, 3), ids=["some", "others"])
 @pytest.mark.parametrize("k", [1, 2, 7, 16, 32])
 @pytest.mark.parametrize(
     "name",
@@ -87,7 +89,7 @@ def programs(compiled):
         "bounded", "summed", "carried", "marched", "marched_apart",
     ],
 )  # fmt: skip
-def test_regular_addresses(programs, name, k):
+def test_regular_addresses(programs, name, k, forms):
     """Whatever the lanes turn out to access, with groups that fill vectors and groups that do not."""
     rng = np.random.default_rng(k)
     inputs = rng.integers(-1000, 1000, 200).astype(np.int32)
@@ -99,11 +101,10 @@ def test_regular_addresses(programs, name, k):
     start = rng.integers(0, 9, 256 if out_type is np.uint8 else 64).astype(out_type)
     for local in (items, 19 if items == 57 else 8):
         want = start.copy()
-        first = next(iter(programs.values()))
-        interpret(first.module, name, [want, copy.deepcopy(in_data), items, k], (items,), (local,))
-        for form, program in programs.items():
+        interpret(programs[1, 1].module, name, [want, copy.deepcopy(in_data), items, k], (items,), (local,))
+        for form in forms:
             out = start.copy()
-            program.run(name, items, local, out, in_data, np.int32(items), number(k))
+            programs[form].run(name, items, local, out, in_data, np.int32(items), number(k))
             assert np.array_equal(out, want), f"{name}, k = {k}, groups of {local}, {form}"
 
 

@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from tests.marks import split
 from tests.runtime.kernel_harness import Program, compile_c
 
-WIDTHS = ((4, 1), (8, 1), (16, 1), (16, 2))
+WIDTHS = ((4, 1), (16, 2), (8, 1), (16, 1))
 # Bodies: of kernels whose atomics are gathered, and of such that could tell. i: the work-item's id.
 GATHERED = {
     "count": "if (from[i] > k) atomic_inc(to);",
@@ -74,11 +75,12 @@ def test_what_is_gathered(compiled, width, parts):
         assert "atomicrmw" in after or not gathered, name
 
 
-def test_same_results(compiled):
+@pytest.mark.parametrize("widths", split(WIDTHS, 2), ids=["some", "others"])
+def test_same_results(compiled, widths):
     """Where nothing is `restrict`, `from` may be `to`: what atomics did is read by way of the other."""
     restrict, il = compiled
     one = Program(il, width=1)
-    for width, parts in WIDTHS:
+    for width, parts in widths:
         program = Program(il, width=width, parts=parts)
         for name in GATHERED | STAY:
             before = np.random.default_rng(3).integers(-100, 100, 256, np.int32)

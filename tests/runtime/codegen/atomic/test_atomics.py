@@ -405,10 +405,10 @@ def test_cells_by_small_numbers():
     spirv, rng = compile_c(NUMBERED_CELLS), np.random.default_rng(8)
     inputs = [rng.integers(0, 1 << 32, 64, np.uint32), rng.integers(-128, 128, 64, np.int8)]
     inputs.append(rng.integers(-(1 << 15), 1 << 15, 64, np.int16))
+    programs = {width: Program(spirv, width=width) for width in (1, 2, 4, 8, 16)}
     for group, count in ((13, 26), (32, 64), (32, 37)):
         want = np.zeros(4096, np.uint32), np.zeros(64, np.uint32)
-        for width in (1, 2, 4, 8, 16):
-            program = Program(spirv, width=width)
+        for width, program in programs.items():
             if width == 1:
                 arguments = [*want, *(i.copy() for i in inputs), count]
                 interpret(program.module, "k", arguments, (2 * group,), (group,))

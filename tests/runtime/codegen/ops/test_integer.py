@@ -6,6 +6,7 @@ integers.
 import numpy as np
 import pytest
 
+from tests.marks import split
 from tests.runtime.kernel_harness import Program, compile_c
 
 TYPES = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
@@ -136,13 +137,14 @@ def operands(type_: str) -> list[np.ndarray]:
     return columns
 
 
+@pytest.mark.parametrize("counts", split([1, 3, 4], 2), ids=["some", "others"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("type_", TYPES)
-def test_integer_operation(type_, operation):
+def test_integer_operation(type_, operation, counts):
     a, b, c = operands(type_)
     function = OPERATIONS[operation][1]
     expected = [function(type_, int(x), int(y), int(z)) for x, y, z in zip(a, b, c, strict=True)]
-    for count in (1, 3, 4):
+    for count in counts:
         out = np.zeros(N, TYPES[type_])
         program(type_).run(f"k_{operation}{count if count > 1 else ''}", N // count, 4, out, a, b, c)
         for k in range(N):
