@@ -216,7 +216,7 @@ def test_the_program_uses_up_its_descriptors(run_client, before):
 def test_the_program_may_have_few_descriptors(run_client, variables, most):
     if variables.get("CL_DRIVER_RUNTIME") == "process" and most < 8:
         pytest.skip("the runtime process has a socket, too")
-    run_client("guest", "few_descriptors", most, env={"CL_DRIVER_CACHE_SIZE": "0"})
+    run_client("guests/process", "few_descriptors", most, env={"CL_DRIVER_CACHE_SIZE": "0"})
 
 
 def test_standard_descriptors_are_closed(run_client):

@@ -55,6 +55,7 @@ def objects():
 def program(objects, name: str, sanitize: str) -> Path:
     """The linked test program; made again when a source or the driver is newer."""
     builder, files = objects(sanitize)
+    builder.out.mkdir(parents=True, exist_ok=True)
     target = builder.out / f"{name}-{sanitize or 'plain'}"
     headers = (ROOT / "native_shim" / "src").rglob("*.h")
     sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]

@@ -44,7 +44,7 @@ def prefers_own_places(plan: KernelPlan, gathers: bool) -> bool:
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += others * _VECTOR / options.width
     alone = (words + less) * _ALONE + others * _SCALAR
-    if alone * _WORTH > with_lanes:
+    if not words + less or alone * _WORTH > with_lanes:
         return False
     if options.remarks is not None:
         why = f"estimated cycles of a work-item: {with_lanes:.0f} with lanes, {alone:.0f} without"

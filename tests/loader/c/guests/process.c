@@ -342,7 +342,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(scene, "exit"))
         scene_exit(number);
     else if (!strcmp(scene, "few_descriptors"))
-        scene_few_descriptors(atoi(argv[2]));
+        scene_few_descriptors(number);
     else if (!strcmp(scene, "close_descriptors"))
         scene_close_descriptors();
     else if (!strcmp(scene, "used_up_descriptors"))

@@ -36,6 +36,7 @@ def test_mostly_places(body):
     "body, why",
     [
         ("out[i] = at[i];", "neighbours"),
+        ("out[get_group_id(0)] = n;", "nothing that lanes do is an access"),
         ("out[i] = at[(int)i * n + 3] + at[i + n];", "more is done than one gather"),
         ("out[4 * (size_t)i] = in[i].x + in[i].y;", "a known step: vectors that are shuffled"),
         ("out[i] = at[i + n] + at[i - n] + at[i * 1];", "neighbours, if sums do not wrap"),
