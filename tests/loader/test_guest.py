@@ -152,6 +152,7 @@ def test_fork_while_other_threads_are_in_the_control_plane(run_client, tmp_path)
     run_client("guests/forks", "fork_busy", 5, timeout=120, env=env)
 
 
+@pytest.mark.long
 def test_a_fork_does_not_wait_for_ever_for_an_import(run_client, variables, tmp_path):
     if variables.get("CL_DRIVER_RUNTIME") == "process":
         pytest.skip("no Python to import anything in this process")

@@ -20,10 +20,12 @@ def test_what_is_sent_waits_for_the_host(run_client):
     run_client("signals", "sent")
 
 
+@pytest.mark.long
 def test_the_main_thread_ends(run_client):
     run_client("signals", "main_thread_ends")
 
 
+@pytest.mark.long
 @pytest.mark.sanitize
 def test_threads_end_with_those_of_the_host(run_client):
     run_client("signals", "threads_end")

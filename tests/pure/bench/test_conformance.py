@@ -138,6 +138,7 @@ def test_outcomes_reasons_logs_and_reports(ran, build, tmp_path):
     assert "[9/9]" in (ran / "progress.log").read_text()
 
 
+@pytest.mark.long
 def test_the_longest_are_first_when_times_are_known(ran, build, capsys):
     assert run(build, ran, "--dry-run") == 0
     listed = capsys.readouterr().out.splitlines()

@@ -36,7 +36,7 @@ def references(tmp_path_factory):
     return {bits: Reference(accuracy.TYPE[bits], folder) for bits in (32, 64)}
 
 
-@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("bits", [32, pytest.param(64, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LIBRARY)
 def test_error_is_within_the_limit(libraries, references, name, bits):
     bound, limit = (values[bits == 64] for values in (FUNCTIONS[name].bounds, FUNCTIONS[name].limits))

@@ -152,6 +152,7 @@ def test_no_clang(tmp_path, monkeypatch):
     assert "version 14" in compiled("kernel void k() {}", clang=str(old)).log
 
 
+@pytest.mark.long
 def test_a_clang_that_hangs_or_dies(tmp_path, monkeypatch):
     slow = tmp_path / "clang-22"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")

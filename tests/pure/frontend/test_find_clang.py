@@ -83,6 +83,7 @@ def test_one_that_hangs(impostor, said, monkeypatch):
     assert "did nothing for 1 s" in said[0]
 
 
+@pytest.mark.long
 def test_a_clang_that_is_slow_has_its_time(impostor, said, monkeypatch):
     monkeypatch.setattr(find_clang, "_STALLED_STRANGER", 1)
     path = impostor('[ "$1" = --version ] || sleep 3; exec /usr/bin/clang-22 "$@"')

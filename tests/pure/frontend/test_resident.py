@@ -230,6 +230,7 @@ def test_the_setting_is_the_limit(either, monkeypatch):
     assert "more than 1 s of CPU time" in result(source=ENDLESS).log
 
 
+@pytest.mark.long
 def test_time_in_which_clang_does_not_run_does_not_count(either, tmp_path):
     script = tmp_path / "clang-22"
     script.write_text('#!/bin/sh\nsleep 2\nexec clang-22 "$@"\n')

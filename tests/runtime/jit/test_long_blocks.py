@@ -59,6 +59,7 @@ def test_on_aarch64():
     link(emit.compile_ir(straight(1500), AARCH64, "short"), 0x10000, aarch64=True)
 
 
+@pytest.mark.long
 def test_time_is_that_of_short_blocks():
     """Of ten functions with as many statements together."""
 

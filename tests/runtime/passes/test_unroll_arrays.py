@@ -78,7 +78,7 @@ def programs():
     return {form: Program(data, width=form[0], parts=form[1]) for form in FORMS}
 
 
-@pytest.mark.parametrize("forms", split(FORMS, 3), ids=["some", "others"])
+@pytest.mark.parametrize("forms", split(FORMS, 2), ids=["some", "others"])
 @pytest.mark.parametrize("name", [*IN_REGISTERS, *IN_MEMORY, *WITHOUT_ARRAYS])
 def test_arrays_in_loops(programs, name, forms):
     """Groups of 37 have vectors with lanes that are no work-items."""

@@ -81,7 +81,7 @@ def test_headers_of_the_call(make_service):
 
 
 @pytest.mark.parametrize("change", ["nothing", "another", "gone", "folder"])
-@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("warm", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_files_are_those_of_the_compilation(make_service, include, monkeypatch, change, warm):
     folder, options = include
     if change == "folder":

@@ -146,6 +146,7 @@ kernel void wide(global int *a) { %s }
 """
 
 
+@pytest.mark.long
 def test_a_kernel_that_takes_too_long_is_no_other_kernels_fault(make_service):
     """The time is for each call."""
     statements = "".join(f"a[{i}] = a[{i + 1}] * a[a[{i}]] + {i};" for i in range(6000))

@@ -47,7 +47,7 @@ def programs():
     return {form: Program(data, width=form[0], parts=form[1]) for form in FORMS}
 
 
-@pytest.mark.parametrize("forms", split(FORMS, 3), ids=["some", "others"])
+@pytest.mark.parametrize("forms", split(FORMS, 2), ids=["some", "others"])
 @pytest.mark.parametrize("name", [*LAID_OUT, "mixed", "flags"])
 def test_private_arrays(programs, name, forms):
     """Groups of 37 have vectors with lanes that are no work-items."""
