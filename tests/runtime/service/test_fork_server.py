@@ -23,7 +23,8 @@ def name(pid: int) -> str:
 
 
 def has_llvm(pid: int) -> bool:
-    return "libLLVM" in Path(f"/proc/{pid}/maps").read_text()
+    """clang's library, or llvmlite's."""
+    return "libllvm" in Path(f"/proc/{pid}/maps").read_text().lower()
 
 
 @pytest.fixture
