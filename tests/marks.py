@@ -27,3 +27,8 @@ def split(values: Iterable[Any], count: int) -> list[Any]:
     """For parametrize: the first `count` values in one case of every run, the others in one of long runs."""
     values = list(values)
     return [values[:count], more(values[count:])]
+
+
+def halved(values: Iterable[Any]) -> list[Any]:
+    """For parametrize: every other value is in every run, the rest in long ones only."""
+    return [more(value) if k % 2 else value for k, value in enumerate(values)]

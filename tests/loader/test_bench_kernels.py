@@ -12,7 +12,7 @@ from tests.bench import functions
 from tests.bench.cases import BENCHMARKS
 from tests.bench.model import check
 from tests.bench.throughput import Child
-from tests.marks import few
+from tests.marks import few, halved
 
 
 @pytest.fixture(scope="module", params=few(["now", "background"], 1))
@@ -33,7 +33,7 @@ def child_of(request, environment, tmp_path_factory):
         child.close()
 
 
-@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+@pytest.mark.parametrize("name", halved(sorted(BENCHMARKS)))
 def test_kernel(name, child_of, tmp_path):
     path = tmp_path / "expected.npz"
     np.savez(path, **BENCHMARKS[name].case(small=True).expected())

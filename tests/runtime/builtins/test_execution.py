@@ -13,7 +13,7 @@ import pytest
 
 from cl_driver.accuracy.functions import BINARY, LIBRARY, SECOND, TO_INTEGER, WITH_INTEGER, arguments
 from cl_driver.codegen.llvm.options import CodegenOptions
-from tests.marks import few_rows
+from tests.marks import few_rows, halved
 from tests.pure.builtins import accuracy
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -111,7 +111,7 @@ def same(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     few_rows([(32, "3"), (64, ""), (32, ""), (64, "3")], 2),
     ids=["32-vector", "64-scalar", "32-scalar", "64-vector"],
 )
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", halved(NAMES))
 def test_kernel_and_host_agree(programs, natives, name, bits, size):
     a, b, n = operands(bits)
     float_ = accuracy.TYPE[bits].float

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 
+from tests.marks import more
 from tests.runtime.images import reference as reference
 from tests.runtime.images.programs import (
     NUMBERS,
@@ -83,7 +84,7 @@ def both(image: str, order: str, type_: str, *more):
     return program(image), program(image, reference.format_words(order, type_), *more)
 
 
-@pytest.mark.parametrize("order,type_", reference.FORMATS)
+@pytest.mark.parametrize("order,type_", [more(*f) if k % 2 else f for k, f in enumerate(reference.FORMATS)])
 def test_formats(order, type_):
     """Every format is read by a sampler and without one, and written; what is around stays as it was."""
     rng = np.random.default_rng(1)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cl_driver.codegen.llvm.versioning import emit_versions
+from tests.marks import few_rows
 from tests.runtime.kernel_harness import Program, compile_c
 
 KERNEL = """
@@ -43,7 +44,7 @@ def programs(request):
     return of, {name: compile_c(KERNEL.format(of=of, body=body)) for name, body in bodies.items()}
 
 
-@pytest.mark.parametrize("width, parts, axis", [(8, 1, 0), (16, 2, 0), (16, 2, 1)])
+@pytest.mark.parametrize("width, parts, axis", few_rows([(8, 1, 0), (16, 2, 1), (16, 2, 0)], 2))
 @pytest.mark.parametrize("body", BODIES)
 def test_both_ways(programs, body, width, parts, axis):
     of, compiled = programs

@@ -7,7 +7,7 @@ import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
-from tests.marks import split
+from tests.marks import halved, split
 from tests.runtime.kernel_harness import Program, compile_c
 
 KERNEL = """
@@ -67,7 +67,7 @@ def _expected(kind: str, data, at):
 
 
 @pytest.mark.parametrize("forms", split(FORMS, 2), ids=["some", "others"])
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", halved(TYPES))
 @pytest.mark.parametrize("kind", ["gather", "scatter", "masked", "apart", "apart_all"])
 def test_lanes_apart(programs, kind, name, forms):
     """Lanes outside of masks have addresses that nothing may be done with: some are far away."""

@@ -9,7 +9,7 @@ import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
-from tests.marks import split
+from tests.marks import halved, split
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -126,7 +126,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("forms", split(FORMS, 2), ids=["some", "others"])
-@pytest.mark.parametrize("name", list(TYPES))
+@pytest.mark.parametrize("name", halved(TYPES))
 @pytest.mark.parametrize("cpu", list(CPUS))
 def test_nothing_outside_of_the_mask(compiled, between_guards, cpu, name, forms):
     _, count = scalar_of(name)

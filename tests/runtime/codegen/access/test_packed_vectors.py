@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cl_driver.interp.run import run as interpret
-from tests.marks import few, split
+from tests.marks import few, halved, split
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -96,7 +96,7 @@ def programs():
 
 @pytest.mark.parametrize("forms", split(WIDTHS, 3), ids=["some", "others"])
 @pytest.mark.parametrize("k", few([7, 1], 1))
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", halved(NAMES))
 def test_flat_vectors(programs, name, k, forms):
     """At each width what the interpreter says, in groups that fill vectors and in others."""
     rng = np.random.default_rng(k)

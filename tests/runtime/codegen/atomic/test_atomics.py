@@ -10,6 +10,7 @@ import pytest
 
 from cl_driver.interp.run import Local as InterpretedLocal
 from cl_driver.interp.run import run as interpret
+from tests.marks import halved
 from tests.pure.spirv.assembler import CAPABILITIES, SCALARS
 from tests.runtime.kernel_harness import Local, Program, assemble, compile_c
 
@@ -278,7 +279,7 @@ def check(spirv: bytes, type_: str, widths=WIDTHS, names=None):
 
 
 @pytest.mark.parametrize("storage", STORAGE)
-@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("type_", halved(TYPES))
 def test_instructions(type_, storage):
     """Cells chosen by the work-item, under a mask."""
     thorough = type_ in ("i32", "f32") and storage == "CrossWorkgroup"

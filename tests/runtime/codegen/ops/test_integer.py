@@ -6,7 +6,7 @@ integers.
 import numpy as np
 import pytest
 
-from tests.marks import split
+from tests.marks import halved, split
 from tests.runtime.kernel_harness import Program, compile_c
 
 TYPES = {"char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32,
@@ -138,7 +138,7 @@ def operands(type_: str) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("counts", split([1, 3, 4], 2), ids=["some", "others"])
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", halved(OPERATIONS))
 @pytest.mark.parametrize("type_", TYPES)
 def test_integer_operation(type_, operation, counts):
     a, b, c = operands(type_)

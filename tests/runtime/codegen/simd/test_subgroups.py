@@ -14,6 +14,7 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
 from cl_driver.interp.run import run as interpret
+from tests.marks import halved
 from tests.pure.passes.subgroup_kernels import arguments, kernels, source
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -111,7 +112,7 @@ def check(name: str, launches) -> None:
         assert not len(wrong), (width, sorted(set(wrong)), want[0], got[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", halved(NAMES))
 def test_every_function(name):
     check(name, LAUNCHES if ALL else LAUNCHES[NAMES.index(name) % 2 :: 2])
 
