@@ -2,9 +2,12 @@
 
 import pytest
 
+from tests.marks import few_rows
+
 
 @pytest.mark.parametrize(
-    "width, parts", [("", ""), ("16", ""), ("8", "4x"), ("8", "3y"), ("16", "4y"), ("4", "2x"), ("64", "2x")]
+    "width, parts",
+    few_rows([("", ""), ("8", "4x"), ("8", "3y"), ("16", ""), ("16", "4y"), ("4", "2x"), ("64", "2x")], 3),
 )
 def test_launches_of_many_shapes(run_client, width, parts):
     run_client("groups", env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_PARTS": parts})

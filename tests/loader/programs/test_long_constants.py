@@ -130,7 +130,7 @@ MANY, ENOUGH = 66_000, 5_000  # more than an instruction has room for; that clan
 @pytest.mark.parametrize(
     ("name", "count", "qualifier", "options"),
     [
-        ("structures", MANY, "constant", ""),
+        more("structures", MANY, "constant", ""),
         ("nested", ENOUGH, "constant", "-g"),
         *(more(name, ENOUGH, "constant", "") for name in ELEMENTS),
         *(more(name, ENOUGH, "global", "") for name in ELEMENTS),
