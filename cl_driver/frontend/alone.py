@@ -40,6 +40,19 @@ class Done(namedtuple("Done", "output errors status is_cut", defaults=(False,)))
     is_cut: bool
 
 
+class _Call(namedtuple("_Call", "arguments source folder environment fds allowance")):
+    """A clang that is to be run: fds are the descriptors that it gets besides the standard ones."""
+
+    __slots__ = ()
+
+    arguments: list[str]
+    source: bytes
+    folder: str | None
+    environment: dict[str, str]
+    fds: tuple[int, ...]
+    allowance: Allowance
+
+
 def has_fewest_descriptors() -> bool:
     """Whether this process may have so few that only one thread at a time may open files."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FOR_SEVERAL
@@ -69,34 +82,33 @@ def run(
             guarded["CLD_CLANG_LIST"] = str(listing)
         if is_whole:
             guarded["CLD_CLANG_WHOLE"] = "1"
-        done = _run_process(arguments, source, folder, guarded, fds, allowance)
+        done = _run_process(_Call(arguments, source, folder, guarded, fds, allowance))
         if done.status != _NOT_STARTED and not done.errors.startswith(_NOT_PRELOADED):
             return done
         if fds:
             os.ftruncate(listing, 0)
-    return _run_process(arguments, source, folder, environment, fds, allowance)
+    return _run_process(_Call(arguments, source, folder, environment, fds, allowance))
 
 
-def _run_process(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    fds: tuple[int, ...],
-    allowance: Allowance,
-) -> Done:
+def _run_process(call: _Call) -> Done:
     if is_own and has_fewest_descriptors():
-        return _run_process_on_fewest(arguments, source, folder, environment, fds, allowance)
+        return _run_process_on_fewest(call)
     if has_few_descriptors():
-        return _run_process_on_files(arguments, source, folder, environment, fds, allowance)
+        return _run_process_on_files(call)
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, pass_fds=fds
+        call.arguments,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=call.folder,
+        env=call.environment,
+        pass_fds=call.fds,
     ) as child:
         limit(child.pid)
         try:
-            with Watch(allowance, child.pid) as watch:
-                text: bytes | None = source
+            with Watch(call.allowance, child.pid) as watch:
+                text: bytes | None = call.source
                 while True:
                     try:
                         output, errors = child.communicate(text, timeout=watch.patience())
@@ -110,28 +122,27 @@ def _run_process(
                 child.kill()
 
 
-def _run_process_on_files(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    fds: tuple[int, ...],
-    allowance: Allowance,
-) -> Done:
+def _run_process_on_files(call: _Call) -> Done:
     """The same with files in memory, of which this process needs one descriptor each; a pipe has two."""
     with ExitStack() as opened:
         given, output, errors = (
             opened.enter_context(os.fdopen(os.memfd_create(name), "w+b", buffering=0))
             for name in ("source", "output", "errors")
         )
-        os.pwrite(given.fileno(), source, 0)
+        os.pwrite(given.fileno(), call.source, 0)
         starting = subprocess.Popen(
-            arguments, stdin=given, stdout=output, stderr=errors, cwd=folder, env=environment, pass_fds=fds
+            call.arguments,
+            stdin=given,
+            stdout=output,
+            stderr=errors,
+            cwd=call.folder,
+            env=call.environment,
+            pass_fds=call.fds,
         )
         child = opened.enter_context(starting)
         limit(child.pid)
         try:
-            with Watch(allowance, child.pid) as watch:
+            with Watch(call.allowance, child.pid) as watch:
                 while True:
                     try:
                         status = child.wait(watch.patience())
@@ -148,14 +159,7 @@ def _run_process_on_files(
         return Done(said, complained, status)
 
 
-def _run_process_on_fewest(
-    arguments: list[str],
-    source: bytes,
-    folder: str | None,
-    environment: dict[str, str],
-    fds: tuple[int, ...],
-    allowance: Allowance,
-) -> Done:
+def _run_process_on_fewest(call: _Call) -> Done:
     """The same in a process of the compiler's own. Its standard input and output, else /dev/null, are two of
     the files meanwhile: six descriptors are enough."""
     here, errors = os.getcwd(), -1
@@ -163,15 +167,15 @@ def _run_process_on_fewest(
         for number, name in enumerate(("source", "output")):
             _become(number, os.memfd_create(name))
         errors = os.memfd_create("errors")
-        os.pwrite(0, source, 0)
-        for inherited in fds:
+        os.pwrite(0, call.source, 0)
+        for inherited in call.fds:
             os.set_inheritable(inherited, True)
-        if folder is not None:
-            os.chdir(folder)  # posix_spawn cannot, and other means need a pipe
+        if call.folder is not None:
+            os.chdir(call.folder)  # posix_spawn cannot, and other means need a pipe
         actions = [(os.POSIX_SPAWN_DUP2, errors, 2)]
-        child = os.posix_spawn(arguments[0], arguments, environment, file_actions=actions)
+        child = os.posix_spawn(call.arguments[0], call.arguments, call.environment, file_actions=actions)
         limit(child)
-        with Watch(allowance, child) as watch:
+        with Watch(call.allowance, child) as watch:
             status = _wait(child, watch)
         if status is None:
             return Done(b"", watch.stopped.encode(), None)

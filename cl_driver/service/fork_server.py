@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _CREDENTIALS = struct.Struct("@3i")  # process, user and group
 _FIELDS = (b"Uid:", b"Gid:", b"Groups:", b"CapEff:", b"NoNewPrivs:", b"Seccomp:", b"Cpus_allowed:")
 _PLACES = ("root", "ns/mnt", "ns/user", "ns/net", "ns/ipc", "ns/pid")
-_REST = 1.0  # seconds to stay, of one that is to rest
 
 
 def standing(pid: int) -> Standing:
@@ -79,7 +78,7 @@ class _Server:
             if not what:
                 self._end()
             if descriptor < 0:
-                stay = min(self._idle or _REST, _REST)
+                stay = protocol.resting(self._idle)
                 continue
             stay = self._idle
             if not self._may_ask(pid):

@@ -66,6 +66,16 @@ REST = "rest"
 
 # What the service sends to fork_server.py: CONNECT with a descriptor. The kernel adds who sends it.
 CONNECT, LEAVE = b"c", b"l"
+
+_RESTING = 1.0  # seconds: hosts unload the compiler between builds, too
+
+
+def resting(idle: float) -> float:
+    """Seconds that a process still stays which is to rest. idle: those that it may be idle else, 0 for no
+    limit."""
+    return min(idle or _RESTING, _RESTING)
+
+
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2  # unix(7); not in every socket module
 
 

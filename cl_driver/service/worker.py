@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 _MANY_OBJECTS = 200_000
 
-# Seconds that a process stays which is to rest: hosts unload the compiler between builds, too.
-_REST = 1.0
-
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
 _MOST_THREADS, _SHORTEST = 4, 0.05
 
@@ -138,7 +135,7 @@ def serve(sock: socket.socket, idle: float) -> None:
         try:
             operation, *arguments = protocol.receive(sock)
             if operation == protocol.REST:
-                stay = min(idle or _REST, _REST)
+                stay = protocol.resting(idle)
                 continue
             seconds, *arguments = arguments
             stay = idle

@@ -17,8 +17,7 @@ from ..ir.dominance import LoopNest, dominators
 from ..ir.instructions import PURE, is_constant_int, predecessors
 from ..ir.plan import KernelPlan
 from ..ir.shapes import ShapeInfo
-
-_TRIPS = 8  # of a loop of which nothing is known
+from .latency import TRIPS, depth_of
 
 # Cycles of one work-item: an access to its own place, as one of many in a gather or a scatter; an operation
 # of scalar code; a value that an iteration of scalar code waits for. A vector operation is half a cycle.
@@ -46,10 +45,9 @@ _Access: TypeAlias = tuple[Instruction, Sum]
 def prefers_inner_loops(plan: KernelPlan) -> bool:
     """Whether a plan with lanes is to be given up for one with one work-item at a time."""
     options = plan.options
-    regions = [region for region in plan.regions if not region.once]
-    if options.width == 1 or options.sub_groups or plan.uses_barrier or len(regions) != 1:
+    region = plan.region_of_lanes
+    if region is None:
         return False
-    (region,) = regions
     with_lanes, without = _cycles(region.function, region.shapes, options.width)
     if without * _WORTH > with_lanes:
         return False
@@ -66,10 +64,8 @@ def _cycles(function: Function, shapes: ShapeInfo, lanes: int) -> tuple[float, f
     nest = LoopNest(function, dominators(function, before), before)
     sums, with_lanes, without = Sums(), 0.0, 0.0
     for block in function.blocks:
-        innermost = loop = nest.innermost.get(block)
-        times = 1.0
-        while loop is not None:
-            loop, times = loop.parent, times * _TRIPS
+        innermost = nest.innermost.get(block)
+        times = float(TRIPS ** depth_of(innermost))
         operations = sum(i.op is not Op.Phi for i in block.instructions)
         in_vectors = times * operations * _VECTOR / lanes
         with_lanes += in_vectors

@@ -29,7 +29,7 @@ _CODE_CACHE = 32 << 10  # bytes of the innermost cache for instructions: x86 cor
 _FETCH = 0.3  # cycles of an operation that an iteration fetches from the next cache, about 14 bytes a cycle
 _OVERHEAD = 2.0  # cycles of an iteration for counting and branches
 _BRANCH = 4.0  # cycles of a branch that asks lanes: predictions of it fail
-_TRIPS = 8  # of a loop of which nothing is known
+TRIPS = 8  # of a loop of which nothing is known
 _SELDOM = 4  # how much less often a loop comes to blocks that not every iteration comes to
 
 # Cycles until a result is there; those of other instructions are 1, of functions as of _FLOAT.
@@ -111,7 +111,7 @@ def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -
     work.weights = weights
     always: dict[Loop | None, float] = {}  # operations of an iteration that all iterations come to
     for loop, blocks in nest.own_blocks().items():
-        times = float(_TRIPS ** _depth(loop))
+        times = float(TRIPS ** depth_of(loop))
         units = always[loop] = 0.0
         for block in blocks:
             often = times
@@ -139,11 +139,12 @@ def work_of(function: Function, shapes: ShapeInfo, lane_bits: int, lanes: int) -
     for loop in reversed(nest.loops):
         if loop.parent is None or any(tree.dominates(loop.header, latch) for latch in loop.parent.latches):
             code[loop.parent] = code.get(loop.parent, 0.0) + code.get(loop, 0.0)
-    work.code = [(_TRIPS ** _depth(loop) * units, code[loop]) for loop, units in always.items()]
+    work.code = [(TRIPS ** depth_of(loop) * units, code[loop]) for loop, units in always.items()]
     return work
 
 
-def _depth(loop: Loop | None) -> int:
+def depth_of(loop: Loop | None) -> int:
+    """Of how many loops a loop is one, itself included; 0 for none."""
     depth = 0
     while loop is not None:
         depth, loop = depth + 1, loop.parent

@@ -33,11 +33,8 @@ def prefers_own_places(plan: KernelPlan, gathers: bool) -> bool:
     """Whether a plan with lanes is to be given up for one with one work-item at a time. gathers: whether the
     CPU has instructions for accesses of 32 bits and more at places of each lane's own."""
     options = plan.options
-    regions = [region for region in plan.regions if not region.once]
-    if options.width == 1 or options.sub_groups or plan.uses_barrier or len(regions) != 1:
-        return False
-    (region,) = regions
-    found = _accesses(region.function, region.shapes)
+    region = plan.region_of_lanes
+    found = _accesses(region.function, region.shapes) if region is not None else None
     if found is None:
         return False
     words, less, others = found

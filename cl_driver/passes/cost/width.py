@@ -198,11 +198,8 @@ def prefers_one(plan: KernelPlan) -> bool:
                     "width", f"private memory of all lanes would take {private} bytes"
                 )
             return True
-    regions = [region for region in plan.regions if not region.once]
-    if plan.options.width == 1 or plan.options.sub_groups or plan.uses_barrier or len(regions) != 1:
-        return False
-    (region,) = regions
-    if not mostly_gathers(region.function, region.shapes):
+    region = plan.region_of_lanes
+    if region is None or not mostly_gathers(region.function, region.shapes):
         return False
     if plan.options.remarks is not None:
         why = "do little but access memory at places of each lane's own"
@@ -214,10 +211,9 @@ def prefers_own_vectors(plan: KernelPlan, target: Target) -> bool:
     """Whether the vectors that a kernel calculates with fill the registers, and code with a lane for each
     work-item, where each of them takes as many registers as there are lanes, is too long to be fast."""
     options = plan.options
-    regions = [region for region in plan.regions if not region.once]
-    if options.width == 1 or options.sub_groups or plan.uses_barrier or len(regions) != 1:
+    region = plan.region_of_lanes
+    if region is None:
         return False
-    (region,) = regions
     instructions = [i for block in region.function.blocks for i in block.instructions]
     if not any(_bits(i.type) >= target.vector_bits for i in instructions):
         return False

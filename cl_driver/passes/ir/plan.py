@@ -157,6 +157,13 @@ class KernelPlan:
         return self.uses_barrier and not any(region.once for region in self.regions)
 
     @property
+    def region_of_lanes(self) -> Region | None:
+        """The region of a kernel that has lanes, but could do without; None for others."""
+        regions = [region for region in self.regions if not region.once]
+        may_choose = self.options.width > 1 and not self.options.sub_groups and not self.uses_barrier
+        return regions[0] if may_choose and len(regions) == 1 else None
+
+    @property
     def uses_barrier(self) -> bool:
         """True if the group must finish one region before it starts another."""
         return len(self.regions) > 1
