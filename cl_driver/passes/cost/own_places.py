@@ -19,7 +19,6 @@ from ..ir.shapes import ShapeInfo
 _GATHERED, _BY_LANE, _ALONE = 1.25, 1.6, 0.8
 _VECTOR, _SCALAR = 0.5, 0.33
 _WORTH = 1.2  # what lanes must cost more
-_NEAR = 4  # elements from one lane to the next, up to which accesses are vectors that are shuffled
 
 _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
@@ -84,9 +83,11 @@ def _is_plain(i: Instruction) -> bool:
 
 
 def _is_own(pointer: Value, type_: Type, sums: Sums, shapes: ShapeInfo) -> bool:
-    """Whether lanes access places in global memory that have nothing to do with one another, or are far
-    apart."""
+    """Whether lanes access places in global memory that have nothing to do with one another, or are apart by
+    what only a run tells. Steps that are known are vectors that are shuffled: records, columns."""
     if type_.kind not in (Kind.INT, Kind.FLOAT) or pointer.type.storage not in _GLOBAL:
+        return False
+    if shapes.stride(pointer) is not None:
         return False
     total = 0
     for value, factor in sums.of(pointer).factors.items():
@@ -94,6 +95,4 @@ def _is_own(pointer: Value, type_: Type, sums: Sums, shapes: ShapeInfo) -> bool:
         if not isinstance(stride, int):
             return True
         total += stride * factor
-    if shapes.stride(pointer) is None:  # it might wrap
-        return abs(total) > size_of(type_)
-    return abs(total) > _NEAR * size_of(type_)
+    return abs(total) > size_of(type_)

@@ -39,6 +39,7 @@ def test_mostly_places(body):
         ("out[get_group_id(0)] = n;", "nothing that lanes do is an access"),
         ("out[i] = at[(int)i * n + 3] + at[i + n];", "more is done than one gather"),
         ("out[4 * (size_t)i] = in[i].x + in[i].y;", "a known step: vectors that are shuffled"),
+        ("size_t j = i; out[8 * j] = in[j].x * in[j].y + in[j].z * in[j].w;", "records of a known size"),
         ("out[i] = at[i + n] + at[i - n] + at[i * 1];", "neighbours, if sums do not wrap"),
         ("float s = in[at[i]].x; s = sin(s) * exp(s) + s * 3; out[i] = s;", "arithmetic"),
         ("float s = 0; for (int k = 0; k < n; k++) s += in[at[k * n + i]].x; out[i] = s;", "a loop"),
