@@ -122,16 +122,14 @@ def test_the_page(tmp_path):
     assert "| `cl_driver/p/x.py`: `f` | 1 |\n| `cl_driver/q/x.py`: `f` | 1 |\n" in text
 
 
-def test_a_run(tmp_path):
+def test_a_run():
     """A guard that a test has, and a change that nothing can notice."""
-    place = next(
-        number
-        for number, line in enumerate((ROOT / "cl_driver/passes/cost/width.py").read_text().splitlines(), 1)
-        if "plan.options.width == 1 or plan.options.sub_groups" in line
-    )
-    what, tests = f"cl_driver/passes/cost/width.py:{place}", "tests/pure/passes/cost/test_width.py"
+    path, guard = "cl_driver/passes/cost/width.py", "private > _MOST_PRIVATE"
+    lines = {mutation.line for mutation in find([path]) if mutation.before == guard}
+    assert len(lines) == 1
+    what, tests = f"{path}:{lines.pop()}", "tests/pure/passes/cost/test_width.py"
     command = [sys.executable, "-m", "tests.mutate", "--jobs", "1", what, "--tests", tests]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=500)
     assert done.returncode == 1, done.stdout + done.stderr
-    lost = [line for line in done.stdout.splitlines() if line.startswith("survived: ")]
-    assert lost and not any("width != 1 or" in line or line.endswith("►  True") for line in lost), done.stdout
+    lost = [line.partition(" prefers_one: ")[2] for line in done.stdout.splitlines() if line[:9] == "survived:"]
+    assert lost == [f"{guard}  ►  private >= _MOST_PRIVATE"], done.stdout

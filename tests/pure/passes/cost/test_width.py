@@ -52,6 +52,13 @@ def test_it_is_no_choice_at_width_1():
     assert not prefers_one(SPARSE, 1)
 
 
+@pytest.mark.parametrize("size, one", [(1 << 16, False), (1 << 20, True)])
+def test_much_private_memory(size, one):
+    """No cache holds that of all lanes."""
+    body = f"int own[{size >> 2}]; for (int k = 0; k < n; k++) own[k * k % n] += x[k]; s = own[n];"
+    assert prefers_one(body) == one
+
+
 @pytest.mark.parametrize(
     "body, axis",
     [
