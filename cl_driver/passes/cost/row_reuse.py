@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind
-from ..ir.instructions import PURE, is_arithmetic
+from ..ir.instructions import PURE, STAY, is_arithmetic
 from ..ir.ops import PassOp
-from ..scalar.simplify import STAY
 from ..vectorize.coarsening_cse import CONVERSIONS, reads
 
 # Integers: the number of a value, and a constant more than that.

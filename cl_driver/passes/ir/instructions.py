@@ -38,6 +38,12 @@ PURE = frozenset(
     + [PassOp.AnyLaneOfPart, PassOp.FirstItem]
 )
 
+# Pure, but not to be moved: values of control flow, and divisions, which trap.
+STAY = frozenset((
+    Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
+    PassOp.AnyLaneOfPart, PassOp.PrivatePointer, PassOp.GroupItems,
+))  # fmt: skip
+
 # Asynchronous copies, all, any, broadcasts, reductions and scans of work-groups and sub-groups.
 GROUP_OPERATIONS = frozenset(op for op in Op if 259 <= op <= 271 or 6401 <= op <= 6408)
 

@@ -8,6 +8,7 @@ from ...spirv.types import TypeTable
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import (
     PURE,
+    STAY,
     TERMINATORS,
     append,
     is_arithmetic,
@@ -15,7 +16,6 @@ from ..ir.instructions import (
     rename_phi_edge,
     replace_successor,
 )
-from ..scalar.simplify import STAY
 
 MOST_LOADS = 48  # of one loop: what registers do not hold is kept on the stack
 

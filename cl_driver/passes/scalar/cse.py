@@ -6,8 +6,7 @@ from __future__ import annotations
 from ...spirv.enums import Op
 from ...spirv.module import Function, Instruction, Value, Variable
 from ..ir.dominance import dominators
-from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, substitute
-from .simplify import STAY
+from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, STAY, substitute
 
 _REPEATABLE = PURE - STAY
 

@@ -11,21 +11,13 @@ from ...spirv.module import Block, Constant, Function, Instruction, Value
 from ...spirv.types import TypeTable
 from ..ir.fold import Folder
 from ..ir.instructions import (
-    PURE,
-    clone_instruction,
     is_removable,
     predecessors,
     remove_phi_edge,
     remove_unreachable_blocks,
     substitute,
 )
-from ..ir.ops import PassOp
-
-# Pure, but not to be moved: values of control flow, and divisions, which trap.
-STAY = frozenset((
-    Op.Phi, Op.Undef, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, PassOp.AnyLane, PassOp.EntryMask,
-    PassOp.AnyLaneOfPart, PassOp.PrivatePointer, PassOp.GroupItems,
-))  # fmt: skip
+from .sink import sink_stores, sink_values
 
 
 def simplify(function: Function, types: TypeTable) -> None:
@@ -35,7 +27,8 @@ def simplify(function: Function, types: TypeTable) -> None:
     while changed:
         remove_unreachable_blocks(function)
         changed = fold_instructions(function, folder)
-        changed |= merge_equal_operands(function)
+        changed |= sink_values(function)
+        changed |= sink_stores(function)
         changed |= fold_branches(function)
         changed |= merge_blocks(function)
     remove_dead_code(function)
@@ -66,59 +59,6 @@ def fold_instructions(function: Function, folder: Folder) -> bool:
     if replaced:
         substitute(function, replaced)
     return bool(replaced)
-
-
-MAX_MERGED = 8  # instructions of an expression that is computed behind a join instead of before it
-
-
-def merge_equal_operands(function: Function) -> bool:
-    """A phi of equal expressions is the expression, computed once behind the join.
-
-    Compilers sink stores of two branches into one behind them, with a phi of two equal addresses; as a phi
-    under a divergent branch the address would be varying, and the store a scatter.
-    """
-    replaced: dict[Value, Value] = {}
-    for block in function.blocks:
-        for phi in list(block.phis()):
-            first = phi.operands[0]
-            if type(first) is not Instruction or first.op not in PURE or first.op in STAY:
-                continue
-            others = phi.operands[2::2]
-            if not others or first in others or not all(_equal(first, o, MAX_MERGED) for o in others):
-                continue
-            at = sum(1 for _ in block.phis())
-            replaced[phi] = _copy_tree(first, others[0], block, at)
-    substitute(function, replaced)
-    if replaced:
-        for block in function.blocks:
-            block.instructions = [i for i in block.instructions if i not in replaced]
-    return bool(replaced)
-
-
-def _equal(a: Value, b: Value, budget: int) -> bool:
-    """True for expressions of the same operations on the same values."""
-    if a is b:
-        return True
-    if type(a) is not Instruction or type(b) is not Instruction:
-        return type(a) is type(b) and not isinstance(a, (Value, Block)) and a == b
-    if a.op is not b.op or a.type is not b.type or a.op not in PURE or a.op in STAY or budget == 0:
-        return False
-    if a.decorations != b.decorations or len(a.operands) != len(b.operands):
-        return False
-    return all(_equal(x, y, budget - 1) for x, y in zip(a.operands, b.operands, strict=True))
-
-
-def _copy_tree(a: Instruction, b: Instruction, block: Block, at: int) -> Instruction:
-    """Computes an expression in a block, from the values that its two forms share."""
-    operands = []
-    for x, y in zip(a.operands, b.operands, strict=True):
-        if x is not y and type(x) is Instruction:
-            x = _copy_tree(x, y, block, at)
-            at = block.instructions.index(x) + 1
-        operands.append(x)
-    copy = clone_instruction(a, operands, block)
-    block.instructions.insert(at, copy)
-    return copy
 
 
 def fold_branches(function: Function) -> bool:

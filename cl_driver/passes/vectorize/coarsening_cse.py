@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, TypeGuard
 
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
-from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, substitute
+from ..ir.instructions import PURE, STAY, TERMINATORS, is_arithmetic, substitute
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
-from ..scalar.simplify import STAY, remove_dead_code
+from ..scalar.simplify import remove_dead_code
 
 _REPEATABLE = PURE - STAY - {PassOp.FirstItem}
 _READ = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant)

@@ -22,9 +22,16 @@ from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Operand, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import Loop
-from ..ir.instructions import PURE, append, clone_instruction, is_arithmetic, predecessors, remove_phi_edge
+from ..ir.instructions import (
+    PURE,
+    STAY,
+    append,
+    clone_instruction,
+    is_arithmetic,
+    predecessors,
+    remove_phi_edge,
+)
 from ..ir.ops import PassOp
-from ..scalar.simplify import STAY
 
 MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it
 

@@ -227,18 +227,6 @@ def test_a_switch_of_a_constant_takes_its_case():
     assert store.operands[1].value == 2
 
 
-def test_a_phi_of_equal_addresses_is_the_address():
-    """Both branches store to a[i]; at -O0 each computes the address by itself."""
-    source = """kernel void k(global int *a, int n) { int i = get_global_id(0); global int *p;
-        if (a[i] > 3) { p = &a[i * 2 + n]; a[0] = 1; } else p = &a[i * 2 + n];
-        *p = 7; }"""
-    for level in ("-O0", "-O2"):
-        plan = make_plan(compile_cl(source, level), "k", width=8)
-        shapes = plan.regions[0].shapes
-        last = [i for i in instructions(plan) if i.op is Op.Store][-1]
-        assert shapes.stride(last.operands[0]) == 8, level
-
-
 # shapes
 
 

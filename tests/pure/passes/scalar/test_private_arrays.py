@@ -11,7 +11,7 @@ from cl_driver.spirv.enums import Op, StorageClass
 from cl_driver.spirv.module import Variable
 from cl_driver.spirv.types import TypeTable
 
-from .support import compile_cl, make_plan
+from ..support import compile_cl, make_plan
 
 HEAD = "kernel void k(global int *out, global const int *in, int n) { int x = get_global_id(0), s = 0; "
 TAIL = " out[x] = s; }"
