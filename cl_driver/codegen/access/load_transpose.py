@@ -3,7 +3,8 @@ say. The next W elements of all W lanes are loaded at once, as whole vectors, an
 tile on the stack, from which the following W iterations load what all lanes need as one vector.
 
 Only what the loop is going to load anyway is loaded early: it has one exit, by a counter, that all lanes take
-together, and nothing in it writes. Iterations for which there is no full tile gather.
+together, and nothing in it writes. Lanes that a condition outside of the loop leaves out read what another
+lane reads. Iterations for which there is no full tile gather.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
 
 def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
-    """The loop in which an OpLoad goes on by one element per iteration, for all lanes."""
+    """The loop in which an OpLoad goes on by one element per iteration, for the same lanes each time."""
     pointer, type_ = i.operands[0], i.type
     if type_.kind not in (Kind.INT, Kind.FLOAT) or not isinstance(pointer, Instruction):
         return None
     if e.counted_loops is None:
         e.counted_loops = CountedLoops(e.function)
     loop = e.counted_loops.around(e.current)
-    if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count):
+    if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count) or i.mask in loop.inside:
         return None
     counts = 0
     terms: list[tuple[Value, int]] = [(pointer, 1)]
@@ -56,27 +57,43 @@ def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value
     return [(v, factor) for v, factor in terms if v is not None] if terms else None
 
 
-def _places(e: AccessEmitter, pointer: Instruction, affine: tuple[str, int] | None) -> list[str]:
-    """Each lane's address. affine: lane 0's and the stride, where there is one."""
+def _places(
+    e: AccessEmitter, pointer: Instruction, affine: tuple[str, int] | None, mask: str | None
+) -> list[str]:
+    """Each lane's address. affine: lane 0's and the stride, where there is one. mask: lanes that are not in it,
+    which must not be empty, get the address of one that is."""
+    width, step = e.width, None
     if affine is not None:
         first, stride = affine
-        return [e.emit(f"getelementptr i8, ptr {first}, i64 {lane * stride}") for lane in range(e.width)]
-    last = pointer.operands[-1] if pointer.op in _STEPS and len(pointer.operands) == 2 else None
-    if last is None or e.is_varying(last) or not e.is_varying(pointer.operands[0]):
-        return [e.emit(f"extractelement {e.form('ptr')} {e.leaf(pointer)}, i32 {k}") for k in range(e.width)]
-    step = f"{ir_type(last.type)} {e.operand(last)}"
+        if mask is None:
+            return [e.emit(f"getelementptr i8, ptr {first}, i64 {lane * stride}") for lane in range(width)]
+        offsets = ", ".join(f"i64 {lane * stride}" for lane in range(width))
+        lanes = e.emit(f"getelementptr i8, ptr {first}, {e.form('i64')} <{offsets}>")
+    else:
+        last = pointer.operands[-1] if pointer.op in _STEPS and len(pointer.operands) == 2 else None
+        if last is None or e.is_varying(last) or not e.is_varying(pointer.operands[0]):
+            lanes = e.leaf(pointer)
+        else:
+            step = f"{ir_type(last.type)} {e.operand(last)}"
+            lanes = e.leaf(pointer.operands[0])
+    if mask is not None:
+        active = e.splat(e.first_active("ptr", lanes, mask), "ptr", e.form)
+        lanes = e.emit(f"select {e.form('i1')} {mask}, {e.form('ptr')} {lanes}, {e.form('ptr')} {active}")
     places = []
-    for k in range(e.width):
-        base = e.emit(f"extractelement {e.form('ptr')} {e.leaf(pointer.operands[0])}, i32 {k}")
-        places.append(e.emit(f"getelementptr [{size_of(pointer.type.element)} x i8], ptr {base}, {step}"))
+    for k in range(width):
+        place = e.emit(f"extractelement {e.form('ptr')} {lanes}, i32 {k}")
+        if step is not None:
+            place = e.emit(f"getelementptr [{size_of(pointer.type.element)} x i8], ptr {place}, {step}")
+        places.append(place)
     return places
 
 
 def load_rows(
     e: AccessEmitter, i: Instruction, loop: CountedLoop, alignment: int, affine: tuple[str, int] | None,
-    slow: Callable[[], str], metadata: str,
+    slow: Callable[[], str], metadata: str, mask: str | None,
 ) -> str:  # fmt: skip
-    """The leaf of a load in a loop of find_rows. affine: as of gather; slow(): the leaf of the last ones."""
+    """The leaf of a load in a loop of find_rows. affine, mask: as of gather; slow(): the leaf of the last
+    ones."""
     type_ = i.type
     width, t, f, size = e.width, ir_type(type_), e.form, size_of(type_)
     c = ir_type(loop.count.type)
@@ -88,6 +105,8 @@ def load_rows(
         total = e.emit(f"select i1 {runs}, {c} {total}, {c} 0")
     whole = e.emit(f"and {c} {total}, {-width}")
     is_whole = e.emit(f"icmp ult {c} {done}, {whole}")
+    if mask is not None:
+        is_whole = e.emit(f"and i1 {is_whole}, {e.any_lane(mask)}")
     tile = e.alloca(f"[{width * width} x {t}]", 64)
     labels = [e.new_label(name) for name in ("rows", "transpose", "row", "gather", "loaded")]
     e.emit_void(f"br i1 {is_whole}, label %{labels[0]}, label %{labels[3]}")
@@ -98,7 +117,7 @@ def load_rows(
     e.begin_block(labels[1])
     rows = [
         e.emit(f"load {f(t)}, ptr {at}, align {alignment}{metadata}")
-        for at in _places(e, i.operands[0], affine)
+        for at in _places(e, i.operands[0], affine, mask)
     ]
     for k, row in enumerate(_transposed(e, t, rows)):
         at = e.emit(f"getelementptr i8, ptr {tile}, i64 {k * width * size}")

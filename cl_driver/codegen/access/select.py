@@ -194,12 +194,12 @@ def load_from(
         def anywhere() -> list[str]:
             return gather(e, addresses, type_, alignment, mask, metadata, affine)
 
-        rows = find_rows(e, i) if i.op is Op.Load and mask is None else None
+        rows = find_rows(e, i) if i.op is Op.Load else None
         if rows is None:
             e.define_leaves(i, anywhere())
         else:
-            e.note(SHUFFLED, masked=False)
-            leaf = load_rows(e, i, rows, alignment, affine, lambda: anywhere()[0], metadata)
+            e.note(SHUFFLED, masked=masked)
+            leaf = load_rows(e, i, rows, alignment, affine, lambda: anywhere()[0], metadata, mask)
             e.define_leaves(i, [leaf])
         return
     condition, first, stride = asked

@@ -41,6 +41,21 @@ kernel void some(global int *out, global const int *in, global const int *by, in
   size_t row = get_global_id(0); int sum = 0;
   for (int k = 0; k < n; k++) if (by[k] & 1) sum += in[row * n + k];
   out[row] = sum; }
+kernel void guarded(global int *out, global const int *in, global const int *by, int n) {
+  int row = get_global_id(0), sum = 0;
+  if (row < 18) { for (int k = 0; k < n; k++) sum += in[row * n + k] * by[k]; out[row] = sum; } }
+kernel void chosen(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  if (by[row % 35] & 1) for (int k = 0; k < n; k++) sum = sum * 3 + in[(row % 16) * n + k];
+  out[row] = sum; }
+kernel void none(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  if (by[row] > 99) for (int k = 0; k < n; k++) sum += in[row * n + k + (long)1e15];
+  out[row] = sum; }
+kernel void inside(global int *out, global const int *in, global const int *by, int n) {
+  size_t row = get_global_id(0); int sum = 0;
+  for (int k = 0; k < n; k++) if (by[row + k] & 1) sum += in[row * n + k];
+  out[row] = sum; }
 kernel void until(global int *out, global const int *in, global const int *by, int n) {
   size_t row = get_global_id(0); int sum = 0;
   for (int k = 0; k < n; k++) { sum += in[row * n + k]; if (by[k] % 23 == 5) break; }
@@ -65,6 +80,7 @@ kernel void jumping(global int *out, global const int *in, global const int *by,
 """
 KERNELS = {"floats": "f4", "doubles": "f8", "bytes": "u1", "shorts": "i2", "longs": "u8", "known": "f4",
            "two": "f4", "once": "f4", "nested": "i4", "some": "i4", "until": "i4",
+           "guarded": "i4", "chosen": "i4", "none": "i4", "inside": "i4",
            "written": "i4", "by_product": "i4", "jumping": "i4", "pairs": "i4"}  # fmt: skip
 FORMS = [(1, 1), (4, 2), (8, 1), (16, 1)]
 AVX512 = frozenset("fma f16c sse4.1 avx avx2 avx512f avx512bw avx512dq avx512vl".split())
@@ -115,10 +131,11 @@ def test_rows(compiled, before_the_end, name):
 
 
 def test_where_rows_become_tiles(compiled):
-    """Loops that store, that end early, that do not always load or that do not go on by one have none."""
+    """Loops that store, that end early, that do not always load, or the same lanes, or that do not go on by
+    one have none."""
     program = Program(compiled, width=8)
     have = {name for name in KERNELS if "transpose" in program.code(name).text}
-    assert have == set(KERNELS) - {"some", "until", "written", "by_product", "jumping", "pairs"}
+    assert have == set(KERNELS) - {"some", "inside", "until", "written", "by_product", "jumping", "pairs"}
 
 
 # in[256 * id + 128 + (k + by)] once and for k below n; k, the sum with `by` and n are of the type COUNT.
