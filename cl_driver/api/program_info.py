@@ -176,6 +176,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         counted=kernel.counted,
         counted_size=kernel.counted_size,
         arguments=[_argument(arg) for arg in kernel.args],
+        apart=sum(1 << number for number in kernel.apart_args),
         specialisable_arguments=kernel.specialisable_args,
     )
 

@@ -23,7 +23,7 @@ from ..device.limits import MAX_WORK_GROUP_SIZE, SUB_GROUP_SIZES, host_limits
 from ..device.target import Target
 from ..jit import bundle
 from ..jit.errors import CompileError
-from ..jit.executable import MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
+from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..passes.cost.inner_loops import prefers_inner_loops
@@ -60,6 +60,9 @@ _KERNEL = 64
 
 # Rows that code for any image takes at a time (passes/cost/width.py).
 _MOST_ROWS = 8
+
+# Of these a launch can look whether their buffers overlap.
+_MAY_BE_APART = frozenset(range(MOST_APART))
 
 
 def codegen_options(context: Context) -> CodegenOptions:
@@ -261,7 +264,7 @@ def about(name: str, error: Exception) -> CompileError:
 
 def entry(program: Prepared, name: str) -> codegen.KernelCode:
     """A kernel as LLVM IR, for most launches. Raises PlanError, CodegenError, SpirvError or CompileError."""
-    options = program.lanes(name)
+    options = replace(program.lanes(name), apart=_MAY_BE_APART)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))
         if flat.width == 1:
@@ -456,6 +459,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,
+        apart_args=code.apart_args,
         specialisable_args=code.specialisable_args,
         remark=code.remark,
     )

@@ -29,19 +29,25 @@ _UNROLLED_TEXT = 300_000
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
 # a launch waits for: one vector at a time and loops as they are, quick to compile, and
-# where groups consist of whole vectors for these alone.
+# where groups consist of whole vectors for these alone. What the entry assumes of arguments (apart_args) all
+# of these do but "narrow", and "overlap", which takes launches of which that is not true.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-_KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon"
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON = _KINDS
+_KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon", "overlap"
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON, OVERLAP = _KINDS
 
 
 def kernel_variant(
-    program: Prepared, name: str, kind: int, size: list[int], values: Iterable[tuple[int, bytes]]
+    program: Prepared,
+    name: str,
+    kind: int,
+    size: list[int],
+    values: Iterable[tuple[int, bytes]],
+    apart: Iterable[int],
 ) -> VariantCode:
     """An object of such code; see variant(). kind: number in VARIANTS. Raises CompileError."""
     argument_values = tuple((index, data) for index, data in values)
-    code = variant(program, name, VARIANTS[kind], size, argument_values)
+    code = variant(program, name, VARIANTS[kind], size, apart, argument_values)
     data = object_of(program.context, code, VARIANTS[kind], has_argument_values=bool(argument_values))
     return VariantCode(
         object=data,
@@ -53,7 +59,12 @@ def kernel_variant(
 
 
 def variant(
-    program: Prepared, name: str, kind: str, size: list[int], values: Values = ()
+    program: Prepared,
+    name: str,
+    kind: str,
+    size: list[int],
+    apart: Iterable[int] = (),
+    values: Values = (),
 ) -> codegen.KernelCode:
     """One of VARIANTS as LLVM IR.
 
@@ -61,19 +72,22 @@ def variant(
     time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups.
     values: PlanOptions.argument_values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then
     that of the code which it stands for: what is best hardly changes, and what is not would be held against
-    the values.
+    the values. apart: KernelInfo.apart_args.
     """
     try:
+        options = replace(program.lanes(name), argument_values=values, apart=frozenset(apart))
         if kind == GROUP:
-            return group_code(program, name, size, values)
+            return group_code(program, name, size, options)
         if kind == NARROW:
             return lower(program, name, narrow(program, name), fixed=True)
         if kind == ANY:
-            return lower(program, name, replace(program.lanes(name), argument_values=values), "full and rest")
+            return lower(program, name, options, "full and rest")
+        if kind == OVERLAP:
+            return lower(program, name, replace(options, apart=frozenset()), "full and rest")
         if kind == SOON:
-            return _soon_code(program, name, size, values)
+            return _soon_code(program, name, size, options)
         if kind == MORE:
-            options = replace(program.lanes(name), argument_values=values, thorough=True)
+            options = replace(options, thorough=True)
             code = lower(program, name, options, "full and rest", hot=True)
             if code.size > _UNROLLED_TEXT:  # what was unrolled fills the registers by itself
                 code = lower(program, name, options, "full and rest", fixed=True, hot=True)
@@ -82,9 +96,7 @@ def variant(
             return code
         lanes, columns, rows = size
         parts = rows if rows > 1 else columns // lanes
-        options = replace(
-            program.lanes(name), width=lanes, parts=parts, part_axis=int(rows > 1), argument_values=values
-        )
+        options = replace(options, width=lanes, parts=parts, part_axis=int(rows > 1))
         vectors = "rest" if kind == REST else "full and rest"
         code = lower(program, name, options, vectors, fixed=True, hot=kind == TILED)
         if [code.width, *code.tile] != [lanes, columns, rows]:
@@ -94,13 +106,15 @@ def variant(
         raise about(name, error) from error
 
 
-def _soon_code(program: Prepared, name: str, size: list[int], values: Values) -> codegen.KernelCode:
+def _soon_code(
+    program: Prepared, name: str, size: list[int], options: passes.PlanOptions
+) -> codegen.KernelCode:
     """Code that takes little time to compile, for the formats of a launch's images, as LLVM IR.
 
     For groups that consist of vectors of `size`, if that leaves no row or column of theirs out; else, or for
     zeros, for any groups.
     """
-    options = replace(program.lanes(name), argument_values=values, unrolls=False)
+    options = replace(options, unrolls=False)
     if any(size):
         code = lower(program, name, options, "full", alone=True)
         columns, rows = code.tile
@@ -109,10 +123,11 @@ def _soon_code(program: Prepared, name: str, size: list[int], values: Values) ->
     return lower(program, name, options, "full and rest", alone=True)
 
 
-def group_code(program: Prepared, name: str, size: list[int], values: Values = ()) -> codegen.KernelCode:
+def group_code(
+    program: Prepared, name: str, size: list[int], options: passes.PlanOptions
+) -> codegen.KernelCode:
     """Code for groups of one size in lockstep, as LLVM IR. CompileError where that is not possible, or much
     too long."""
-    options = program.lanes(name)
     parts, rest = divmod(math.prod(size), options.width)
     if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
         raise CompileError(f"kernel '{name}': groups of {size} cannot be executed in lockstep\n")
@@ -121,7 +136,6 @@ def group_code(program: Prepared, name: str, size: list[int], values: Values = (
     options = replace(options, thorough=True)
     try:
         functions = library_for(program.context.target)
-        options = replace(options, argument_values=values)
         plan = passes.plan(program.module, program.entry_points[name], options, functions)
         code = codegen.emit(plan, how, library(), program.globals)
     except (passes.PlanError, CodegenError) as error:

@@ -88,6 +88,7 @@ KERNEL = Answer(
     most_group_items=(U64, "of groups that there may be code for by their size, or 0"),
     counted=(U32, "1 + the argument of which threads may have copies, or 0"),
     counted_size=(U32, "bytes of its elements"),
+    apart=(U64, "bits: arguments whose buffers no other argument's may overlap"),
     arguments=(List(ARGUMENT), ""),
     specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )

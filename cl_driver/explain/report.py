@@ -132,12 +132,20 @@ def kernel_report(
         title = "for the first launches"
     made.variants.append(_variant(program, code, title, "", file))
     if code.tiles is not None:
-        tiled = variants.variant(program, name, variants.TILED, [code.width, *code.tile_of_tiles])
+        tiled = variants.variant(
+            program, name, variants.TILED, [code.width, *code.tile_of_tiles], code.apart_args
+        )
         title = "for groups that consist of whole tiles"
         if code.has_free_groups:
             title = "for a kernel that has run for a while"
         _remarks(tiled).choose("parts of tiles", _remarks(code).choices.get("parts of tiles", ""))
         made.variants.append(_variant(program, tiled, title, variants.TILED, file))
+    if code.apart_args:
+        args = program.reflections[name].args
+        names = ", ".join(args[number].name or f"argument {number}" for number in code.apart_args)
+        text = "what loops accumulate in memory is a value in them; launches whose buffers overlap that of "
+        text += f"{names} get code of their own, where it is not"
+        made.variants[0].facts.append(Annotation("plain", text))
     if code.has_narrow:
         has_sub_groups = program.uses_sub_groups(name)
         how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
@@ -150,7 +158,7 @@ def kernel_report(
         text = f"launches may get code of their own, made for values that stay the same: {names}"
         made.variants[0].facts.append(Annotation("plain", text))
     if code.may_run_in_lockstep:
-        _add_group_variant(made, program, file, local_size)
+        _add_group_variant(made, program, file, local_size, code.apart_args)
     return made
 
 
@@ -162,7 +170,7 @@ def _remarks(code: KernelCode) -> r.Remarks:
 
 
 def _add_group_variant(
-    made: Kernel, program: pipeline.Prepared, file: str, local_size: list[int] | None
+    made: Kernel, program: pipeline.Prepared, file: str, local_size: list[int] | None, apart: list[int]
 ) -> None:
     """What launches with groups of one size get once it is made."""
     facts = made.variants[0].facts
@@ -172,7 +180,7 @@ def _add_group_variant(
         return
     groups = " \N{MULTIPLICATION SIGN} ".join(map(str, local_size))
     try:
-        code = variants.group_code(program, made.name, local_size)
+        code = variants.variant(program, made.name, variants.GROUP, local_size, apart)
     except CompileError as error:
         facts.append(
             Annotation("plain", f"no code of their own for groups of {groups}: {str(error).strip()}")

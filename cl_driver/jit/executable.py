@@ -27,12 +27,14 @@ else:
         return lambda cls: cls
 
 
-MAGIC = b"CLDEXE\x00\x0e"
+MAGIC = b"CLDEXE\x00\x0f"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
 
 MOST_SPECIALISABLE = 8  # of KernelInfo.specialisable_args; CLD_MOST_SPECIALISABLE in objects.h
+
+MOST_APART = 62  # KernelInfo.apart_args are among the first so many: bits of a signed word
 
 # ArgInfo.kind; enum cld_arg_kind in objects.h has the same numbers, which a test compares.
 VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
@@ -189,7 +191,8 @@ class KernelInfo(_Record):
     groups, so the data plane may divide anew; most_group_items: of groups for which there may be code of
     their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
     threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size: bytes of
-    its elements;
+    its elements; apart_args: numbers of arguments whose buffers no other argument's may overlap where the
+    entry runs, or what takes its place ("narrow" and "overlap" excepted);
     specialisable_args: numbers of the arguments for whose values there may be code
     (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
@@ -229,6 +232,7 @@ class KernelInfo(_Record):
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
+        apart_args=_list,
         specialisable_args=_list,
         remark=_text,
     )
@@ -267,6 +271,7 @@ class KernelInfo(_Record):
     most_group_items: int
     counted: int
     counted_size: int
+    apart_args: list[int]
     specialisable_args: list[int]
     remark: str
 
@@ -291,7 +296,15 @@ class KernelInfo(_Record):
             map(self._has_word, self.specialisable_args)
         ):
             raise ExecutableError("malformed KernelInfo.specialisable_args")
+        if not all(map(self._has_buffer, self.apart_args)):
+            raise ExecutableError("malformed KernelInfo.apart_args")
         return self
+
+    def _has_buffer(self, index: object) -> bool:
+        """Whether that is the number of an argument that is a pointer, and one of MOST_APART."""
+        if type(index) is not int or not 0 <= index < min(len(self.args), MOST_APART):
+            return False
+        return self.args[index].kind == GLOBAL
 
     def _has_word(self, index: object) -> bool:
         """Whether that is the number of an argument by value that fits a word."""

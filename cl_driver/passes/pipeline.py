@@ -29,6 +29,7 @@ from .ir.plan_summary import describe
 from .ir.shapes import ShapeInfo
 from .ir.verify import verify
 from .loops.narrow_integers import narrow
+from .loops.promote_memory import promote_memory
 from .loops.unroll import unroll
 from .loops.unroll_arrays import has_unrollable_arrays, unroll_arrays
 from .loops.unroll_branches import has_unrollable_branches, unroll_branches
@@ -138,6 +139,10 @@ def plan(
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
     result.called_size = sum(map(private_size, kept.values()))
+    if not has_order and not options.skip:
+        apart = {a for number, a in enumerate(function.arguments) if number in options.apart}
+        found = run_pass("promote_memory", promote_memory, options, function, apart)
+        result.apart_args = [number for number, a in enumerate(function.arguments) if a in found]
     if options.width > 1:
         # After promotion: what is still in memory are arrays.
         run_pass("private_arrays", improve_arrays, options, function, types)

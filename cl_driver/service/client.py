@@ -350,9 +350,10 @@ class Service:
         kind: int,
         size: list[int],
         values: list[tuple[int, bytes]],
+        apart: list[int],
     ) -> VariantCode:
         """See the function of that name."""
-        what = [name, kind, size, values]
+        what = [name, kind, size, values, apart]
         keys = self.entries.keys(self.entries.key("variant", options, il, wire.encode(what)))
         start, found = time.time(), self.entries.load(keys)
         try:
@@ -460,14 +461,15 @@ def kernel_variant(
     kind: int,
     size: list[int],
     values: list[tuple[int, bytes]] | None = None,
+    apart: list[int] | None = None,
 ) -> VariantCode:
     """Code for some launches of a kernel of the executable that was made of this IL; an empty object, and
     why, where there is none.
 
     options, il: of the executable; kind: number in variants.VARIANTS; size: see variants.variant(); values:
-    numbers of arguments, and their bytes.
+    numbers of arguments, and their bytes; apart: KernelInfo.apart_args.
     """
-    return service().kernel_variant(options, il, name, kind, size, values or [])
+    return service().kernel_variant(options, il, name, kind, size, values or [], apart or [])
 
 
 def unload() -> None:

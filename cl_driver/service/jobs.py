@@ -145,7 +145,13 @@ def kernels(job: Job, il: bytes, names: list[str]) -> list[tuple[list[Any], list
 
 
 def kernel_variant(
-    job: Job, il: bytes, name: str, kind: int, size: list[int], values: list[tuple[int, bytes]]
+    job: Job,
+    il: bytes,
+    name: str,
+    kind: int,
+    size: list[int],
+    values: list[tuple[int, bytes]],
+    apart: list[int],
 ) -> list[Any]:
     """Values of jit/executable.VariantCode; see client.kernel_variant(). CompileError where there is none.
 
@@ -161,7 +167,7 @@ def kernel_variant(
     def make() -> list[Any]:
         if is_patient:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENT)
-        return variants.kernel_variant(_prepare(job, il), name, kind, size, values).to_values()
+        return variants.kernel_variant(_prepare(job, il), name, kind, size, values, apart).to_values()
 
     return background.start(make)() if is_patient else make()
 

@@ -43,7 +43,7 @@ def codes(program: pipeline.Prepared, name: str) -> Iterator[tuple[str, str]]:
         wanted += [("group " + "x".join(map(str, size)), variants.GROUP, size) for size in GROUPS]
     for code, variant, size in wanted:
         try:
-            yield code, variants.variant(program, name, variant, list(size)).text
+            yield code, variants.variant(program, name, variant, list(size), entry.apart_args).text
         except CompileError as error:
             yield code, f"none: {error}"
 

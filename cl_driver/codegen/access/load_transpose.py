@@ -60,8 +60,8 @@ def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value
 def _places(
     e: AccessEmitter, pointer: Instruction, affine: tuple[str, int] | None, mask: str | None
 ) -> list[str]:
-    """Each lane's address. affine: lane 0's and the stride, where there is one. mask: lanes that are not in it,
-    which must not be empty, get the address of one that is."""
+    """Each lane's address. affine: lane 0's and the stride, where there is one. mask: lanes that are not in
+    it, which must not be empty, get the address of one that is."""
     width, step = e.width, None
     if affine is not None:
         first, stride = affine

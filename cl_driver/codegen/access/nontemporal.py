@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...passes.analysis.roots import Root, roots
 from ...passes.ir.dominance import Loop, LoopNest, dominators
 from ...passes.ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, predecessors
 from ...passes.ir.ops import PassOp
@@ -17,7 +18,6 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Argument, Block, Function, Instruction, Value
 from ..layout.lanes import LaneEmitter
-from ..llvm.alias import Root, roots
 
 _SMALLEST, _LARGEST = 16, 512  # bytes of a vector
 _STORES = frozenset((Std.vstoren, Std.vstore_half, Std.vstore_halfn, Std.vstorea_halfn))

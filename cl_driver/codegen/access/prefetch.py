@@ -15,12 +15,12 @@ Zen 4 up to twice as fast.
 
 from __future__ import annotations
 
+from ...passes.analysis.roots import Root, roots
 from ...passes.ir.instructions import ADDRESS, PURE
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Function, Kind, Value
 from ..layout import abi
 from ..layout.abi_fields import AbiFields
-from ..llvm.alias import Root, roots
 
 _LEAST = 8  # loads of a work-item, through one argument, from which on it is worth it
 _SMALLEST = 16  # bytes of such a load: what is less may become a vector of several work-items

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ...passes.analysis.roots import is_restrict, roots
 from ...passes.ir.instructions import ACROSS_LANES, ADDRESS, PURE, is_arithmetic
 from ...passes.ir.ops import REGION_END, PassOp
 from ...passes.ir.plan import KernelPlan, Region
 from ...spirv.enums import Op, Scope, StorageClass
 from ...spirv.module import Argument, Block, Constant, Instruction, Value
 from ..access.emitter import AccessEmitter
-from ..llvm.alias import is_restrict, roots
 from ..llvm.forms import MANGLED
 from ..llvm.registry import LOWERINGS
 from ..llvm.types import ir_type

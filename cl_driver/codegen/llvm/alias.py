@@ -15,36 +15,21 @@ work-group because its work-items run in step must say there that memory is orde
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
-from ...passes.ir.instructions import ADDRESS
+from ...passes.analysis.roots import SAME_OBJECT, Root, has_attribute, is_restrict, roots
 from ...passes.ir.plan import KernelPlan, Region, recurs
-from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, StorageClass
+from ...spirv.enums import Decoration, FunctionParameterAttribute, StorageClass
 from ...spirv.module import Argument, Instruction, Kind, Value, Variable
-
-# What an address is computed from: a parameter, a variable of the module, or one of the function.
-Root: TypeAlias = Argument | Variable | Instruction
 
 INVARIANT = ", !invariant.load !1"
 
 _FIRST = 1 << 19  # number of the first metadata node, above those of the regions
-_SEARCHED = 64  # pointers that are looked at to know what one of them is computed from
-
-_SAME = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr}
-
-
-def is_restrict(pointer: Root) -> bool:
-    """Whether what a parameter or variable points to is accessed in no other way."""
-    return Decoration.Restrict in pointer.decorations or _has(pointer, FunctionParameterAttribute.NoAlias)
-
-
-def _has(pointer: Root, attribute: int) -> bool:
-    return attribute in pointer.decorations.get(Decoration.FuncParamAttr, ())
 
 
 def _is_read_only(pointer: Root) -> bool:
     """Whether nothing is written by way of a parameter."""
-    return _has(pointer, FunctionParameterAttribute.NoWrite) or Decoration.NonWritable in pointer.decorations
+    no_write = has_attribute(pointer, FunctionParameterAttribute.NoWrite)
+    return no_write or Decoration.NonWritable in pointer.decorations
 
 
 class AliasScopes:
@@ -99,37 +84,10 @@ def _node(numbers: Iterable[int]) -> str:
     return "!{" + ", ".join(f"!{number}" for number in sorted(numbers)) + "}"
 
 
-def roots(pointer: Value) -> frozenset[Root] | None:
-    """The arguments and variables that a pointer may point into; None if that is not known."""
-    seen, rest = {pointer}, [pointer]
-    found: set[Root] = set()
-    while rest:
-        value = rest.pop()
-        if isinstance(value, (Argument, Variable)):
-            found.add(value)
-            continue
-        if not isinstance(value, Instruction) or len(seen) > _SEARCHED:
-            return None
-        if value.op is Op.Variable:
-            found.add(value)
-            continue
-        if value.op is Op.Phi:
-            sources = value.operands[::2]
-        elif value.op is Op.Select:
-            sources = value.operands[1:]
-        elif value.op in _SAME and value.operands[0].type.kind is Kind.POINTER:
-            sources = value.operands[:1]
-        else:
-            return None
-        rest += [source for source in sources if source not in seen]
-        seen.update(sources)
-    return frozenset(found)
-
-
 def _is_constant(pointer: Value) -> bool:
     """Whether nothing changes while kernels run where a pointer points to."""
     if pointer.type.storage == StorageClass.UniformConstant:
         return True
-    while isinstance(pointer, Instruction) and pointer.op in _SAME:
+    while isinstance(pointer, Instruction) and pointer.op in SAME_OBJECT:
         pointer = pointer.operands[0]
     return isinstance(pointer, Variable) and Decoration.Constant in pointer.decorations

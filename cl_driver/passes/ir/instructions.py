@@ -74,6 +74,12 @@ INTEGER_ATOMICS = frozenset((
 REMOVABLE = PURE | ACROSS_LANES | {Op.Load, Op.Variable, PassOp.SlotLoad, PassOp.SlotLoadItem}
 
 
+def reads_builtin(instruction: Instruction) -> bool:
+    """True for a load of a built-in variable, of which a work-item always reads the same."""
+    variable = instruction.operands[0] if instruction.op is Op.Load else None
+    return isinstance(variable, Variable) and variable.builtin is not None
+
+
 def is_removable(instruction: Instruction) -> bool:
     """True if an instruction whose result nobody uses may be left out."""
     op = instruction.op

@@ -45,6 +45,7 @@ class PlanOptions:
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
+    apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
     most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/cost/text_size.py); 0 for no limit
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
     verify: bool = False  # run the IR verifier after every pass
@@ -132,6 +133,7 @@ class KernelPlan:
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do
     specialisable_args: list[int] = field(default_factory=list)  # by number (lower/argument_values.py)
+    apart_args: list[int] = field(default_factory=list)  # those of PlanOptions.apart that it was assumed of
     # memory_order.py: work-items see others' memory in order, not at barriers alone
     orders_memory: bool = False
     assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Operand
 from ...spirv.types import TypeTable
@@ -13,6 +15,7 @@ from ..ir.instructions import (
     append,
     is_arithmetic,
     predecessors,
+    reads_builtin,
     rename_phi_edge,
     replace_successor,
 )
@@ -54,45 +57,66 @@ def _movable(loop: Loop, always: list[Block]) -> list[Instruction]:
             if count == MOST_LOADS or i.op is not Op.Load or not is_free:
                 continue
             needed: dict[Instruction, None] = {}
-            if i.operands[0].type.storage in _READ and _follow(i.operands[0], inside, needed, moved):
+            if i.operands[0].type.storage in _READ and is_invariant(i.operands[0], inside, needed, moved):
                 moved |= needed
                 moved[i] = None
                 count += 1
     return list(moved)
 
 
-def _follow(
-    value: Operand, inside: set[Instruction], needed: dict[Instruction, None], moved: dict[Instruction, None]
+def is_invariant(
+    value: Operand,
+    inside: Container[Operand],
+    needed: dict[Instruction, None],
+    moved: Container[Operand] = (),
 ) -> bool:
-    """Adds the instructions of a loop that a value takes, operands first. False if it changes in the loop."""
+    """Adds the instructions inside of a loop that a value takes to `needed`, operands first, but those of
+    `moved`. False if it changes in the loop."""
     if value not in inside or value in moved or value in needed:
         return True
-    if value.op not in PURE or value.op in STAY:
+    if value.op in STAY or not (value.op in PURE or reads_builtin(value)):
         return False
     for operand in value.operands:
-        if isinstance(operand, Instruction) and not _follow(operand, inside, needed, moved):
+        if isinstance(operand, Instruction) and not is_invariant(operand, inside, needed, moved):
             return False
     needed[value] = None
     return True
 
 
 def _move(function: Function, loop: Loop, moved: list[Instruction]) -> None:
-    """Puts instructions into the block before a loop, which is made where there is none."""
-    header = loop.header
-    entries = [b for b in predecessors(function)[header] if b not in loop.blocks]
-    if len(entries) != 1:
+    """Puts instructions into the block before a loop."""
+    entry = preheader(function, loop)
+    if entry is None:
         return
-    (entry,) = entries
-    if entry.terminator.op is not Op.Branch:
-        block = Block(function, "before")
-        append(block, Op.Branch, None, [header])
-        replace_successor(entry, header, block)
-        rename_phi_edge(header, entry, block)
-        function.blocks.insert(function.blocks.index(header), block)
-        entry = block
+    move_to(entry, loop, moved)
+
+
+def move_to(entry: Block, loop: Loop, moved: list[Instruction]) -> None:
+    """Puts instructions of a loop at the end of the block before it."""
     gone = set(moved)
     for block in loop.blocks:
         block.instructions = [i for i in block.instructions if i not in gone]
     for i in moved:
         i.block = entry
     entry.instructions[-1:-1] = moved
+
+
+def preheader(function: Function, loop: Loop) -> Block | None:
+    """The block before a loop that leads nowhere else, which is made where there is none; None where several
+    lead into it."""
+    header = loop.header
+    entries = [b for b in predecessors(function)[header] if b not in loop.blocks]
+    if len(entries) != 1:
+        return None
+    (entry,) = entries
+    return entry if entry.terminator.op is Op.Branch else split_edge(function, entry, header, "before")
+
+
+def split_edge(function: Function, source: Block, target: Block, name: str) -> Block:
+    """A new block on the way from one block to another."""
+    block = Block(function, name)
+    append(block, Op.Branch, None, [target])
+    replace_successor(source, target, block)
+    rename_phi_edge(target, source, block)
+    function.blocks.insert(function.blocks.index(target), block)
+    return block

@@ -4,9 +4,9 @@ part, since whoever compiled the loop could only take out of it what is the same
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Function, Instruction, Value, Variable
+from ...spirv.module import Function, Instruction, Value
 from ..ir.dominance import dominators
-from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, STAY, substitute
+from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, STAY, reads_builtin, substitute
 
 _REPEATABLE = PURE - STAY
 
@@ -35,6 +35,4 @@ def drop_repeated(function: Function) -> None:
 def _is_repeatable(i: Instruction) -> bool:
     if i.op is Op.ExtInst:
         return i.operands[1] not in EXTINST_WITH_EFFECT and i.operands[1] not in EXTINST_LOADS
-    if i.op is Op.Load:  # of a built-in variable
-        return isinstance(i.operands[0], Variable) and i.operands[0].builtin is not None
-    return i.op in _REPEATABLE
+    return i.op in _REPEATABLE or reads_builtin(i)

@@ -7,6 +7,9 @@ be selected with 64 bits a lane; and each store would have a mask of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value
 from ..ir.instructions import ADDRESS, PURE, STAY, clone_instruction, predecessors, substitute
@@ -150,7 +153,7 @@ def _equal(a: Value, b: Value, budget: int) -> bool:
     return all(_equal(x, y, budget - 1) for x, y in zip(a.operands, b.operands, strict=True))
 
 
-def _copy_tree(forms: list[Instruction], block: Block, at: int) -> Instruction:
+def _copy_tree(forms: Sequence[Any], block: Block, at: int) -> Instruction:
     """Computes an expression in a block, from the values that all its forms share."""
     operands = []
     for values in zip(*(form.operands for form in forms), strict=True):

@@ -163,7 +163,7 @@ static uint32_t constant_values(const struct cld_kernel_info *info) {
  * cld_tier, if it were one. */
 static bool find_shape(const struct cld_kernel_info *info, const struct cld_tier *chosen,
                        enum cld_tier_kind *kind, uint64_t *size) {
-    if (chosen && chosen->kind == CLD_TIER_NARROW)
+    if (chosen && (chosen->kind == CLD_TIER_NARROW || chosen->kind == CLD_TIER_OVERLAP))
         return false;
     if (chosen && chosen->kind != CLD_TIER_REST) {
         *kind = chosen->kind;

@@ -171,6 +171,7 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->most_group_items = answer->most_group_items;
     info->counted = answer->counted;
     info->counted_size = answer->counted_size;
+    info->apart = answer->apart;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
     bool is_whole = take_args(info, answer) && take_specialisable(info, answer) && info->name && symbol &&
                     find_entry(code, symbol, &info->entry);
@@ -407,8 +408,7 @@ static cl_int take(struct cld_program *program, const struct wanted *wanted,
     for (uint32_t i = 0; i < wanted->count && is_whole; i++) {
         int64_t object = answer->kernels[i].object;
         if (object >= 0)
-            is_whole =
-                object < answer->objects_count && (codes[i] = load_object(&answer->objects[object]));
+            is_whole = object < answer->objects_count && (codes[i] = load_object(&answer->objects[object]));
     }
     cld_lock(program);
     bool is_current = program->generation == wanted->generation;
@@ -437,8 +437,8 @@ static cl_int make(struct cld_program *program, const struct wanted *wanted) {
     cld_builds_end();
     struct cld_answer_kernels answer;
     if (!status) {
-        status = cld_answer_kernels_read(&reply, &answer) ? take(program, wanted, &answer)
-                                                         : CL_OUT_OF_HOST_MEMORY;
+        status =
+            cld_answer_kernels_read(&reply, &answer) ? take(program, wanted, &answer) : CL_OUT_OF_HOST_MEMORY;
         cld_answer_kernels_free(&answer);
     }
     cld_msg_free(&reply);

@@ -17,7 +17,7 @@ struct cld_executable {
     uint32_t code_room;
     struct cld_code **code;
     uint32_t name_count;
-    char **names; /* CL_PROGRAM_KERNEL_NAMES */
+    char **names;            /* CL_PROGRAM_KERNEL_NAMES */
     uint8_t *globals;        /* program-scope variables, initialised */
     uint8_t *globals_memory; /* what they lie in: malloced */
     size_t globals_size;
@@ -119,8 +119,10 @@ struct cld_kernel_info {
     uint32_t uses_printf;
     uint32_t
         counted; /* 1 + the argument of which threads may have copies (launch/privatised_histogram.h), or 0 */
-    uint32_t counted_size;     /* bytes of its elements */
-    uint64_t flags;            /* enum cld_kernel_flags */
+    uint32_t counted_size; /* bytes of its elements */
+    uint64_t flags;        /* enum cld_kernel_flags */
+    uint64_t apart; /* bits: arguments whose buffers no other argument's may overlap, but for code NARROW and
+                     * OVERLAP (cl_driver/passes/loops/promote_memory.py) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_tier *) codes;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */

@@ -13,6 +13,8 @@
 #include "launch/executable.h"
 #include "launch/kernel.h"
 #include "loader/load.h"
+#include "memory/mem.h"
+#include "memory/svm.h"
 #include "object/lock.h"
 #include "python/door.h"
 #include "python/requests.h"
@@ -158,6 +160,7 @@ static cl_int ask(const struct request *request, bool of_peer, struct cld_msg *r
     cld_put_list(&question, 3);
     for (int i = 0; i < 3; i++)
         cld_put_int(&question, (int64_t)request->code->size[i]);
+    cld_put_int(&question, (int64_t)request->info->apart);
     put_argument_values(&question, request->info, request->code);
     cl_int status = cld_door_call(of_peer ? "kernel_variant" : "kernel_variant_of", &question, reply);
     cld_msg_free(&question);
@@ -309,6 +312,43 @@ bool cld_tier_has_rest(const uint64_t *tile, const struct cld_launch *launch) {
     return !has_tiles(tile, size) || !has_tiles(tile, edge);
 }
 
+/* Memory that a kernel may reach through an argument. */
+struct extent {
+    const uint8_t *start;
+    size_t size;
+};
+
+/* False if it is not known: what is no buffer and lies in no SVM allocation. */
+static bool find_extent(const struct cld_kernel *kernel, const struct cld_kernel_info *info, uint32_t number,
+                        struct extent *extent) {
+    const struct cld_mem *mem = kernel->mems[number];
+    *extent = (struct extent){mem ? mem->data : NULL, mem ? mem->size : 0};
+    if (mem)
+        return true;
+    const void *pointer;
+    memcpy(&pointer, kernel->block + info->args[number].offset, sizeof pointer);
+    return !pointer || cld_svm_allocation(kernel->program->context, pointer, &extent->start, &extent->size);
+}
+
+static bool meet(struct extent a, struct extent b) {
+    return a.size && b.size && a.start < b.start + b.size && b.start < a.start + a.size;
+}
+
+/* Whether a launch does not do what its kernel's code assumes: see cld_kernel_info.apart. */
+static bool has_overlap(const struct cld_kernel *kernel, const struct cld_kernel_info *info) {
+    for (uint64_t rest = info->apart; rest; rest &= rest - 1) {
+        uint32_t number = (uint32_t)__builtin_ctzll(rest);
+        struct extent own, other;
+        if (number >= info->arg_count || !find_extent(kernel, info, number, &own))
+            return true;
+        for (uint32_t i = 0; i < info->arg_count; i++)
+            if (i != number && info->args[i].kind == CLD_ARG_GLOBAL &&
+                (!find_extent(kernel, info, i, &other) || meet(own, other)))
+                return true;
+    }
+    return false;
+}
+
 static bool is_open(const struct cld_tier *wished) {
     return !wished || atomic_load(&wished->has_failed);
 }
@@ -339,6 +379,8 @@ cl_int cld_tier_choose(const struct cld_kernel *kernel, struct cld_kernel_info *
     *chosen = NULL;
     if ((info->flags & CLD_KERNEL_NARROW) && !suits_wide(info, launch))
         return need(kernel, info, CLD_TIER_NARROW, any, chosen);
+    if (info->apart && has_overlap(kernel, info))
+        return need(kernel, info, CLD_TIER_OVERLAP, any, chosen);
     bool is_first = info->flags & CLD_KERNEL_TILES_FIRST && has_tiles(tile, launch->local_size) &&
                     !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
     if (is_first && need(kernel, info, CLD_TIER_TILED, tile, chosen) == CL_SUCCESS)

@@ -7,13 +7,14 @@
 
 /* In the order of pipeline.VARIANTS. */
 enum cld_tier_kind {
-    CLD_TIER_NARROW, /* for launches that `entry` does not suit */
-    CLD_TIER_REST,   /* what `entry` leaves of rows and columns that are not whole tiles */
-    CLD_TIER_TILED,  /* for groups that consist of tiles */
-    CLD_TIER_GROUP,  /* for groups of one size, in lockstep (cl_driver/passes/groups/lockstep.py) */
-    CLD_TIER_MORE,   /* into which more work went */
-    CLD_TIER_ANY,    /* for groups that do not consist of whole tiles, where work-items can tell them */
-    CLD_TIER_SOON,   /* for formats of images, compiled as soon as can be: a launch waits for it */
+    CLD_TIER_NARROW,  /* for launches that `entry` does not suit */
+    CLD_TIER_REST,    /* what `entry` leaves of rows and columns that are not whole tiles */
+    CLD_TIER_TILED,   /* for groups that consist of tiles */
+    CLD_TIER_GROUP,   /* for groups of one size, in lockstep (cl_driver/passes/groups/lockstep.py) */
+    CLD_TIER_MORE,    /* into which more work went */
+    CLD_TIER_ANY,     /* for groups that do not consist of whole tiles, where work-items can tell them */
+    CLD_TIER_SOON,    /* for formats of images, compiled as soon as can be: a launch waits for it */
+    CLD_TIER_OVERLAP, /* for launches whose buffers overlap where the others assume that they do not */
 };
 
 /* Nanoseconds that a kernel must have run for before it gets code that launches can do without. To compile it

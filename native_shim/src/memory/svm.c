@@ -56,17 +56,27 @@ static bool insert(struct cld_context *context, uint8_t *start, size_t size) {
     return true;
 }
 
-size_t cld_svm_room(struct cld_context *context, const void *pointer) {
-    size_t room = 0;
+bool cld_svm_allocation(struct cld_context *context, const void *pointer, const uint8_t **start,
+                        size_t *size) {
+    bool is_inside = false;
     cld_lock(context);
     size_t at = find(context->svm, pointer);
     if (at) {
         const struct allocation *allocation = &context->svm->list[at - 1];
-        size_t offset = (size_t)((uintptr_t)pointer - (uintptr_t)allocation->start);
-        room = offset < allocation->size ? allocation->size - offset : 0;
+        is_inside = (uintptr_t)pointer - (uintptr_t)allocation->start < allocation->size;
+        *start = allocation->start;
+        *size = allocation->size;
     }
     cld_unlock(context);
-    return room;
+    return is_inside;
+}
+
+size_t cld_svm_room(struct cld_context *context, const void *pointer) {
+    const uint8_t *start;
+    size_t size;
+    if (!cld_svm_allocation(context, pointer, &start, &size))
+        return 0;
+    return size - (size_t)((uintptr_t)pointer - (uintptr_t)start);
 }
 
 void cld_svm_free_all(struct cld_context *context) {
