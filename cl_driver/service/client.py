@@ -403,6 +403,16 @@ def service() -> Service:
     return found
 
 
+def hold() -> None:
+    """A host that could change its root folder has a context now: what builds need is there before it does."""
+    if settings.text("CL_DRIVER_COMPILE") != "inprocess":
+        import fcntl  # noqa: F401
+
+        from . import pool, process  # noqa: F401
+
+        process.hold(_servers)
+
+
 def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None = None) -> SourceResult:
     """clCompileProgram: OpenCL C to SPIR-V. headers: contents by the names that #include uses."""
     return service().compile_source(source, options, headers or {})

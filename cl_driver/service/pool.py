@@ -70,7 +70,7 @@ class Pool:
             while True:
                 while self._idle:
                     process = self._idle.pop()
-                    if process.sock.is_ours() and not protocol.is_closed(process.sock):
+                    if process.is_fit():
                         return process
                     self._drop(process)  # it was idle for too long, or was killed
                 if self._count < self.limit:

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -249,4 +250,10 @@ int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
     if (result)
         cld_log(1, "cannot start %s: error %d", argv[0], -result);
     return result ? result : ours;
+}
+
+bool cld_may_change_root(void) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    return !syscall(SYS_capget, &header, data) && data[0].effective & 1U << CAP_SYS_CHROOT;
 }
