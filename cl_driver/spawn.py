@@ -17,7 +17,7 @@ from . import log, trust
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     # (argv, environment) to the descriptor of the socket.
     Spawn: TypeAlias = Callable[[list[str], dict[str, str]], int]
@@ -82,12 +82,15 @@ _has_own: Callable[[], bool] | None = None
 _may_move: Callable[[], bool] | None = None
 _children: list[int] = []
 
+# What starts compiler processes (service/process.py): of this process, and of its forks.
+servers: list[Any] = []
+
 
 def use(
     function: Spawn, has_own: Callable[[], bool] | None = None, may_move: Callable[[], bool] | None = None
 ) -> None:
-    """Makes spawn() call that function instead of posix_spawn, which may raise OSError; has_own, may_move: what
-    has_own_descriptors() and may_change_root() say."""
+    """Makes spawn() call that function instead of posix_spawn, which may raise OSError; has_own, may_move:
+    what has_own_descriptors() and may_change_root() say."""
     global _native, _has_own, _may_move
     _native, _has_own, _may_move = function, has_own, may_move
 

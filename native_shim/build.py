@@ -223,8 +223,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         objects = [builder.compile(path) for path in sorted((SHIM / "clang").glob("*.c"))]
         builder.link("_cl_driver_clang.so", objects, "-ldl")
-        # Of its own, it starts in half the time, and there is less of it.
-        builder.link("_cl_driver_holder", [builder.compile(SHIM / "holder" / "holder.c")], how=["-static"])
+        holder = builder.compile(SHIM / "holder" / "holder.c", "-fno-stack-protector", "-fno-PIC")
+        builder.link("_cl_driver_holder", [holder], how=["-static", "-nostdlib", "-Wl,-z,noexecstack"])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
     try:

@@ -31,9 +31,9 @@ def create_context(properties: list[int] | None, devices: list[int]) -> tuple[in
     """
     check_properties(properties or [0])
     if spawn.may_change_root():
-        from ..service import client
+        from ..service import process
 
-        client.hold()
+        process.hold()
     return (adopt(Context({key: peer(key, Device) for key in devices})),)
 
 

@@ -389,7 +389,7 @@ def _cut_of(files: Files) -> list[Any]:
 _services: dict[int, Service] = {}
 
 # What starts compiler processes, of this process's forks as well.
-_servers: list[Server] = []
+_servers: list[Server] = spawn.servers
 
 
 def service() -> Service:
@@ -401,16 +401,6 @@ def service() -> Service:
             _services.pop(old).let_go()
         found = _services.setdefault(pid, Service())
     return found
-
-
-def hold() -> None:
-    """A host that could change its root folder has a context now: what builds need is there before it does."""
-    if settings.text("CL_DRIVER_COMPILE") != "inprocess":
-        import fcntl  # noqa: F401
-
-        from . import pool, process  # noqa: F401
-
-        process.hold(_servers)
 
 
 def compile_source(source: bytes, options: str, headers: dict[str, bytes] | None = None) -> SourceResult:

@@ -47,8 +47,8 @@ class _Asked(namedtuple("_Asked", "what pid user descriptors")):
 
 
 class _Server:
-    """control: where it is asked; idle: seconds that it stays, 0 for no limit; holder: the program that it then
-    becomes, which was there before it (native_shim/holder/holder.c), or ""."""
+    """control: where it is asked; idle: seconds that it stays, 0 for no limit; holder: the program that it
+    then becomes, which was there before it (native_shim/holder/holder.c), or ""."""
 
     def __init__(self, control: socket.socket, idle: float, holder: str) -> None:
         self._control, self._idle, self._holder = control, idle, holder

@@ -56,7 +56,7 @@ _LATE = ("json", "pathlib", "random", "shutil", "tempfile", "traceback")
 
 
 def load_everything() -> None:
-    """Loads what jobs need or may come to need: modules cannot be found later. CompileError if it is not there."""
+    """Loads what jobs may come to need: modules cannot be found later. CompileError if it is not there."""
     import importlib
     import pkgutil
 

@@ -10,7 +10,7 @@ import os
 import sys
 from _socket import MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET, socketpair
 
-from .. import log, native, settings, spawn, trust
+from .. import late_modules, log, native, settings, spawn, trust
 from ..jit.errors import CompileError
 from . import protocol
 
@@ -122,14 +122,15 @@ def _pair() -> tuple[int, int]:
 
 def _out_of_the_way(descriptor: int) -> int:
     """Closes it, for one with a number that no standard one has."""
-    if descriptor >= _STANDARD:
-        return descriptor
-    import fcntl
-
+    low = []
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STANDARD)
+        while descriptor < _STANDARD:
+            low.append(descriptor)
+            descriptor = os.dup(descriptor)
+        return descriptor
     finally:
-        os.close(descriptor)
+        for number in low:
+            os.close(number)
 
 
 def _made_with() -> MadeWith:
@@ -142,16 +143,17 @@ def _made_with() -> MadeWith:
     return command("cl_driver.service.fork_server", *map(str, limits)), variables
 
 
-def hold(servers: list[Server]) -> None:
-    """For a host that could change its root folder: sees to it that there is what it could start none of in
-    another one. It is small until it is asked for a process."""
-    holder = os.path.join(native.folder(), "_cl_driver_holder")
-    if servers or os.sysconf("SC_OPEN_MAX") < _ENOUGH_DESCRIPTORS:
+def hold() -> None:
+    """For a host that has a context and could change its root folder: sees to it that there is what it could
+    not find or start in another one. The process is small until it is asked for a compiler."""
+    if spawn.servers or settings.text("CL_DRIVER_COMPILE") == "inprocess":
         return
     try:
-        servers.append(Server(_made_with(), holder))
+        late_modules.keep()
+        if os.sysconf("SC_OPEN_MAX") >= _ENOUGH_DESCRIPTORS:
+            spawn.servers.append(Server(_made_with(), os.path.join(native.folder(), "_cl_driver_holder")))
     except OSError as error:
-        log.log(1, f"{holder} cannot be started: {error}")
+        log.log(1, f"nothing can be built in another root folder: {error}")
 
 
 def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
@@ -223,8 +225,8 @@ class Process:
         return answer
 
     def is_fit(self) -> bool:
-        """Whether it is there, and may do what this process may: if that has changed, it would read files that
-        the host must not, or not those that the host means."""
+        """Whether it is there, and may do what this process may: if that has changed, it would read files
+        that the host must not, or not those that the host means."""
         return self.sock.is_ours() and not protocol.is_closed(self.sock) and self._rights == rights()
 
     def rest(self) -> bool:

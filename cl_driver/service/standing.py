@@ -19,8 +19,8 @@ _SET_NO_NEW_PRIVILEGES = 38
 
 
 class Standing(namedtuple("Standing", "pid fields spaces roots label priority")):
-    """Of a process. fields: by the names of _FIELDS; spaces, roots: namespaces and the root folder, as devices
-    and inodes; label: what security modules call it."""
+    """Of a process. fields: by the names of _FIELDS; spaces, roots: namespaces and the root folder, as
+    devices and inodes; label: what security modules call it."""
 
     __slots__ = ()
 

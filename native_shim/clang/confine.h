@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Before clang's main(): what the environment asks for (cl_driver/frontend/resident.py). Does not return where
- * that cannot be had. */
+/* Before clang's main(): what the environment asks for (cl_driver/frontend/resident.py). Does not return
+ * where that cannot be had. */
 void cld_confine_clang(void);
 
 /* Whether it was asked for. */
