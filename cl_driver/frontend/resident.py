@@ -158,8 +158,10 @@ def _run_confined(
     folder = folder or os.getcwd()
     try:
         return _loaded[0].run(arguments, source, folder, listing, allowance, is_whole)
-    except (EOFError, IndexError) as error:
-        raise OSError("it has ended, and there is no other in this root folder") from error
+    except (EOFError, OSError) as error:
+        if not _loaded[0].is_there():
+            os._exit(1)  # there is no other for this process; who wants this program asks another process
+        raise OSError(str(error)) from error
 
 
 def _enterable(folder: str | None) -> str | None:
@@ -213,11 +215,15 @@ class _Loaded:
             )
         limit(self.process.pid)
 
-    def is_still(self, clang: str) -> bool:
-        """Whether it is there, and what is at this path."""
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
         poll = select.poll()
         poll.register(self._socket, 0)
-        return not poll.poll(0) and self._identity == _identity(clang)
+        return not poll.poll(0)
+
+    def is_still(self, clang: str) -> bool:
+        """Whether it is there, and what is at this path."""
+        return self.is_there() and self._identity == _identity(clang)
 
     def end(self) -> None:
         """Ends those that this process has started, and with them their children, whatever they are doing."""

@@ -7,6 +7,7 @@ up.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 import uuid
@@ -198,6 +199,17 @@ def test_it_is_small_again_when_nobody_has_built_for_long(waiting):
     assert host.stdout.readline() == "3\n"
     assert host.wait(timeout=20) == 0
     assert gone(mark)
+
+
+def test_a_clang_that_is_killed_there_is_replaced(waiting, places):
+    """With its compiler, for neither can start another one."""
+    host, helpers, _ = waiting("-I /headers", "in.h", user=NOBODY)
+    inside = [pid for helper in helpers for pid in children(helper) if os.path.exists(f"/proc/{pid}/exe")]
+    (clang,) = [pid for pid in inside if Path(f"/proc/{pid}/comm").read_text().strip() == "clang-22"]
+    os.kill(clang, signal.SIGKILL)
+    host.stdin.write("\n")
+    host.stdin.flush()
+    assert host.stdout.readline() == "3\n"
 
 
 def test_hosts_that_cannot_change_it_have_none(client, variables):
