@@ -23,7 +23,6 @@ import select
 import signal
 import socket
 import struct
-from collections import namedtuple
 
 from .. import log, settings
 from ..frontend import clang, resident
@@ -34,16 +33,15 @@ from .standing import Standing, can_be_taken, standing, take
 _CREDENTIALS = struct.Struct("@3i")  # process, user and group
 
 
-class _Asked(namedtuple("_Asked", "what pid user descriptors")):
+class _Asked:
     """what: b"" for the end; pid, user: who asks; descriptors: what came with it: the end of a socket, and a
     root folder."""
 
-    __slots__ = ()
+    __slots__ = ("descriptors", "pid", "user", "what")
 
-    what: bytes
-    pid: int
-    user: int
-    descriptors: list[int]
+    def __init__(self, what: bytes = b"", pid: int = 0, user: int = 0) -> None:
+        self.what, self.pid, self.user = what, pid, user
+        self.descriptors: list[int] = []
 
 
 class _Server:
@@ -88,15 +86,14 @@ class _Server:
         try:
             what, parts, _, _ = self._control.recvmsg(1, space, socket.MSG_CMSG_CLOEXEC)
         except OSError:
-            return _Asked(b"", 0, 0, [])
-        pid = user = 0
-        descriptors: list[int] = []
+            return _Asked()
+        asked = _Asked(what)
         for _, kind, content in parts:
             if kind == protocol.SCM_CREDENTIALS:
-                pid, user, _ = _CREDENTIALS.unpack(content)
+                asked.pid, asked.user, _ = _CREDENTIALS.unpack(content)
             elif kind == socket.SCM_RIGHTS:
-                descriptors += (number for (number,) in protocol.DESCRIPTOR.iter_unpack(content))
-        return _Asked(what, pid, user, descriptors)
+                asked.descriptors += (number for (number,) in protocol.DESCRIPTOR.iter_unpack(content))
+        return asked
 
     def _answer(self, asked: _Asked) -> socket.socket | None:
         """Forks a child, if who asks may have one: its socket, in the child."""

@@ -7,7 +7,6 @@ Then its compiler is to have no more than it, and finds the files that it finds.
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 
 # Of /proc/PID/status.
 _FIELDS = ("Uid", "Gid", "Groups", "CapEff", "NoNewPrivs", "Seccomp", "Cpus_allowed")
@@ -18,22 +17,22 @@ _ROOTS = ("root", "ns/mnt")
 _SET_NO_NEW_PRIVILEGES = 38
 
 
-class Standing(namedtuple("Standing", "pid fields spaces roots label priority")):
+class Standing:
     """Of a process. fields: by the names of _FIELDS; spaces, roots: namespaces and the root folder, as
     devices and inodes; label: what security modules call it."""
 
-    __slots__ = ()
+    __slots__ = ("fields", "label", "pid", "priority", "roots", "spaces")
 
-    pid: int
-    fields: dict[str, str]
-    spaces: list[tuple[int, int]]
-    roots: list[tuple[int, int]]
-    label: bytes
-    priority: int
+    def __init__(
+        self, pid: int, fields: dict[str, str], places: list[tuple[int, int]], label: bytes, priority: int
+    ) -> None:
+        self.pid, self.fields, self.label, self.priority = pid, fields, label, priority
+        self.spaces, self.roots = places[: len(_SPACES)], places[len(_SPACES) :]
 
     def is_that_of(self, other: Standing) -> bool:
         """Whether another process may do the same, in the same place."""
-        return self[1:] == other[1:]
+        names = [name for name in self.__slots__ if name != "pid"]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 def standing(pid: int) -> Standing | None:
@@ -46,8 +45,7 @@ def standing(pid: int) -> Standing | None:
         priority = os.getpriority(os.PRIO_PROCESS, pid)
     except OSError:
         return None
-    spaces, roots = places[: len(_SPACES)], places[len(_SPACES) :]
-    return Standing(pid, fields, spaces, roots, _label(pid), priority)
+    return Standing(pid, fields, places, _label(pid), priority)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -127,8 +127,8 @@ def serve(sock: socket.socket, idle: float) -> None:
     """Answers requests until the socket closes or nothing came for `idle` seconds.
 
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
-    until it is compiled, and would take more than proportional time: all is looked at again and again. What is
-    there after the first jobs stays, and is not looked at again.
+    until it is compiled, and would take more than proportional time: all is looked at again and again. What
+    is there after the first jobs stays, and is not looked at again.
     """
     sys.setswitchinterval(0.0005)  # LLVM on another thread wants the GIL seldom, but then soon
     gc.disable()
