@@ -125,7 +125,7 @@ lint: setup
 	$(VENV) -m mypy
 	@format=$$(command -v clang-format clang-format-22 | head -n 1); if [ -n "$$format" ]; then \
 	  $$format --dry-run -Werror native_shim/src/*/*.[ch] native_shim/embed/*.c \
-	    native_shim/clang/*.c icd/*.c; fi
+	    native_shim/clang/*.[ch] native_shim/holder/*.c icd/*.c; fi
 
 clean:
 	rm -rf build

@@ -17,7 +17,7 @@ from . import log, trust
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     # (argv, environment) to the descriptor of the socket.
     Spawn: TypeAlias = Callable[[list[str], dict[str, str]], int]
@@ -79,20 +79,31 @@ class Connection(socket):
 
 _native: Spawn | None = None
 _has_own: Callable[[], bool] | None = None
+_may_move: Callable[[], bool] | None = None
 _children: list[int] = []
 
+# What starts compiler processes (service/process.py): of this process, and of its forks.
+servers: list[Any] = []
 
-def use(function: Spawn, has_own: Callable[[], bool] | None = None) -> None:
-    """Makes spawn() call that function instead of posix_spawn, which may raise OSError; has_own: what
-    has_own_descriptors() says."""
-    global _native, _has_own
-    _native, _has_own = function, has_own
+
+def use(
+    function: Spawn, has_own: Callable[[], bool] | None = None, may_move: Callable[[], bool] | None = None
+) -> None:
+    """Makes spawn() call that function instead of posix_spawn, which may raise OSError; has_own, may_move:
+    what has_own_descriptors() and may_change_root() say."""
+    global _native, _has_own, _may_move
+    _native, _has_own, _may_move = function, has_own, may_move
 
 
 def has_own_descriptors() -> bool:
     """Whether this thread has descriptors of its own, which no other thread sees and which end with it: those
     of the host are used up (native_shim/src/python/descriptors.c)."""
     return _has_own is not None and _has_own()
+
+
+def may_change_root() -> bool:
+    """Whether this process is a host's that could change its root folder, where spawn() finds nothing."""
+    return _may_move is not None and _may_move()
 
 
 def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connection:

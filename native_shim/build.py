@@ -146,10 +146,10 @@ class Builder:
                 objects.append(future.result())
         return objects
 
-    def link(self, name: str, objects: list[Path], *options: str) -> Path:
+    def link(self, name: str, objects: list[Path], *options: str, how: list[str] = LINK) -> Path:
         """A shared library in the result folder. Replaced as a whole: running programs keep the old one."""
         target = self.out / name
-        command = [self.compiler, *LINK, *self.sanitize, *map(str, objects), *options]
+        command = [self.compiler, *how, *self.sanitize, *map(str, objects), *options]
         record = self.objects / f"{name}.cmd"
         newest = max(o.stat().st_mtime_ns for o in objects)
         unchanged = record.exists() and record.read_text() == shlex.join(command)
@@ -223,6 +223,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         objects = [builder.compile(path) for path in sorted((SHIM / "clang").glob("*.c"))]
         builder.link("_cl_driver_clang.so", objects, "-ldl")
+        holder = builder.compile(SHIM / "holder" / "holder.c", "-fno-stack-protector", "-fno-PIC")
+        builder.link("_cl_driver_holder", [holder], how=["-static", "-nostdlib", "-Wl,-z,noexecstack"])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import spawn
 from .device import Device
 from .entrypoint import adopt, entrypoint, peer
 from .errors import CLError, require
@@ -29,6 +30,10 @@ def create_context(properties: list[int] | None, devices: list[int]) -> tuple[in
     this platform's and 0 if it is not. devices: keys.
     """
     check_properties(properties or [0])
+    if spawn.may_change_root():
+        from ..service import process
+
+        process.hold()
     return (adopt(Context({key: peer(key, Device) for key in devices})),)
 
 

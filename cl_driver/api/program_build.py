@@ -29,7 +29,7 @@ _starting = Lock()
 
 _FILES_ARE_GONE = """\
 error: the driver's files cannot be read any more, so nothing can be compiled. If this process has changed its
-root folder (chroot): set CL_DRIVER_RUNTIME=process, and the compiler stays outside.
+root folder (chroot): it must be able to do so when it makes its context, or CL_DRIVER_RUNTIME=process be set.
 """
 
 _OPTION_ERRORS = {

@@ -56,4 +56,8 @@ def register(ffi: CData, lib: CData) -> None:
         return descriptor
 
     _callback = cld_embed_call
-    spawn.use(native_spawn, lambda: bool(lib.cld_embed_has_own_descriptors()))
+    spawn.use(
+        native_spawn,
+        lambda: bool(lib.cld_embed_has_own_descriptors()),
+        lambda: bool(lib.cld_embed_may_change_root()),
+    )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from . import corrections, effort, includes, prelude, resident
-from .find_clang import Clang, ClangError, environment, find
+from .find_clang import Clang, ClangError, environment, find, settle
 from .options import BuildOptions
 
 SOURCE_NAME = "program.cl"  # in diagnostics
@@ -129,6 +129,22 @@ def load(setting: str = "") -> None:
         resident.load(find(setting).path, environment())
     except ClangError:
         pass  # the program that needs it will say so
+
+
+# Of clang's own, what programs get without naming it, and what they may name.
+_HEADERS = ("opencl-c-base.h", "opencl-c.h")
+
+
+def confine(setting: str, rights: str, root: int) -> None:
+    """From now on this process has a clang with other rights and another root folder, and can start no other
+    (resident.confine()). Raises OSError, ClangError and CorrectionsError."""
+    clang = find(setting)
+    folders = os.path.dirname(os.path.dirname(os.path.realpath(clang.path)))
+    resources = os.path.join(folders, "lib", "clang", str(clang.major), "include")
+    own = [os.path.join(resources, name) for name in _HEADERS]
+    own += corrections.settle(clang.path, clang.major)
+    resident.confine(clang.path, environment(), rights, root, resources, own)
+    settle(clang)
 
 
 def marked_source(

@@ -96,6 +96,8 @@ class CorrectionsError(Exception):
 def path(clang: str, major: int, part: Part = Part.ALWAYS) -> str:
     """The library for that clang: one that was built for its version or an older one, which any clang reads,
     or else one that this process makes and keeps. Raises CorrectionsError."""
+    if (clang, part) in _settled:
+        return _settled[clang, part]
     folder = _folder()
     built = [
         int(found[1]) for name in _names(folder) if (found := re.fullmatch(r"corrections-(\d+)\.bc", name))
@@ -111,7 +113,14 @@ def path(clang: str, major: int, part: Part = Part.ALWAYS) -> str:
     return f"/proc/{os.getpid()}/fd/{_made[clang, part]}"
 
 
+def settle(clang: str, major: int) -> list[str]:
+    """The libraries for that clang, which are not looked for again: this process will not find them."""
+    _settled.update({(clang, part): path(clang, major, part) for part in Part})
+    return [_settled[clang, part] for part in Part]
+
+
 _made: dict[tuple[str, Part], int] = {}
+_settled: dict[tuple[str, Part], str] = {}
 
 
 def _folder() -> str:

@@ -12,6 +12,7 @@ import struct
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 
+from . import bool_selects
 from .clang import Run
 from .long_composites import mended
 
@@ -320,4 +321,4 @@ def compile(
     second = clang(again, text.encode("utf-8", "surrogateescape"))
     if second.status != 0:
         return None
-    return first._replace(output=embed(mended(second.output), text, numbers, files))
+    return first._replace(output=embed(bool_selects.mended(mended(second.output)), text, numbers, files))

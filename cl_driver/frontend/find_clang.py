@@ -44,6 +44,7 @@ class Clang(namedtuple("Clang", "path major identity")):
 
 
 _found: dict[str, Clang] = {}  # by setting
+_only: list[Clang] = []  # that of settle()
 _known: set[str] = set()  # identities of those that have worked, or have told their version
 _unusable: dict[str, str] = {}  # by identity: why
 
@@ -52,6 +53,13 @@ def forget() -> None:
     """Everything that this process knows of the clangs."""
     for each in (_found, _known, _unusable):
         each.clear()
+    _only.clear()
+
+
+def settle(clang: Clang) -> None:
+    """This process can reach no other clang from now on."""
+    _only[:] = [clang]
+    _known.add(clang.identity)
 
 
 def find(setting: str = "") -> Clang:
@@ -60,6 +68,8 @@ def find(setting: str = "") -> Clang:
 
     Costs no process for names that carry their version. Raises ClangError.
     """
+    if _only:
+        return _only[0]
     if setting not in _found:
         _found[setting] = _find(setting)
         if log.level >= 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import corrections, effort, find_clang, long_composites, prelude
+from . import bool_selects, corrections, effort, find_clang, long_composites, prelude
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
@@ -163,7 +163,7 @@ def _compile_by(
         if done.status != 0:
             return done
         # Before anybody walks through its instructions.
-        return done._replace(output=long_composites.mended(done.output))
+        return done._replace(output=bool_selects.mended(long_composites.mended(done.output)))
 
     text = marked_source(source, options, language)
     try:

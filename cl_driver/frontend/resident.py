@@ -13,6 +13,7 @@ Where that cannot be (a static clang, another C library), each program has a cla
 from __future__ import annotations
 
 import enum
+import fcntl
 import os
 import select
 import socket
@@ -26,7 +27,7 @@ from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from io import FileIO
     from typing import TypeAlias
 
@@ -74,6 +75,7 @@ _COMMENT, _COMMENT_ENDS = b"/*", b"*/"
 
 _tries = 0  # how often a clang that is loaded may fail; none in processes that are not the compiler's own
 _loaded: list[_Loaded] = []  # one at most
+_confined: list[str] = []  # arguments that a clang has which is confined (confine()), the only one there is
 
 
 def allow() -> None:
@@ -86,6 +88,29 @@ def load(clang: str, environment: dict[str, str]) -> None:
     """Loads a clang for forks of this process, if it can be. clang: its path; environment: its variables."""
     with suppress(OSError):
         _clang(clang, environment)
+
+
+def confine(
+    clang: str, environment: dict[str, str], rights: str, root: int, resources: str, own: list[str]
+) -> None:
+    """Loads a clang with other rights and another root folder, the only one for this process from now on.
+    OSError if it cannot be.
+
+    rights, root: see native_shim/clang/confine.c; resources: clang's folder of headers; own: files that are
+    not the program's.
+    """
+    end()
+    _confined[:] = ["-resource-dir", os.path.dirname(resources)]
+    with ExitStack() as opened:
+        files = [(path, opened.enter_context(open(path, "rb"))) for path in own]
+        # Higher than those that programs bring; and folders are none that it may have open.
+        numbers = [(path, fcntl.fcntl(file.fileno(), fcntl.F_DUPFD, 2 * max(Number))) for path, file in files]
+        for _, number in numbers:
+            opened.callback(os.close, number)
+        lines = [f"{number} {path}\n" for path, number in [(resources, -1), *numbers]]
+        more = {"CLD_CLANG_CONFINED": rights, "CLD_CLANG_OWN": "".join(lines)}
+        given = [number for _, number in numbers] + [root] * (root >= 0)
+        _loaded.append(_Loaded(clang, environment | more, given))
 
 
 def run(
@@ -106,6 +131,8 @@ def run(
     """
     global _tries
     allowance, folder = allowance or Allowance(), _enterable(folder)
+    if _confined:
+        return _run_confined(arguments, source, folder, listing, allowance, is_whole)
     if _tries and not has_fewest_descriptors() and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
         try:
             clang = _clang(arguments[0], environment)
@@ -117,6 +144,24 @@ def run(
             end()
             _tries -= 1
     return alone.run(arguments, source, folder, environment, listing, allowance, is_whole)
+
+
+def _run_confined(
+    arguments: list[str],
+    source: bytes,
+    folder: str | None,
+    listing: int,
+    allowance: Allowance,
+    is_whole: bool | None,
+) -> Done:
+    arguments = [arguments[0], *_confined, *arguments[1:]]
+    folder = folder or os.getcwd()
+    try:
+        return _loaded[0].run(arguments, source, folder, listing, allowance, is_whole)
+    except (EOFError, OSError) as error:
+        if not _loaded[0].is_there():
+            os._exit(1)  # there is no other for this process; who wants this program asks another process
+        raise OSError(str(error)) from error
 
 
 def _enterable(folder: str | None) -> str | None:
@@ -147,7 +192,8 @@ class _Loaded:
     """A clang that stays before its main(), and those of its children that hold. process: it, as the process
     sees it that has started it, which may be one that this one is a fork of."""
 
-    def __init__(self, clang: str, environment: dict[str, str]) -> None:
+    def __init__(self, clang: str, environment: dict[str, str], given: Iterable[int] = ()) -> None:
+        """given: descriptors that it gets."""
         self._owner = os.getpid()
         self._identity = _identity(clang)
         self._held: dict[Key, socket.socket] = {}  # the last used is the last
@@ -160,15 +206,24 @@ class _Loaded:
             meant = " ".join(map(str, (number, *self._identity[:2])))
             more = {"LD_PRELOAD": library_path(), "CLD_CLANG_SOCKET": meant}
             self.process = subprocess.Popen(
-                [clang], stdin=null, stdout=null, stderr=null, env=environment | more, pass_fds=[number]
+                [clang],
+                stdin=null,
+                stdout=null,
+                stderr=null,
+                env=environment | more,
+                pass_fds=[number, *given],
             )
         limit(self.process.pid)
 
-    def is_still(self, clang: str) -> bool:
-        """Whether it is there, and what is at this path."""
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
         poll = select.poll()
         poll.register(self._socket, 0)
-        return not poll.poll(0) and self._identity == _identity(clang)
+        return not poll.poll(0)
+
+    def is_still(self, clang: str) -> bool:
+        """Whether it is there, and what is at this path."""
+        return self.is_there() and self._identity == _identity(clang)
 
     def end(self) -> None:
         """Ends those that this process has started, and with them their children, whatever they are doing."""

@@ -17,11 +17,14 @@ _found: list[str] = []
 
 
 def compiler() -> str:
-    """The driver's version, and names, sizes and times of the compiler's own files."""
+    """The driver's version, and names, sizes and times of the compiler's own files. "" where these are not
+    there, as in another root folder: then nothing is known of the compiler."""
     if not _found:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         native = next(filter(os.path.isdir, _native(package)), "")
         lines = [VERSION, *_files(package), *_files(native)]
+        if len(lines) == 1:
+            return ""
         if not native.startswith(package):
             checkout = os.path.dirname(package)  # as symbols.py has it
             lines += _file(os.path.join(checkout, "native_shim", "src", "abi", "code_symbols.def"))

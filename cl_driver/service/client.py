@@ -390,7 +390,7 @@ def _cut_of(files: Files) -> list[Any]:
 _services: dict[int, Service] = {}
 
 # What starts compiler processes, of this process's forks as well.
-_servers: list[Server] = []
+_servers: list[Server] = spawn.servers
 
 
 def service() -> Service:

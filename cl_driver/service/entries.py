@@ -31,7 +31,7 @@ class Entries:
     def __init__(self, target: Target, known: dict[str, str], is_used: bool) -> None:
         folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))
         self.cache = Cache(folder, settings.integer("CL_DRIVER_CACHE_SIZE") or 0)
-        self.is_used = is_used
+        self.is_used = is_used and bool(identity.compiler())
         self._target = target
         self._tools = known["CL_DRIVER_CLANG"], known["CL_DRIVER_LLVM"]
         self._key = "\0".join(f"{name}={value}" for name, value in known.items())

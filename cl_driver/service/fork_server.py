@@ -6,12 +6,13 @@ while clang runs. Before the second one this process loads what all of them need
 (frontend/resident.py), so that each later one has that at once. It has one thread and no programs, so that
 forks of it are sound.
 
-A fork of the host may have given up rights, or may be in another place, on purpose. Who asks must have the
-same as who asked first; else the socket is closed, and the service starts a server of that process's own.
+The host or a fork of it may have given up rights, or may be in another place, on purpose. A child for one
+that has not the same as who asked first gets what that has (standing.py). Where that cannot be the socket is
+closed, and the service starts a server of that process's own.
 
 It ends when nobody has its socket any more, or nobody has asked for long, but never before its last child: it
 may be that orphans would become children of the host. Arguments: seconds to stay idle, bytes of address
-space, each 0 for no limit.
+space, each 0 for no limit; the program that it becomes when nobody has asked for long, or "".
 """
 
 from __future__ import annotations
@@ -23,45 +24,37 @@ import signal
 import socket
 import struct
 
-from .. import settings
-from ..frontend import clang
+from .. import log, settings
+from ..frontend import clang, resident
 from ..spawn import CHILD_DESCRIPTOR
 from . import jobs, protocol, worker
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    # What a process may do and where it is; None where that cannot be known.
-    Standing: TypeAlias = list[object] | None
+from .standing import Standing, can_be_taken, standing, take
 
 _CREDENTIALS = struct.Struct("@3i")  # process, user and group
-_FIELDS = (b"Uid:", b"Gid:", b"Groups:", b"CapEff:", b"NoNewPrivs:", b"Seccomp:", b"Cpus_allowed:")
-_PLACES = ("root", "ns/mnt", "ns/user", "ns/net", "ns/ipc", "ns/pid")
 
 
-def standing(pid: int) -> Standing:
-    """Of a process: users, groups, rights, processors and priority, the root folder and namespaces."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            found: list[object] = [line for line in file if line.startswith(_FIELDS)]
-        for place in _PLACES:
-            status = os.stat(f"/proc/{pid}/{place}")
-            found.append((status.st_dev, status.st_ino))
-        found.append(os.getpriority(os.PRIO_PROCESS, pid))
-    except OSError:
-        return None
-    return found
+class _Asked:
+    """what: b"" for the end; pid, user: who asks; descriptors: what came with it: the end of a socket, and a
+    root folder."""
+
+    __slots__ = ("descriptors", "pid", "user", "what")
+
+    def __init__(self, what: bytes = b"", pid: int = 0, user: int = 0) -> None:
+        self.what, self.pid, self.user = what, pid, user
+        self.descriptors: list[int] = []
 
 
 class _Server:
-    """control: where it is asked; idle: seconds that it stays, 0 for no limit."""
+    """control: where it is asked; idle: seconds that it stays, 0 for no limit; holder: the program that it
+    then becomes, which was there before it (native_shim/holder/holder.c), or ""."""
 
-    def __init__(self, control: socket.socket, idle: float) -> None:
-        self._control, self._idle = control, idle
+    def __init__(self, control: socket.socket, idle: float, holder: str) -> None:
+        self._control, self._idle, self._holder = control, idle, holder
         self._children: set[int] = set()
-        self._first: tuple[int, Standing] | None = None
+        self._first: tuple[int, Standing | None] | None = None
         self._is_warm = False
+        if holder:  # which has what the host had then
+            self._first = os.getpid(), standing(os.getpid())
 
     def serve(self) -> socket.socket:
         """Forks a child for each that asks. Returns in the children only, with their sockets."""
@@ -72,47 +65,59 @@ class _Server:
         while True:
             if not poll.poll(stay * 1000 if stay else None):
                 if not self._children:
-                    os._exit(0)
+                    self._hold()
                 continue
-            what, pid, descriptor = self._receive()
-            if not what:
+            asked = self._receive()
+            if not asked.what:
                 self._end()
-            if descriptor < 0:
+            if not asked.descriptors:
                 stay = protocol.resting(self._idle)
                 continue
             stay = self._idle
-            if not self._may_ask(pid):
-                os.close(descriptor)
-                continue
-            if self._children or self._is_warm:
-                self._warm_up()
-            if not self._fork():
+            child = self._answer(asked)
+            if child:
                 self._control.close()
-                return socket.socket(fileno=descriptor)
-            os.close(descriptor)
+                return child
+            for descriptor in asked.descriptors:
+                os.close(descriptor)
 
-    def _receive(self) -> tuple[bytes, int, int]:
-        """What is asked, b"" for the end; by which process; and the descriptor that came with it, or -1."""
-        space = socket.CMSG_SPACE(protocol.DESCRIPTOR.size) + socket.CMSG_SPACE(_CREDENTIALS.size)
+    def _receive(self) -> _Asked:
+        space = socket.CMSG_SPACE(2 * protocol.DESCRIPTOR.size) + socket.CMSG_SPACE(_CREDENTIALS.size)
         try:
             what, parts, _, _ = self._control.recvmsg(1, space, socket.MSG_CMSG_CLOEXEC)
         except OSError:
-            return b"", 0, -1
-        pid, descriptor = 0, -1
+            return _Asked()
+        asked = _Asked(what)
         for _, kind, content in parts:
             if kind == protocol.SCM_CREDENTIALS:
-                pid = _CREDENTIALS.unpack(content)[0]
+                asked.pid, asked.user, _ = _CREDENTIALS.unpack(content)
             elif kind == socket.SCM_RIGHTS:
-                (descriptor,) = protocol.DESCRIPTOR.unpack(content)
-        return what, pid, descriptor
+                asked.descriptors += (number for (number,) in protocol.DESCRIPTOR.iter_unpack(content))
+        return asked
 
-    def _may_ask(self, pid: int) -> bool:
-        if self._first is None:
-            self._first = pid, standing(pid)
-            return True
-        first, before = self._first
-        now = standing(pid)
-        return pid == first and before is None if now is None else now == before
+    def _answer(self, asked: _Asked) -> socket.socket | None:
+        """Forks a child, if who asks may have one: its socket, in the child."""
+        first, now = self._first, standing(asked.pid)
+        if first is None:
+            first = self._first = asked.pid, now
+        before, root = first[1], (*asked.descriptors, -1)[1]
+        if now is None or before is None:
+            is_same, may_try = asked.pid == first[0] and before is now, False
+        else:
+            is_same = now.is_that_of(before)
+            # Numbers of processes come again: it may have ended, and another one be meant.
+            may_try = str(asked.user) == now.fields["Uid"].split()[0] and can_be_taken(now, before, root)
+        if not is_same and not may_try:
+            return None
+        if is_same and (self._children or self._is_warm):
+            self._warm_up()
+        if self._fork():
+            return None
+        if not is_same and now and before:
+            _confine(now, before, root)
+        elif root >= 0:
+            os.close(root)
+        return socket.socket(fileno=asked.descriptors[0])
 
     def _warm_up(self) -> None:
         if self._is_warm:
@@ -146,11 +151,32 @@ class _Server:
             os.waitpid(pid, 0)
         os._exit(0)
 
+    def _hold(self) -> None:
+        """Nobody has asked for long."""
+        resident.end()
+        if self._holder:
+            with open("/proc/self/cmdline", "rb") as file:
+                command = file.read().split(b"\0")[:-1]
+            self._control.set_inheritable(True)
+            os.execv(self._holder, [os.fsencode(self._holder), *command])
+        os._exit(0)
+
+
+def _confine(wanted: Standing, own: Standing, root: int) -> None:
+    """This child, which is for another process than those of the host, has what that has; or it ends."""
+    resident.end()
+    try:
+        jobs.load_everything()
+        take(wanted, own, root, settings.text("CL_DRIVER_CLANG"))
+    except Exception as error:
+        log.log(1, f"a compiler process cannot have the rights and the root folder of its host: {error}")
+        os._exit(1)
+
 
 def main(arguments: list[str]) -> None:
     """Runs until nobody needs this process, and in each fork until nobody needs that."""
-    idle, memory = float(arguments[0]), int(arguments[1])
+    idle, memory, holder = arguments
     os.set_inheritable(CHILD_DESCRIPTOR, False)  # clang must not keep the socket open
     worker.raise_limits()
-    worker.limit_memory(memory)
-    worker.run(_Server(socket.socket(fileno=CHILD_DESCRIPTOR), idle).serve(), idle)
+    worker.limit_memory(int(memory))
+    worker.run(_Server(socket.socket(fileno=CHILD_DESCRIPTOR), float(idle), holder).serve(), float(idle))

@@ -49,6 +49,28 @@ def warm_up() -> None:
         _load_stages()
 
 
+# Folders of the package that jobs are done in.
+_ROOMS = ("builtins", "codegen", "compiler", "device", "explain", "frontend", "jit", "passes", "spirv")
+# Modules that functions of these import, and what those import late.
+_LATE = ("json", "pathlib", "random", "shutil", "tempfile", "traceback")
+
+
+def load_everything() -> None:
+    """Loads what jobs may come to need: modules cannot be found later. CompileError if it is not there."""
+    import importlib
+    import pkgutil
+
+    _load_stages()
+    for name in _LATE:
+        importlib.import_module(name)
+    package = __name__.rpartition(".")[0].rpartition(".")[0]
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for room in _ROOMS:
+        for found in pkgutil.walk_packages([os.path.join(root, room)], f"{package}.{room}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+
+
 def _context(job: Job) -> frontend.Context:
     target = Target.from_values(job["target"])
     return frontend.Context(target, job["options"], job["settings"], job["cwd"], job["source_copy"])

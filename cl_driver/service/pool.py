@@ -8,12 +8,11 @@ next build starts a new one.
 from __future__ import annotations
 
 import select
-import threading
 import time
-from collections import deque
 
 from ..jit.errors import CompileError
 from . import protocol
+from .condition import Condition
 from .process import Process
 
 TYPE_CHECKING = False
@@ -59,7 +58,7 @@ class Pool:
     def __init__(self, limit: int, servers: list[Server]) -> None:
         self.limit = limit
         self._servers = servers
-        self._changed = threading.Condition()
+        self._changed = Condition()
         self._idle: list[Process] = []
         self._count = 0  # idle, busy, and being started
         self._all: set[Process] = set()
@@ -70,7 +69,7 @@ class Pool:
             while True:
                 while self._idle:
                     process = self._idle.pop()
-                    if process.sock.is_ours() and not protocol.is_closed(process.sock):
+                    if process.is_fit():
                         return process
                     self._drop(process)  # it was idle for too long, or was killed
                 if self._count < self.limit:
@@ -157,7 +156,7 @@ class _Run:
         self.pool = pool
         self.requests = requests
         self.budget = budget
-        self.waiting = deque(range(len(requests)))
+        self.waiting = list(range(len(requests)))
         self.attempts = [0] * len(requests)
         self.results: list[Any] = [None] * len(requests)
         self.busy: dict[int, tuple[Process, int]] = {}
@@ -179,7 +178,7 @@ class _Run:
             process = self.pool._take(wait=not self.busy)
             if process is None:
                 return
-            index = self.waiting.popleft()
+            index = self.waiting.pop(0)
             self.attempts[index] += 1
             try:
                 process.send(self.requests[index], self.budget)
@@ -228,7 +227,7 @@ class _Run:
         """The process was gone before it began: nothing is lost yet."""
         if self.attempts[index] >= _ATTEMPTS:
             raise CompileError(f"the compiler process does not start: {error}") from error
-        self.waiting.appendleft(index)
+        self.waiting.insert(0, index)
 
 
 def _obituary(words: str, request: Request) -> str:

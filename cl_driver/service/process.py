@@ -10,16 +10,20 @@ import os
 import sys
 from _socket import MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET, socketpair
 
-from .. import log, native, settings, spawn, trust
+from .. import late_modules, log, native, settings, spawn, trust
 from ..jit.errors import CompileError
 from . import protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from .pool import Budget
     from .protocol import Request
+
+    # A command, and the variables that are read there.
+    MadeWith: TypeAlias = tuple[list[str], dict[str, str]]
+    Rights: TypeAlias = tuple[int, int, int, int]
 
 _LAST_WORDS = 2000  # bytes of a dead compiler's stderr that go into the log
 
@@ -57,13 +61,23 @@ def command(module: str, *arguments: str) -> list[str]:
     return [python, "-I", "-S", "-c", start, *arguments]
 
 
-class Server:
-    """Starts compiler processes. made_with: its command, and the variables that are read there."""
+def rights() -> Rights:
+    """What of this process's own it can tell at once that it has changed: its root folder, as device and
+    inode, and the ids by which it reaches files."""
+    status = os.stat("/")
+    return status.st_dev, status.st_ino, os.geteuid(), os.getegid()
 
-    def __init__(self, made_with: tuple[list[str], dict[str, str]]) -> None:
-        """OSError if it cannot be started."""
+
+class Server:
+    """Starts compiler processes. made_with: its command, and the variables that are read there; rights: what
+    this process had then."""
+
+    def __init__(self, made_with: MadeWith, holder: str = "") -> None:
+        """holder: a program that waits until it is asked for the first one (native_shim/holder/holder.c).
+        OSError if it cannot be started."""
         self.made_with = made_with
-        self._sock = spawn.spawn(made_with[0])
+        self.rights = rights()
+        self._sock = spawn.spawn([holder, *made_with[0], holder] if holder else [*made_with[0], ""])
         # It looks at who asks (fork_server.py), which the kernel tells it.
         self._sock.setsockopt(SOL_SOCKET, protocol.SO_PASSCRED, 1)
 
@@ -74,15 +88,19 @@ class Server:
     def connect(self) -> spawn.Connection:
         """A socket to a new process; its other end is closed if there is none. OSError if nobody is asked."""
         ours, theirs = map(_out_of_the_way, _pair())
+        given = [theirs]
         try:
-            rights = [(SOL_SOCKET, SCM_RIGHTS, protocol.DESCRIPTOR.pack(theirs))]
-            self._sock.sendmsg([protocol.CONNECT], rights, MSG_NOSIGNAL)
+            if self.rights != rights():  # it may be that the compiler has to follow us there
+                given.append(os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+            content = b"".join(map(protocol.DESCRIPTOR.pack, given))
+            self._sock.sendmsg([protocol.CONNECT], [(SOL_SOCKET, SCM_RIGHTS, content)], MSG_NOSIGNAL)
             return spawn.Connection(ours)
         except BaseException:
             os.close(ours)
             raise
         finally:
-            os.close(theirs)
+            for descriptor in given:
+                os.close(descriptor)
 
     def rest(self) -> None:
         """It ends soon after its last process, unless it is asked for another one."""
@@ -104,34 +122,56 @@ def _pair() -> tuple[int, int]:
 
 def _out_of_the_way(descriptor: int) -> int:
     """Closes it, for one with a number that no standard one has."""
-    if descriptor >= _STANDARD:
-        return descriptor
-    import fcntl
-
+    low = []
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STANDARD)
+        while descriptor < _STANDARD:
+            low.append(descriptor)
+            descriptor = os.dup(descriptor)
+        return descriptor
     finally:
-        os.close(descriptor)
+        for number in low:
+            os.close(number)
 
 
-def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
-    """A process, by the server that there is or a new one. Two threads may both start one: each uses its
-    own."""
+def _made_with() -> MadeWith:
     limits = [settings.integer(f"CL_DRIVER_COMPILE_{name}") or 0 for name in ("IDLE", "MEMORY")]
     variables = {
         name: value
         for name, value in trust.environment().items()
         if name in _VARIABLES or name.startswith(_KINDS_OF_VARIABLES)
     }
-    made_with = command("cl_driver.service.fork_server", *map(str, limits)), variables
+    return command("cl_driver.service.fork_server", *map(str, limits)), variables
+
+
+def hold() -> None:
+    """For a host that has a context and could change its root folder: sees to it that there is what it could
+    not find or start in another one. The process is small until it is asked for a compiler."""
+    if spawn.servers or settings.text("CL_DRIVER_COMPILE") == "inprocess":
+        return
+    try:
+        late_modules.keep()
+        if os.sysconf("SC_OPEN_MAX") >= _ENOUGH_DESCRIPTORS:
+            spawn.servers.append(Server(_made_with(), os.path.join(native.folder(), "_cl_driver_holder")))
+    except OSError as error:
+        log.log(1, f"nothing can be built in another root folder: {error}")
+
+
+def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
+    """A process, by the server that there is or a new one. Two threads may both start one: each uses its
+    own."""
+    root = rights()[:2]
+    made_with = None
     for server in list(servers):
-        if server.made_with == made_with and server.is_there():
+        if server.rights[:2] == root:
+            made_with = made_with or _made_with()
+        # From another root folder none like it could be started.
+        if (server.rights[:2] != root or server.made_with == made_with) and server.is_there():
             try:
                 return server, server.connect()
             except OSError:
                 pass
         _forget(servers, server)
-    server = Server(made_with)
+    server = Server(made_with or _made_with())
     connection = server.connect()
     if os.sysconf("SC_OPEN_MAX") < _ENOUGH_DESCRIPTORS:
         server.close()
@@ -156,7 +196,7 @@ class Process:
         """servers: those that there are; the one that starts it is there afterwards. Raises CompileError if
         it cannot be started."""
         self.pid, self.errors, self.started = 0, None, False
-        self._servers = servers
+        self._servers, self._rights = servers, rights()
         try:
             self._server, self.sock = _start(servers)
         except OSError as error:
@@ -184,6 +224,11 @@ class Process:
             return None
         return answer
 
+    def is_fit(self) -> bool:
+        """Whether it is there, and may do what this process may: if that has changed, it would read files
+        that the host must not, or not those that the host means."""
+        return self.sock.is_ours() and not protocol.is_closed(self.sock) and self._rights == rights()
+
     def rest(self) -> bool:
         """It ends if it has no work soon; False if it has gone already."""
         try:
@@ -194,8 +239,11 @@ class Process:
 
     def close(self) -> None:
         """The process ends when it sees this, whatever it is doing."""
+        has_gone = not self.sock.is_ours() or protocol.is_closed(self.sock) or self._rights == rights()
         self.sock.close()
         if self.errors is None:
+            if not has_gone:
+                return
             # It has never said a word: perhaps who should have started it has not.
             _forget(self._servers, self._server)
             return

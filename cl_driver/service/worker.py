@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
     from .protocol import Request
 
-_MANY_OBJECTS = 200_000
+# Objects that are new since garbage was searched for: with more it is searched for between jobs; with fewer
+# than the second number it is not worth while when there is nothing to do either, since all that is new and
+# stays is looked at.
+_MANY_OBJECTS, _FEW_OBJECTS = 200_000, 20_000
 
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
 _MOST_THREADS, _SHORTEST = 4, 0.05
@@ -124,12 +127,13 @@ def serve(sock: socket.socket, idle: float) -> None:
     """Answers requests until the socket closes or nothing came for `idle` seconds.
 
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
-    until it is compiled, and would take more than proportional time: all is looked at again and again.
+    until it is compiled, and would take more than proportional time: all is looked at again and again. What
+    is there after the first jobs stays, and is not looked at again.
     """
     sys.setswitchinterval(0.0005)  # LLVM on another thread wants the GIL seldom, but then soon
     gc.disable()
     gc.freeze()
-    is_first = True
+    is_first, has_rested = True, False
     stay = idle
     while _is_readable(sock, stay or None):
         try:
@@ -142,12 +146,18 @@ def serve(sock: socket.socket, idle: float) -> None:
             protocol.send(sock, [protocol.STARTED])
             clock = _Clock(sock, seconds)
             clock.answer(_answer([operation, *arguments], clock))
-            if is_first:
-                is_first = False
-                _keep_memory()
         except protocol.Disconnected:
             return
-        if gc.get_count()[0] > _MANY_OBJECTS or not _is_readable(sock, 0.1):
+        if is_first:
+            is_first = False
+            _keep_memory()
+        if not has_rested and not _is_readable(sock, 0.1):
+            has_rested = True
+            gc.collect()
+            gc.freeze()
+            continue
+        new = gc.get_count()[0]
+        if new > _MANY_OBJECTS or (new > _FEW_OBJECTS and not _is_readable(sock, 0.1)):
             gc.collect()
 
 

@@ -41,6 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "reached.h"
 #include "shared.h"
 
@@ -323,6 +324,7 @@ static int main_of_child(int count, char **arguments, char **environment) {
     }
     unsetenv("LD_PRELOAD");
     unsetenv("CLD_CLANG_SOCKET");
+    cld_confine_clang();
     serve(control);
     static char text[MOST_TEXT], *words[MOST_ARGUMENTS + 1];
     memcpy(text, request.text, request.size); /* the next request will be written over this one */
@@ -356,7 +358,9 @@ static bool is_descriptor(const char *path) {
 /* Opens a file to be read, unless it is none: a device may have no end, and a pipe nobody who writes. */
 static int open_to_read(const char *path, int flags) {
     struct stat status;
-    int descriptor = openat(AT_FDCWD, path, flags | O_NONBLOCK);
+    int descriptor = cld_open_own(path);
+    if (descriptor < 0)
+        descriptor = openat(AT_FDCWD, path, flags | O_NONBLOCK);
     if (descriptor < 0)
         note_absence(path);
     if (descriptor < 0 || fstat(descriptor, &status))
@@ -402,7 +406,7 @@ static int open_one(const char *path, int flags, mode_t mode) {
         return number;
     }
     if (holds && !strcmp(path, main_path))
-        return openat(AT_FDCWD, path, flags, mode);
+        return fcntl(MAIN, F_DUPFD_CLOEXEC, FREE);
     if (holds && !strcmp(path, source_path)) {
         holds = false;
         if (!main_text.at)
@@ -439,9 +443,22 @@ static mode_t mode_of(int flags, va_list more) {
 OPEN(open)
 OPEN(open64)
 
+/* What a clang that is confined was given: it finds no /proc, or may not look at its own part of it. */
+static bool is_given(const char *path) {
+    return cld_is_confined() && is_child && is_descriptor(path);
+}
+
+static int status_of(const char *path, struct stat *status) {
+    if (cld_stat_own(path, status))
+        return 0;
+    if (is_given(path))
+        return fstat(atoi(strrchr(path, '/') + 1), status);
+    return fstatat(AT_FDCWD, path, status, 0);
+}
+
 #define STAT(name, type)                                                                                     \
     PUBLIC int name(const char *path, struct type *status) {                                                 \
-        int failed = fstatat(AT_FDCWD, path, (struct stat *)status, 0);                                      \
+        int failed = status_of(path, (struct stat *)status);                                                 \
         if (!failed && is_programs && is_descriptor(path)) {                                                 \
             errno = ENOENT;                                                                                  \
             return -1;                                                                                       \
@@ -453,6 +470,11 @@ OPEN(open64)
 
 STAT(stat, stat)
 STAT(stat64, stat64)
+
+/* clang asks whether it may write its output before it opens it. */
+PUBLIC int access(const char *path, int mode) {
+    return is_given(path) ? 0 : faccessat(AT_FDCWD, path, mode, 0);
+}
 
 /* Of the libraries that clang consists of, for the text of __DATE__, __TIME__ and __TIMESTAMP__ alone. */
 PUBLIC struct tm *localtime(const time_t *at) {

@@ -37,6 +37,10 @@ int cld_embed_has_own_descriptors(void) {
     return host.has_own_descriptors();
 }
 
+int cld_embed_may_change_root(void) {
+    return host.may_change_root();
+}
+
 static bool append_paths(PyWideStringList *list, size_t count, char *const *paths) {
     for (size_t i = 0; i < count; i++) {
         wchar_t *path = Py_DecodeLocale(paths[i], NULL);

@@ -18,6 +18,7 @@ extern "Python+C" int cld_embed_call(const uint8_t *request, size_t size, void *
 int cld_embed_answer(void *reply, const void *bytes, size_t size);
 int cld_embed_spawn(char **argv, char **envp, int socket_type);
 int cld_embed_has_own_descriptors(void);
+int cld_embed_may_change_root(void);
 """
 
 

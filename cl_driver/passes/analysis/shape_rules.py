@@ -173,8 +173,6 @@ class ValueRules(IntegerRules):
         """OpLoad: built-in inputs have known strides; equal addresses hold equal values."""
         pointer = instruction.operands[0]
         access = instruction.memory
-        if pointer in self.private or (access is not None and access.volatile):
-            return VARYING
         source: Value = pointer
         component: int | None = None
         if isinstance(pointer, Instruction) and pointer.op in ADDRESS and len(pointer.operands) == 2:
@@ -182,7 +180,9 @@ class ValueRules(IntegerRules):
             if isinstance(index, Constant):
                 source, component = pointer.operands[0], index.value or 0
         if isinstance(source, Variable) and source.type.storage is StorageClass.Input:
-            return self.input(instruction, source.builtin, component)
+            return self.input(instruction, source.builtin, component)  # nobody writes it, volatile or not
+        if pointer in self.private or (access is not None and access.volatile):
+            return VARYING
         return self.all_or_nothing((pointer,))
 
     def input(self, instruction: Instruction, builtin: BuiltIn | None, component: int | None) -> Found:

@@ -16,6 +16,7 @@ struct cld_embed_config {
     bool (*answer)(void *reply, const void *bytes, size_t size);
     int (*spawn)(char *const *argv, char *const *envp, int socket_type);
     bool (*has_own_descriptors)(void); /* this thread, which must keep none */
+    bool (*may_change_root)(void);
     void (*log)(const char *text);
 };
 

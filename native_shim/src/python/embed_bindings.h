@@ -17,4 +17,7 @@ int cld_embed_spawn(char **argv, char **envp, int socket_type);
 /* Whether this thread has descriptors of its own (python/descriptors.c). */
 int cld_embed_has_own_descriptors(void);
 
+/* Whether this thread may change the process's root folder (python/spawn.h). */
+int cld_embed_may_change_root(void);
+
 #endif

@@ -94,6 +94,7 @@ static void start_embed(void *argument) {
         .answer = append,
         .spawn = cld_spawn,
         .has_own_descriptors = cld_has_own_descriptors,
+        .may_change_root = cld_may_change_root,
         .log = log_text,
     };
     starting->good = python.start(&embed) == 0;

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/system_call.h"
 #include "python/guest.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -36,8 +38,6 @@
 int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 #define clone __clone
 #endif
-
-#define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 enum { STACK_SIZE = 64 << 10, FIRST_FREE = 4 };
 
@@ -51,52 +51,30 @@ struct request {
     _Atomic bool done; /* the child runs its program, or failed: for an intermediate that stays */
 };
 
-BARE static long call(long number, long a, long b, long c, long d) {
-#if defined(__x86_64__)
-    long result;
-    register long r10 __asm__("r10") = d;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
-    return result;
-#elif defined(__aarch64__)
-    register long x8 __asm__("x8") = number;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-    return x0;
-#else
-#error "no system calls for this processor"
-#endif
-}
-
 /* Closes every descriptor from `first` on. */
 BARE static void close_from(int first) {
-    if (call(SYS_close_range, first, ~0U, 0, 0) >= 0)
+    if (cld_system_call(SYS_close_range, first, ~0U, 0, 0) >= 0)
         return;
     struct { /* of prlimit64 */
         uint64_t soft, hard;
     } limit = {0, 0};
-    call(SYS_prlimit64, 0, 7 /* RLIMIT_NOFILE */, 0, (long)&limit);
+    cld_system_call(SYS_prlimit64, 0, 7 /* RLIMIT_NOFILE */, 0, (long)&limit);
     long end = limit.soft < 1 << 20 ? (long)limit.soft : 1 << 20;
     for (long descriptor = first; descriptor < end; descriptor++)
-        call(SYS_close, descriptor, 0, 0, 0);
+        cld_system_call(SYS_close, descriptor, 0, 0, 0);
 }
 
 /* Gives the helper what reads nothing and keeps nothing under the standard numbers; where there is no /dev, a
  * file in memory that nobody reads. It is opened here, for the host may have no descriptor left. */
 BARE static void open_standard(bool has_errors) {
     static const char path[] = "/dev/null", name[] = "null";
-    long null = call(SYS_openat, AT_FDCWD, (long)path, O_RDWR, 0);
+    long null = cld_system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR, 0);
     if (null < 0)
-        null = call(SYS_memfd_create, (long)name, 0, 0, 0);
+        null = cld_system_call(SYS_memfd_create, (long)name, 0, 0, 0);
     for (long number = 0; number < (has_errors ? 2 : 3); number++)
-        call(SYS_dup3, null, number, 0, 0); /* which changes nothing where they are the same */
+        cld_system_call(SYS_dup3, null, number, 0, 0); /* which changes nothing where they are the same */
     if (null >= FIRST_FREE)
-        call(SYS_close, null, 0, 0, 0);
+        cld_system_call(SYS_close, null, 0, 0, 0);
 }
 
 /* In the helper itself: arranges its descriptors and signals, and becomes its program. */
@@ -109,25 +87,26 @@ BARE static int child(void *argument) {
         uint64_t mask;
     } standard = {NULL, 0, NULL, 0}; /* the kernel's sigaction; SIG_DFL */
     for (int number = 1; number <= 64; number++)
-        call(SYS_rt_sigaction, number, (long)&standard, 0, 8);
+        cld_system_call(SYS_rt_sigaction, number, (long)&standard, 0, 8);
     uint64_t none = 0;
-    call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
-    call(SYS_setsid, 0, 0, 0, 0);
+    cld_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, 8);
+    cld_system_call(SYS_setsid, 0, 0, 0, 0);
     if (request->error_output >= 0)
-        call(SYS_dup3, request->error_output, 2, 0, 0);
-    call(SYS_dup3, request->socket, 3, 0, 0);
+        cld_system_call(SYS_dup3, request->error_output, 2, 0, 0);
+    cld_system_call(SYS_dup3, request->socket, 3, 0, 0);
     close_from(FIRST_FREE);
     open_standard(request->error_output >= 0);
-    long error = call(SYS_execve, (long)request->argv[0], (long)request->argv, (long)request->envp, 0);
+    long error =
+        cld_system_call(SYS_execve, (long)request->argv[0], (long)request->argv, (long)request->envp, 0);
     request->error = (int)-error;
-    call(SYS_exit, 127, 0, 0, 0);
+    cld_system_call(SYS_exit, 127, 0, 0, 0);
     return 127;
 }
 
 BARE static int intermediate(void *argument) {
     struct request *request = argument;
     if (request->stay)
-        call(SYS_setsid, 0, 0, 0, 0);
+        cld_system_call(SYS_setsid, 0, 0, 0, 0);
     int pid = clone(child, request->stack + 2 * STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, request);
     if (pid < 0)
         request->error = EAGAIN;
@@ -136,10 +115,10 @@ BARE static int intermediate(void *argument) {
         close_from(0);
         long ended;
         do
-            ended = call(SYS_wait4, pid, 0, __WALL, 0);
+            ended = cld_system_call(SYS_wait4, pid, 0, __WALL, 0);
         while (ended == -EINTR);
     }
-    call(SYS_exit, 0, 0, 0, 0);
+    cld_system_call(SYS_exit, 0, 0, 0, 0);
     return 0;
 }
 
@@ -249,4 +228,10 @@ int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
     if (result)
         cld_log(1, "cannot start %s: error %d", argv[0], -result);
     return result ? result : ours;
+}
+
+bool cld_may_change_root(void) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    return !syscall(SYS_capget, &header, data) && data[0].effective & 1U << CAP_SYS_CHROOT;
 }

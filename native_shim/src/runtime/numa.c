@@ -44,15 +44,18 @@ uint16_t *cld_numa_nodes(const char *folder, uint32_t *cpus, uint32_t count) {
         return NULL;
     for (uint32_t i = 0; i < count; i++)
         nodes[i] = UNKNOWN;
-    for (unsigned node = 0; node < MOST_NODES; node++) { /* numbers may be missing */
+    uint32_t left = count;                                       /* each has one */
+    for (unsigned node = 0; left && node < MOST_NODES; node++) { /* numbers may be missing */
         char path[256];
         snprintf(path, sizeof path, "%s/node%u/cpulist", folder, node);
         FILE *file = fopen(path, "r");
         if (!file)
             continue;
         for (uint32_t i = 0; i < count; i++)
-            if (nodes[i] == UNKNOWN && lists(file, cpus[i]))
+            if (nodes[i] == UNKNOWN && lists(file, cpus[i])) {
                 nodes[i] = (uint16_t)node;
+                left--;
+            }
         fclose(file);
     }
     bool several = false, known = true;

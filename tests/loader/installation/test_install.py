@@ -40,6 +40,7 @@ def test_pip_install(run_client, variables, tmp_path):
     assert "_native" not in left  # the source tree is as it was
     # What the build makes with clang, and a compiler process would make again otherwise.
     native = next(prefix.glob("lib/python*/site-packages/cl_driver/_native"))
+    assert os.access(native / "_cl_driver_holder", os.X_OK)
     assert list(native.glob("corrections-*.bc")) and (native / "builtins.spv").exists()
 
     env = {k: v for k, v in variables.items() if k != "OCL_ICD_VENDORS"}

@@ -11,7 +11,7 @@ from cl_driver.service import client
 from tests.runtime.service.test_processes import alive, children, wait_until
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
-_SET_NO_NEW_PRIVILEGES = 38
+_SET_NO_NEW_PRIVILEGES, _SET_SECCOMP = 38, 22
 
 
 def parent(pid: int) -> int:
@@ -88,19 +88,36 @@ def test_a_fork_shares_what_starts_its_compilers(host):
     assert alive(first)
 
 
-def test_a_fork_with_fewer_rights_has_its_own(host):
+def test_the_compiler_of_a_fork_with_fewer_rights_has_fewer(host):
     (first,) = host._pool().processes()
 
     def check() -> None:
         assert not ctypes.CDLL(None).prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         compiler = build_and_greet("-cl-mad-enable")
-        assert parent(compiler) != parent(first)
+        assert parent(compiler) == parent(first)
         assert "NoNewPrivs:\t1" in Path(f"/proc/{compiler}/status").read_text()
 
     in_fork(check)
 
 
-def test_one_on_other_processors_has_its_own(host):
+def test_a_fork_whose_system_calls_are_filtered_has_its_own(host):
+    """No compiler process could get its filter."""
+    (first,) = host._pool().processes()
+
+    def check() -> None:
+        allow = (ctypes.c_uint16 * 4)(6, 0, 0, 0x7FFF)  # BPF_RET: SECCOMP_RET_ALLOW
+        program = (ctypes.c_uint64 * 2)(1, ctypes.addressof(allow))
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert not libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        assert not libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program)), ctypes.get_errno()
+        compiler = build_and_greet("-cl-mad-enable")
+        assert parent(compiler) != parent(first)
+        assert "Seccomp:\t2" in Path(f"/proc/{compiler}/status").read_text()
+
+    in_fork(check)
+
+
+def test_that_of_one_on_other_processors_is_on_these(host):
     (first,) = host._pool().processes()
     some = os.sched_getaffinity(0)
     if len(some) < 2:
