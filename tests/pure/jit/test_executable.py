@@ -71,6 +71,7 @@ def make_kernel(**changes) -> KernelInfo:
         "most_group_items": 512,
         "counted": 0,
         "counted_size": 0,
+        "apart_args": [],
         "specialisable_args": [],
         "remark": "",
     }
@@ -157,6 +158,9 @@ def test_fields_must_be_named_and_complete():
     {"globals": Globals(size=8, align=8, image=b"", fixups=[[0, 9]])},
     {"globals": Globals(size=8, align=8, image=b"", fixups=[[0]])},
     {"target": 5},
+    {"kernels": [make_kernel(apart_args=[1])]},
+    {"kernels": [make_kernel(apart_args=["a"])]},
+    {"kernels": [make_kernel(args=[make_arg(kind=0)], apart_args=[0])]},
 ], ids=repr)  # fmt: skip
 def test_what_the_data_plane_could_not_trust_is_refused(changes):
     with pytest.raises(ExecutableError):

@@ -86,7 +86,7 @@ def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
     assert info.is_wide == (info.width > 1) and info.width == (width or executable_width(executable))
     assert info.has_narrow == info.is_wide and len(executable.objects) == 1
     if info.is_wide:
-        code = service.kernel_variant(executable.options, executable.il, "scale", NARROW, [0] * 3, [])
+        code = service.kernel_variant(executable.options, executable.il, "scale", NARROW, [0] * 3, [], [])
         executable.objects[0], info.symbol = code.object, code.symbol
         assert scaled(executable) == EXPECTED
 
@@ -209,7 +209,7 @@ def test_groups_that_consist_of_tiles_have_code_of_their_own(make_service):
         assert len(executable.objects) == 1
         if expected:
             made_of = executable.options, executable.il
-            code = service.kernel_variant(*made_of, "tile", TILED, [lanes, lanes, rows], [])
+            code = service.kernel_variant(*made_of, "tile", TILED, [lanes, lanes, rows], [], [])
             assert code.object, code.symbol
     trees = """kernel void tree(local int *a) { for (int k = 8; k; k /= 2) { barrier(CLK_LOCAL_MEM_FENCE);
         if (get_local_id(0) < k) a[get_local_id(0)] += a[k + get_local_id(0)]; } }"""
