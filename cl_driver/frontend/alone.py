@@ -16,7 +16,9 @@ from .effort import Allowance, Watch
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 _ENOUGH_DESCRIPTORS = 64  # with fewer there are none for what only makes things faster
-_FOR_SEVERAL = 12  # with fewer there are none for a clang that stays
+# With fewer there are none for a clang that stays: it, its sockets and the files of a program are up to ten
+# beside the standard ones while it starts, and a module that is imported meanwhile is one more.
+_FOR_SEVERAL = 16
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05  # seconds between looks at a child that nothing tells of
 
