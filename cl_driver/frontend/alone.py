@@ -13,6 +13,12 @@ from contextlib import ExitStack, suppress
 from .. import native
 from .effort import Allowance, Watch
 
+TYPE_CHECKING = False  # typing takes long to import, and clang waits
+if TYPE_CHECKING:
+    from typing import IO, TypeAlias
+
+    Stream: TypeAlias = int | IO[bytes]
+
 MEMORY_LIMIT = 8 << 30  # bytes of address space
 
 _ENOUGH_DESCRIPTORS = 64  # with fewer there are none for what only makes things faster
@@ -53,6 +59,18 @@ class _Call(namedtuple("_Call", "arguments source folder environment fds allowan
     environment: dict[str, str]
     fds: tuple[int, ...]
     allowance: Allowance
+
+    def start(self, given: Stream, output: Stream, errors: Stream) -> subprocess.Popen[bytes]:
+        """It runs, with these as its standard input, output and errors."""
+        return subprocess.Popen(
+            self.arguments,
+            stdin=given,
+            stdout=output,
+            stderr=errors,
+            cwd=self.folder,
+            env=self.environment,
+            pass_fds=self.fds,
+        )
 
 
 def has_fewest_descriptors() -> bool:
@@ -98,15 +116,7 @@ def _run_process(call: _Call) -> Done:
     if has_few_descriptors():
         return _run_process_on_files(call)
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        call.arguments,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        cwd=call.folder,
-        env=call.environment,
-        pass_fds=call.fds,
-    ) as child:
+    with call.start(pipe, pipe, pipe) as child:
         limit(child.pid)
         try:
             with Watch(call.allowance, child.pid) as watch:
@@ -132,16 +142,7 @@ def _run_process_on_files(call: _Call) -> Done:
             for name in ("source", "output", "errors")
         )
         os.pwrite(given.fileno(), call.source, 0)
-        starting = subprocess.Popen(
-            call.arguments,
-            stdin=given,
-            stdout=output,
-            stderr=errors,
-            cwd=call.folder,
-            env=call.environment,
-            pass_fds=call.fds,
-        )
-        child = opened.enter_context(starting)
+        child = opened.enter_context(call.start(given, output, errors))
         limit(child.pid)
         try:
             with Watch(call.allowance, child.pid) as watch:

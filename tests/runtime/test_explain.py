@@ -202,6 +202,14 @@ def test_private_arrays():
     assert "a block for each lane, since elements of different sizes" in mixed
 
 
+def test_buffers_that_must_not_overlap_are_named():
+    source = """kernel void k(global int *out, global const int *in, int n) {
+        for (int j = 0; j < n; j++) out[get_global_id(0)] += in[j] %s;
+    }"""
+    said = "launches whose buffers overlap that of"
+    assert said in facts(source % "") and said not in facts(source % "+ out[j]")
+
+
 def test_width_and_parts_say_why():
     triad = "kernel void k(global float *a) { size_t i = get_global_id(0); a[i] *= 2.0f; }"
     assert "8 work-items per vector: a setting asks for it" in facts(triad)

@@ -133,6 +133,11 @@ def reverse_postorder(function: Function) -> list[Block]:
     return order
 
 
+def phi_count(block: Block) -> int:
+    """How many instructions of a block are phis: where what follows them begins."""
+    return sum(1 for _ in block.phis())
+
+
 def clone_instruction(instruction: Instruction, operands: list[Operand], block: Block) -> Instruction:
     """A copy of an instruction with other operands, not yet put into the block."""
     copy = Instruction(instruction.op, instruction.type, operands, block, instruction.name)

@@ -22,7 +22,7 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Block, Function, Instruction, Value
 from ..analysis.roots import Root, is_restrict, roots
 from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
-from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, predecessors, substitute
+from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, phi_count, predecessors, substitute
 from .licm import is_invariant, move_to, preheader, split_edge
 
 _MOST = 16  # places of one function
@@ -151,10 +151,9 @@ def _promote(
     replaced.update((load, value) for load in behind)
     store.block.instructions.remove(store)
     for block in list(_exits(function, loop)):
-        at = sum(1 for _ in block.phis())
         last = Instruction(Op.Store, None, [address, value], block)
         last.memory, last.line = store.memory, store.line
-        block.instructions.insert(at, last)
+        block.instructions.insert(phi_count(block), last)
     gone = set(replaced)
     for block in loop.blocks:
         block.instructions = [i for i in block.instructions if i not in gone]

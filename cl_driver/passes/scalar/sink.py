@@ -12,7 +12,7 @@ from typing import Any
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value
-from ..ir.instructions import ADDRESS, PURE, STAY, clone_instruction, predecessors, substitute
+from ..ir.instructions import ADDRESS, PURE, STAY, clone_instruction, phi_count, predecessors, substitute
 
 MAX_MERGED = 8  # instructions of an expression that is computed behind a join instead of before it
 
@@ -61,7 +61,9 @@ def sink_stores(function: Function) -> bool:
                 join.instructions.insert(0, value)
             sunk = clone_instruction(stores[0], [address, value], join)
             is_here = type(address) is Instruction and address.block is join
-            join.instructions.insert(join.instructions.index(address) + 1 if is_here else _start(join), sunk)
+            join.instructions.insert(
+                join.instructions.index(address) + 1 if is_here else phi_count(join), sunk
+            )
             for store, source in zip(stores, sources, strict=True):
                 source.instructions.remove(store)
             changed = True
@@ -116,13 +118,8 @@ def _behind_phi(phi: Instruction, first: Instruction, others: list[Value]) -> In
     block.instructions.insert(0, index)
     operands = [index if k == place else o for k, o in enumerate(first.operands)]
     moved = clone_instruction(first, operands, block)
-    block.instructions.insert(_start(block), moved)
+    block.instructions.insert(phi_count(block), moved)
     return moved
-
-
-def _start(block: Block) -> int:
-    """Where its phis end."""
-    return sum(1 for _ in block.phis())
 
 
 def _width(value: Value) -> int:
@@ -137,7 +134,7 @@ def _expression(forms: list[Value], block: Block) -> Instruction | None:
         return None
     if not all(_equal(first, form, MAX_MERGED) for form in forms[1:]):
         return None
-    return _copy_tree(forms, block, _start(block))
+    return _copy_tree(forms, block, phi_count(block))
 
 
 def _equal(a: Value, b: Value, budget: int) -> bool:

@@ -58,10 +58,8 @@ def test_places(body, stores, apart, width):
     assert plan.apart_args == apart
 
 
-@pytest.mark.parametrize("body, stores, apart", CASES)
-def test_the_same_is_stored(body, stores, apart):
-    if "fence" in body:
-        pytest.skip("the interpreter has none")
+@pytest.mark.parametrize("body", [case[0] for case in CASES if "fence" not in case[0]])  # interp has none
+def test_the_same_is_stored(body):
     module = compile_cl(f"{HEAD} {body} }}")
     for n in (0, 1, 5):
         rng = np.random.default_rng(n)
