@@ -147,8 +147,9 @@ class ValueRules(IntegerRules):
             return VARYING
         if s is VARYING or t is VARYING:
             return VARYING
-        if s is UNKNOWN or t is UNKNOWN or c is UNKNOWN:
-            return UNKNOWN
+        if s is UNKNOWN or t is UNKNOWN:
+            # As phis: of what goes round a loop and begins undefined, only the other value is ever known.
+            return t if s is UNKNOWN else s
         if s == t and s == 0 and instruction.type.kind is Kind.INT:
             x, y = self.range_of(a), self.range_of(b)
             zeros, assumed = min(x.zeros, y.zeros), x.assumed or y.assumed

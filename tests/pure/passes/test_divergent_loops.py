@@ -111,3 +111,21 @@ def test_what_follows_from_other_values_is_computed_behind_the_loop():
     inside, _ = loop_of("march")
     collected = [i for i in inside if i.op is Op.Select and any(o.op is Op.Phi for o in i.operands[2:])]
     assert len(collected) <= 5, [i.op for i in inside]  # the exit, at, at before, d and here or less
+
+
+ROWS = """
+kernel void rows(global int *out, int limit) {
+    short x = (short)get_global_id(0) * 3;
+    int left = get_local_id(1) & 7;
+    do {
+        if (limit > 20) x += 26;
+    } while (--left > 0);
+    out[get_global_linear_id()] = x;
+}
+"""
+
+
+@pytest.mark.parametrize("limit", [5, 30])
+def test_what_differs_by_lane_leaves_a_loop_that_differs_by_row(limit):
+    """The value that goes round is undefined at first: its stride is known from the other one alone."""
+    compare(compile_cl(ROWS), "rows", [np.zeros(36, np.int32), limit], (6, 6), (6, 3), WIDTHS)
