@@ -1,4 +1,4 @@
-"""The one exception of this folder."""
+"""The exceptions of this folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ class SpirvError(Exception):
 
     def __str__(self) -> str:
         return f"SPIR-V word {self.offset}: {self.instruction}: {self.rule}"
+
+
+class LimitError(SpirvError):
+    """A kernel that asks for more than the device has. It names what the source names, and no word of SPIR-V,
+    which is nothing to those who wrote OpenCL C."""
+
+    def __str__(self) -> str:
+        return f"{self.instruction}: {self.rule}"
 
 
 class LinkError(SpirvError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .enums import Decoration, StorageClass
-from .errors import SpirvError
+from .errors import LimitError
 from .layout import alignment_of, size_of
 from .link import plain_name
 from .module import ConstantExpr, EntryPoint, Function, Module, Operand, Variable
@@ -15,7 +15,7 @@ _MOST_NAMES = 4  # in a message
 
 
 def check(module: Module, limit: int) -> None:
-    """Refuses kernels that no launch could give their local memory. SpirvError.
+    """Refuses kernels that no launch could give their local memory. LimitError.
 
     limit: CL_DEVICE_LOCAL_MEM_SIZE. What arguments take on top of it is for launches to check.
     """
@@ -40,7 +40,7 @@ def _kernel(entry: EntryPoint, limit: int) -> None:
     names = [_described(variable, users[variable]) for variable in largest[:_MOST_NAMES]]
     if len(largest) > _MOST_NAMES:
         names.append(f"and {len(largest) - _MOST_NAMES} more")
-    raise SpirvError(
+    raise LimitError(
         largest[0].offset,
         f"kernel '{entry.name}'",
         f"{total} bytes of local memory, of which the device has {limit}: {', '.join(names)}",

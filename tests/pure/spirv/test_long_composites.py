@@ -157,7 +157,7 @@ def test_local_memory_of_functions_that_a_kernel_calls():
     call = "%c = OpFunctionCall %void %g\n"
     local_memory.check(module(LOCAL.replace("CALLED", "%f"), call), 8000)
     with pytest.raises(
-        SpirvError, match="kernel 'k': 8000 bytes of local memory, of which the device has 7999"
+        SpirvError, match="^kernel 'k': 8000 bytes of local memory, of which the device has 7999"
     ):
         local_memory.check(module(LOCAL.replace("CALLED", "%f"), call), 7999)
     local_memory.check(module(LOCAL.replace("CALLED", "%f")), 10)  # nothing calls them
