@@ -478,11 +478,13 @@ def sign_bit_set(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
 
 @lowers(Op.Any, Op.All)
 def any_all(e: FunctionEmitter, i: Instruction) -> None:
-    """OpAny, OpAll."""
+    """OpAny, OpAll. A component that is undefined makes no poison of what others decide: passes make them of
+    conditions that were asked one after the other."""
     vector = i.operands[0]
     f = e.form_of(vector.type)
     opcode = "or" if i.op == Op.Any else "and"
-    e.define(i, e.emit(f"call i1 @llvm.vector.reduce.{opcode}.{f.suffix('i1')}({e.typed(vector)})"))
+    frozen = e.emit(f"freeze {e.typed(vector)}")
+    e.define(i, e.emit(f"call i1 @llvm.vector.reduce.{opcode}.{f.suffix('i1')}({f('i1')} {frozen})"))
 
 
 @lowers(Op.Select)

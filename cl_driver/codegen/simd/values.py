@@ -249,10 +249,10 @@ def cross(e: AtomicEmitter, i: Instruction) -> None:
 def any_all(e: AtomicEmitter, i: Instruction) -> None:
     """OpAny, OpAll: over the components of each lane."""
     opcode = "or" if i.op is Op.Any else "and"
-    leaves = e.leaves(i.operands[0])
-    result = leaves[0]
-    for leaf in leaves[1:]:
-        result = e.emit(f"{opcode} {e.form('i1')} {result}, {leaf}")
+    form = e.form("i1")
+    result, *leaves = [e.emit(f"freeze {form} {leaf}") for leaf in e.leaves(i.operands[0])]
+    for leaf in leaves:
+        result = e.emit(f"{opcode} {form} {result}, {leaf}")
     e.define_leaves(i, [result])
 
 

@@ -18,6 +18,7 @@ from ..ir.instructions import (
     substitute,
 )
 from .sink import sink_stores, sink_values
+from .vector_tests import ask_vectors
 
 
 def simplify(function: Function, types: TypeTable) -> None:
@@ -27,6 +28,7 @@ def simplify(function: Function, types: TypeTable) -> None:
     while changed:
         remove_unreachable_blocks(function)
         changed = fold_instructions(function, folder)
+        changed |= ask_vectors(function, types)
         changed |= sink_values(function)
         changed |= sink_stores(function)
         changed |= fold_branches(function)

@@ -14,7 +14,7 @@ from cl_driver.spirv.reading.reader import read
 
 CLANG = [
     "clang-22", "-target", "spirv64", "-x", "cl", "-cl-std=CL3.0", "-Xclang", "-finclude-default-header",
-    "-Xclang", "-cl-ext=+all", "-w", "-c", "-", "-o", "-",
+    "-Xclang", "-cl-ext=+all", "-fno-slp-vectorize", "-w", "-c", "-", "-o", "-",
 ]  # fmt: skip
 
 _modules: dict = {}
