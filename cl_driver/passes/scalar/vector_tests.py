@@ -17,6 +17,7 @@ from ..ir.instructions import substitute
 FEWEST = 4  # components: of fewer, a chain costs no more
 MOST = 64  # conditions that are looked at together
 
+_JOINS = frozenset((Op.LogicalOr, Op.LogicalAnd, Op.Select))
 _COMPARISONS = frozenset(op for op in Op if 170 <= op <= 191)  # OpIEqual to OpFUnordGreaterThanEqual
 
 # Comparison (or None, for a vector of bools), its operands, vectors or scalars that stand for all components.
@@ -27,7 +28,7 @@ def ask_vectors(function: Function, types: TypeTable) -> bool:
     """Replaces such conditions by OpAny, or OpAll, of a comparison. True if there was any."""
     replaced: dict[Value, Value] = {}
     for block in function.blocks:
-        joins = {i: kind for i in block.instructions if (kind := _kind(i)) is not None}
+        joins = {i: kind for i in block.instructions if i.op in _JOINS and (kind := _kind(i)) is not None}
         if len(joins) < FEWEST - 1:
             continue
         inner = {o for i, kind in joins.items() for o in _sides(i) if joins.get(o) is kind}  # type: ignore[call-overload]
@@ -44,11 +45,11 @@ def ask_vectors(function: Function, types: TypeTable) -> bool:
 
 
 def _kind(i: Instruction) -> Op | None:
-    """OpAny for what is true if one of two conditions is, OpAll for what is true if both are."""
-    if i.op is Op.LogicalOr or i.op is Op.LogicalAnd:
-        return None if i.type.kind is not Kind.BOOL else Op.Any if i.op is Op.LogicalOr else Op.All
-    if i.op is not Op.Select or i.type.kind is not Kind.BOOL:
+    """OpAny for a join that is true if one of its conditions is, OpAll for one that is true if both are."""
+    if i.type.kind is not Kind.BOOL:
         return None
+    if i.op is not Op.Select:
+        return Op.Any if i.op is Op.LogicalOr else Op.All
     _, if_true, if_false = i.operands
     if type(if_true) is Constant and if_true.value:
         return Op.Any
@@ -56,11 +57,11 @@ def _kind(i: Instruction) -> Op | None:
 
 
 def _sides(join: Instruction) -> tuple[Value, Value]:
-    """The two conditions of a join."""
+    """The two conditions of such a join."""
     if join.op is not Op.Select:
         return join.operands[0], join.operands[1]
     condition, if_true, if_false = join.operands
-    return condition, if_true if type(if_false) is Constant and not if_false.value else if_false
+    return condition, if_false if type(if_true) is Constant and if_true.value else if_true
 
 
 def _ask(

@@ -18,6 +18,7 @@ kernel void same(global int *out, global const int *in, int x) {
 #define EQUALS(n) (v.s##n == w.s##n)
     out[i] = OR4(EQUALS) ? x : 0;
 }
+#define NOT_EQUAL(n) (v.s##n != w.s##n)
 kernel void scalar(global int *out, global const int *in, int x) {
     LOAD;
 #define LESS(n) (v.s##n < x)
@@ -43,6 +44,11 @@ kernel void undefined(global int *out, global const int *in, int x) {
     if (i & 1) v = (int4)(x, w.x, w.yz); else v.x = x;
     out[i] = v.x == x || v.y == 3 || v.z == 4 || v.w == 5;
 }
+kernel void mixed(global int *out, global const int *in, int x) {
+    LOAD;
+    bool a = OR4(EQUALS), b = AND4(LESS), c = (a && b) || OR4(NOT_EQUAL) || (w.x > 1 && w.y > 1);
+    out[i] = c + 2 * (a ? true : false) + 4 * (b && a && AND4(NOT_EQUAL));
+}
 kernel void three(global int *out, global const int *in, int x) {
     LOAD;
     out[i] = v.x == x || v.y == x || v.w == x;
@@ -57,7 +63,7 @@ def questions(name: str, width: int) -> list[Op]:
     return [op for op in ops if op is Op.Any or op is Op.All]
 
 
-@pytest.mark.parametrize("name", ["same", "scalar", "more", "both", "floats", "undefined", "three"])
+@pytest.mark.parametrize("name", ["same", "scalar", "more", "both", "floats", "undefined", "mixed", "three"])
 @pytest.mark.parametrize("x", [1, 4])
 def test_results(name, x):
     compare(compile_cl(SOURCE), name, [np.zeros(24, np.int32), INPUT, x], (24,), (8,), (1, 8, (4, 2, 0)))
