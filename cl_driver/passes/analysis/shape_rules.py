@@ -154,7 +154,7 @@ class ValueRules(IntegerRules):
             x, y = self.range_of(a), self.range_of(b)
             zeros, assumed = min(x.zeros, y.zeros), x.assumed or y.assumed
             self.ranges[instruction] = Range(min(x.low, y.low), max(x.high, y.high), zeros, True, assumed)
-        return s if s == t and type(s) is not tuple else (s if s == t else VARYING)
+        return s if s == t else VARYING
 
     def compare(self, instruction: Instruction) -> Found:
         """Equal strides compare alike in all lanes where only the difference matters."""

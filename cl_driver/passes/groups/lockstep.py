@@ -12,7 +12,7 @@ from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Constant, Function, Instruction, Variable
 from ...spirv.types import TypeTable
 from ..analysis.lane_constants import decide_branches
-from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, is_boundary, substitute
+from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, is_boundary, replace_instructions
 from ..ir.plan import PlanError, PlanOptions
 from ..ir.remarks import DROPPED
 from ..loops.loop_versioning import split_loops
@@ -61,9 +61,7 @@ def put_sizes(function: Function, types: TypeTable, group: tuple[int, int, int])
                 replaced[i] = types.integer(i.type.width, group[k])
             elif variable.builtin == BuiltIn.LocalInvocationId and group[k] == 1:
                 replaced[i] = types.integer(i.type.width, 0)
-    for block in function.blocks:
-        block.instructions = [i for i in block.instructions if i not in replaced]
-    substitute(function, replaced)
+    replace_instructions(function, replaced)
 
 
 def _component(i: Instruction) -> tuple[Variable | None, int | None]:

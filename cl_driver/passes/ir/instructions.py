@@ -182,6 +182,16 @@ def substitute(function: Function, replacement: Mapping[Any, Value]) -> None:
                 instruction.mask = get(instruction.mask, instruction.mask)
 
 
+def replace_instructions(function: Function, replacement: Mapping[Any, Value]) -> bool:
+    """Replaces instructions by other values and takes them out. True if there were any."""
+    if not replacement:
+        return False
+    substitute(function, replacement)
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if i not in replacement]
+    return True
+
+
 def remove_phi_edge(block: Block, predecessor: Block) -> None:
     """Takes the operands for one predecessor out of the phis of a block."""
     for phi in block.phis():

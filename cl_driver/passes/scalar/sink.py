@@ -12,7 +12,15 @@ from typing import Any
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value
-from ..ir.instructions import ADDRESS, PURE, STAY, clone_instruction, phi_count, predecessors, substitute
+from ..ir.instructions import (
+    ADDRESS,
+    PURE,
+    STAY,
+    clone_instruction,
+    phi_count,
+    predecessors,
+    replace_instructions,
+)
 
 MAX_MERGED = 8  # instructions of an expression that is computed behind a join instead of before it
 
@@ -36,11 +44,7 @@ def sink_values(function: Function) -> bool:
             moved = moved or _behind_phi(phi, first, forms[1:])
             if moved is not None:
                 replaced[phi] = moved
-    substitute(function, replaced)
-    if replaced:
-        for block in function.blocks:
-            block.instructions = [i for i in block.instructions if i not in replaced]
-    return bool(replaced)
+    return replace_instructions(function, replaced)
 
 
 def sink_stores(function: Function) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Type, Value
 from ...spirv.types import TypeTable
-from ..ir.instructions import substitute
+from ..ir.instructions import replace_instructions
 
 FEWEST = 4  # components: of fewer, a chain costs no more
 MOST = 64  # conditions that are looked at together
@@ -20,8 +20,8 @@ MOST = 64  # conditions that are looked at together
 _JOINS = frozenset((Op.LogicalOr, Op.LogicalAnd, Op.Select))
 _COMPARISONS = frozenset(op for op in Op if 170 <= op <= 191)  # OpIEqual to OpFUnordGreaterThanEqual
 
-# Comparison (or None, for a vector of bools), its operands, vectors or scalars that stand for all components.
-_Question: TypeAlias = tuple[Op | None, tuple[Value, ...]]
+# A comparison and its operands: vectors, or a scalar that stands for all components.
+_Question: TypeAlias = tuple[Op, tuple[Value, Value]]
 
 
 def ask_vectors(function: Function, types: TypeTable) -> bool:
@@ -31,17 +31,18 @@ def ask_vectors(function: Function, types: TypeTable) -> bool:
         joins = {i: kind for i in block.instructions if i.op in _JOINS and (kind := _kind(i)) is not None}
         if len(joins) < FEWEST - 1:
             continue
-        inner = {o for i, kind in joins.items() for o in _sides(i) if joins.get(o) is kind}  # type: ignore[call-overload]
+        inner = {
+            o
+            for i, kind in joins.items()
+            for o in _sides(i)
+            if type(o) is Instruction and joins.get(o) is kind
+        }
         for root, kind in joins.items():
             if root not in inner:
                 made = _ask(root, kind, joins, block, types)
                 if made is not None:
                     replaced[root] = made
-    substitute(function, replaced)
-    if replaced:
-        for block in function.blocks:
-            block.instructions = [i for i in block.instructions if i not in replaced]
-    return bool(replaced)
+    return replace_instructions(function, replaced)
 
 
 def _kind(i: Instruction) -> Op | None:
@@ -72,8 +73,8 @@ def _ask(
     todo = [root]
     while todo:
         for side in reversed(_sides(todo.pop())):
-            if joins.get(side) is kind:  # type: ignore[call-overload]
-                todo.append(side)  # type: ignore[arg-type]
+            if type(side) is Instruction and joins.get(side) is kind:
+                todo.append(side)
             else:
                 leaves.append(side)
         if len(leaves) > MOST:
@@ -94,11 +95,9 @@ def _ask(
     if not found:
         return None
     result, *others = found + leaves
-    of_any = kind is Op.Any
+    decided = types.constant(root.type, int(kind is Op.Any))
     for other in others:
-        operands = [result, types.constant(root.type, 1), other] if of_any else [result, other]
-        if not of_any:
-            operands.append(types.constant(root.type, 0))
+        operands = [result, decided, other] if kind is Op.Any else [result, other, decided]
         result = Instruction(Op.Select, root.type, operands, block)
         block.instructions.insert(at, result)
         at += 1
@@ -107,19 +106,14 @@ def _ask(
 
 def _questions(leaf: Value) -> Iterable[tuple[_Question, int]]:
     """The questions of whole vectors that a condition may be part of, and of which component it is."""
-    if type(leaf) is not Instruction:
-        return
-    if (place := _component(leaf)) is not None:
-        yield (None, (place[0],)), place[1]
-    elif leaf.op in _COMPARISONS and len(leaf.operands) == 2:
+    if type(leaf) is Instruction and leaf.op in _COMPARISONS:
         a, b = leaf.operands
         x, y = _component(a), _component(b)
-        if x is not None and y is not None:
-            if x[1] == y[1] and x[0].type is y[0].type:
-                yield (leaf.op, (x[0], y[0])), x[1]
-        elif x is not None:
+        if x is not None and y is not None and x[1] == y[1] and x[0].type is y[0].type:
+            yield (leaf.op, (x[0], y[0])), x[1]
+        if x is not None:
             yield (leaf.op, (x[0], b)), x[1]
-        elif y is not None:
+        if y is not None:
             yield (leaf.op, (a, y[0])), y[1]
 
 
@@ -148,16 +142,13 @@ def _insert(question: _Question, kind: Op, at: int, root: Instruction, types: Ty
         made.append(Instruction(op, type_, operands, block))
         return made[-1]
 
-    if op is None:
-        (vector,) = operands
-    else:
-        wide = [
-            o
-            if o.type.kind is Kind.VECTOR
-            else add(Op.CompositeConstruct, types.vector(o.type, count), [o] * count)
-            for o in operands
-        ]
-        vector = add(op, types.vector(boolean, count), wide)
+    wide = [
+        o
+        if o.type.kind is Kind.VECTOR
+        else add(Op.CompositeConstruct, types.vector(o.type, count), [o] * count)
+        for o in operands
+    ]
+    vector = add(op, types.vector(boolean, count), wide)
     answer = add(kind, boolean, [vector])
     block.instructions[at:at] = made
     return at + len(made), answer

@@ -39,6 +39,16 @@ kernel void floats(global int *out, global const int *in, int x) {
 #define NOT_LESS(n) !(a.s##n < 1.0f)
     out[i] = OR4(NOT_LESS);
 }
+kernel void bools(global int *out, global const int *in, int x) {
+    LOAD;
+    int4 c = v == w;
+    out[i] = c.x && c.y && c.z && c.w ? x : i;
+}
+kernel void left(global int *out, global const int *in, int x) {
+    LOAD;
+#define GREATER(n) (w.y > v.s##n)
+    out[i] = OR4(GREATER);
+}
 kernel void undefined(global int *out, global const int *in, int x) {
     LOAD;
     if (i & 1) v = (int4)(x, w.x, w.yz); else v.x = x;
@@ -63,7 +73,9 @@ def questions(name: str, width: int) -> list[Op]:
     return [op for op in ops if op is Op.Any or op is Op.All]
 
 
-@pytest.mark.parametrize("name", ["same", "scalar", "more", "both", "floats", "undefined", "mixed", "three"])
+@pytest.mark.parametrize(
+    "name", ["same", "scalar", "more", "both", "floats", "bools", "left", "undefined", "mixed", "three"]
+)
 @pytest.mark.parametrize("x", [1, 4])
 def test_results(name, x):
     compare(compile_cl(SOURCE), name, [np.zeros(24, np.int32), INPUT, x], (24,), (8,), (1, 8, (4, 2, 0)))
@@ -72,7 +84,10 @@ def test_results(name, x):
 @pytest.mark.parametrize("width", [1, 8])
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("same", [Op.Any]), ("scalar", [Op.All]), ("more", [Op.All]), ("both", [Op.Any, Op.All]), ("three", [])],
-)
+    [
+        ("same", [Op.Any]), ("scalar", [Op.All]), ("more", [Op.All]), ("both", [Op.Any, Op.All]),
+        ("floats", [Op.Any]), ("bools", [Op.All]), ("three", []),
+    ],
+)  # fmt: skip
 def test_one_question_for_a_vector(name, found, width):
     assert questions(name, width) == found
