@@ -12,6 +12,7 @@ import argparse
 import fcntl
 import os
 import shlex
+import site
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ for folder in (str(ROOT), str(SHIM)):
 
 from gen import answers, dispatch, embed, headers, platform, settings, shared  # noqa: E402
 
+from cl_driver import module_archive  # noqa: E402
 from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
@@ -231,11 +233,24 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         builtin_library.update(builder.out / "builtins.spv")
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise BuildError(f"the builtin library: {error}") from None
+    _archive_modules(builder.out / module_archive.NAME)
     try:
         found = find_clang.find(os.environ.get("CL_DRIVER_CLANG", ""))
         corrections.update(builder.out, found.path, found.major)
     except (find_clang.ClangError, corrections.CorrectionsError) as error:
         raise BuildError(str(error)) from None
+
+
+def _archive_modules(path: Path) -> None:
+    """What the driver's own processes import, by a process that has imported nothing else."""
+    if module_archive.is_current(str(path)):
+        return
+    is_fixed = path.parent == ROOT / "cl_driver" / "_native"  # of a wheel
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.path += {site.getsitepackages()!r}; "
+    run([
+        sys.executable, "-I", "-S", "-c",
+        f"{start}from cl_driver import module_archive; module_archive.make({str(path)!r}, {is_fixed})",
+    ])  # fmt: skip
 
 
 def main() -> int:

@@ -30,15 +30,14 @@ class Library:
 
     def __init__(self, data: bytes) -> None:
         """data: of the library's SPIR-V module."""
-        module = reader.read(data)
-        self.types = module.types  # the base of the programs' tables, so that its code can be inlined
-        self._functions = {f.linkage[0]: f for f in module.functions if f.linkage is not None}
+        self._reader = reader.LibraryReader(data)
+        self.types = self._reader.table  # the base of the programs' tables, so that its code can be inlined
         self._strict: set[str] = set()
 
     def function(self, name: str) -> Function | None:
         """The function of that link name."""
         name = _library_name(name)
-        found = self._functions.get(name)
+        found = self._reader.function_named(name)
         if found is None or not found.blocks:
             return None
         if name not in self._strict:
@@ -49,7 +48,7 @@ class Library:
 
     def has(self, name: str) -> bool:
         """Whether there is a function of that link name."""
-        return _library_name(name) in self._functions
+        return self._reader.has(_library_name(name))
 
     def instruction(self, number: int, type_: Type) -> Function | None:
         """The function for an OpenCL.std instruction on a floating type."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import time
 from collections import namedtuple
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
-from .. import native
+from .clang_start import has_few_descriptors, has_fewest_descriptors, library_path, limit
 from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from typing import IO, TypeAlias
 
     Stream: TypeAlias = int | IO[bytes]
-
-MEMORY_LIMIT = 8 << 30  # bytes of address space
-
-_ENOUGH_DESCRIPTORS = 64  # with fewer there are none for what only makes things faster
-# With fewer there are none for a clang that stays: it, its sockets and the files of a program are up to ten
-# beside the standard ones while it starts, and a module that is imported meanwhile is one more.
-_FOR_SEVERAL = 16
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05  # seconds between looks at a child that nothing tells of
 
@@ -71,16 +63,6 @@ class _Call(namedtuple("_Call", "arguments source folder environment fds allowan
             env=self.environment,
             pass_fds=self.fds,
         )
-
-
-def has_fewest_descriptors() -> bool:
-    """Whether this process may have so few that only one thread at a time may open files."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FOR_SEVERAL
-
-
-def has_few_descriptors() -> bool:
-    """Whether there are not enough for all that makes things faster."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _ENOUGH_DESCRIPTORS
 
 
 def run(
@@ -217,19 +199,6 @@ def _wait(child: int, watch: Watch) -> int | None:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def limit(pid: int) -> None:
-    """Limits the memory of a process, which leaves no core."""
-    # Limits are set from outside: code that runs between fork and exec would forbid vfork.
-    for kind, value in ((resource.RLIMIT_AS, MEMORY_LIMIT), (resource.RLIMIT_CORE, 0)):
-        with suppress(OSError, ValueError):  # it has ended already, or a lower limit is in force
-            resource.prlimit(pid, kind, (value, value))
-
-
 def with_list(arguments: list[str], number: int) -> list[str]:
     """With an option that has clang write what it includes to a descriptor, if there is one."""
     return [*arguments[:-1], "-MD", "-MF", f"{PATH}{number}", arguments[-1]] if number >= 0 else arguments
-
-
-def library_path() -> str:
-    """What is preloaded into clang."""
-    return os.path.join(native.folder(), "_cl_driver_clang.so")

@@ -1,9 +1,10 @@
 """Kernel argument information: names, type names and qualifiers as the source has them; and vec_type_hint,
 of which SPIR-V keeps no signedness.
 
-clang's SPIR-V back end does not write them, so clang is asked a second time, for LLVM IR, whose kernel
-metadata has them: with -cl-kernel-arg-info, and where a kernel has a vec_type_hint. The answer travels in
-the SPIR-V, as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
+clang's SPIR-V back end does not write them. LLVM IR's metadata of kernels has them, and what is preloaded
+into clang tells it (native_shim/clang/kernels.c). Where that cannot be, clang is asked a second time, for
+LLVM IR: with -cl-kernel-arg-info, and where a kernel has a vec_type_hint. The answer travels in the SPIR-V,
+as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect.py reads it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,27 @@ def ask(
     return parse(done.output.decode("utf-8", "replace")) if done.status == 0 else {}
 
 
+def of_fields(fields: list[str]) -> Information | None:
+    """The same of what native_shim/clang/kernels.c tells; None if that is not all."""
+    out: Information = {}
+    given = iter(fields)
+    try:
+        for name in given:
+            count = int(next(given))
+            out[name] = (
+                [_row(*(next(given) for _ in _FIELDS)) for _ in range(count)],
+                _hint_of(next(given), next(given)),
+            )
+    except (StopIteration, RuntimeError, TypeError, ValueError):
+        return None
+    return out or None
+
+
+def _row(address: str, access: str, type_: str, qualifiers: str, name: str) -> Argument:
+    bits = sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split())
+    return _ADDRESSES.get(int(address), 0x119E), _ACCESSES.get(access, 0x11A3), type_, bits, name
+
+
 def parse(text: str) -> Information:
     """The metadata of the kernels in the text of LLVM IR; see ask()."""
     nodes: dict[str, str] = dict(_NODE.findall(text))
@@ -96,14 +118,8 @@ def parse(text: str) -> Information:
             continue
         texts = [[_unescape(string) for string, _ in column] for column in columns]
         rows = [
-            (
-                _ADDRESSES.get(int(number or 0), 0x119E),
-                _ACCESSES.get(access, 0x11A3),
-                type_,
-                sum(_QUALIFIERS.get(word, 0) for word in qualifiers.split()),
-                argument,
-            )
-            for (_, number), access, type_, qualifiers, argument in zip(addresses, *texts, strict=True)
+            _row(number or "0", *of_argument)
+            for (_, number), *of_argument in zip(addresses, *texts, strict=True)
         ]
         out[name] = rows, _hint(node(attached, "vec_type_hint"))
     return out
@@ -114,10 +130,16 @@ _SCALARS = {"i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 
 def _hint(node: str) -> str:
     """The type of vec_type_hint, from `<4 x i32> poison, i32 1`: a value, and whether it is signed."""
-    match = re.match(r"(?:<(\d+) x )?(\w+)>? \w+, i32 (\d)", node)
+    match = re.match(r"(.*) \w+, i32 (\d)", node)
+    return _hint_of(*match.groups()) if match else ""
+
+
+def _hint_of(type_: str, signed: str) -> str:
+    """The same of LLVM's name of the type, "" for none."""
+    match = re.fullmatch(r"(?:<(\d+) x )?(\w+)>?", type_)
     if not match:
         return ""
-    count, scalar, signed = match.groups()
+    count, scalar = match.groups()
     name = _SCALARS.get(scalar, scalar)
     return ("u" if scalar in _SCALARS and signed == "0" else "") + name + (count or "")
 

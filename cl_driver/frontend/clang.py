@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from . import corrections, effort, includes, prelude, resident
-from .find_clang import Clang, ClangError, environment, find, settle
+from .clang_start import environment
+from .find_clang import Clang, ClangError, find, settle
 from .options import BuildOptions
 
 SOURCE_NAME = "program.cl"  # in diagnostics
@@ -219,8 +220,9 @@ def link_arguments(clang: Clang, parts: Iterable[corrections.Part] = corrections
     return [word for each in libraries for word in ("-Xclang", "-mlink-bitcode-file", "-Xclang", each)]
 
 
-class Run(namedtuple("Run", "output errors status files")):
-    """What a run of clang gave; status None: it was stopped, and errors say why. files: see includes.py."""
+class Run(namedtuple("Run", "output errors status files kernels", defaults=(None,))):
+    """What a run of clang gave; status None: it was stopped, and errors say why. files, kernels: see
+    includes.py."""
 
     __slots__ = ()
 
@@ -228,6 +230,7 @@ class Run(namedtuple("Run", "output errors status files")):
     errors: str
     status: int | None
     files: includes.Files
+    kernels: list[str] | None
 
 
 def run(
@@ -264,6 +267,7 @@ def run(
                     arguments, source, folder, listing, allowance, is_whole
                 )
             files = includes.read(listing, source, private, folder)._replace(is_cut=is_cut)
+            kernels = includes.of_kernels(listing)
             if errors and status is not None:
                 from .log import without_quotes
 
@@ -272,7 +276,7 @@ def run(
         finally:
             if listing >= 0:
                 os.close(listing)
-    return Run(output, errors, status, files)
+    return Run(output, errors, status, files, kernels)
 
 
 @contextmanager

@@ -7,6 +7,10 @@ import time
 
 from .. import settings
 
+TYPE_CHECKING = False  # typing takes long to import, and clang waits
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # Seconds without any CPU time, of which a process that is stopped as a whole counts one.
 STALLED = 60
 _TICK = 1.0
@@ -14,6 +18,12 @@ _TICK = 1.0
 _ended = 0.0  # CPU seconds of the clangs of this process that have ended
 _running: dict[int, float] = {}  # by process number: CPU seconds before the run
 _limit: float | None = None
+_when_running: list[Callable[[], object]] = []
+
+
+def when_running(function: Callable[[], object]) -> None:
+    """Has that called, once, as soon as a clang has a program."""
+    _when_running.append(function)
 
 
 def set_limit(seconds: float) -> None:
@@ -64,6 +74,8 @@ class Watch:
         _running[pid] = self._before
 
     def __enter__(self) -> Watch:
+        while _when_running:
+            _when_running.pop()()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,11 +8,11 @@ import re
 import subprocess
 from collections import namedtuple
 
-from .. import log, trust
+from .. import log
 from ..jit import clang_paths
+from ..jit.clang_paths import OLDEST
 from . import effort
-
-OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
+from .clang_start import environment
 
 # Seconds without any CPU time: what only PATH leads to, and has not worked yet, is then asked what it is; and
 # in which a clang says its version.
@@ -106,8 +106,7 @@ def _look_at(path: str) -> Clang | None:
         status = os.stat(real)
     except OSError:
         return None
-    version = os.path.basename(path).removeprefix("clang-")
-    major = int(version) if version.isdecimal() else _ask_version(path)
+    major = clang_paths.version_in_name(path) or _ask_version(path)
     return Clang(path, major, f"{real} {status.st_size} {status.st_mtime_ns}")
 
 
@@ -177,13 +176,3 @@ def _ask_version(path: str) -> int:
         return 0
     major = done.stdout.partition("clang version ")[2].partition(".")[0]
     return int(major) if major.isdecimal() else 0
-
-
-def environment() -> dict[str, str]:
-    """Nothing of the host's that changes what clang does (CPATH, CCC_OVERRIDE_OPTIONS, locale...)."""
-    believed = trust.environment()
-    return {
-        "PATH": believed.get("PATH", trust.FIXED["PATH"]),
-        "LC_ALL": "C",
-        "TMPDIR": believed.get("TMPDIR", "/tmp"),
-    }

@@ -14,6 +14,9 @@ _OF_RESIDENT = "/proc/self/fd/"
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
 
 
+FIELD = "\x1f"  # ends a field of what is told of kernels
+
+
 class Files(namedtuple("Files", "read absent is_timeless is_cut", defaults=((), (), True, False))):
     """What a program depends on besides its text and options, as absolute paths.
 
@@ -46,6 +49,24 @@ def write_headers(where: str, headers: dict[str, bytes]) -> None:
         path.write_bytes(text)
 
 
+def _content(listing: int) -> bytes:
+    os.lseek(listing, 0, os.SEEK_SET)
+    text = b""
+    while part := os.read(listing, 1 << 16):
+        text += part
+    return text
+
+
+def of_kernels(listing: int) -> list[str] | None:
+    """What the list of a run of clang tells of the program's kernels (native_shim/clang/kernels.c): fields;
+    None where it tells nothing."""
+    if listing >= 0:
+        for record in _content(listing).split(b"\0")[:-1]:
+            if record[:1] == b"K":
+                return record[1:].decode("utf-8", "replace").split(FIELD)[:-1]
+    return None
+
+
 def read(listing: int, source: bytes, private: str, folder: str | None) -> Files:
     """The list of a run of clang: records of native_shim/clang/resident.c, then the make rule of clang's own.
 
@@ -54,11 +75,7 @@ def read(listing: int, source: bytes, private: str, folder: str | None) -> Files
     """
     if listing < 0:
         return Files(is_timeless=False)
-    os.lseek(listing, 0, os.SEEK_SET)
-    text = b""
-    while part := os.read(listing, 1 << 16):
-        text += part
-    *records, rule = text.split(b"\0")
+    *records, rule = _content(listing).split(b"\0")
     base = os.path.abspath(folder or ".")
 
     def absolute(path: str) -> str:

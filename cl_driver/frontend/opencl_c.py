@@ -206,6 +206,8 @@ def _compile_by(
     if options.kernel_arg_info or has_vector_hint(spirv):
         from . import arguments as information
 
-        known = information.ask(source, options, headers, language, folder, clang, allowance)
+        known = information.of_fields(done.kernels or [])
+        if known is None:
+            known = information.ask(source, options, headers, language, folder, clang, allowance)
         spirv = information.embed(spirv, known, options.kernel_arg_info)
     return FrontendResult(spirv, log, done.files), ""

@@ -215,6 +215,8 @@ class BuildOptions:
                 arguments.append("-cl-no-signed-zeros")
         if self.uniform_work_group_size and self.standard >= (2, 0):
             arguments.append("-cl-uniform-work-group-size")
+        if self.kernel_arg_info:
+            arguments.append("-cl-kernel-arg-info")
         arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
         arguments.append(self.optimisation)
         return arguments

@@ -2,10 +2,10 @@
 read OpenCL's header, too; it forks a child for each program.
 
 Two thirds of a small program's run of clang are its start. native_shim/clang/resident.c, preloaded, stops
-clang before its main(), where it forks a child for each request. A child that is to hold has a main file
-that waits for the program's text; where that would begin it forks a child for each program itself. All of
-them end when their sockets close, which the end of this process does. Forks of a process that has called
-load() have its clang.
+clang before its main() (clang_start.py), where it forks a child for each request. A child that is to hold has
+a main file that waits for the program's text; where that would begin it forks a child for each program
+itself. All of them end when their sockets close, which the end of this process does. Forks of a process that
+has called load() have its clang.
 
 Where that cannot be (a static clang, another C library), each program has a clang of its own.
 """
@@ -18,21 +18,20 @@ import os
 import select
 import socket
 import struct
-import subprocess
 from contextlib import ExitStack, suppress
 
 from . import alone
-from .alone import PATH, Done, has_few_descriptors, has_fewest_descriptors, library_path, limit, with_list
+from .alone import PATH, Done, with_list
+from .clang_start import Started, has_few_descriptors, has_fewest_descriptors
 from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from _socket import socket as Socket
+    from collections.abc import Mapping
     from io import FileIO
     from typing import TypeAlias
 
-    # Device, inode, time and path of a file.
-    Identity: TypeAlias = tuple[int, int, int, str]
     # Arguments, folder and room of a clang that holds.
     Key: TypeAlias = tuple[tuple[str, ...], str | None, int]
 
@@ -84,6 +83,11 @@ def allow() -> None:
     _tries, alone.is_own = 3, True
 
 
+def adopt(clang: Started) -> None:
+    """Takes one that has been started, for this process and its forks."""
+    _loaded.append(_Loaded(clang))
+
+
 def load(clang: str, environment: dict[str, str]) -> None:
     """Loads a clang for forks of this process, if it can be. clang: its path; environment: its variables."""
     with suppress(OSError):
@@ -110,7 +114,7 @@ def confine(
         lines = [f"{number} {path}\n" for path, number in [(resources, -1), *numbers]]
         more = {"CLD_CLANG_CONFINED": rights, "CLD_CLANG_OWN": "".join(lines)}
         given = [number for _, number in numbers] + [root] * (root >= 0)
-        _loaded.append(_Loaded(clang, environment | more, given))
+        _loaded.append(_Loaded(Started(clang, environment | more, given)))
 
 
 def run(
@@ -159,7 +163,7 @@ def _run_confined(
     try:
         return _loaded[0].run(arguments, source, folder, listing, allowance, is_whole)
     except (EOFError, OSError) as error:
-        if not _loaded[0].is_there():
+        if not _loaded[0].clang.is_there():
             os._exit(1)  # there is no other for this process; who wants this program asks another process
         raise OSError(str(error)) from error
 
@@ -181,57 +185,28 @@ def end() -> None:
 
 
 def _clang(path: str, environment: dict[str, str]) -> _Loaded:
-    if _loaded and not _loaded[0].is_still(path):
+    if _loaded and not _loaded[0].clang.is_still(path):
         end()
     if not _loaded:
-        _loaded.append(_Loaded(path, environment))
+        _loaded.append(_Loaded(Started(path, environment)))
     return _loaded[0]
 
 
 class _Loaded:
-    """A clang that stays before its main(), and those of its children that hold. process: it, as the process
-    sees it that has started it, which may be one that this one is a fork of."""
+    """A clang that stays before its main(), and those of its children that hold. clang: it, which may be one
+    that a process has started of which this one is a fork."""
 
-    def __init__(self, clang: str, environment: dict[str, str], given: Iterable[int] = ()) -> None:
-        """given: descriptors that it gets."""
-        self._owner = os.getpid()
-        self._identity = _identity(clang)
+    def __init__(self, clang: Started) -> None:
+        self.clang = clang
         self._held: dict[Key, socket.socket] = {}  # the last used is the last
         self._seen: dict[Key, None] = {}
         self._failures = 0  # of those that hold
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        null = subprocess.DEVNULL
-        with theirs:
-            number = theirs.fileno()
-            meant = " ".join(map(str, (number, *self._identity[:2])))
-            more = {"LD_PRELOAD": library_path(), "CLD_CLANG_SOCKET": meant}
-            self.process = subprocess.Popen(
-                [clang],
-                stdin=null,
-                stdout=null,
-                stderr=null,
-                env=environment | more,
-                pass_fds=[number, *given],
-            )
-        limit(self.process.pid)
-
-    def is_there(self) -> bool:
-        """Whether it has not ended."""
-        poll = select.poll()
-        poll.register(self._socket, 0)
-        return not poll.poll(0)
-
-    def is_still(self, clang: str) -> bool:
-        """Whether it is there, and what is at this path."""
-        return self.is_there() and self._identity == _identity(clang)
 
     def end(self) -> None:
         """Ends those that this process has started, and with them their children, whatever they are doing."""
-        for each in (self._socket, *self._held.values()):
+        for each in self._held.values():
             each.close()
-        if self._owner == os.getpid():
-            self.process.kill()
-            self.process.wait()
+        self.clang.end()
 
     def run(
         self,
@@ -260,11 +235,11 @@ class _Loaded:
                 if listing >= 0:
                     os.ftruncate(listing, 0)
         texts = [folder or "", *_named(arguments)]
-        return self._ask_and_collect(self._socket, texts, 0, source, listing, allowance, is_whole)
+        return self._ask_and_collect(self.clang.socket, texts, 0, source, listing, allowance, is_whole)
 
     def _ask_and_collect(
         self,
-        where: socket.socket,
+        where: Socket,
         texts: list[str],
         source_number: int,
         source: bytes,
@@ -281,7 +256,7 @@ class _Loaded:
                 if listing >= 0:
                     numbers[Number.LIST] = listing
                 _ask(where, ends[2], numbers, texts, is_whole)
-            with Watch(allowance, self.process.pid, is_new=False) as watch:
+            with Watch(allowance, self.clang.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
 
     def _hold(self, arguments: list[str], key: Key) -> socket.socket | None:
@@ -311,13 +286,8 @@ class _Loaded:
             # The numbers of what a program brings are taken, or clang would have files of its own under them.
             numbers: dict[int, FileIO | int] = dict.fromkeys(Number, main)
             numbers |= {Number.OUTPUT: output, Number.HOLD: theirs.fileno()}
-            _ask(self._socket, status, numbers, texts)
+            _ask(self.clang.socket, status, numbers, texts)
             return ours.dup()
-
-
-def _identity(path: str) -> Identity:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino, status.st_mtime_ns, path
 
 
 def _most_held() -> int:
@@ -361,7 +331,7 @@ def _pipe(readers: ExitStack, writers: ExitStack) -> tuple[FileIO, FileIO]:
 
 
 def _ask(
-    where: socket.socket,
+    where: Socket,
     status: FileIO,
     numbers: Mapping[int, FileIO | int],
     texts: list[str],
@@ -372,7 +342,8 @@ def _ask(
     data = struct.pack(f"={2 + len(numbers)}I", len(numbers), whole, *numbers)
     data += b"".join(os.fsencode(text) + b"\0" for text in texts)
     files = [file if isinstance(file, int) else file.fileno() for file in (status, *numbers.values())]
-    socket.send_fds(where, [data], files, socket.MSG_NOSIGNAL)
+    rights = socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"={len(files)}i", *files)
+    where.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
 
 
 def _collect(output: FileIO, errors: FileIO, status: FileIO, watch: Watch) -> Done:

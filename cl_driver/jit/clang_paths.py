@@ -7,6 +7,7 @@ import os
 
 from .. import trust
 
+OLDEST = 20  # the first clang whose own SPIR-V back end compiles OpenCL C
 NAMES = ("clang-22", "clang-23", "clang-24", "clang-21", "clang-20", "clang")
 # Where packages put it, looked through after PATH.
 FIXED_FOLDERS = ("/usr/bin", "/usr/local/bin", "/opt/llvm/bin")
@@ -21,6 +22,12 @@ def folders() -> list[str]:
 def is_fixed(path: str) -> bool:
     """Whether a candidate is where packages put it, and not where only PATH leads to."""
     return os.path.dirname(path) in FIXED_FOLDERS
+
+
+def version_in_name(path: str) -> int:
+    """That of clang-22; 0 where the name has none."""
+    version = os.path.basename(path).removeprefix("clang-")
+    return int(version) if version.isdecimal() else 0
 
 
 def candidates(setting: str = "", up_to_fixed: bool = False) -> list[str]:

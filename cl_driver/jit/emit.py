@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import settings
 from ..device.target import Target
-from . import choose_llvm
+from . import choose_llvm, llvm_paths
 from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
@@ -46,6 +46,20 @@ def lite() -> Lite:
     from .llvm_lite import Lite
 
     return Lite(OPTIONS, SHORT_LIST)
+
+
+def preload() -> None:
+    """Has the system load LLVM's library on a thread: that takes as long as to import everything that writes
+    LLVM IR, and a call by way of ctypes, unlike ctypes.CDLL(), lets other threads run meanwhile."""
+    import ctypes
+    import os
+    import threading
+
+    path = llvm_paths.certain(settings.text("CL_DRIVER_LLVM"))
+    if path:
+        load = ctypes.CDLL(None).dlopen
+        load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        threading.Thread(target=load, args=(os.fsencode(path), os.RTLD_NOW), daemon=True).start()
 
 
 def warm_up() -> None:

@@ -40,6 +40,12 @@ def candidates(setting: str = "") -> list[str]:
     return [path for _, path in sorted(found.values(), reverse=True)]
 
 
+def certain(setting: str = "") -> str:
+    """The library that will be in use without being tried first; "" where that is not known."""
+    paths = candidates(setting)
+    return paths[0] if paths and os.path.basename(paths[0]) == LIBRARY else ""
+
+
 def _version_in(name: str) -> tuple[int, ...]:
     """Of libLLVM.so.22.1 or libLLVM-20.so; () of other names."""
     text = name.removeprefix("libLLVM.so.")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from .. import settings, wire
 from ..compiler import source as frontend
 from ..device.target import Target
-from ..frontend import alone
+from ..frontend import clang_start, effort
 from ..jit.cache import digest
 from ..jit.errors import CompileError
 from . import background
@@ -134,16 +134,32 @@ def prepare(job: Job, il: bytes, finish: int) -> Answer:
     return answer
 
 
+def _compile_whole(
+    job: Job, source: bytes, headers: dict[str, bytes], ended: threading.Event
+) -> tuple[bytes | None, str, Files]:
+    try:
+        return compile_source(job, source, headers, True)
+    finally:
+        ended.set()
+
+
 def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int) -> Answer:
     """compile_source() and prepare() in one go: what prepare() answers, and "files"; "log" and "files"
     alone where the source does not compile."""
-    if alone.has_fewest_descriptors():
+    if clang_start.has_fewest_descriptors():
         warm_up()
         spirv, log, files = compile_source(job, source, headers, True)
     else:
-        compiled = background.start(compile_source, job, source, headers, True)
+        from ..jit import emit
+
+        emit.preload()
+        is_running = threading.Event()
+        effort.when_running(is_running.set)
+        compiled = background.start(_compile_whole, job, source, headers, is_running)
+        # Python runs one thread at a time, so clang first gets its program.
+        is_running.wait()
         try:
-            warm_up()  # while clang runs
+            warm_up()
         finally:
             spirv, log, files = compiled()
     if spirv is None:

@@ -63,8 +63,9 @@ class Pool:
         self._count = 0  # idle, busy, and being started
         self._all: set[Process] = set()
 
-    def _take(self, wait: bool) -> Process | None:
-        """A process for the caller alone; None if there is none at once and it will not wait."""
+    def _take(self, wait: bool, for_source: bool = False) -> Process | None:
+        """A process for the caller alone; None if there is none at once and it will not wait. for_source: it
+        is to compile a source."""
         with self._changed:
             while True:
                 while self._idle:
@@ -79,7 +80,7 @@ class Pool:
                     return None
                 self._changed.wait()
         try:
-            process = Process(self._servers)
+            process = Process(self._servers, for_source)
         except BaseException:
             with self._changed:
                 self._count -= 1
@@ -175,7 +176,8 @@ class _Run:
 
     def _hand_out(self) -> None:
         while self.waiting:
-            process = self.pool._take(wait=not self.busy)
+            for_source = self.requests[self.waiting[0]][0] in protocol.OF_SOURCES
+            process = self.pool._take(wait=not self.busy, for_source=for_source)
             if process is None:
                 return
             index = self.waiting.pop(0)

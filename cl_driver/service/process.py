@@ -52,8 +52,8 @@ def command(module: str, *arguments: str) -> list[str]:
     others = recorded.get("path", [])
     start = (
         f"import gc, sys; gc.disable(); sys.path.insert(0, {root!r}); sys.path += {others!r}; "
-        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
-        f"from {module} import main; main(sys.argv[1:])"
+        f"from cl_driver import module_archive, trust; trust.hand({trust.is_trusted()}); "
+        f"module_archive.use(); from {module} import main; main(sys.argv[1:])"
     )
     # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and
     # working directory are no business of the compiler's. -S: what other packages put into .pth files takes
@@ -85,15 +85,17 @@ class Server:
         """Whether it may be asked for something."""
         return self._sock.is_ours() and not protocol.is_closed(self._sock)
 
-    def connect(self) -> spawn.Connection:
-        """A socket to a new process; its other end is closed if there is none. OSError if nobody is asked."""
+    def connect(self, for_source: bool) -> spawn.Connection:
+        """A socket to a new process; its other end is closed if there is none. OSError if nobody is asked.
+        for_source: it will run clang at once."""
         ours, theirs = map(_out_of_the_way, _pair())
         given = [theirs]
+        what = protocol.CONNECT_FOR_SOURCE if for_source else protocol.CONNECT
         try:
             if self.rights != rights():  # it may be that the compiler has to follow us there
                 given.append(os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
             content = b"".join(map(protocol.DESCRIPTOR.pack, given))
-            self._sock.sendmsg([protocol.CONNECT], [(SOL_SOCKET, SCM_RIGHTS, content)], MSG_NOSIGNAL)
+            self._sock.sendmsg([what], [(SOL_SOCKET, SCM_RIGHTS, content)], MSG_NOSIGNAL)
             return spawn.Connection(ours)
         except BaseException:
             os.close(ours)
@@ -156,7 +158,7 @@ def hold() -> None:
         log.log(1, f"nothing can be built in another root folder: {error}")
 
 
-def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
+def _start(servers: list[Server], for_source: bool) -> tuple[Server, spawn.Connection]:
     """A process, by the server that there is or a new one. Two threads may both start one: each uses its
     own."""
     root = rights()[:2]
@@ -167,12 +169,12 @@ def _start(servers: list[Server]) -> tuple[Server, spawn.Connection]:
         # From another root folder none like it could be started.
         if (server.rights[:2] != root or server.made_with == made_with) and server.is_there():
             try:
-                return server, server.connect()
+                return server, server.connect(for_source)
             except OSError:
                 pass
         _forget(servers, server)
     server = Server(made_with or _made_with())
-    connection = server.connect()
+    connection = server.connect(for_source)
     if os.sysconf("SC_OPEN_MAX") < _ENOUGH_DESCRIPTORS:
         server.close()
     else:
@@ -192,13 +194,13 @@ class Process:
 
     errors: spawn.Descriptor | None
 
-    def __init__(self, servers: list[Server]) -> None:
-        """servers: those that there are; the one that starts it is there afterwards. Raises CompileError if
-        it cannot be started."""
+    def __init__(self, servers: list[Server], for_source: bool = False) -> None:
+        """servers: those that there are; the one that starts it is there afterwards; for_source: its first
+        request is to compile a source. Raises CompileError if it cannot be started."""
         self.pid, self.errors, self.started = 0, None, False
         self._servers, self._rights = servers, rights()
         try:
-            self._server, self.sock = _start(servers)
+            self._server, self.sock = _start(servers, for_source)
         except OSError as error:
             raise CompileError(f"the compiler process cannot be started: {error}") from error
 

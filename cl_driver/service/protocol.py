@@ -63,9 +63,10 @@ MAX_FRAME = 1 << 32
 POLLRDHUP = 0x2000  # Linux; not in every select module
 STARTED, SAID, OK, FAILED = "started", "said", "ok", "failed"
 REST = "rest"
+OF_SOURCES = ("build_source", "compile_source")  # operations that run clang
 
-# What the service sends to fork_server.py: CONNECT with a descriptor. The kernel adds who sends it.
-CONNECT, LEAVE = b"c", b"l"
+# What the service sends to fork_server.py: one to connect, with a descriptor. The kernel adds who sends it.
+CONNECT, CONNECT_FOR_SOURCE, LEAVE = b"c", b"s", b"l"
 
 _RESTING = 1.0  # seconds: hosts unload the compiler between builds, too
 

@@ -82,7 +82,7 @@ def take(wanted: Standing, own: Standing, root: int, setting: str) -> None:
     """
     import ctypes
 
-    from ..frontend import alone, clang
+    from ..frontend import clang, clang_start
 
     os.sched_setaffinity(0, os.sched_getaffinity(wanted.pid))
     if wanted.priority > own.priority:
@@ -95,7 +95,7 @@ def take(wanted: Standing, own: Standing, root: int, setting: str) -> None:
     if wanted.roots == own.roots:
         root = -1
     rights = f"{root} {user} {group} {wanted.fields['CapEff']} {groups}"
-    library = ctypes.CDLL(alone.library_path())
+    library = ctypes.CDLL(clang_start.library_path())
     clang.confine(setting, rights, root)
     error = library.cld_confine(rights.encode())
     if error:

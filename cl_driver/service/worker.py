@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import select
 import signal
 import socket
@@ -35,14 +34,6 @@ _MANY_OBJECTS, _FEW_OBJECTS = 200_000, 20_000
 
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
 _MOST_THREADS, _SHORTEST = 4, 0.05
-
-# Limits that are raised as far as may be. The stack's is clang's.
-_WANTED = {
-    resource.RLIMIT_NOFILE: 1024,
-    resource.RLIMIT_STACK: 8 << 20,
-    resource.RLIMIT_DATA: 1 << 62,
-    resource.RLIMIT_FSIZE: 1 << 62,
-}
 
 # What malloc() keeps of freed memory, and up to which size it takes from there (mallopt(3)): LLVM frees what
 # it used for one kernel before the next, and the kernel would have to clear the pages again.
@@ -167,24 +158,6 @@ def _keep_memory() -> None:
     for parameter, size in _KEPT.items():
         with suppress(AttributeError):  # not glibc
             ctypes.CDLL(None).mallopt(parameter, size)
-
-
-def limit_memory(size: int) -> None:
-    """Bytes of address space that this process may have, 0 for no limit; and it leaves no core."""
-    if size:
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        limit = size if hard == resource.RLIM_INFINITY else min(size, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def raise_limits() -> None:
-    """What a host has taken from itself and may take back is no business of the compiler's."""
-    for kind, wanted in _WANTED.items():
-        soft, hard = resource.getrlimit(kind)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            limit = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
-            resource.setrlimit(kind, (limit, hard))
 
 
 def _greet(sock: socket.socket) -> None:

@@ -9,6 +9,7 @@
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */
 #include "reached.h"
 
+#include "kernels.h"
 #include "llvm_interface.h"
 #include "tables.h"
 
@@ -44,7 +45,7 @@ enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
 
 CLD_LLVM_FUNCTIONS(FUNCTIONS)
 
-static bool is_whole, is_perhaps;
+static bool is_whole, is_perhaps, has_begun;
 
 /* Instructions, before any pass, that are much: clang takes about a second for them. */
 enum { MUCH = 30000 };
@@ -238,8 +239,12 @@ PUBLIC struct preserved RUN_PASSES(const void *manager, Module module, void *ana
     static run_passes *real;
     if (!real)
         real = (run_passes *)dlsym(RTLD_NEXT, TEXT(RUN_PASSES));
+    if (!has_begun) { /* passes run passes */
+        has_begun = true;
+        cld_describe_kernels(module);
+    }
     if (is_whole) {
-        is_whole = false; /* passes run passes */
+        is_whole = false;
         drop_unreached(module);
     }
     return real(manager, module, analyses);

@@ -42,6 +42,7 @@
 #include <unistd.h>
 
 #include "confine.h"
+#include "kernels.h"
 #include "reached.h"
 #include "shared.h"
 
@@ -182,6 +183,10 @@ static void note(char kind, const char *path) {
 bool cld_note_cut(void) {
     is_cut = is_child && own_status >= 0;
     return is_cut;
+}
+
+void cld_note_kernels(const char *text) {
+    note('K', text);
 }
 
 static void note_absence(const char *path) {

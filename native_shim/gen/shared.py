@@ -4,7 +4,7 @@ trusted, and what the compiler's side and the library in clang know of one anoth
 import json
 
 from cl_driver import trust
-from cl_driver.frontend import resident
+from cl_driver.frontend import includes, resident
 
 
 def generate() -> str:
@@ -33,6 +33,8 @@ enum {{ CLD_MOST_INCLUDED = {trust.MOST_INCLUDED} }};
 enum {{ {", ".join(numbers)}, CLD_CLANG_FREE = {max(resident.Number) + 1} }};
 enum {{ CLD_CLANG_MOST_TEXT = {resident.MOST_TEXT} }};
 enum {{ CLD_CLANG_PERHAPS = {resident.PERHAPS}, CLD_CLANG_CUT = {resident.CUT} }};
+/* cl_driver/frontend/includes.py: what ends a field of what is told of kernels. */
+enum {{ CLD_CLANG_FIELD = {ord(includes.FIELD)} }};
 #define CLD_CLANG_PATH {json.dumps(resident.PATH)}
 {paths}
 

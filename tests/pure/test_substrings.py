@@ -41,6 +41,7 @@ FORMATS = {
     "service/standing.py": "lines of /proc/PID/status",
     "service/jobs.py": "names of modules",
     "late_modules.py": "names of modules",
+    "module_archive.py": "names of modules and files",
     "service/process.py": "names of environment variables",
     "device/cpu.py": "/proc/cpuinfo",
     "device/files.py": "names of files in /proc and /sys",

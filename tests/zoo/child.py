@@ -19,6 +19,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.loader.opencl import OpenCL
 from tests.zoo.arguments import Sizes
 from tests.zoo.device import Device, Failure, Launch
 
@@ -75,6 +76,8 @@ class Session:
     """What the lines do."""
 
     def __init__(self):
+        # Reads OpenCL's headers, by a C compiler, which is no driver's business.
+        self.opencl = OpenCL("libOpenCL.so.1")
         self.device = self.program = self.launch = None
         self.text = ""
 
@@ -83,7 +86,7 @@ class Session:
         cpu, memory = used()
         start = time.perf_counter()
         if self.device is None:
-            self.device = Device()
+            self.device = Device(self.opencl)
         self.program, log = self.device.build(text, options)
         elapsed = (time.perf_counter() - start) * 1000
         after = used()

@@ -38,8 +38,8 @@ def guarded(size: int) -> int:
 class Device:
     """The first device, a context and a queue of it."""
 
-    def __init__(self):
-        self.cl = OpenCL("libOpenCL.so.1")
+    def __init__(self, opencl: OpenCL):
+        self.cl = opencl
         self.device = self.cl.device()
         self.context = self.cl.context(self.device)
         self.queue = self.make("clCreateCommandQueue", self.context, self.device, 0)

@@ -183,7 +183,7 @@ class Reader:
             raise refuse(0, f"the magic number is {magic:#010x}, not {MAGIC:#010x}")
         if swapped == (sys.byteorder == "little"):
             words.byteswap()
-        self.words = words.tolist()
+        self.take(words)
         if sys.byteorder != "little":
             words.byteswap()
         self.bytes = words.tobytes()  # little-endian, as strings want it
@@ -196,6 +196,10 @@ class Reader:
             raise refuse(3, "the bound is 0")
         if self.words[4]:
             raise refuse(4, f"schema {self.words[4]} is not 0")
+
+    def take(self, words: array[int]) -> None:
+        """The words, as they are looked at: a list gives them fastest."""
+        self.words = words.tolist()
 
     def declarations(self) -> None:
         """Decodes everything outside of functions and checks the sections' order (SPIR-V 2.4)."""

@@ -6,14 +6,15 @@ import pytest
 
 from cl_driver import native
 from cl_driver.builtins import build, reader
-from cl_driver.spirv.module import Constant, Undef
+from cl_driver.spirv.module import Constant, Undef, Variable
 from cl_driver.spirv.reading import reader as of_all_modules
 
 
 @pytest.fixture(scope="module")
 def modules():
+    """All of it by one, and by the other what its functions come to."""
     data = build.update(native.directory() / "builtins.spv").read_bytes()
-    return reader.read(data), of_all_modules.read(data)
+    return reader.LibraryReader(data), of_all_modules.read(data)
 
 
 def described(value):
@@ -27,14 +28,9 @@ def described(value):
     )
 
 
-def constants(module) -> list:
-    return [described(value) for value in module.types._constants.values()]
-
-
-def test_types_and_constants(modules):
+def test_types(modules):
     ours, others = modules
-    assert list(map(repr, ours.types._types.values())) == list(map(repr, others.types._types.values()))
-    assert constants(ours) == constants(others)
+    assert list(map(repr, ours.table._types.values())) == list(map(repr, others.types._types.values()))
 
 
 def operand(value, numbers: dict):
@@ -57,10 +53,37 @@ def body(function) -> list:
 
 
 def test_functions(modules):
-    ours, others = ({f.name: f for f in module.functions} for module in modules)
-    assert list(ours) == list(others) and len(ours) == len(modules[0].functions) > 400
-    for name, function in ours.items():
-        other = others[name]
-        assert (function.linkage, function.control) == (other.linkage, other.control)
+    ours, others = modules
+    named = {f.name: f for f in others.functions if f.linkage}
+    assert len(named) > 400 and set(named) == {name for name in named if ours.has(name)}
+    for name, other in named.items():
+        function = ours.function_named(name)
+        assert (function.name, function.linkage, function.control) == (name, other.linkage, other.control)
         assert repr(function.type) == repr(other.type)
         assert body(function) == body(other), name
+    assert ours.function_named(name) is function
+    assert not ours.has("no_such_function") and ours.function_named("no_such_function") is None
+
+
+def test_only_what_is_asked_for_is_made(modules):
+    data = build.update(native.directory() / "builtins.spv").read_bytes()
+    ours, (_, others) = reader.LibraryReader(data), modules
+    assert not ours.module.functions and not ours.module.variables
+    assert len(ours.values) < 50 < len(others.readers[0].values)
+    asked = next(f for f in others.functions if f.linkage)
+    ours.function_named(asked.name)
+    assert [f.name for f in ours.module.functions] == [asked.name]
+
+
+def test_what_constants_and_variables_are(modules):
+    ours, others = modules
+    for id_, value in others.readers[0].values.items():
+        mine = ours.values[id_]
+        if isinstance(value, (Constant, Undef)):
+            assert described(mine) == described(value)
+        elif isinstance(value, Variable):
+            assert repr(mine.type) == repr(value.type) and described(mine.initializer) == described(
+                value.initializer
+            )
+        else:
+            assert mine.name == value.name or not value.linkage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cl_driver.frontend import arguments, clang, effort, find_clang, opencl_c
+from cl_driver.frontend import arguments, clang, effort, find_clang, opencl_c, resident
 from cl_driver.frontend.options import parse
 from cl_driver.jit import clang_paths
 from cl_driver.spirv import reflect
@@ -352,6 +352,51 @@ def test_kernel_argument_information():
     assert not any(a.known for a in reflect.reflect(module_of(source))[0].args)
     asked = arguments.ask(source.encode(), parse(""), language=LANGUAGE)
     assert asked["k"][0][0] == (0x119B, 0x11A3, "float*", 3, "a")
+
+
+KERNELS = """
+    typedef struct { int a; } S; typedef float4 mine;
+    kernel void a(global const float * restrict x, constant S *s, read_only image2d_t im, sampler_t sm,
+                  local volatile int *l, mine v, S whole, unsigned long n) {}
+    int helper(int x) { return x + 1; }
+    __attribute__((vec_type_hint(uint4))) kernel void b(global int *q) { q[0] = helper(1); }
+    __attribute__((vec_type_hint(double))) kernel void c(void) {}
+"""
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("options", ["", "-cl-opt-disable", "-cl-fast-relaxed-math", "-g", "-cl-std=CL1.2"])
+def test_one_run_of_clang_tells_what_a_second_one_would(monkeypatch, stays, options):
+    """Also one that stays, and holds."""
+    options += " -cl-kernel-arg-info -cl-std=CL3.0" if "-cl-std" not in options else " -cl-kernel-arg-info"
+    parsed, runs, real = parse(options), [], arguments.ask
+    monkeypatch.setattr(arguments, "ask", lambda *given: runs.append(given) or real(*given))
+    monkeypatch.setattr(resident, "_tries", 3 * stays)
+    try:
+        for _ in range(3):
+            made = opencl_c.compile(KERNELS.encode(), parsed)
+            assert made.spirv, made.log
+            seen = {k.name: k for k in reflect.reflect(reader.read(made.spirv))}
+            asked = real(KERNELS.encode(), parsed)
+            assert [*seen] == [*asked] == ["a", "b", "c"]
+            for name, (rows, hint) in asked.items():
+                of = [
+                    (a.address_qualifier, a.access_qualifier, a.type_name, a.type_qualifier, a.name)
+                    for a in seen[name].args
+                ]
+                assert of == [tuple(row) for row in rows]
+                assert seen[name].attributes == (f"vec_type_hint({hint})" if hint else "")
+    finally:
+        resident.end()
+    assert not runs
+
+
+def test_what_is_told_of_kernels_is_all_or_nothing():
+    told = ["k", "1", "1", "none", "float*", "const restrict", "x", "<4 x i32>", "0"]
+    assert arguments.of_fields(told) == {"k": ([(0x119B, 0x11A3, "float*", 3, "x")], "uint4")}
+    assert arguments.of_fields(["c", "0", "double", "1"]) == {"c": ([], "double")}
+    for wrong in ([], told[:-1], told[:4], ["k", "x", *told[2:]]):
+        assert arguments.of_fields(wrong) is None
 
 
 @pytest.mark.parametrize("hint", ["uint", "int4", "uchar16", "float", "double2", "ulong3", "short8", "char"])

@@ -28,7 +28,7 @@ def test_source_names():
 
 
 def test_the_names_are_those_of_the_library():
-    names = library()._functions
+    names = library()._reader._linked
     assert len(names) > 400
     found = {source_name(name) for name in names if is_ordering(name)}
     assert found == ORDERING_FUNCTIONS

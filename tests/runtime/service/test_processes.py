@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from cl_driver.api import entrypoint
+from cl_driver.frontend import opencl_c
+from cl_driver.frontend.options import parse
 from cl_driver.service import client, pool, protocol
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
@@ -87,6 +89,28 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def of_server(service) -> list[str]:
+    """The names of the children of what starts a service's compiler processes."""
+    (compiler, *_) = service._pool().processes()
+    return [
+        (Path("/proc") / str(pid) / "comm").read_text().strip()
+        for pid in children(parent(Path(f"/proc/{compiler}")))
+    ]
+
+
+def test_a_clang_is_started_before_who_needs_it(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    assert any(name.startswith("clang") for name in of_server(service))
+
+
+def test_no_clang_is_started_where_nobody_needs_one(make_service):
+    service = make_service()
+    executable, log = service.build([opencl_c.compile(SOURCE, parse("")).spirv], "", {})
+    assert executable, log
+    assert not any(name.startswith("clang") for name in of_server(service))
 
 
 def test_a_killed_compiler_is_a_failed_build_and_the_next_one_works(make_service, blocked):

@@ -1,0 +1,158 @@
+"""The modules of the processes that the driver starts, in one file: there are hundreds, and to look for one
+of them takes Python longer than to run it.
+
+The build makes the file. Of each module's own file the time and the size are compared, as Python does for its
+caches; those of an installed package do not change, and only the installation knows their times. What has
+changed, or is not in the archive, Python finds as ever.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from _frozen_importlib_external import MAGIC_NUMBER, spec_from_file_location
+
+from . import native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import TypeAlias
+
+    # The module's file (relative: to the package's folder), whether it is a package, time in ns (0: any) and
+    # size of the file, and where in the archive its code is.
+    Entry: TypeAlias = tuple[str, bool, int, int, int, int]
+
+NAME = "cl_driver.modules"
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = __name__.rpartition(".")[0]
+_SIZE = 8  # bytes of the size of the index, which comes first
+
+# Those that only run where somebody waits for what they print, or have no business in these processes.
+_OTHERS = frozenset(("accuracy", "cli", "interp"))
+
+
+class Archive:
+    """Finds modules and loads them. index: by name; code: what the places in the index refer to."""
+
+    def __init__(self, data: bytes) -> None:
+        """ValueError, EOFError or TypeError where that is not an archive for this Python."""
+        end = _SIZE + int.from_bytes(data[:_SIZE], "little")
+        magic, self.index = marshal.loads(data[_SIZE:end])
+        if magic != MAGIC_NUMBER:
+            raise ValueError("for another Python")
+        self._code = memoryview(data)[end:]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None for a module that it does not have as it is now."""
+        entry = self.index.get(name)
+        if entry is None or not _is_current(entry):
+            return None
+        file = os.path.join(_ROOT, entry[0])
+        folders = [os.path.dirname(file)] if entry[1] else None
+        return spec_from_file_location(
+            name,
+            file,
+            loader=self,  # type: ignore[arg-type]  # load_module() is of old
+            submodule_search_locations=folders,
+        )
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: an ordinary one."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the code of a new one."""
+        start, size = self.index[module.__name__][4:]
+        exec(marshal.loads(self._code[start : start + size]), module.__dict__)
+
+
+def _is_current(entry: Entry) -> bool:
+    if not entry[2]:
+        return True
+    try:
+        status = os.stat(os.path.join(_ROOT, entry[0]))
+    except OSError:
+        return False
+    return (status.st_mtime_ns, status.st_size) == entry[2:4]
+
+
+def use() -> None:
+    """Modules that are imported from now on come from the archive, if there is one for this Python."""
+    try:
+        with open(os.path.join(native.folder(), NAME), "rb") as file:
+            archive = Archive(file.read())
+    except (OSError, ValueError, EOFError, TypeError):
+        return
+    # Before the finder of files, which is the last one.
+    sys.meta_path.insert(max(len(sys.meta_path) - 1, 0), archive)
+
+
+def is_current(path: str) -> bool:
+    """Whether there is an archive of all modules as they are."""
+    try:
+        with open(path, "rb") as file:
+            index = Archive(file.read()).index
+    except (OSError, ValueError, EOFError, TypeError):
+        return False
+    files = {entry[0] for entry in index.values()}
+    return all(map(_is_current, index.values())) and files.issuperset(
+        os.path.relpath(file, _ROOT) for _, file in _modules(os.path.join(_ROOT, _PACKAGE), _PACKAGE)
+    )
+
+
+def _modules(folder: str, package: str) -> Iterator[tuple[str, str]]:
+    """Names and files of the package's modules that have to be in the archive."""
+    for name in sorted(os.listdir(folder)):
+        path, stem = os.path.join(folder, name), name.removesuffix(".py")
+        if name == "__init__.py":
+            yield package, path
+        elif name.endswith(".py") and not name.startswith("__"):
+            yield f"{package}.{stem}", path
+        elif name not in _OTHERS and os.path.isfile(os.path.join(path, "__init__.py")):
+            yield from _modules(path, f"{package}.{name}")
+
+
+def make(path: str, is_fixed: bool) -> None:
+    """Writes the archive: of the package's modules, and of those of Python's library that these import. To be
+    called in a process that has imported nothing else. is_fixed: the package is not going to change."""
+    import importlib
+
+    for name, _ in _modules(os.path.join(_ROOT, _PACKAGE), _PACKAGE):
+        try:
+            importlib.import_module(name)
+        except ImportError:  # of a package that is not there; who needs it says so
+            pass
+    library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+    index: dict[str, Entry] = {}
+    code: list[bytes] = []
+    place = 0
+    for name, module in sorted(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if spec is None or spec.name != name:
+            continue
+        file = os.path.realpath(spec.origin or "")
+        is_own = file.startswith(_ROOT + os.sep + _PACKAGE + os.sep)
+        if not file.endswith(".py") or "site-packages" in file:
+            continue
+        if not is_own and not file.startswith(library):
+            continue
+        status = os.stat(file)
+        with open(file, "rb") as source:
+            text = source.read()
+        compiled = marshal.dumps(compile(text, file, "exec", dont_inherit=True))
+        shown = os.path.relpath(file, _ROOT) if is_own else file
+        time = 0 if is_own and is_fixed else status.st_mtime_ns
+        is_package = spec.submodule_search_locations is not None
+        index[name] = shown, is_package, time, status.st_size, place, len(compiled)
+        code.append(compiled)
+        place += len(compiled)
+    head = marshal.dumps((MAGIC_NUMBER, index))
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "wb") as made:
+        made.write(len(head).to_bytes(_SIZE, "little") + head + b"".join(code))
+    os.replace(temporary, path)

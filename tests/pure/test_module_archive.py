@@ -1,0 +1,126 @@
+"""The archive of modules: it gives what Python's own finder would, and only what is as it was."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import PathFinder
+
+import pytest
+
+from cl_driver import module_archive, native
+from cl_driver.module_archive import Archive
+from tests.conftest import ROOT
+
+MAKE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from cl_driver import module_archive
+module_archive.make(sys.argv[2], False)
+assert module_archive.is_current(sys.argv[2])
+"""
+
+# Prints which of the modules that a compiler process loads did not come from an archive.
+LOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from cl_driver import module_archive
+module_archive.use()
+from cl_driver.compiler import pipeline
+from cl_driver.service import forks, worker
+print(*(name for name, module in sys.modules.items() if name.startswith("cl_driver.")
+        and not isinstance(module.__spec__.loader, module_archive.Archive)))
+"""
+
+
+def make(root, path) -> None:
+    """By a process that has imported nothing else."""
+    subprocess.run([sys.executable, "-I", "-S", "-c", MAKE, root, path], check=True)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("archive") / "modules"
+    make(ROOT, path)
+    return path.read_bytes()
+
+
+def test_what_it_finds_is_what_python_finds(data):
+    archive = Archive(data)
+    names = [name for name in archive.index if name.startswith("cl_driver.")]
+    assert len(names) > 300 and "cl_driver.service.worker" in names and "cl_driver.cli" not in names
+    for name in names:
+        parent = name.rpartition(".")[0]
+        path = archive.find_spec(parent).submodule_search_locations
+        ours, theirs = archive.find_spec(name), PathFinder.find_spec(name, path)
+        assert (ours.origin, ours.submodule_search_locations) == (
+            theirs.origin,
+            theirs.submodule_search_locations,
+        )
+        start, size = archive.index[name][4:]
+        assert marshal.loads(archive._code[start : start + size]) == theirs.loader.get_code(name)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A package of its own, with an archive."""
+    shutil.copytree(ROOT / "cl_driver", tmp_path / "cl_driver", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(native.directory(), tmp_path / "build" / "lib")
+    make(tmp_path, tmp_path / "build" / "lib" / module_archive.NAME)
+    return tmp_path
+
+
+def not_archived(root) -> list[str]:
+    command = [sys.executable, "-I", "-S", "-c", LOADED, str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+BEFORE = ["cl_driver.native", "cl_driver.module_archive"]
+
+
+def test_processes_have_their_modules_from_it(copy):
+    assert not_archived(copy) == BEFORE
+
+
+def test_a_module_that_has_changed_is_read(copy):
+    changed = copy / "cl_driver" / "passes" / "cost" / "width.py"
+    changed.write_text(changed.read_text() + "\n")
+    assert not_archived(copy) == [*BEFORE, "cl_driver.passes.cost.width"]
+    touched = copy / "cl_driver" / "wire.py"
+    os.utime(touched, (1, 1))
+    assert set(not_archived(copy)) == {*BEFORE, "cl_driver.passes.cost.width", "cl_driver.wire"}
+
+
+def test_what_is_no_archive_is_left_alone(copy, data):
+    path = copy / "build" / "lib" / module_archive.NAME
+    for content in (b"", b"\xff" * 8, data[:100], data[:8] + b"\0" * 64):
+        path.write_bytes(content)
+        assert len(not_archived(copy)) > 200
+        assert not module_archive.is_current(str(path))
+
+
+def test_one_for_another_python_is_left_alone(copy, data):
+    path = copy / "build" / "lib" / module_archive.NAME
+    head = marshal.dumps((b"\0\0\r\n", Archive(data).index))
+    path.write_bytes(len(head).to_bytes(8, "little") + head)
+    assert len(not_archived(copy)) > 200
+
+
+def test_a_new_module_makes_it_old(copy):
+    path = copy / "build" / "lib" / module_archive.NAME
+    check = "import sys; sys.path.insert(0, sys.argv[1]); from cl_driver import module_archive; "
+    check += "print(module_archive.is_current(sys.argv[2]))"
+    command = [sys.executable, "-I", "-S", "-c", check, copy, path]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+    (copy / "cl_driver" / "passes" / "new.py").write_text('"""New."""\n')
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_modules_of_an_installed_package_may_have_any_time():
+    assert module_archive._is_current(("cl_driver/wire.py", False, 0, 1, 0, 0))
+    assert not module_archive._is_current(("cl_driver/wire.py", False, 1, 1, 0, 0))
+    assert not module_archive._is_current(("cl_driver/no_such.py", False, 1, 1, 0, 0))
