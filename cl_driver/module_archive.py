@@ -9,6 +9,7 @@ changed, or is not in the archive, Python finds as ever.
 from __future__ import annotations
 
 import marshal
+import mmap
 import os
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER, spec_from_file_location
@@ -38,13 +39,16 @@ _OTHERS = frozenset(("accuracy", "cli", "interp"))
 class Archive:
     """Finds modules and loads them. index: by name; code: what the places in the index refer to."""
 
-    def __init__(self, data: bytes) -> None:
-        """ValueError, EOFError or TypeError where that is not an archive for this Python."""
+    def __init__(self, path: str) -> None:
+        """OSError, ValueError, EOFError or TypeError where that is not an archive for this Python."""
+        with open(path, "rb") as file:
+            # Most of it is never looked at. It is replaced as a whole (make()), and so stays what it is.
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         end = _SIZE + int.from_bytes(data[:_SIZE], "little")
         magic, self.index = marshal.loads(data[_SIZE:end])
         if magic != MAGIC_NUMBER:
             raise ValueError("for another Python")
-        self._code = memoryview(data)[end:]
+        self._code = data[end:]
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -84,8 +88,7 @@ def _is_current(entry: Entry) -> bool:
 def use() -> None:
     """Modules that are imported from now on come from the archive, if there is one for this Python."""
     try:
-        with open(os.path.join(native.folder(), NAME), "rb") as file:
-            archive = Archive(file.read())
+        archive = Archive(os.path.join(native.folder(), NAME))
     except (OSError, ValueError, EOFError, TypeError):
         return
     # Before the finder of files, which is the last one.
@@ -95,8 +98,7 @@ def use() -> None:
 def is_current(path: str) -> bool:
     """Whether there is an archive of all modules as they are."""
     try:
-        with open(path, "rb") as file:
-            index = Archive(file.read()).index
+        index = Archive(path).index
     except (OSError, ValueError, EOFError, TypeError):
         return False
     files = {entry[0] for entry in index.values()}

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
 
 import pytest
 
@@ -42,14 +43,15 @@ def make(root, path) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> bytes:
+def whole(tmp_path_factory) -> Path:
+    """An archive of this package."""
     path = tmp_path_factory.mktemp("archive") / "modules"
     make(ROOT, path)
-    return path.read_bytes()
+    return path
 
 
-def test_what_it_finds_is_what_python_finds(data):
-    archive = Archive(data)
+def test_what_it_finds_is_what_python_finds(whole):
+    archive = Archive(str(whole))
     names = [name for name in archive.index if name.startswith("cl_driver.")]
     assert len(names) > 300 and "cl_driver.service.worker" in names and "cl_driver.cli" not in names
     for name in names:
@@ -95,7 +97,8 @@ def test_a_module_that_has_changed_is_read(copy):
     assert set(not_archived(copy)) == {*BEFORE, "cl_driver.passes.cost.width", "cl_driver.wire"}
 
 
-def test_what_is_no_archive_is_left_alone(copy, data):
+def test_what_is_no_archive_is_left_alone(copy, whole):
+    data = whole.read_bytes()
     path = copy / "build" / "lib" / module_archive.NAME
     for content in (b"", b"\xff" * 8, data[:100], data[:8] + b"\0" * 64):
         path.write_bytes(content)
@@ -103,9 +106,9 @@ def test_what_is_no_archive_is_left_alone(copy, data):
         assert not module_archive.is_current(str(path))
 
 
-def test_one_for_another_python_is_left_alone(copy, data):
+def test_one_for_another_python_is_left_alone(copy, whole):
     path = copy / "build" / "lib" / module_archive.NAME
-    head = marshal.dumps((b"\0\0\r\n", Archive(data).index))
+    head = marshal.dumps((b"\0\0\r\n", Archive(str(whole)).index))
     path.write_bytes(len(head).to_bytes(8, "little") + head)
     assert len(not_archived(copy)) > 200
 
