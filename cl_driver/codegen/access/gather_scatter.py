@@ -9,6 +9,14 @@ from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
+from .block_transpose import (
+    goes_in_blocks,
+    one_vector,
+    put_together,
+    registers_of,
+    take_apart,
+    take_rows_apart,
+)
 from .emitter import AccessEmitter
 
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -170,6 +178,9 @@ def _rows(
     count, t = len(types), memory_type(types[0])
     _note(e, ROWS, t, mask, affine and affine[1])
     places = _places(e, addresses, mask, affine, "spare")
+    if goes_in_blocks(e, t, count):
+        leaves = take_rows_apart(e, t, _blocks_of_rows(e, places, metadata, t, count, alignment))
+        return [from_memory(e, types[0], leaf) for leaf in leaves]
     # Where vectors have 256 bits, LLVM makes two loads and one shuffle of each pair of 64 bits; of more at
     # once it makes many blends, and keeps everything in registers.
     taken = count if "avx512f" in e.options.features or size_of(types[0]) < 8 else min(count, 2)
@@ -179,6 +190,18 @@ def _rows(
         aligned = min(alignment, offset & -offset or alignment)
         leaves += _some_of_rows(e, places, metadata, t, taken, offset, aligned)
     return [from_memory(e, types[0], leaf) for leaf in leaves]
+
+
+def _blocks_of_rows(
+    e: AccessEmitter, places: list[str], metadata: str, t: str, count: int, alignment: int
+) -> list[list[str]]:
+    """For each block of 128 bits of OpenCL vectors, those of all lanes."""
+    blocks = []
+    for offset in range(0, 4 * count, 16):
+        aligned = min(alignment, offset & -offset or alignment)
+        there = [e.emit(f"getelementptr i8, ptr {at}, i64 {offset}") if offset else at for at in places]
+        blocks.append([e.emit(f"load <4 x {t}>, ptr {at}, align {aligned}{metadata}") for at in there])
+    return blocks
 
 
 def _some_of_rows(
@@ -211,6 +234,8 @@ def split(e: AccessEmitter, chunks: str, bits: int, types: Sequence[Type]) -> li
     t, count, f, whole = memory_type(types[0]), len(types), e.form, f"i{bits}"
     if bits // count >= 32:
         data = e.emit(f"bitcast {f(whole)} {chunks} to <{e.width * count} x {t}>")
+        if goes_in_blocks(e, t, count):
+            return take_apart(e, t, registers_of(e, t, data, e.width * count), count, count)
         return [every(e, t, data, e.width * count, count, k) for k in range(count)]
     narrow, leaves = f"i{bits // count}", []
     for k, type_ in enumerate(types):
@@ -284,6 +309,8 @@ def interleave(e: AccessEmitter, t: str, leaves: list[str], stride: int) -> str:
     """One vector with element k of lane l at l * stride + k."""
     if stride == 1:
         return leaves[0]
+    if goes_in_blocks(e, t, stride):
+        return one_vector(e, t, put_together(e, t, leaves, stride))
     if goes_in_steps(e, t, stride) and len(leaves) == stride:
         rows, length = _zipped(e, t, leaves), e.width
         while len(rows) > 1:

@@ -20,6 +20,7 @@ from ...spirv.module import Constant, Instruction, Kind, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, size_of
 from ..ops.memory import access_alignment
+from .block_transpose import goes_in_blocks, put_together, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import interleave
 
@@ -234,6 +235,8 @@ def _deinterleave_fields(e: AccessEmitter, t: str, vectors: list[str]) -> list[s
     count, width = len(vectors), e.width
     if count == 1:
         return vectors
+    if width == 8 and goes_in_blocks(e, t, count):
+        return take_apart(e, t, vectors, count, count)
     if count % 2:
         whole, length = _joined(e, t, vectors)
         every = [", ".join(f"i32 {lane * count + k}" for lane in range(width)) for k in range(count)]
@@ -254,6 +257,8 @@ def _interleave_fields(e: AccessEmitter, t: str, fields: list[str]) -> list[str]
     count, width = len(fields), e.width
     if count == 1:
         return fields
+    if width == 8 and goes_in_blocks(e, t, count):
+        return put_together(e, t, fields, count)
     if count % 2:
         whole, length = interleave(e, t, fields, count), form(width * count)
         return [

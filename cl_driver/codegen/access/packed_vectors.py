@@ -20,6 +20,7 @@ from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import constant_text, ir_type, leaf_types, size_of
 from ..llvm.versioning import emit_versions
 from .addresses import Address
+from .block_transpose import goes_in_blocks, registers_of, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import (
     addresses_here,
@@ -256,6 +257,8 @@ def separate(e: AccessEmitter, element: Type, data: str, stride: int, count: int
         return [data]
     width, t = e.width, memory_type(element)
     whole, leaves = form(width * stride), []
+    if goes_in_blocks(e, t, stride):
+        return take_apart(e, t, registers_of(e, t, data, width * stride), stride, count)
     if goes_in_steps(e, t, stride) and count == stride:
         rows = [
             e.emit(
