@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import time
 from collections import namedtuple
 from contextlib import ExitStack
 
-from .clang_start import has_few_descriptors, has_fewest_descriptors, library_path, limit
+from .clang_start import SIGKILL, has_few_descriptors, has_fewest_descriptors, library_path, limit
 from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
+    import subprocess
     from typing import IO, TypeAlias
 
     Stream: TypeAlias = int | IO[bytes]
@@ -54,6 +53,8 @@ class _Call(namedtuple("_Call", "arguments source folder environment fds allowan
 
     def start(self, given: Stream, output: Stream, errors: Stream) -> subprocess.Popen[bytes]:
         """It runs, with these as its standard input, output and errors."""
+        import subprocess
+
         return subprocess.Popen(
             self.arguments,
             stdin=given,
@@ -97,6 +98,8 @@ def _run_process(call: _Call) -> Done:
         return _run_process_on_fewest(call)
     if has_few_descriptors():
         return _run_process_on_files(call)
+    import subprocess
+
     pipe = subprocess.PIPE
     with call.start(pipe, pipe, pipe) as child:
         limit(child.pid)
@@ -118,6 +121,8 @@ def _run_process(call: _Call) -> Done:
 
 def _run_process_on_files(call: _Call) -> Done:
     """The same with files in memory, of which this process needs one descriptor each; a pipe has two."""
+    import subprocess
+
     with ExitStack() as opened:
         given, output, errors = (
             opened.enter_context(os.fdopen(os.memfd_create(name), "w+b", buffering=0))
@@ -190,7 +195,7 @@ def _wait(child: int, watch: Watch) -> int | None:
             return os.waitstatus_to_exitcode(status)
         if left <= 0:
             if watch.is_over():
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, SIGKILL)
                 os.waitpid(child, 0)
                 return None
             left = watch.patience()

@@ -30,7 +30,7 @@ _FOR_SEVERAL = 16
 _STANDARD = (0, 1, 2)  # descriptors
 
 # By number, since signal takes long to import; those that Python ignores for itself.
-_SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
+SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 
 
 def has_fewest_descriptors() -> bool:
@@ -118,7 +118,7 @@ class Started:
         self.socket.close()
         if self._owner == os.getpid():
             try:
-                os.kill(self.pid, _SIGKILL)
+                os.kill(self.pid, SIGKILL)
                 os.waitpid(self.pid, 0)
             except OSError:  # somebody else has waited for it
                 pass

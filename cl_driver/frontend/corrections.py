@@ -30,7 +30,6 @@ from __future__ import annotations
 import enum
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterable
 from itertools import product
 
@@ -163,6 +162,8 @@ def bitcode(clang: str, part: Part) -> bytes:
 
 
 def _run(command: list[str], given: bytes) -> bytes:
+    import subprocess
+
     try:
         done = subprocess.run(
             command, input=given, capture_output=True, timeout=TIME_LIMIT, check=False, env=trust.FIXED

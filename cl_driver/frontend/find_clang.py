@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections import namedtuple
 
 from .. import log
@@ -162,6 +161,8 @@ def reject(clang: Clang, what: str) -> str:
 
 def _ask_version(path: str) -> int:
     """The major version, or 0 for anything but a clang."""
+    import subprocess
+
     try:
         done = subprocess.run(
             [path, "--version"],

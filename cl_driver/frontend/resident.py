@@ -16,8 +16,9 @@ import enum
 import fcntl
 import os
 import select
-import socket
 import struct
+from _socket import AF_UNIX, MSG_NOSIGNAL, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socketpair
+from _socket import socket as Socket
 from contextlib import ExitStack, suppress
 
 from . import alone
@@ -27,7 +28,6 @@ from .effort import Allowance, Watch
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
-    from _socket import socket as Socket
     from collections.abc import Mapping
     from io import FileIO
     from typing import TypeAlias
@@ -198,7 +198,7 @@ class _Loaded:
 
     def __init__(self, clang: Started) -> None:
         self.clang = clang
-        self._held: dict[Key, socket.socket] = {}  # the last used is the last
+        self._held: dict[Key, Socket] = {}  # the last used is the last
         self._seen: dict[Key, None] = {}
         self._failures = 0  # of those that hold
 
@@ -259,7 +259,7 @@ class _Loaded:
             with Watch(allowance, self.clang.pid, is_new=False) as watch:
                 return _collect(output, errors, status, watch)
 
-    def _hold(self, arguments: list[str], key: Key) -> socket.socket | None:
+    def _hold(self, arguments: list[str], key: Key) -> Socket | None:
         """One that holds, from the second program with these arguments on."""
         if key not in self._seen:
             self._seen[key] = None
@@ -273,13 +273,15 @@ class _Loaded:
             self._held.pop(next(iter(self._held))).close()
         return held
 
-    def _start(self, arguments: list[str], folder: str | None, room: int) -> socket.socket:
+    def _start(self, arguments: list[str], folder: str | None, room: int) -> Socket:
         # A main file from standard input is in the working folder, where its includes are looked for first.
         more = ["-iquote", ".", "-include", EMPTY_PATH, MAIN_PATH]
         texts = [folder or "", *_named(arguments[:-1]), *more]
         with ExitStack() as stack:
             main = stack.enter_context(_file(_COMMENT.ljust(room, b".")))
-            ours, theirs = map(stack.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+            for each in (ours, theirs):
+                stack.callback(each.close)
             # It looks at what it will write to before it reads anything.
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
@@ -287,7 +289,7 @@ class _Loaded:
             numbers: dict[int, FileIO | int] = dict.fromkeys(Number, main)
             numbers |= {Number.OUTPUT: output, Number.HOLD: theirs.fileno()}
             _ask(self.clang.socket, status, numbers, texts)
-            return ours.dup()
+            return Socket(fileno=os.dup(ours.fileno()))
 
 
 def _most_held() -> int:
@@ -342,8 +344,8 @@ def _ask(
     data = struct.pack(f"={2 + len(numbers)}I", len(numbers), whole, *numbers)
     data += b"".join(os.fsencode(text) + b"\0" for text in texts)
     files = [file if isinstance(file, int) else file.fileno() for file in (status, *numbers.values())]
-    rights = socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"={len(files)}i", *files)
-    where.sendmsg([data], [rights], socket.MSG_NOSIGNAL)
+    rights = SOL_SOCKET, SCM_RIGHTS, struct.pack(f"={len(files)}i", *files)
+    where.sendmsg([data], [rights], MSG_NOSIGNAL)
 
 
 def _collect(output: FileIO, errors: FileIO, status: FileIO, watch: Watch) -> Done:

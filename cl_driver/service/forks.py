@@ -19,8 +19,8 @@ import gc
 import os
 import select
 import signal
-import socket
 import struct
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
 from .. import log, settings
 from ..frontend import clang, resident
@@ -48,7 +48,7 @@ class Server:
     clang for its forks."""
 
     def __init__(self, control: int, idle: float, holder: str, started: Started | None = None) -> None:
-        self._control, self._idle, self._holder = socket.socket(fileno=control), idle, holder
+        self._control, self._idle, self._holder = socket(fileno=control), idle, holder
         if started:
             resident.adopt(started)
         self._children: set[int] = set()
@@ -57,10 +57,10 @@ class Server:
         if holder:  # which has what the host had then
             self._first = os.getpid(), standing(os.getpid())
 
-    def serve(self) -> socket.socket:
+    def serve(self) -> socket:
         """Forks a child for each that asks. Returns in the children only, with their sockets."""
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
-        self._control.setsockopt(socket.SOL_SOCKET, protocol.SO_PASSCRED, 1)
+        self._control.setsockopt(SOL_SOCKET, protocol.SO_PASSCRED, 1)
         poll, stay = select.poll(), self._idle
         poll.register(self._control, select.POLLIN)
         while True:
@@ -83,20 +83,20 @@ class Server:
                 os.close(descriptor)
 
     def _receive(self) -> _Asked:
-        space = socket.CMSG_SPACE(2 * protocol.DESCRIPTOR.size) + socket.CMSG_SPACE(_CREDENTIALS.size)
+        space = CMSG_SPACE(2 * protocol.DESCRIPTOR.size) + CMSG_SPACE(_CREDENTIALS.size)
         try:
-            what, parts, _, _ = self._control.recvmsg(1, space, socket.MSG_CMSG_CLOEXEC)
+            what, parts, _, _ = self._control.recvmsg(1, space, MSG_CMSG_CLOEXEC)
         except OSError:
             return _Asked()
         asked = _Asked(what)
         for _, kind, content in parts:
             if kind == protocol.SCM_CREDENTIALS:
                 asked.pid, asked.user, _ = _CREDENTIALS.unpack(content)
-            elif kind == socket.SCM_RIGHTS:
+            elif kind == SCM_RIGHTS:
                 asked.descriptors += (number for (number,) in protocol.DESCRIPTOR.iter_unpack(content))
         return asked
 
-    def _answer(self, asked: _Asked) -> socket.socket | None:
+    def _answer(self, asked: _Asked) -> socket | None:
         """Forks a child, if who asks may have one: its socket, in the child."""
         first, now = self._first, standing(asked.pid)
         if first is None:
@@ -120,7 +120,7 @@ class Server:
             _confine(now, before, root)
         elif root >= 0:
             os.close(root)
-        return socket.socket(fileno=asked.descriptors[0])
+        return socket(fileno=asked.descriptors[0])
 
     def _warm_up(self) -> None:
         if self._is_warm:
@@ -160,7 +160,7 @@ class Server:
         if self._holder:
             with open("/proc/self/cmdline", "rb") as file:
                 command = file.read().split(b"\0")[:-1]
-            self._control.set_inheritable(True)
+            os.set_inheritable(self._control.fileno(), True)
             os.execv(self._holder, [os.fsencode(self._holder), *command])
         os._exit(0)
 

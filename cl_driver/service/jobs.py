@@ -52,7 +52,7 @@ def warm_up() -> None:
 # Folders of the package that jobs are done in.
 _ROOMS = ("builtins", "codegen", "compiler", "device", "explain", "frontend", "jit", "passes", "spirv")
 # Modules that functions of these import, and what those import late.
-_LATE = ("json", "pathlib", "random", "shutil", "tempfile", "traceback")
+_LATE = ("json", "pathlib", "random", "shutil", "subprocess", "tempfile", "traceback")
 
 
 def load_everything() -> None:

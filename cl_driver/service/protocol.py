@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket as Socket
     from collections.abc import Sequence
-    from socket import socket as PythonSocket
     from typing import Any, Required, TypeAlias, TypedDict
 
     # A request's operation (jobs.py) and its arguments.
@@ -125,11 +124,9 @@ def receive(sock: Socket) -> list[Any]:
     return values
 
 
-def send_hello(sock: PythonSocket, pid: int, descriptor: int) -> None:
+def send_hello(sock: Socket, pid: int, descriptor: int) -> None:
     """The first that a compiler process sends: its number, and a file that it writes its errors to."""
-    import socket
-
-    socket.send_fds(sock, [_PID.pack(pid)], [descriptor])
+    sock.sendmsg([_PID.pack(pid)], [(SOL_SOCKET, SCM_RIGHTS, DESCRIPTOR.pack(descriptor))])
 
 
 def receive_hello(sock: Socket) -> tuple[int, int]:

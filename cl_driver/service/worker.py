@@ -10,7 +10,6 @@ import gc
 import os
 import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from . import jobs, protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket as Socket
     from typing import Any
 
     from .protocol import Request
@@ -47,7 +47,7 @@ def _end() -> None:
     os._exit(1)
 
 
-def _watch(sock: socket.socket) -> None:
+def _watch(sock: Socket) -> None:
     """Waits for the other side to go; nothing else is reported."""
     poll = select.poll()
     poll.register(sock, protocol.POLLRDHUP)
@@ -60,7 +60,7 @@ class _Clock:
     """The CPU time of one job, of this process and clang. limit: seconds after which the process says so in
     the job's place and ends; 0 for none."""
 
-    def __init__(self, sock: socket.socket, limit: float) -> None:
+    def __init__(self, sock: Socket, limit: float) -> None:
         self._sock, self._limit, self._start = sock, limit, _cpu_time()
         self._has_ended, self._answering = threading.Event(), threading.Lock()
         effort.set_limit(limit or float("inf"))
@@ -108,13 +108,13 @@ def _answer(request: Request, clock: _Clock) -> list[Any]:
         return [protocol.FAILED, f"{text}\n{traceback.format_exc()}"]
 
 
-def _is_readable(sock: socket.socket, seconds: float | None) -> bool:
+def _is_readable(sock: Socket, seconds: float | None) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
-def serve(sock: socket.socket, idle: float) -> None:
+def serve(sock: Socket, idle: float) -> None:
     """Answers requests until the socket closes or nothing came for `idle` seconds.
 
     Cyclic garbage is searched for between jobs. During one it would be in vain, since a program stays alive
@@ -160,7 +160,7 @@ def _keep_memory() -> None:
             ctypes.CDLL(None).mallopt(parameter, size)
 
 
-def _greet(sock: socket.socket) -> None:
+def _greet(sock: Socket) -> None:
     """Makes stderr a file in memory that whoever started this process can read when it is dead."""
     errors = os.memfd_create("stderr")
     os.dup2(errors, 2)
@@ -168,7 +168,7 @@ def _greet(sock: socket.socket) -> None:
     protocol.send_hello(sock, os.getpid(), 2)
 
 
-def run(sock: socket.socket, idle: float) -> None:
+def run(sock: Socket, idle: float) -> None:
     """Runs until nobody needs this process: until its socket closes, or it has been idle for so many seconds,
     0 for no limit."""
     os.setsid()
