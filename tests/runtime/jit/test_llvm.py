@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import re
 import subprocess
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 
@@ -15,6 +17,7 @@ from cl_driver.device.target import make_target, target_of
 from cl_driver.jit import emit, identity, llvm_paths, self_test
 from cl_driver.jit.elf import symbols
 from cl_driver.jit.errors import CompileError
+from tests.conftest import ROOT
 from tests.runtime.jit.test_emit import AARCH64, EVERYTHING, LOOP
 
 TARGET = make_target(EVERYTHING)
@@ -176,3 +179,25 @@ def test_an_llvmlite_of_another_version_must_pass_too(monkeypatch):
     monkeypatch.setattr(self_test, "ask", lambda name: ((22, 1, 0), "O2: wrong results"))
     with pytest.raises(CompileError, match="there is no LLVM.*llvmlite .version 22.*wrong results"):
         emit.choice.__wrapped__()
+
+
+PRELOAD = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from cl_driver.jit import emit, llvm_paths
+emit.preload()
+end = time.monotonic() + 60 * bool(llvm_paths.certain(sys.argv[2]))
+while not (found := "libLLVM" in open("/proc/self/maps").read()) and time.monotonic() < end:
+    time.sleep(0.01)
+emit.warm_up()
+print(found, emit.choice().name)
+"""
+
+
+@pytest.mark.parametrize("setting", ["", "llvmlite"])
+def test_a_library_that_will_be_used_is_loaded_before(setting):
+    command = [sys.executable, "-c", PRELOAD, str(ROOT), setting]
+    environment = {**os.environ, "CL_DRIVER_LLVM": setting}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    path = llvm_paths.certain(setting)
+    assert done.stdout.split() == (["True", path] if path else ["False", "llvmlite"])
