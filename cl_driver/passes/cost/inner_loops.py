@@ -54,11 +54,11 @@ def prefers_inner_loops(plan: KernelPlan) -> bool:
     for region in plan.regions:
         if region.once:
             return False
-        cycles = _cycles(region.function, region.shapes, options.width)
         times = TRIPS if recurs(plan, region) else 1
-        with_lanes += times * cycles[0]
-        without += times * cycles[1]
-        found |= cycles[2]
+        lanes, one, has_rows = _cycles(region.function, region.shapes, options.width)
+        with_lanes += times * lanes
+        without += times * one
+        found |= has_rows
     if not found or without * _WORTH > with_lanes:
         return False
     if options.remarks is not None:
