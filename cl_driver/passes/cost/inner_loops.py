@@ -1,8 +1,7 @@
 """Whether the iterations of a kernel's inner loops are better made into vectors than its work-items: each
 work-item goes through a row or a block of memory of its own, element by element, and iterations do not wait
 for one another. With a lane for each work-item, each access is a gather or a scatter; without, LLVM's loop
-vectoriser makes whole vectors of them. What few lanes have a part in costs less without lanes, too: trees of
-sums have fewer work-items at each step.
+vectoriser makes whole vectors of them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ...spirv.module import Block, Function, Instruction, Kind, Value
 from ..analysis.sums import Sum, Sums
 from ..ir.dominance import LoopNest, dominators
 from ..ir.instructions import PURE, is_constant_int, predecessors
-from ..ir.plan import KernelPlan, recurs
+from ..ir.plan import KernelPlan
 from ..ir.shapes import ShapeInfo
 from .latency import TRIPS, depth_of
 
@@ -29,7 +28,6 @@ _VECTOR = 0.5
 
 _WORTH = 1.2
 _OWN = 0.5  # the share of accesses that must be at places of each work-item's own
-_PERIODIC = 0.5  # the share of lanes of which something other than an id is one number
 _CHECKS = 8  # pairs of arrays that LLVM compares to find out whether they overlap
 
 # What LLVM makes vectors of, or what is as fast without: of functions, those that are an instruction or two.
@@ -47,19 +45,11 @@ _Access: TypeAlias = tuple[Instruction, Sum]
 def prefers_inner_loops(plan: KernelPlan) -> bool:
     """Whether a plan with lanes is to be given up for one with one work-item at a time."""
     options = plan.options
-    if options.width == 1 or options.sub_groups or options.group:
+    region = plan.region_of_lanes
+    if region is None:
         return False
-    with_lanes = without = 0.0
-    found = False
-    for region in plan.regions:
-        if region.once:
-            return False
-        times = TRIPS if recurs(plan, region) else 1
-        lanes, one, has_rows = _cycles(region.function, region.shapes, options.width)
-        with_lanes += times * lanes
-        without += times * one
-        found |= has_rows
-    if not found or without * _WORTH > with_lanes:
+    with_lanes, without = _cycles(region.function, region.shapes, options.width)
+    if without * _WORTH > with_lanes:
         return False
     if options.remarks is not None:
         why = "goes through memory of its own, one element after the other, so that its loops become vectors"
@@ -68,59 +58,26 @@ def prefers_inner_loops(plan: KernelPlan) -> bool:
     return True
 
 
-def _cycles(function: Function, shapes: ShapeInfo, lanes: int) -> tuple[float, float, bool]:
-    """Estimates for one work-item, with lanes and without, and whether a loop becomes vectors."""
+def _cycles(function: Function, shapes: ShapeInfo, lanes: int) -> tuple[float, float]:
+    """Estimates for one work-item: with lanes, and without."""
     before = predecessors(function)
     nest = LoopNest(function, dominators(function, before), before)
-    sums, with_lanes, without, found = Sums(), 0.0, 0.0, False
+    sums, with_lanes, without = Sums(), 0.0, 0.0
     for block in function.blocks:
         innermost = nest.innermost.get(block)
         times = float(TRIPS ** depth_of(innermost))
-        alone = times * _share_of_lanes(block, shapes, lanes)
         operations = sum(i.op is not Op.Phi for i in block.instructions)
-        with_lanes += times * operations * _VECTOR / lanes
+        in_vectors = times * operations * _VECTOR / lanes
+        with_lanes += in_vectors
         is_single = innermost is not None and innermost.blocks == {block}
         places = _places(block, sums, shapes) if is_single else 0
         if places:
-            found = True
             with_lanes += times * places * _PLACE
-            without += alone * operations * _VECTOR / lanes
+            without += in_vectors
         else:
-            with_lanes += times * _far_places(block, shapes, lanes) * _PLACE
             carries = is_single and _counter(block) is None
-            without += alone * max(operations * _SCALAR, carries * _CARRIED)
-    return with_lanes, without, found
-
-
-def _share_of_lanes(block: Block, shapes: ShapeInfo, lanes: int) -> float:
-    """How many of the lanes that come to a block have anything to do in it, as far as its mask tells: one
-    where an integer that differs between them is compared with one that is the same in all."""
-    mask = next((i.mask for i in block.instructions if i.mask is not None), None)
-    conditions, share = [mask], 1.0
-    while conditions:
-        condition = conditions.pop()
-        if not isinstance(condition, Instruction):
-            continue
-        if condition.op is Op.LogicalAnd:
-            conditions += condition.operands
-        elif condition.op is Op.IEqual:
-            a, b = condition.operands
-            if shapes.is_uniform(a):
-                a, b = b, a
-            if shapes.is_uniform(b) and not shapes.is_uniform(a):
-                share = min(share, 1 / lanes if shapes.stride(a) else _PERIODIC)
-    return share
-
-
-def _far_places(block: Block, shapes: ShapeInfo, lanes: int) -> int:
-    """How many values a block accesses at places that are so far apart that no two lanes share a vector."""
-    found = 0
-    for i in block.instructions:
-        if i.op is Op.Load or i.op is Op.Store:
-            stride, type_ = shapes.stride(i.operands[0]), i.type or i.operands[1].type
-            if stride is None or (isinstance(stride, int) and abs(stride) >= lanes * size_of(type_)):
-                found += type_.count if type_.kind is Kind.VECTOR else 1
-    return found
+            without += times * max(operations * _SCALAR, carries * _CARRIED)
+    return with_lanes, without
 
 
 def _places(block: Block, sums: Sums, shapes: ShapeInfo) -> int:
