@@ -46,7 +46,9 @@ def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
 
 
 def _is_of_group(i: Instruction) -> bool:
-    """Whether an access is to memory that nobody outside of the group sees."""
+    """Whether a load or a store is one of memory that nobody outside of the group sees."""
+    if i.op not in (Op.Load, Op.Store):
+        return False
     type_ = i.operands[0].type
     return type_.kind is Kind.POINTER and type_.storage in (StorageClass.Workgroup, StorageClass.Function)
 
