@@ -40,6 +40,7 @@ from .lower.half import promote_halves
 from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size
 from .lower.kept_calls import kept_functions, private_size
+from .lower.mul24 import multiply_plainly
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
@@ -84,6 +85,7 @@ def plan(
     function = run_pass("inline", inline, options, None, module, entry_point.function, kept)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
+    run_pass("mul24", multiply_plainly, options, function)
     has_images = module.images or Capability.ImageBasic in module.capabilities
     if has_images:
         # Before anything looks at instructions: images are memory and arithmetic from here on.

@@ -403,6 +403,12 @@ class KernelEmitter(AbiFields):
         self._rows_head(r)
         self.emit_void(f"br label %{r}.x")
         self.begin_block(f"{r}.x")
+        if 0 in self._redundant:
+            self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ]")
+            self._emit_body(region, f"{r}.b", f"{r}.exit")
+            self.emit_void(f"br label %{r}.y.end")
+            self._rows_end(r)
+            return
         self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.x.end ]")
         self._emit_body(region, f"{r}.b", f"{r}.exit")
         self.emit_void(f"br label %{r}.x.end")

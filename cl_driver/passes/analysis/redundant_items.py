@@ -4,8 +4,8 @@ for, all work-items along it load the same, compute the same and store the same.
 
 from __future__ import annotations
 
-from ...spirv.enums import BuiltIn, Op
-from ...spirv.module import Instruction, Variable
+from ...spirv.enums import BuiltIn, Op, StorageClass
+from ...spirv.module import Instruction, Kind, Variable
 from ..ir.instructions import ADDRESS, EXTINST_PRINTF, PURE, TERMINATORS, int_value, is_constant_int
 from ..ir.ops import PassOp
 from ..ir.plan import KernelPlan
@@ -21,16 +21,16 @@ _OF_GROUPS = frozenset((
 # What has the same effect however often it is done. Atomics are not among it, nor is what prints, calls
 # functions, or has work-items do something together.
 _IDEMPOTENT = PURE | TERMINATORS | frozenset((
-    Op.Load, Op.Store, Op.ExtInst, Op.MemoryBarrier, PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
+    Op.Variable, Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.ExtInst, Op.MemoryBarrier,
+    PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
 ))  # fmt: skip
 
 
 def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
-    """Of dimensions 1 and 2, those along which all work-items of a group do the same. Dimension 0 has the
-    lanes."""
+    """The dimensions along which all work-items of a group do the same."""
     if plan.options.sub_groups or plan.options.group or plan.uses_printf:
         return frozenset()
-    rest = {1, 2}
+    rest = {0, 1, 2}
     for region in plan.regions:
         for i in (i for block in region.function.blocks for i in block.instructions):
             if region.once or not _is_idempotent(i):
@@ -45,8 +45,17 @@ def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
     return frozenset(rest)
 
 
+def _is_of_group(i: Instruction) -> bool:
+    """Whether a load or a store is one of memory that nobody outside of the group sees."""
+    if i.op not in (Op.Load, Op.Store):
+        return False
+    type_ = i.operands[0].type
+    return type_.kind is Kind.POINTER and type_.storage in (StorageClass.Workgroup, StorageClass.Function)
+
+
 def _is_idempotent(i: Instruction) -> bool:
-    if i.memory is not None and i.memory.volatile:
+    # What is volatile may be counted by who sees it.
+    if i.memory is not None and i.memory.volatile and not _is_of_group(i):
         return False
     return i.op in _IDEMPOTENT and not (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF)
 
@@ -63,7 +72,7 @@ def _asked_for(i: Instruction) -> set[int]:
         index = i.operands[-1]
         if i.op in ADDRESS and is_constant_int(index):
             return {int_value(index)}
-    return {1, 2}
+    return {0, 1, 2}
 
 
 def _is_load_of_ids(value: object) -> bool:

@@ -80,6 +80,7 @@ class _Analysis(ValueRules):
         self.strides = self.info.strides
         self.private = self.info.private
         self.ranges: dict[Value, Range] = {}
+        self.used_by: dict[Value, list[Instruction]] | None = None
         self.before = predecessors(function)
         self.tree = dominators(function, self.before)
         self.nest = LoopNest(function, self.tree, self.before)
@@ -95,7 +96,7 @@ class _Analysis(ValueRules):
             self.update_branch(block)
         if not self.nest.loops:
             return self.info
-        used_by = users(self.function)
+        used_by = self.used_by = self.used_by or users(self.function)
         work = [phi for loop in self.nest.loops for phi in loop.header.phis()]
         work += [phi for block in self.marked for phi in block.phis()]
         while work:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...spirv.enums import Decoration, Op
-from ...spirv.module import Constant, Instruction, Kind, Operand, Type, Value
-from ..ir.instructions import is_complement
+from ...spirv.module import Constant, Function, Instruction, Kind, Operand, Type, Value
+from ..ir.instructions import is_complement, users
 from ..ir.shapes import UNIFORM, VARYING, ScalarStride, ShapeInfo, Stride
 from .shape_lattice import UNKNOWN, Found, Range, Unknown
+
+_NEAR = 1 << 16  # the largest stride, in elements, of indices of which nobody knows that they do not wrap
+_IN_BOUNDS = (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain)
 
 
 class IntegerRules:
@@ -21,6 +24,8 @@ class IntegerRules:
     strides: dict[Value, Stride]  # the info's
     private: set[Value]  # the info's
     ranges: dict[Value, Range]
+    function: Function
+    used_by: dict[Value, list[Instruction]] | None  # once somebody has asked for it
 
     def stride_of(self, value: Value) -> Found:
         """The stride found so far; what is no instruction is uniform."""
@@ -276,15 +281,32 @@ class IntegerRules:
             self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride, x)
             return stride
         signed = instruction.op is Op.SConvert
-        if s and not (x.exact and (signed or x.low >= 0)):
+        exact = x.exact and (signed or x.low >= 0)
+        if s and not exact and not (signed and 0 < s <= _NEAR and self.is_only_index(instruction)):
             return VARYING
-        if s:
+        if s and exact:
             self.rely_on(x)
         low, high = x.low, x.high
         if not signed and low < 0:
             low, high = 0, (1 << a.type.width) - 1
         self.bound(instruction, low, high, x.zeros, True, s, x)
         return s
+
+    def is_only_index(self, instruction: Instruction) -> bool:
+        """Whether an int becomes an index of 64 bits that is nothing but an index of in-bounds addresses.
+
+        An int that wraps around on its way from one lane to the next would be 2^32 elements away from it, in
+        the same object, and negative: 2^31 elements before what the pointer points to. Lanes that are not
+        there, or do not come to the access, may compute what they like.
+        """
+        if instruction.type.width != 64 or instruction.operands[0].type.width != 32:
+            return False
+        if self.used_by is None:
+            self.used_by = users(self.function)
+        return all(
+            user.op in _IN_BOUNDS and user.operands[0] is not instruction
+            for user in self.used_by.get(instruction, ())
+        )
 
     def negate(self, instruction: Instruction) -> Found:
         """OpSNegate."""

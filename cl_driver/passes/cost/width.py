@@ -11,6 +11,7 @@ from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
 from ...spirv.tables import of_class
+from ..analysis.redundant_items import redundant_dimensions
 from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
@@ -197,6 +198,11 @@ def prefers_one(plan: KernelPlan) -> bool:
                 plan.options.remarks.choose(
                     "width", f"private memory of all lanes would take {private} bytes"
                 )
+            return True
+        if 0 in redundant_dimensions(plan):
+            if plan.options.remarks is not None:
+                why = "all work-items of a row do the same, so that one of them is enough"
+                plan.options.remarks.choose("width", why)
             return True
     region = plan.region_of_lanes
     if region is None or not mostly_gathers(region.function, region.shapes):

@@ -52,6 +52,15 @@ def test_it_is_no_choice_at_width_1():
     assert not prefers_one(SPARSE, 1)
 
 
+@pytest.mark.parametrize(
+    "id_, one", [("get_group_id(0)", True), ("get_global_id(1)", True), ("get_local_id(0)", False)]
+)
+def test_rows_that_do_the_same(id_, one):
+    """One work-item stands for all of a row."""
+    module = compile_cl(f"kernel void k(global int *out, global int *in) {{ out[{id_}] = in[{id_}]; }}")
+    assert width.prefers_one(make_plan(module, "k", width=8)) == one
+
+
 @pytest.mark.parametrize("size, one", [(1 << 16, False), (1 << 20, True)])
 def test_much_private_memory(size, one):
     """No cache holds that of all lanes."""
