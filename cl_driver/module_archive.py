@@ -12,14 +12,14 @@ import marshal
 import mmap
 import os
 import sys
-from _frozen_importlib_external import MAGIC_NUMBER, spec_from_file_location
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER
 
 from . import native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import TypeAlias
 
@@ -58,19 +58,17 @@ class Archive:
         if entry is None or not _is_current(entry):
             return None
         file = os.path.join(_ROOT, entry[0])
-        folders = [os.path.dirname(file)] if entry[1] else None
-        return spec_from_file_location(
-            name,
-            file,
-            loader=self,  # type: ignore[arg-type]  # load_module() is of old
-            submodule_search_locations=folders,
-        )
+        spec = ModuleSpec(name, self, origin=file, is_package=entry[1])  # type: ignore[arg-type]
+        if entry[1]:
+            spec.submodule_search_locations = [os.path.dirname(file)]
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> None:
         """None: an ordinary one."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Runs the code of a new one."""
+        module.__file__ = os.path.join(_ROOT, self.index[module.__name__][0])
         start, size = self.index[module.__name__][4:]
         exec(marshal.loads(self._code[start : start + size]), module.__dict__)
 

@@ -150,15 +150,15 @@ def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int
         warm_up()
         spirv, log, files = compile_source(job, source, headers, True)
     else:
-        from ..jit import emit
-
-        emit.preload()
         is_running = threading.Event()
         effort.when_running(is_running.set)
         compiled = background.start(_compile_whole, job, source, headers, is_running)
         # Python runs one thread at a time, so clang first gets its program.
         is_running.wait()
         try:
+            from ..jit import emit
+
+            emit.preload()
             warm_up()
         finally:
             spirv, log, files = compiled()
