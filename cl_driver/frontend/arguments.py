@@ -95,7 +95,7 @@ def of_fields(fields: list[str]) -> Information | None:
             )
     except (StopIteration, RuntimeError, TypeError, ValueError):
         return None
-    return out or None
+    return out
 
 
 def _row(address: str, access: str, type_: str, qualifiers: str, name: str) -> Argument:

@@ -206,7 +206,7 @@ def _compile_by(
     if options.kernel_arg_info or has_vector_hint(spirv):
         from . import arguments as information
 
-        known = information.of_fields(done.kernels or [])
+        known = None if done.kernels is None else information.of_fields(done.kernels)
         if known is None:
             known = information.ask(source, options, headers, language, folder, clang, allowance)
         spirv = information.embed(spirv, known, options.kernel_arg_info)

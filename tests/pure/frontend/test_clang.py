@@ -395,7 +395,8 @@ def test_what_is_told_of_kernels_is_all_or_nothing():
     told = ["k", "1", "1", "none", "float*", "const restrict", "x", "<4 x i32>", "0"]
     assert arguments.of_fields(told) == {"k": ([(0x119B, 0x11A3, "float*", 3, "x")], "uint4")}
     assert arguments.of_fields(["c", "0", "double", "1"]) == {"c": ([], "double")}
-    for wrong in ([], told[:-1], told[:4], ["k", "x", *told[2:]]):
+    assert arguments.of_fields([]) == {}
+    for wrong in (told[:-1], told[:4], ["k", "x", *told[2:]]):
         assert arguments.of_fields(wrong) is None
 
 
