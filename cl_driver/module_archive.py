@@ -137,9 +137,8 @@ def make(path: str, is_fixed: bool) -> None:
             continue
         file = os.path.realpath(spec.origin or "")
         is_own = file.startswith(_ROOT + os.sep + _PACKAGE + os.sep)
-        if not file.endswith(".py") or "site-packages" in file:
-            continue
-        if not is_own and not file.startswith(library):
+        is_pythons = file.startswith(library) and "site-packages" not in file
+        if not file.endswith(".py") or not (is_own or is_pythons):
             continue
         status = os.stat(file)
         with open(file, "rb") as source:
