@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "cl_driver.modules"
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = __name__.rpartition(".")[0]
+_ENOUGH_DESCRIPTORS = 64
 _SIZE = 8  # bytes of the size of the index, which comes first
 
 # Those that only run where somebody waits for what they print, or have no business in these processes.
@@ -84,7 +85,10 @@ def _is_current(entry: Entry) -> bool:
 
 
 def use() -> None:
-    """Modules that are imported from now on come from the archive, if there is one for this Python."""
+    """Modules that are imported from now on come from the archive, if there is one for this Python and a
+    descriptor, which Python keeps open with a mapping, is not missed."""
+    if os.sysconf("SC_OPEN_MAX") < _ENOUGH_DESCRIPTORS:
+        return
     try:
         archive = Archive(os.path.join(native.folder(), NAME))
     except (OSError, ValueError, EOFError, TypeError):

@@ -127,3 +127,9 @@ def test_modules_of_an_installed_package_may_have_any_time():
     assert module_archive._is_current(("cl_driver/wire.py", False, 0, 1, 0, 0))
     assert not module_archive._is_current(("cl_driver/wire.py", False, 1, 1, 0, 0))
     assert not module_archive._is_current(("cl_driver/no_such.py", False, 1, 1, 0, 0))
+
+
+def test_who_has_few_descriptors_keeps_them(copy):
+    few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (63, 63)){LOADED}"
+    command = [sys.executable, "-I", "-S", "-c", few, str(copy)]
+    assert len(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()) > 200
