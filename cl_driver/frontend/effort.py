@@ -22,8 +22,8 @@ _when_running: list[Callable[[], object]] = []
 
 
 def when_running(function: Callable[[], object]) -> None:
-    """Has that called, once, as soon as a clang has a program."""
-    _when_running.append(function)
+    """Has that called, once, as soon as a clang has a program. Takes the place of one that never was."""
+    _when_running[:] = [function]
 
 
 def set_limit(seconds: float) -> None:

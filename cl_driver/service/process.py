@@ -52,8 +52,9 @@ def command(module: str, *arguments: str) -> list[str]:
     others = recorded.get("path", [])
     start = (
         f"import gc, sys; gc.disable(); sys.path.insert(0, {root!r}); sys.path += {others!r}; "
-        f"from cl_driver import module_archive, trust; trust.hand({trust.is_trusted()}); "
-        f"module_archive.use(); from {module} import main; main(sys.argv[1:])"
+        f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
+        "from cl_driver import module_archive; module_archive.use(); "
+        f"from {module} import main; main(sys.argv[1:])"
     )
     # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and
     # working directory are no business of the compiler's. -S: what other packages put into .pth files takes

@@ -16,8 +16,6 @@
 #include "llvm_interface.h"
 #include "shared.h"
 
-enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
-
 typedef struct context *Context;
 typedef struct metadata *Metadata;
 typedef struct entries *Entries;

@@ -15,6 +15,8 @@ typedef struct block *Block;
 typedef struct type *Type;
 typedef struct layout *Layout;
 
+enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
+
 #define CLD_LLVM_MEMBER(result, name, parameters) result(*name) parameters;
 #define CLD_LLVM_FIND(result, name, parameters)                                                              \
     llvm.name = (result(*) parameters)dlsym(RTLD_DEFAULT, #name);                                            \

@@ -19,8 +19,6 @@
 /* llvm::PassManager<llvm::Module>::run(llvm::Module &, llvm::AnalysisManager<llvm::Module> &) */
 #define RUN_PASSES _ZN4llvm11PassManagerINS_6ModuleENS_15AnalysisManagerIS1_JEEEJEE3runERS1_RS3_
 
-enum { SPIR_KERNEL = 76 }; /* llvm::CallingConv::SPIR_KERNEL */
-
 #define FUNCTIONS(X)                                                                                         \
     X(Value, LLVMGetFirstFunction, (Module))                                                                 \
     X(Value, LLVMGetNextFunction, (Value))                                                                   \

@@ -73,7 +73,7 @@ def take_rows_apart(e: AccessEmitter, t: str, rows: Sequence[Sequence[str]]) -> 
         for blocks in rows:
             own = blocks[start : start + _REGISTER]
             pairs = zip(own[:_BLOCK], own[_BLOCK:], strict=True)
-            both = [_shuffle(e, t, _BLOCK, a, b, range(_REGISTER)) for a, b in pairs]
+            both = [shuffle(e, t, _BLOCK, a, b, range(_REGISTER)) for a, b in pairs]
             fields += _transposed(e, t, both, _BLOCK)
         pieces.append(fields)
     return [one_vector(e, t, halves) for halves in zip(*pieces, strict=True)]
@@ -84,12 +84,11 @@ def registers_of(e: AccessEmitter, t: str, data: str, length: int) -> list[str]:
     return [_register(e, t, length, data, number) for number in range(length // _REGISTER)]
 
 
-def one_vector(e: AccessEmitter, t: str, registers: Sequence[str]) -> str:
-    """Registers, a power of two of them, as one vector."""
-    vectors, length = list(registers), _REGISTER
+def one_vector(e: AccessEmitter, t: str, vectors: Sequence[str], length: int = _REGISTER) -> str:
+    """Vectors of `length` elements, a power of two of them, as one."""
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [_shuffle(e, t, length, a, b, range(2 * length)) for a, b in pairs]
+        vectors = [shuffle(e, t, length, a, b, range(2 * length)) for a, b in pairs]
         length *= 2
     return vectors[0]
 
@@ -99,8 +98,8 @@ def _transposed(e: AccessEmitter, t: str, rows: Sequence[str], count: int) -> li
     a, b, c, d = rows
     columns = []
     for halves in (_LOW, _HIGH)[: (count + 1) // 2]:
-        first, second = (_shuffle(e, t, _REGISTER, x, y, halves) for x, y in ((a, b), (c, d)))
-        columns += [_shuffle(e, t, _REGISTER, first, second, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
+        first, second = (shuffle(e, t, _REGISTER, x, y, halves) for x, y in ((a, b), (c, d)))
+        columns += [shuffle(e, t, _REGISTER, first, second, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
     return columns[:count]
 
 
@@ -114,13 +113,14 @@ def _two_blocks(e: AccessEmitter, t: str, low: tuple[str, int], high: tuple[str,
     """Two blocks, each the lower (0) or the upper one of a register, as one register."""
     (a, i), (b, j) = low, high
     lanes = [*range(_BLOCK * i, _BLOCK * i + _BLOCK), *range(_BLOCK * j, _BLOCK * j + _BLOCK)]
-    return _shuffle(e, t, _REGISTER, a, b, lanes[:_BLOCK] + [_REGISTER + k for k in lanes[_BLOCK:]])
+    return shuffle(e, t, _REGISTER, a, b, lanes[:_BLOCK] + [_REGISTER + k for k in lanes[_BLOCK:]])
 
 
 def _register(e: AccessEmitter, t: str, length: int, data: str, number: int) -> str:
-    return _shuffle(e, t, length, data, "poison", range(_REGISTER * number, _REGISTER * number + _REGISTER))
+    return shuffle(e, t, length, data, "poison", range(_REGISTER * number, _REGISTER * number + _REGISTER))
 
 
-def _shuffle(e: AccessEmitter, t: str, length: int, a: str, b: str, elements: Sequence[int]) -> str:
+def shuffle(e: AccessEmitter, t: str, length: int, a: str, b: str, elements: Sequence[int]) -> str:
+    """These elements of two vectors of `length`."""
     f, lanes = form(length), ", ".join(f"i32 {k}" for k in elements)
     return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{len(elements)} x i32> <{lanes}>")

@@ -14,6 +14,7 @@ from .block_transpose import (
     one_vector,
     put_together,
     registers_of,
+    shuffle,
     take_apart,
     take_rows_apart,
 )
@@ -212,14 +213,8 @@ def _some_of_rows(
         places = [e.emit(f"getelementptr i8, ptr {at}, i64 {offset}") for at in places]
     rows = [e.emit(f"load <{count} x {t}>, ptr {at}, align {alignment}{metadata}") for at in places]
     length = count
-    while len(rows) > 1:
-        both = ", ".join(f"i32 {k}" for k in range(2 * length))
-        rows = [
-            e.emit(f"shufflevector <{length} x {t}> {a}, <{length} x {t}> {b}, <{2 * length} x i32> <{both}>")
-            for a, b in zip(rows[::2], rows[1::2], strict=True)
-        ]
-        length *= 2
-    return [every(e, t, rows[0], length, count, k) for k in range(count)]
+    data, length = one_vector(e, t, rows, count), count * len(rows)
+    return [every(e, t, data, length, count, k) for k in range(count)]
 
 
 def every(e: AccessEmitter, t: str, data: str, length: int, stride: int, first: int) -> str:
@@ -312,37 +307,19 @@ def interleave(e: AccessEmitter, t: str, leaves: list[str], stride: int) -> str:
     if goes_in_blocks(e, t, stride):
         return one_vector(e, t, put_together(e, t, leaves, stride))
     if goes_in_steps(e, t, stride) and len(leaves) == stride:
-        rows, length = _zipped(e, t, leaves), e.width
-        while len(rows) > 1:
-            rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
-            length *= 2
-        return rows[0]
+        return one_vector(e, t, _zipped(e, t, leaves), e.width)
     rows = list(leaves)
     size = 1
     while size < len(leaves):
         size *= 2
     rows += ["poison"] * (size - len(rows))
-    length = e.width
-    while len(rows) > 1:
-        rows = [_behind(e, t, length, a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
-        length *= 2
-    f = form(length)
+    data, f = one_vector(e, t, rows, e.width), form(e.width * size)
     lanes = ", ".join(
         f"i32 {k * e.width + lane}" if k < len(leaves) else "i32 poison"
         for lane in range(e.width)
         for k in range(stride)
     )
-    return e.emit(f"shufflevector {f(t)} {rows[0]}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
-
-
-def _behind(e: AccessEmitter, t: str, length: int, a: str, b: str) -> str:
-    """Two vectors of `length` elements, one behind the other."""
-    return _picked(e, t, length, a, b, range(2 * length))
-
-
-def _picked(e: AccessEmitter, t: str, length: int, a: str, b: str, elements: Sequence[int]) -> str:
-    f, lanes = form(length), ", ".join(f"i32 {k}" for k in elements)
-    return e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{len(elements)} x i32> <{lanes}>")
+    return e.emit(f"shufflevector {f(t)} {data}, {f(t)} poison, <{e.width * stride} x i32> <{lanes}>")
 
 
 _BITS = {"i32": 32, "float": 32, "i64": 64, "double": 64}
@@ -362,7 +339,7 @@ def _zipped(e: AccessEmitter, t: str, columns: list[str]) -> list[str]:
     for a, b in zip(_zipped(e, t, columns[::2]), _zipped(e, t, columns[1::2]), strict=True):
         for start in (0, width // 2):
             lanes = [k + side * width for k in range(start, start + width // 2) for side in (0, 1)]
-            rows.append(_picked(e, t, width, a, b, lanes))
+            rows.append(shuffle(e, t, width, a, b, lanes))
     return rows
 
 
@@ -372,7 +349,7 @@ def unzipped(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
         return rows
     halves = [
         [
-            _picked(e, t, e.width, a, b, range(side, 2 * e.width, 2))
+            shuffle(e, t, e.width, a, b, range(side, 2 * e.width, 2))
             for a, b in zip(rows[::2], rows[1::2], strict=True)
         ]
         for side in (0, 1)

@@ -20,7 +20,7 @@ from ...spirv.module import Constant, Instruction, Kind, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, size_of
 from ..ops.memory import access_alignment
-from .block_transpose import goes_in_blocks, put_together, take_apart
+from .block_transpose import goes_in_blocks, one_vector, put_together, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import interleave
 
@@ -284,16 +284,9 @@ def _shuffle(e: AccessEmitter, t: str, a: str, b: str, lanes: str) -> str:
 
 def _joined(e: AccessEmitter, t: str, vectors: list[str]) -> tuple[str, str]:
     """The type, and all vectors as one, with poison up to a power of two of them."""
-    length = e.width
-    vectors = vectors + ["poison"] * ((1 << (len(vectors) - 1).bit_length()) - len(vectors))
-    while len(vectors) > 1:
-        f, both = form(length), ", ".join(f"i32 {k}" for k in range(2 * length))
-        vectors = [
-            e.emit(f"shufflevector {f(t)} {a}, {f(t)} {b}, <{2 * length} x i32> <{both}>")
-            for a, b in zip(vectors[::2], vectors[1::2], strict=True)
-        ]
-        length *= 2
-    return form(length)(t), vectors[0]
+    count = 1 << (len(vectors) - 1).bit_length()
+    vectors = vectors + ["poison"] * (count - len(vectors))
+    return form(e.width * count)(t), one_vector(e, t, vectors, e.width)
 
 
 def store_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:

@@ -70,8 +70,8 @@ static bool open_channel(int descriptor, struct channel *channel) {
 /* Starts the runtime process. -I: nothing of the host's environment or folders; -S: nor of site-packages. */
 static bool start(const struct cld_guest_config *config) {
     static const char code[] = "import sys; sys.path[:0] = sys.argv[3:]; "
-                               "from cl_driver import module_archive, trust; "
-                               "trust.hand(sys.argv[2] == 'trusted'); module_archive.use(); "
+                               "from cl_driver import trust; trust.hand(sys.argv[2] == 'trusted'); "
+                               "from cl_driver import module_archive; module_archive.use(); "
                                "from cl_driver.runtime import main; main(int(sys.argv[1]))";
     char highest[32];
     static char trusted[] = "trusted", untrusted[] = "untrusted";

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cl_driver.frontend import arguments, clang, effort, find_clang, opencl_c, resident
+from cl_driver.frontend import arguments, clang, effort, find_clang, includes, opencl_c, resident
 from cl_driver.frontend.options import parse
 from cl_driver.jit import clang_paths
 from cl_driver.spirv import reflect
@@ -389,6 +389,15 @@ def test_one_run_of_clang_tells_what_a_second_one_would(monkeypatch, stays, opti
     finally:
         resident.end()
     assert not runs
+
+
+def test_where_nothing_is_told_of_kernels_clang_runs_again(monkeypatch):
+    told = opencl_c.compile(KERNELS.encode(), parse("-cl-kernel-arg-info")).spirv
+    runs, real = [], arguments.ask
+    monkeypatch.setattr(arguments, "ask", lambda *given: runs.append(given) or real(*given))
+    monkeypatch.setattr(includes, "of_kernels", lambda _: None)
+    assert opencl_c.compile(KERNELS.encode(), parse("-cl-kernel-arg-info")).spirv == told
+    assert len(runs) == 1
 
 
 def test_what_is_told_of_kernels_is_all_or_nothing():
