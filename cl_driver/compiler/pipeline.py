@@ -30,7 +30,7 @@ from ..passes.cost.inner_loops import prefers_inner_loops
 from ..passes.cost.own_places import prefers_own_places
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
-from ..passes.lower.images import is_general, is_image_function
+from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..records import replace
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
@@ -57,6 +57,9 @@ WIDE_TEXT = 1_500_000
 
 # What is to be done for a kernel however small it is, as the instructions that take as long.
 _KERNEL = 64
+
+# The variant that is to be there as soon as can be (variants.py).
+SOON = "soon"
 
 # Rows that code for any image takes at a time (passes/cost/width.py).
 _MOST_ROWS = 8
@@ -269,7 +272,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
         flat = lower(program, name, narrow(program, name))
         if flat.width == 1:
             return flat
-    code = lower(program, name, options)
+    code = lower(program, name, options, is_entry=True)
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     required = program.reflections[name].required_local_size
@@ -297,13 +300,13 @@ def lower(
     options: passes.PlanOptions,
     vectors: str = "full",
     fixed: bool = False,
-    alone: bool = False,
     hot: bool = False,
+    is_entry: bool = False,
 ) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
 
-    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts. hot: it has
-    run for a while, so that more code is worth its time.
+    vectors: see codegen.emit(). fixed: with these options, or not at all. hot: it has run for a while,
+    so that more code is worth its time. is_entry: what is for any format of images is not going to be run.
     """
     point, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
@@ -315,11 +318,17 @@ def lower(
     if is_optional:
         options = replace(options, most_text=WIDE_TEXT)
     may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
-    later, for_any_image = None, 0
+    later = None
+    lanes_of_formats = options.width if may_widen and _lacks_formats(program, name, options) else 0
     while True:
         if options.remarks is not None:
             options = replace(options, remarks=options.remarks.again())
         try:
+            if lanes_of_formats and options.width > 1:
+                # For launches of which the format gets no code: calls, in each lane by itself.
+                if options.remarks is not None:
+                    options.remarks.choose("width", "it has images, whose formats are not known")
+                options = replace(options, width=1, linear_lanes=False, small_ids=True)
             plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
             is_free = not (fixed or program.context.target.width)
             if is_free and (
@@ -330,14 +339,7 @@ def lower(
             ):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
-            if may_widen and not program.context.target.width and options.width > 1 and is_general(plan):
-                # For launches of which the format gets no code: calls, in each lane by itself.
-                if options.remarks is not None:
-                    options.remarks.choose("width", "it has images, whose formats are not known")
-                for_any_image = options.width
-                options = replace(options, width=1, linear_lanes=False, small_ids=True)
-                continue
-            if may_widen and not alone:
+            if may_widen:
                 may_widen = False
                 chosen, may_wait = width.parts(plan, program.context.target)
                 if may_wait and vectors == "full":
@@ -352,7 +354,12 @@ def lower(
                     plan = coarsened
             if hot:
                 passes.version_by_guards(plan)
-            code = codegen.emit(plan, how, library(), program.globals, vectors)
+            specialisable: list[int] = []
+            if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
+                specialisable = plan.specialisable_args[:MOST_SPECIALISABLE]
+            is_for_any_image = bool(lanes_of_formats and specialisable)
+            is_whole = not (is_entry and is_for_any_image) or options.remarks is not None
+            code = codegen.emit(plan, how, library(), program.globals, vectors, is_whole)
             if options.width > 1 and code.size > WIDE_TEXT and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
@@ -362,11 +369,10 @@ def lower(
                 code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
-            if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
-                code.specialisable_args = plan.specialisable_args[:MOST_SPECIALISABLE]
-            if for_any_image:  # groups are to suit the code for formats, whatever its parts
-                code.tile = for_any_image, _MOST_ROWS
-                code.is_for_any_image = bool(code.specialisable_args)
+            code.specialisable_args = specialisable
+            if lanes_of_formats:  # groups are to suit the code for formats, whatever its parts
+                code.tile = lanes_of_formats, _MOST_ROWS
+                code.is_for_any_image = is_for_any_image
             return code
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1 or fixed:
@@ -382,6 +388,15 @@ def lower(
             options = replace(options, width=1, linear_lanes=False, small_ids=True)
 
 
+def _lacks_formats(program: Prepared, name: str, options: passes.PlanOptions) -> bool:
+    """Whether a kernel would be vector code, were the formats of its images known."""
+    if options.width == 1 or program.context.target.width:
+        return False
+    function = program.entry_points[name].function
+    unknown = set(image_args(function)).difference(index for index, _ in options.argument_values)
+    return bool(unknown) and depends_on_formats(reflect.called(function))
+
+
 def object_of(
     context: Context, code: codegen.KernelCode, variant: str = "", has_argument_values: bool = False
 ) -> bytes:
@@ -391,19 +406,19 @@ def object_of(
 
     name = code.name + ("." + variant if variant else "") + (".values" if has_argument_values else "")
     context.dump(f"{name}.ll", code.text)
-    ways = llvm_ways(context, code, bool(variant), has_argument_values)
+    ways = llvm_ways(context, code, variant, has_argument_values)
     data = emit.compile_ir(code.text, context.target, *ways)
     context.dump(f"{name}.o", data)
     return data
 
 
 def llvm_ways(
-    context: Context, code: codegen.KernelCode, is_variant: bool = False, has_argument_values: bool = False
+    context: Context, code: codegen.KernelCode, variant: str = "", has_argument_values: bool = False
 ) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
-    is_like_entry = not is_variant or code.is_for_any_image or (code.width == 1 and has_argument_values)
-    return llvm_passes(context, code) if is_like_entry else "short", level
+    is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and has_argument_values)
+    return llvm_passes(context, code) if is_like_entry and variant != SOON else "short", level
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:

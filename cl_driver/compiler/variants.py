@@ -15,7 +15,7 @@ from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..records import replace
 from ..spirv.errors import SpirvError
-from .pipeline import WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
+from .pipeline import SOON, WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
 
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
 _UNROLLED_TEXT = 300_000
@@ -27,14 +27,14 @@ _UNROLLED_TEXT = 300_000
 # that do not consist of whole vectors, where work-items can tell them. "tiled" is for groups that no
 # work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
-# such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which
-# a launch waits for: one vector at a time and loops as they are, quick to compile, and
-# where groups consist of whole vectors for these alone. What the entry assumes of arguments (apart_args) all
-# of these do but "narrow", and "overlap", which takes launches of which that is not true.
+# such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which a
+# launch waits for: one work-item at a time, which takes a third of the time to compile, and long launches go
+# over to "any" before they end. What the entry assumes of arguments (apart_args) all of these do but "narrow",
+# "soon", and "overlap", which takes launches of which that is not true.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-_KINDS = "narrow", "rest", "tiled", "group", "more", "any", "soon", "overlap"
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, SOON, OVERLAP = _KINDS
+_KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap"
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP = _KINDS
 
 
 def kernel_variant(
@@ -69,7 +69,7 @@ def variant(
     """One of VARIANTS as LLVM IR.
 
     size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled"; for "soon" the same of which groups consist, zeros for any groups.
+    time for "rest" and "tiled".
     values: PlanOptions.argument_values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then
     that of the code which it stands for: what is best hardly changes, and what is not would be held against
     the values. apart: KernelInfo.apart_args.
@@ -85,7 +85,8 @@ def variant(
         if kind == OVERLAP:
             return lower(program, name, replace(options, apart=frozenset()), "full and rest")
         if kind == SOON:
-            return _soon_code(program, name, size, options)
+            alone = passes.PlanOptions(width=1, argument_values=values, unrolls=False)
+            return lower(program, name, alone, fixed=True)
         if kind == MORE:
             options = replace(options, thorough=True)
             code = lower(program, name, options, "full and rest", hot=True)
@@ -104,23 +105,6 @@ def variant(
         return code
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         raise about(name, error) from error
-
-
-def _soon_code(
-    program: Prepared, name: str, size: list[int], options: passes.PlanOptions
-) -> codegen.KernelCode:
-    """Code that takes little time to compile, for the formats of a launch's images, as LLVM IR.
-
-    For groups that consist of vectors of `size`, if that leaves no row or column of theirs out; else, or for
-    zeros, for any groups.
-    """
-    options = replace(options, unrolls=False)
-    if any(size):
-        code = lower(program, name, options, "full", alone=True)
-        columns, rows = code.tile
-        if not code.has_rest or not (size[1] % columns or size[2] % rows):
-            return code
-    return lower(program, name, options, "full and rest", alone=True)
 
 
 def group_code(

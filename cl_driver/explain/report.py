@@ -193,7 +193,7 @@ def _add_group_variant(
 def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: str, file: str) -> Variant:
     context, remarks = program.context, _remarks(code)
     made = Variant(title, code.width, code.tile)
-    ways = pipeline.llvm_ways(context, code, is_variant=bool(variant))
+    ways = pipeline.llvm_ways(context, code, variant)
     assembly = Assembly(*emit.commented_assembly(code.text, context.target, *ways), code.symbol)
     _say_lanes(made, code, assembly, variant)
     _say_facts(made, remarks.facts, file, code.width)

@@ -78,13 +78,15 @@ def emit(
     library: Library | None = None,
     globals_layout: GlobalsLayout | None = None,
     vectors: str = "full and rest",
+    is_whole: bool = True,
 ) -> KernelCode:
     """Lowers a planned kernel. CodegenError names what cannot be lowered.
 
     library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
     the plan's module if absent. vectors: "full" for groups that consist of whole tiles of
     work-items only, or, if no work-item can tell its group, for the whole tiles of all groups; "rest" for
-    what that leaves of their rows and columns. Both where it pays, else the code is for all.
+    what that leaves of their rows and columns. Both where it pays, else the code is for all. is_whole: with
+    the functions that it calls; without, the text is not for LLVM.
     """
     if globals_layout is None:
         globals_layout = layout_globals(plan.module)
@@ -98,7 +100,8 @@ def emit(
         emitter, vectors, histogram = wide, wide.vectors, wide.histogram
     try:
         text = emitter.kernel_text()
-        module.emit_pending()
+        if is_whole:
+            module.emit_pending()
     except CodegenError as error:
         raise CodegenError(f"kernel {plan.name}: {error}") from error
     scratch, counted, counted_size = emitter.scratch, 0, 0

@@ -7,6 +7,8 @@ into a kernel.
 
 from __future__ import annotations
 
+import weakref
+
 from ...spirv.enums import Op
 from ...spirv.module import Argument, Block, Constant, Function, Value
 from ...spirv.types import TypeTable
@@ -15,11 +17,16 @@ from ..scalar.simplify import simplify
 
 
 class Specialiser:
-    """Copies for one kernel, made once each."""
+    """Copies for the kernels of a program, made once each. Threads may make one twice."""
 
     def __init__(self, types: TypeTable) -> None:
         self.types = types
         self.made: dict[tuple[object, ...], Function] = {}
+
+    @classmethod
+    def of(cls, types: TypeTable) -> Specialiser:
+        """That of the programs that have these types."""
+        return _specialisers.setdefault(types, cls(types))
 
     def specialised(self, function: Function, values: list[Value]) -> Function:
         """The function with those of these arguments that are constants put in; it still takes all."""
@@ -28,7 +35,7 @@ class Specialiser:
             return function
         found = self.made.get((function, constants))
         if found is None:
-            found = self.made[function, constants] = copy_function(function)
+            found = copy_function(function)
             pairs = zip(found.arguments, constants, strict=True)
             substitute(found, {argument: value for argument, value in pairs if value is not None})
             simplify(found, self.types)
@@ -36,7 +43,11 @@ class Specialiser:
                 for i in block.instructions:
                     if i.op is Op.FunctionCall:
                         i.operands[0] = self.specialised(i.operands[0], i.operands[1:])
+            self.made[function, constants] = found
         return found
+
+
+_specialisers: weakref.WeakKeyDictionary[TypeTable, Specialiser] = weakref.WeakKeyDictionary()
 
 
 def copy_function(function: Function) -> Function:

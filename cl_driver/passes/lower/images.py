@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from ...spirv.enums import AccessQualifier, Dim, LinkageType, Op, StorageClass
@@ -30,8 +30,8 @@ from ...spirv.validation.rules import RuleError, need
 from ...spirv.validation.rules_images import check_access, check_query
 from ..ir.instructions import substitute
 from ..ir.library import Library
-from ..ir.link_names import IMAGE_PREFIX, is_image_library_function
-from ..ir.plan import KernelPlan, PlanError
+from ..ir.link_names import IMAGE_PREFIX
+from ..ir.plan import PlanError
 from .clone_constants import Specialiser
 
 # Where struct cld_image_desc has its fields (builtins/cl/image/image.h).
@@ -47,6 +47,8 @@ ANY_LOD = 0xFFFF << 48  # its largest level of detail
 _LOD, _GRAD = 2, 4  # image operands; the others are not for kernels, or change nothing here
 _BIAS = 1
 _ITEMS = {Op.ImageSampleExplicitLod: 2, Op.ImageRead: 2, Op.ImageFetch: 2, Op.ImageWrite: 3}
+
+_PIXELS = frozenset((Op.ImageSampleExplicitLod, Op.ImageRead, Op.ImageFetch, Op.ImageWrite))
 
 # Functions that clang leaves as calls, and those that frontend/corrections.py calls in place of what it would
 # get wrong.
@@ -67,9 +69,18 @@ def image_args(function: Function) -> list[int]:
     return [a.index for a in function.arguments if a.type.kind is Kind.OPAQUE and a.type.op in kinds]
 
 
-def is_general(plan: KernelPlan) -> bool:
-    """Whether a plan has calls of functions for images of any format."""
-    return any(is_image_library_function(callee.name) for callee in plan.calls)
+def depends_on_formats(functions: Iterable[Function]) -> bool:
+    """Whether the code of functions is another for each format of their images: they read or write pixels."""
+    return any(
+        i.op in _PIXELS or _calls_for_pixels(i) for f in functions for b in f.blocks for i in b.instructions
+    )
+
+
+def _calls_for_pixels(i: Instruction) -> bool:
+    if i.op is not Op.FunctionCall or not i.operands[0].linkage:
+        return False
+    found = _CALL.match(i.operands[0].linkage[0])
+    return found is not None and found[5] is None
 
 
 def uses_images(function: Function) -> bool:
@@ -197,7 +208,7 @@ class _Lowering:
     ) -> None:
         self.function, self.types, self.library = function, types, library
         self.values = dict(values)
-        self.specialiser = Specialiser(types)
+        self.specialiser = Specialiser.of(types)
         self.declarations: dict[str, Function] = {}
         self.images: dict[Value, _Image] = {}
         self.first: list[Instruction] = []  # to stand at the start of the kernel

@@ -14,9 +14,12 @@
  * the next time. An argument counts as constant that changed so often and once in so many launches. */
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
 
-/* Combinations of formats and samplers that a kernel gets code for, and how much of it for one: two kinds for
- * launches of whole vectors and one for others. */
-enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 3 };
+/* Combinations of formats and samplers that a kernel gets code for, and how much of it for one. */
+enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 2 };
+
+/* A launch asks for the best code when it has run for as long as that takes to make: so many times as long as
+ * the first code. Sooner, most launches would end before it comes, and share the cores with its compiler. */
+enum { PATIENCE = 4 };
 
 /* Of an image the format: channel order, data type, and bytes of a pixel. */
 static uint64_t format_word(const uint8_t *place) {
@@ -193,56 +196,66 @@ static bool has_room(struct cld_specialisation_history *history, unsigned most) 
     return most;
 }
 
-/* The best code for a launch's formats: asked for once the kernel has run for a while. NULL if it is not
- * there. */
+static const uint64_t any_size[3];
+
+/* The best code for a launch's formats, which may not be there yet: asked for once the kernel has run for a
+ * while. NULL where there is to be none. */
 static struct cld_tier *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                              const uint64_t *words) {
     struct cld_specialisation_history *history = info->history;
-    const uint64_t any[3] = {0};
-    struct cld_tier *code = find_code(history, CLD_TIER_ANY, any, words);
+    bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
+    if (!now && cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off"))
+        return NULL;
+    struct cld_tier *code = find_code(history, CLD_TIER_ANY, any_size, words);
     if (!code) {
-        bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
-        bool off = cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
         uint32_t values = history->now ? (1u << info->specialisable_count) - 1 : history->of_images;
-        if (!now && (off || atomic_load_explicit(&info->busy_time, memory_order_relaxed) < CLD_WORTH_IT))
-            return NULL;
-        code = add_code(history, new_code(CLD_TIER_ANY, any, values, words, CLD_ADOPTED),
-                        CODES_OF_FORMAT * MOST_FORMATS);
-        if (code)
-            cld_tier_ask(kernel, info, code, now);
+        add_code(history, new_code(CLD_TIER_ANY, any_size, values, words, CLD_ADOPTED),
+                 CODES_OF_FORMAT * MOST_FORMATS);
+        code = find_code(history, CLD_TIER_ANY, any_size, words);
     }
-    return cld_tier_is_there(code) ? code : NULL;
+    if (!code || cld_tier_is_there(code))
+        return code;
+    if (now && !atomic_exchange(&code->is_asked_for, true))
+        cld_tier_ask(kernel, info, code, true);
+    else if (atomic_load_explicit(&info->busy_time, memory_order_relaxed) >= CLD_WORTH_IT)
+        cld_tier_ask_once(kernel, info, code);
+    return code;
 }
 
 /* Code for a launch's formats that it waits for. Threads that need it at once make it twice: see
  * tiers.c. NULL if it cannot be made. */
 static struct cld_tier *need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                             const struct cld_launch *launch, const uint64_t *words) {
+                             const uint64_t *words) {
     struct cld_specialisation_history *history = info->history;
-    const uint64_t any[3] = {0}, vector[3] = {info->tile_width, info->tile_width, 1};
-    const uint64_t *size = cld_tier_has_rest(vector, launch) ? any : vector;
-    struct cld_tier *code = find_code(history, CLD_TIER_SOON, any, words);
-    if (!cld_tier_is_there(code) && size != any)
-        code = find_code(history, CLD_TIER_SOON, size, words);
+    struct cld_tier *code = find_code(history, CLD_TIER_SOON, any_size, words);
     if (!code && has_room(history, CODES_OF_FORMAT * MOST_FORMATS) &&
-        (code = new_code(CLD_TIER_SOON, size, history->of_images, words, CLD_ADOPTED))) {
+        (code = new_code(CLD_TIER_SOON, any_size, history->of_images, words, CLD_ADOPTED))) {
         cld_tier_ask(kernel, info, code, true);
         add_code(history, code, CODES_OF_FORMAT * MOST_FORMATS);
-        code = find_code(history, CLD_TIER_SOON, size, words);
+        code = find_code(history, CLD_TIER_SOON, any_size, words);
     }
     return cld_tier_is_there(code) ? code : NULL;
 }
 
-/* Kernels with images: code for any format is so slow that a launch waits for code for its own. */
+/* Kernels with images: code for any format is so slow that a launch waits for code for its own, and goes over
+ * to better code if that comes while it runs. */
 static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
     uint64_t words[CLD_MOST_SPECIALISABLE] = {0};
     read_words(info, command->kernel.args, words);
     struct cld_tier *code = wish(kernel, info, words);
-    if (!code)
-        code = need(kernel, info, &command->kernel.launch, words);
-    if (code)
+    if (cld_tier_is_there(code)) {
         command->kernel.code = code;
+        return;
+    }
+    struct cld_tier *soon = need(kernel, info, words);
+    if (!soon)
+        return;
+    command->kernel.code = code ? code : soon;
+    if (code)
+        atomic_store_explicit(&code->meanwhile, soon, memory_order_release);
+    if (code && !atomic_load_explicit(&code->is_asked_for, memory_order_relaxed))
+        command->kernel.wish = cld_tier_wish_new(kernel, info, code, PATIENCE * soon->making_time);
 }
 
 void cld_specialisation_choose(struct cld_event *command, const struct cld_kernel *kernel) {

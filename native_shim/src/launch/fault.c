@@ -104,8 +104,11 @@ static struct registers registers_of(int number, const ucontext_t *context) {
 
 static bool find_in_code(const struct cld_event *command, const void *address, struct cld_code_place *place) {
     const struct cld_tier *code = command->kernel.code;
-    if (code && code->code && cld_tier_is_there(code) && cld_code_find(code->code, address, place))
-        return true;
+    const struct cld_tier *codes[] = {code, code ? atomic_load(&code->meanwhile) : NULL};
+    for (int i = 0; i < 2; i++)
+        if (codes[i] && cld_tier_is_there(codes[i]) && codes[i]->code &&
+            cld_code_find(codes[i]->code, address, place))
+            return true;
     const struct cld_executable *executable = command->kernel.info->executable;
     for (uint32_t i = 0; executable && i < executable->code_count; i++)
         if (cld_code_find(executable->code[i], address, place))

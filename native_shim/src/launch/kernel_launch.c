@@ -22,11 +22,21 @@
 /* Every how many launches of a short kernel the time is taken. */
 enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
 
+/* Whether the launch's `wish` counts, and not its `trial`. */
+static bool has_images(const struct cld_event *command) {
+    const struct cld_specialisation_history *history = command->kernel.info->history;
+    return history && history->of_images;
+}
+
+static struct cld_ab_run *trial_of(const struct cld_event *command) {
+    return has_images(command) ? NULL : command->kernel.trial;
+}
+
 /* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
  * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
 static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     struct cld_kernel_info *info = command->kernel.info;
-    struct cld_ab_run *trial = command->kernel.trial;
+    struct cld_ab_run *trial = trial_of(command);
     if (trial) {
         atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
         atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
@@ -64,7 +74,10 @@ static bool runs_entry(const struct cld_tier *code) {
 
 /* What a launch runs from now on instead of the entry, or after it. */
 static const struct cld_tier *code_of(const struct cld_event *command) {
-    return cld_tier_is_there(command->kernel.code) ? command->kernel.code : NULL;
+    const struct cld_tier *code = command->kernel.code;
+    if (!code || cld_tier_is_there(code))
+        return code;
+    return atomic_load_explicit(&code->meanwhile, memory_order_acquire);
 }
 
 /* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
@@ -123,6 +136,8 @@ static void run_pieces(struct cld_event *command, const struct cld_tier *code, s
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    if (has_images(command) && command->kernel.wish)
+        cld_tier_wish_look(command->kernel.wish);
     const struct cld_tier *code = code_of(command);
     uint64_t scratch_size;
     if (!find_scratch_size(command, code, &scratch_size) ||
@@ -154,7 +169,7 @@ static void begin_kernel(struct cld_event *command) {
     uint64_t time = time_of(info, launch);
     if (state == CLD_PREFETCH_OFF)
         launch->ahead_kib = 0;
-    else if (state == CLD_PREFETCH_TRIAL && !command->kernel.trial && time != CLD_TIME_UNKNOWN &&
+    else if (state == CLD_PREFETCH_TRIAL && !trial_of(command) && time != CLD_TIME_UNKNOWN &&
              time >= AHEAD_TIME)
         command->kernel.ahead_piece = cld_prefetch_piece(
             &info->ahead, launch->global_size[0] * launch->global_size[1] * launch->global_size[2],
@@ -164,9 +179,11 @@ static void begin_kernel(struct cld_event *command) {
 static void end_kernel(struct cld_event *command, cl_int status) {
     if (command->kernel.ahead_piece)
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
-    if (command->kernel.trial)
-        cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
-                       status == CL_COMPLETE ? command->total : 0);
+    struct cld_ab_run *trial = command->kernel.info ? trial_of(command) : NULL;
+    if (trial)
+        cld_ab_run_end(command->kernel.info->name, trial, status == CL_COMPLETE ? command->total : 0);
+    if (command->kernel.info && has_images(command))
+        cld_tier_wish_drop(command->kernel.wish);
     cld_printf_end(command->kernel.launch.printf_buffer);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
@@ -229,7 +246,7 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
     const struct cld_kernel_info *info = command->kernel.info;
     const struct cld_tier *code = code_of(command);
     bool runs_it = runs_entry(code) || code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
-                   code->kind == CLD_TIER_MORE;
+                   code->kind == CLD_TIER_MORE || code->kind == CLD_TIER_SOON;
     uint64_t used = runs_it ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
@@ -278,7 +295,7 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
         item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
-    command->timed = command->estimate >= SHORT_TIME || command->kernel.trial ||
+    command->timed = command->estimate >= SHORT_TIME || trial_of(command) ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
 }
 

@@ -103,8 +103,8 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
         cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)answer.symbol.size, (const char *)answer.symbol.data);
         return false;
     }
-    bool is_late =
-        code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP || code->kind == CLD_TIER_MORE;
+    bool is_late = code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
+                   code->kind == CLD_TIER_MORE || atomic_load(&code->meanwhile);
     if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
         cld_log(2, "clEnqueueNDRangeKernel: code that needs more local memory");
         return false;
@@ -208,24 +208,76 @@ static void *make_later(void *argument) {
     return NULL;
 }
 
+/* Frees the request in any case. */
+static void start(struct request *later) {
+    struct request request = *later;
+    cld_object_hold(request.program);
+    atomic_fetch_add_explicit(&request.info->holds, 1, memory_order_relaxed);
+    if (!cld_start_thread(make_later, later)) {
+        cld_kernel_info_drop(request.info);
+        cld_object_drop(request.program);
+        free(later);
+    }
+}
+
 void cld_tier_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info, struct cld_tier *code,
                   bool now) {
     struct request request = new_request(kernel, info, code);
     if (now) {
+        uint64_t before = cld_now();
         make_code(&request);
+        code->making_time = cld_now() - before;
         return;
     }
     struct request *later = malloc(sizeof *later);
     if (!later)
         return;
     *later = request;
-    cld_object_hold(request.program);
-    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
-    if (!cld_start_thread(make_later, later)) {
-        cld_kernel_info_drop(info);
-        cld_object_drop(request.program);
-        free(later);
-    }
+    start(later);
+}
+
+void cld_tier_ask_once(const struct cld_kernel *kernel, struct cld_kernel_info *info, struct cld_tier *code) {
+    if (!atomic_exchange(&code->is_asked_for, true))
+        cld_tier_ask(kernel, info, code, false);
+}
+
+struct cld_tier_wish {
+    struct request request;
+    uint64_t patience;
+    _Atomic uint64_t since; /* when somebody looked first, or 0 */
+};
+
+struct cld_tier_wish *cld_tier_wish_new(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                        struct cld_tier *code, uint64_t patience) {
+    struct cld_tier_wish *wish = calloc(1, sizeof *wish);
+    if (!wish)
+        return NULL;
+    wish->patience = patience;
+    wish->request = new_request(kernel, info, code);
+    cld_object_hold(wish->request.program);
+    return wish;
+}
+
+void cld_tier_wish_look(struct cld_tier_wish *wish) {
+    struct cld_tier *code = wish->request.code;
+    if (atomic_load_explicit(&code->is_asked_for, memory_order_relaxed))
+        return;
+    uint64_t now = cld_now(), since = 0;
+    if (atomic_compare_exchange_strong(&wish->since, &since, now) || now - since < wish->patience ||
+        atomic_exchange(&code->is_asked_for, true))
+        return;
+    struct request *later = malloc(sizeof *later);
+    if (!later)
+        return;
+    *later = wish->request;
+    start(later);
+}
+
+void cld_tier_wish_drop(struct cld_tier_wish *wish) {
+    if (!wish)
+        return;
+    cld_object_drop(wish->request.program);
+    free(wish);
 }
 
 /* Code that a launch can do without, which may not be there yet. NULL until the kernel has run for a while,

@@ -13,7 +13,7 @@ enum cld_tier_kind {
     CLD_TIER_GROUP,   /* for groups of one size, in lockstep (cl_driver/passes/groups/lockstep.py) */
     CLD_TIER_MORE,    /* into which more work went */
     CLD_TIER_ANY,     /* for groups that do not consist of whole tiles, where work-items can tell them */
-    CLD_TIER_SOON,    /* for formats of images, compiled as soon as can be: a launch waits for it */
+    CLD_TIER_SOON,    /* for formats of images, quick to compile: a launch waits for it */
     CLD_TIER_OVERLAP, /* for launches whose buffers overlap where the others assume that they do not */
 };
 
@@ -30,7 +30,10 @@ struct cld_tier {
     uint32_t values; /* bits: arguments of specialisable_args that it is for some values of */
     uint64_t words[CLD_MOST_SPECIALISABLE]; /* these values, zero extended */
     _Atomic(cld_kernel_fn) entry;
+    _Atomic(struct cld_tier *) meanwhile; /* what launches run until it is there; NULL: the kernel's entry */
+    atomic_bool is_asked_for;             /* of what cld_tier_ask_once() asks for */
     atomic_bool has_failed;
+    uint64_t making_time; /* ns that a thread waited for it */
     uint64_t local_static, scratch_fixed, scratch_per_item;
     struct cld_code *code;
 };
@@ -57,6 +60,17 @@ bool cld_tier_is_there(const struct cld_tier *code);
 /* Has code made that its kernel's info frees: in the background, or before it returns. */
 void cld_tier_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info, struct cld_tier *code,
                   bool now);
+
+/* The same in the background, unless it was asked for before. */
+void cld_tier_ask_once(const struct cld_kernel *kernel, struct cld_kernel_info *info, struct cld_tier *code);
+
+/* Code that is asked for if a launch goes on for more than `patience` ns. NULL: no memory. */
+struct cld_tier_wish *cld_tier_wish_new(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                        struct cld_tier *code, uint64_t patience);
+
+/* Between pieces of the launch, by any of its threads. */
+void cld_tier_wish_look(struct cld_tier_wish *wish);
+void cld_tier_wish_drop(struct cld_tier_wish *wish);
 
 /* A program is being built; it has been. */
 void cld_builds_begin(void);

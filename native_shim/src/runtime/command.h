@@ -22,6 +22,7 @@ struct cld_work; /* work_stealing.h */
 struct cld_mem;         /* memory/mem.h */
 struct cld_kernel_info; /* launch/kernel.h */
 struct cld_tier;        /* launch/tiers.h */
+struct cld_tier_wish;   /* the same */
 struct cld_ab_run;      /* launch/ab_trial.h */
 
 /* A dependency, in the dependency's list; the storage is the dependent's. */
@@ -111,7 +112,10 @@ struct cld_event {
             uint32_t local_size;          /* bytes of local memory, with room between arguments */
             uint32_t ahead_piece; /* work-groups that go the same way (launch/prefetch_trial.h); 0: all do */
             const struct cld_tier *code; /* the info's, or NULL */
-            struct cld_ab_run *trial;    /* malloced, or NULL */
+            union {
+                struct cld_ab_run *trial;   /* malloced, or NULL; of kernels without images */
+                struct cld_tier_wish *wish; /* likewise, of those with images: for `code` */
+            };
         } kernel;
         struct cld_copy_region copy;
         struct {

@@ -230,6 +230,64 @@ static void values_that_stay_for_a_while(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
+static _Atomic int first_groups;
+static _Atomic(struct cld_tier *) comes_midway;
+
+/* What a launch of a kernel with images waits for. */
+static void first_code(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
+                       uint64_t first, uint64_t last) {
+    (void)launch, (void)args, (void)thread;
+    struct cld_tier *better = atomic_exchange(&comes_midway, NULL);
+    if (better)
+        atomic_store_explicit(&better->entry, special, memory_order_release);
+    for (; first < last; first++) {
+        atomic_fetch_add(&first_groups, 1);
+        spend(usual_pace);
+    }
+}
+
+/* A kernel whose first argument is taken for the format of an image, with its first code for KNOWN. */
+static cl_kernel image_kernel(uint64_t making_time) {
+    cl_kernel kernel = value_kernel();
+    struct cld_kernel_info *info = info_of(kernel);
+    info->entry = NULL;
+    info->history->of_images = 1;
+    struct cld_specialisation *made = calloc(1, sizeof *made);
+    CHECK(made);
+    made->code.kind = CLD_TIER_SOON;
+    made->code.values = 1;
+    made->code.words[0] = KNOWN;
+    made->code.making_time = making_time;
+    atomic_store(&made->code.entry, first_code);
+    atomic_store(&info->history->codes, &made->code);
+    return kernel;
+}
+
+/* A launch asks for better code when it has gone on for long, and goes over to it; a short one does not. */
+static void better_code_for_images(void) {
+    enum { MANY = 600 };
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = image_kernel(LONG_TIME);
+    launch_one(queue, kernel, KNOWN, 0, 1);
+    struct cld_specialisation *better = codes_of(kernel);
+    CHECK_IS(better->code.kind, CLD_TIER_ANY);
+    CHECK(!atomic_load(&better->code.is_asked_for));
+    launch_one(queue, kernel, KNOWN, 0, MANY);
+    CHECK(atomic_load(&better->code.is_asked_for));
+    CHECK_IS(atomic_load(&first_groups), 1 + MANY);
+    CHECK_IS(atomic_load(&special_groups), 0);
+    atomic_store(&comes_midway, &better->code);
+    launch_one(queue, kernel, KNOWN, 0, MANY);
+    CHECK(atomic_load(&special_groups) > 0 && atomic_load(&first_groups) > 1 + MANY);
+    CHECK_IS(atomic_load(&special_groups) + atomic_load(&first_groups), 1 + 2 * MANY);
+    int before = atomic_load(&first_groups);
+    launch_one(queue, kernel, KNOWN, 0, MANY);
+    CHECK_IS(atomic_load(&first_groups), before);
+    CHECK_IS(atomic_load(&wrong), 0);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
 struct user {
     pthread_t thread;
     cl_kernel kernel; /* of its own: arguments are set */
@@ -275,6 +333,8 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
+    atomic_store(&special_groups, 0);
+    better_code_for_images();
     fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_PREFETCH_OFF, 3);
     fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 700000, CLD_PREFETCH_ON, 3);
     fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 560000, CLD_PREFETCH_OFF, 6);
