@@ -29,8 +29,8 @@ _UNROLLED_TEXT = 300_000
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which a
 # launch waits for: one work-item at a time, which takes a third of the time to compile, and long launches go
-# over to "any" before they end. What the entry assumes of arguments (apart_args) all of these do but "narrow",
-# "soon", and "overlap", which takes launches of which that is not true.
+# over to "any" before they end. What the entry assumes of arguments (apart_args) all of these do but
+# "narrow", "soon", and "overlap", which takes launches of which that is not true.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap"
