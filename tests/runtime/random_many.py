@@ -6,7 +6,8 @@ pure/random/typed.py's.
 
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts or
 groups in lockstep, for this CPU or a lesser one, now and then for the values of arguments; code that comes
-apart is run as full vectors and their rest at times. With --log a run goes on where the last one with that
+apart is run as full vectors and their rest at times. Every other one has functions that clang does not
+inline, which stay calls at width 1. With --log a run goes on where the last one with that
 file ended. Prints the seeds that fail, and a summary.
 """
 
@@ -15,26 +16,45 @@ from __future__ import annotations
 import math
 import random
 import sys
+from contextlib import contextmanager, nullcontext
 
 from cl_driver.records import replace
 from tests.runtime.random_shares import failure, main
 
 WIDTHS = (1, 8, 16)
 N = 5  # the argument n
-BATCH = 20  # kernels of a run of clang
+BATCH = 40  # kernels of a run of clang, or three: see Batch
 LARGE = 100  # every so many is a large one
 PARTS = (*((1, 0),) * 8, (2, 0), (2, 1), (4, 1), (3, 0))
 # LLVM's passes for small kernels, and the level of its code generator: it is not what is compared.
 LLVM = (*(("short", 0),) * 5, ("short", 2), ("O2", 2))
-CPUS = ("native", "native", "native", "x86-64-v3")
+CPUS = ("native", "native", "x86-64-v3", "x86-64-v2")
 
 
 def make(seed: int):
     """The random kernel of a seed."""
-    from tests.pure.random.small import SmallKernel
+    from tests.pure.random.small import CallingKernel, SmallKernel
     from tests.pure.random.typed import TypedKernel
 
-    return (TypedKernel if seed % LARGE == LARGE - 1 else SmallKernel)(seed)
+    if seed % LARGE == LARGE - 1:
+        return TypedKernel(seed)
+    return (CallingKernel if seed % 2 else SmallKernel)(seed)
+
+
+@contextmanager
+def kept_calls():
+    """Where all calls stay calls that can, however small what they call."""
+    from cl_driver.passes.lower import kept_calls as limits
+
+    names = "FEW", "FEW_WITH_LINES", "SMALL", "LEAST_CALLS"
+    before = [getattr(limits, name) for name in names]
+    for name in names:
+        setattr(limits, name, 0)
+    try:
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(limits, name, value)
 
 
 def join(kernels: dict) -> str:
@@ -59,13 +79,19 @@ def _aligned(array):
 
 
 class Batch:
-    """Kernels of several seeds, compiled by clang together."""
+    """Kernels of several seeds, compiled by clang together; those with functions apart, and of these those
+    with halves, since in a module that has halves no call stays a call."""
 
     def __init__(self, seeds: list[int]):
         from tests.runtime.kernel_harness import Program, compile_c
 
         self.kernels = {seed: make(seed) for seed in seeds}
-        self.program = Program(compile_c(join(self.kernels)))
+        together: dict = {}
+        for seed, kernel in self.kernels.items():
+            together.setdefault(seed % 2 + (seed % 2 and "half" in kernel.source), {})[seed] = kernel
+        self.programs = {}
+        for kernels in together.values():
+            self.programs |= dict.fromkeys(kernels, Program(compile_c(join(kernels))))
 
     def check(self, seed: int, widths=WIDTHS) -> None:
         """AssertionError where the code of a kernel differs from the interpreter."""
@@ -75,7 +101,7 @@ class Batch:
         from tests.pure.random.typed import COUNTERS, OWN
         from tests.runtime.kernel_harness import builtin_library
 
-        kernel = self.kernels[seed]
+        kernel, program = self.kernels[seed], self.programs[seed]
         items = int(np.prod(kernel.global_size))
         draw = np.random.default_rng(seed)
         given = draw.integers(-50, 100, 32).astype(np.int32)
@@ -87,7 +113,7 @@ class Batch:
             if not want or kernel.sub_groups:
                 want = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
                 arguments, library = [want[0], given.copy(), N, *want[1:]], builtin_library()
-                interpret(self.program.module, f"k{seed}", arguments, *sizes, offset, library, width)
+                interpret(program.module, f"k{seed}", arguments, *sizes, offset, library, width)
             choice = random.Random(f"{seed} {width}")
             parts, axis = choice.choice(PARTS) if width > 1 else (1, 0)
             cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
@@ -97,7 +123,7 @@ class Batch:
             arguments = [got[0], given.copy(), np.int32(N), *got[1:]]
             comes_apart &= not kernel.sub_groups
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
-                maker = _Maker(self.program, width, parts, axis, cpu, vectors, llvm)
+                maker = _Maker(program, width, parts, axis, cpu, vectors, llvm)
                 maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
                 maker.set(thorough=choice.random() < 0.5)
                 if choice.random() < 0.2:
@@ -106,7 +132,8 @@ class Batch:
                     maker.hold_groups(*sizes)
                 if kernel.sub_groups:
                     maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
-                has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
+                with kept_calls() if seed % 2 else nullcontext():
+                    has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
                 if not has_rest:
                     break
             for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
