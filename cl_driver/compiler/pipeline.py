@@ -300,13 +300,15 @@ def lower(
     options: passes.PlanOptions,
     vectors: str = "full",
     fixed: bool = False,
+    alone: bool = False,
     hot: bool = False,
     is_entry: bool = False,
 ) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
 
-    vectors: see codegen.emit(). fixed: with these options, or not at all. hot: it has run for a while,
-    so that more code is worth its time. is_entry: what is for any format of images is not going to be run.
+    vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts. hot: it has
+    run for a while, so that more code is worth its time. is_entry: what is for any format of images is not
+    going to be run.
     """
     point, refusal = program.entry_points[name], ""
     unoptimised = program.is_unoptimised(name)
@@ -339,7 +341,7 @@ def lower(
             ):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
-            if may_widen:
+            if may_widen and not alone:
                 may_widen = False
                 chosen, may_wait = width.parts(plan, program.context.target)
                 if may_wait and vectors == "full":

@@ -13,7 +13,9 @@ from ..jit.errors import CompileError
 from ..jit.executable import VariantCode
 from ..passes import pipeline as passes
 from ..passes.cost import width
+from ..passes.cost.width import has_loops
 from ..records import replace
+from ..spirv import reflect
 from ..spirv.errors import SpirvError
 from .pipeline import SOON, WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
 
@@ -28,9 +30,10 @@ _UNROLLED_TEXT = 300_000
 # work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which a
-# launch waits for: one work-item at a time, which takes a third of the time to compile, and long launches go
-# over to "any" before they end. What the entry assumes of arguments (apart_args) all of these do but
-# "narrow", "soon", and "overlap", which takes launches of which that is not true.
+# launch waits for: one work-item at a time, which takes a third of the time to compile, but for large
+# launches of kernels with loops. Long launches go over to "any" before they end. What the entry assumes of
+# arguments (apart_args) all of these do but "narrow", "soon", and "overlap", which takes launches of which
+# that is not true.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap"
@@ -69,7 +72,8 @@ def variant(
     """One of VARIANTS as LLVM IR.
 
     size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled".
+    time for "rest" and "tiled"; for "soon" zeros, or for a large launch the same of which its groups consist,
+    ones for any groups.
     values: PlanOptions.argument_values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then
     that of the code which it stands for: what is best hardly changes, and what is not would be held against
     the values. apart: KernelInfo.apart_args.
@@ -85,8 +89,7 @@ def variant(
         if kind == OVERLAP:
             return lower(program, name, replace(options, apart=frozenset()), "full and rest")
         if kind == SOON:
-            alone = passes.PlanOptions(width=1, argument_values=values, unrolls=False)
-            return lower(program, name, alone, fixed=True)
+            return _soon_code(program, name, size, replace(options, unrolls=False))
         if kind == MORE:
             options = replace(options, thorough=True)
             code = lower(program, name, options, "full and rest", hot=True)
@@ -105,6 +108,22 @@ def variant(
         return code
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
         raise about(name, error) from error
+
+
+def _soon_code(
+    program: Prepared, name: str, size: list[int], options: passes.PlanOptions
+) -> codegen.KernelCode:
+    """Code that takes little time to compile, or, for a large launch of a kernel with loops, to compile and
+    run, for the formats of images."""
+    if not any(size) or not has_loops(reflect.called(program.entry_points[name].function)):
+        options = passes.PlanOptions(width=1, argument_values=options.argument_values, unrolls=False)
+        return lower(program, name, options, fixed=True)
+    if size[0] > 1:
+        code = lower(program, name, options, "full", alone=True)
+        columns, rows = code.tile
+        if not code.has_rest or not (size[1] % columns or size[2] % rows):
+            return code
+    return lower(program, name, options, "full and rest", alone=True)
 
 
 def group_code(

@@ -193,13 +193,13 @@ def kernel_variant(
 ) -> list[Any]:
     """Values of jit/executable.VariantCode; see client.kernel_variant(). CompileError where there is none.
 
-    Unless a setting says so, nobody waits for code for values, but for that of images which is there soon:
-    what runs meanwhile is as good as it gets without.
+    Unless a setting says so, nobody waits for code for values: what runs meanwhile is as good as it gets
+    without. But for that of images a launch waits, or goes over to it before it ends.
     """
     _load_stages()
     from ..compiler import variants
 
-    is_patient = bool(values) and variants.VARIANTS[kind] != variants.SOON
+    is_patient = bool(values) and variants.VARIANTS[kind] not in (variants.SOON, variants.ANY)
     is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list[Any]:

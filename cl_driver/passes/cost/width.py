@@ -170,6 +170,11 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     return loads > 4 * stores and alone < _WORTH * together
 
 
+def has_loops(functions: Iterable[Function]) -> bool:
+    """Whether functions jump back."""
+    return any(times > 1 for function in functions for _, times in _times(function))
+
+
 def _times(function: Function) -> Iterable[tuple[Block, int]]:
     """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
     times = dict.fromkeys(function.blocks, 1)

@@ -15,7 +15,10 @@
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
 
 /* Combinations of formats and samplers that a kernel gets code for, and how much of it for one. */
-enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 2 };
+enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 4 };
+
+/* Work-items of a launch from which on loops are worth to be compiled for several of them at a time. */
+enum { LARGE = 1 << 16 };
 
 /* A launch asks for the best code when it has run for as long as that takes to make: so many times as long as
  * the first code. Sooner, most launches would end before it comes, and share the cores with its compiler. */
@@ -222,17 +225,28 @@ static struct cld_tier *wish(const struct cld_kernel *kernel, struct cld_kernel_
     return code;
 }
 
-/* Code for a launch's formats that it waits for. Threads that need it at once make it twice: see
- * tiers.c. NULL if it cannot be made. */
+/* Code for a launch's formats that it waits for: of a large launch some that may take longer to compile, of
+ * which there are two, for groups of whole vectors and for all. Threads that need it at once make it twice:
+ * see tiers.c. NULL if it cannot be made. */
 static struct cld_tier *need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                             const uint64_t *words) {
+                             const struct cld_launch *launch, const uint64_t *words) {
     struct cld_specialisation_history *history = info->history;
-    struct cld_tier *code = find_code(history, CLD_TIER_SOON, any_size, words);
+    const uint64_t vector[3] = {info->tile_width, info->tile_width, 1}, large[3] = {1, 1, 1};
+    bool has_rest = cld_tier_has_rest(vector, launch);
+    bool is_large = launch->global_size[0] * launch->global_size[1] * launch->global_size[2] >= LARGE;
+    const uint64_t *sizes[] = {has_rest ? large : vector, large};
+    for (int i = 0; i < 2; i++) { /* of larger launches */
+        struct cld_tier *better = find_code(history, CLD_TIER_SOON, sizes[i], words);
+        if (cld_tier_is_there(better))
+            return better;
+    }
+    const uint64_t *size = is_large ? sizes[0] : any_size;
+    struct cld_tier *code = find_code(history, CLD_TIER_SOON, size, words);
     if (!code && has_room(history, CODES_OF_FORMAT * MOST_FORMATS) &&
-        (code = new_code(CLD_TIER_SOON, any_size, history->of_images, words, CLD_ADOPTED))) {
+        (code = new_code(CLD_TIER_SOON, size, history->of_images, words, CLD_ADOPTED))) {
         cld_tier_ask(kernel, info, code, true);
         add_code(history, code, CODES_OF_FORMAT * MOST_FORMATS);
-        code = find_code(history, CLD_TIER_SOON, any_size, words);
+        code = find_code(history, CLD_TIER_SOON, size, words);
     }
     return cld_tier_is_there(code) ? code : NULL;
 }
@@ -248,14 +262,16 @@ static void choose_for_images(struct cld_event *command, const struct cld_kernel
         command->kernel.code = code;
         return;
     }
-    struct cld_tier *soon = need(kernel, info, words);
+    struct cld_tier *soon = need(kernel, info, &command->kernel.launch, words);
     if (!soon)
         return;
-    command->kernel.code = code ? code : soon;
     if (code)
-        atomic_store_explicit(&code->meanwhile, soon, memory_order_release);
-    if (code && !atomic_load_explicit(&code->is_asked_for, memory_order_relaxed))
-        command->kernel.wish = cld_tier_wish_new(kernel, info, code, PATIENCE * soon->making_time);
+        command->kernel.wish = cld_tier_wish_new(kernel, info, soon, code, PATIENCE * soon->making_time);
+    command->kernel.code = command->kernel.wish ? code : soon;
+}
+
+bool cld_specialisation_is_of_images(const struct cld_kernel_info *info) {
+    return info && info->history && info->history->of_images;
 }
 
 void cld_specialisation_choose(struct cld_event *command, const struct cld_kernel *kernel) {

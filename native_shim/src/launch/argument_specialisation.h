@@ -34,6 +34,9 @@ struct cld_specialisation_history {
  * kernel's info. */
 void cld_specialisation_history_new(struct cld_kernel_info *info);
 
+/* Whether launches of a kernel have a `wish`, or none, and not a `trial`. */
+bool cld_specialisation_is_of_images(const struct cld_kernel_info *info);
+
 /* Chooses code for the values of a launch's arguments in place of what was chosen for all values, if there is
  * any, and whether the launch is timed. Asks for code where there should be some. */
 void cld_specialisation_choose(struct cld_event *command, const struct cld_kernel *kernel);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/settings.h"
+#include "launch/argument_specialisation.h"
 #include "launch/kernel.h"
 #include "launch/tiers.h"
 #include "loader/load.h"
@@ -103,8 +104,9 @@ static struct registers registers_of(int number, const ucontext_t *context) {
 #endif
 
 static bool find_in_code(const struct cld_event *command, const void *address, struct cld_code_place *place) {
-    const struct cld_tier *code = command->kernel.code;
-    const struct cld_tier *codes[] = {code, code ? atomic_load(&code->meanwhile) : NULL};
+    bool has_wish = cld_specialisation_is_of_images(command->kernel.info) && command->kernel.wish;
+    const struct cld_tier *meanwhile = has_wish ? cld_tier_meanwhile(command->kernel.wish) : NULL;
+    const struct cld_tier *codes[] = {command->kernel.code, meanwhile};
     for (int i = 0; i < 2; i++)
         if (codes[i] && cld_tier_is_there(codes[i]) && codes[i]->code &&
             cld_code_find(codes[i]->code, address, place))

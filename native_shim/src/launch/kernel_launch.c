@@ -22,14 +22,12 @@
 /* Every how many launches of a short kernel the time is taken. */
 enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
 
-/* Whether the launch's `wish` counts, and not its `trial`. */
-static bool has_images(const struct cld_event *command) {
-    const struct cld_specialisation_history *history = command->kernel.info->history;
-    return history && history->of_images;
+static struct cld_ab_run *trial_of(const struct cld_event *command) {
+    return cld_specialisation_is_of_images(command->kernel.info) ? NULL : command->kernel.trial;
 }
 
-static struct cld_ab_run *trial_of(const struct cld_event *command) {
-    return has_images(command) ? NULL : command->kernel.trial;
+static struct cld_tier_wish *wish_of(const struct cld_event *command) {
+    return cld_specialisation_is_of_images(command->kernel.info) ? command->kernel.wish : NULL;
 }
 
 /* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
@@ -74,10 +72,10 @@ static bool runs_entry(const struct cld_tier *code) {
 
 /* What a launch runs from now on instead of the entry, or after it. */
 static const struct cld_tier *code_of(const struct cld_event *command) {
-    const struct cld_tier *code = command->kernel.code;
-    if (!code || cld_tier_is_there(code))
-        return code;
-    return atomic_load_explicit(&code->meanwhile, memory_order_acquire);
+    if (cld_tier_is_there(command->kernel.code))
+        return command->kernel.code;
+    const struct cld_tier_wish *wish = wish_of(command);
+    return wish ? cld_tier_meanwhile(wish) : NULL;
 }
 
 /* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
@@ -136,8 +134,8 @@ static void run_pieces(struct cld_event *command, const struct cld_tier *code, s
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (has_images(command) && command->kernel.wish)
-        cld_tier_wish_look(command->kernel.wish);
+    if (wish_of(command))
+        cld_tier_wish_look(wish_of(command));
     const struct cld_tier *code = code_of(command);
     uint64_t scratch_size;
     if (!find_scratch_size(command, code, &scratch_size) ||
@@ -179,11 +177,10 @@ static void begin_kernel(struct cld_event *command) {
 static void end_kernel(struct cld_event *command, cl_int status) {
     if (command->kernel.ahead_piece)
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
-    struct cld_ab_run *trial = command->kernel.info ? trial_of(command) : NULL;
-    if (trial)
-        cld_ab_run_end(command->kernel.info->name, trial, status == CL_COMPLETE ? command->total : 0);
-    if (command->kernel.info && has_images(command))
-        cld_tier_wish_drop(command->kernel.wish);
+    if (trial_of(command))
+        cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
+                       status == CL_COMPLETE ? command->total : 0);
+    cld_tier_wish_drop(wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);

@@ -104,7 +104,7 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
         return false;
     }
     bool is_late = code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
-                   code->kind == CLD_TIER_MORE || atomic_load(&code->meanwhile);
+                   code->kind == CLD_TIER_MORE || (code->kind == CLD_TIER_ANY && code->values);
     if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
         cld_log(2, "clEnqueueNDRangeKernel: code that needs more local memory");
         return false;
@@ -243,19 +243,26 @@ void cld_tier_ask_once(const struct cld_kernel *kernel, struct cld_kernel_info *
 
 struct cld_tier_wish {
     struct request request;
+    const struct cld_tier *meanwhile;
     uint64_t patience;
     _Atomic uint64_t since; /* when somebody looked first, or 0 */
 };
 
 struct cld_tier_wish *cld_tier_wish_new(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                                        struct cld_tier *code, uint64_t patience) {
+                                        const struct cld_tier *meanwhile, struct cld_tier *better,
+                                        uint64_t patience) {
     struct cld_tier_wish *wish = calloc(1, sizeof *wish);
     if (!wish)
         return NULL;
+    wish->meanwhile = meanwhile;
     wish->patience = patience;
-    wish->request = new_request(kernel, info, code);
+    wish->request = new_request(kernel, info, better);
     cld_object_hold(wish->request.program);
     return wish;
+}
+
+const struct cld_tier *cld_tier_meanwhile(const struct cld_tier_wish *wish) {
+    return wish->meanwhile;
 }
 
 void cld_tier_wish_look(struct cld_tier_wish *wish) {

@@ -30,8 +30,7 @@ struct cld_tier {
     uint32_t values; /* bits: arguments of specialisable_args that it is for some values of */
     uint64_t words[CLD_MOST_SPECIALISABLE]; /* these values, zero extended */
     _Atomic(cld_kernel_fn) entry;
-    _Atomic(struct cld_tier *) meanwhile; /* what launches run until it is there; NULL: the kernel's entry */
-    atomic_bool is_asked_for;             /* of what cld_tier_ask_once() asks for */
+    atomic_bool is_asked_for; /* of what cld_tier_ask_once() asks for */
     atomic_bool has_failed;
     uint64_t making_time; /* ns that a thread waited for it */
     uint64_t local_static, scratch_fixed, scratch_per_item;
@@ -64,9 +63,12 @@ void cld_tier_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info,
 /* The same in the background, unless it was asked for before. */
 void cld_tier_ask_once(const struct cld_kernel *kernel, struct cld_kernel_info *info, struct cld_tier *code);
 
-/* Code that is asked for if a launch goes on for more than `patience` ns. NULL: no memory. */
+/* Code that a launch runs until there is better code, which is asked for if it goes on for more than
+ * `patience` ns. The code is the info's. NULL: no memory. */
 struct cld_tier_wish *cld_tier_wish_new(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                                        struct cld_tier *code, uint64_t patience);
+                                        const struct cld_tier *meanwhile, struct cld_tier *better,
+                                        uint64_t patience);
+const struct cld_tier *cld_tier_meanwhile(const struct cld_tier_wish *wish);
 
 /* Between pieces of the launch, by any of its threads. */
 void cld_tier_wish_look(struct cld_tier_wish *wish);

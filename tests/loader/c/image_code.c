@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-enum { CHANNELS = 4, MOST_PIXELS = 64 * 32, THREADS = 4 };
+enum { CHANNELS = 4, MOST_PIXELS = 320 * 256, THREADS = 4 };
 
 static const char SOURCE[] =
     "#define AT (int2)(get_global_id(0) - get_global_offset(0), get_global_id(1))\n"
@@ -12,6 +12,13 @@ static const char SOURCE[] =
     "  uint4 sum = 0;\n"
     "  for (int dy = -1; dy <= 1; dy++)\n"
     "    for (int dx = -1; dx <= 1; dx++) sum += read_imageui(from, s, AT + (int2)(dx, dy));\n"
+    "  write_imageui(to, AT, sum / 9);\n"
+    "}\n"
+    "kernel void loops(read_only image2d_t from, write_only image2d_t to, sampler_t s) {\n" /* blur in two */
+    "  uint4 sum = 0;\n"
+    "  int last = get_work_dim() - 1;\n"
+    "  for (int dy = -1; dy <= last; dy++)\n"
+    "    for (int dx = -1; dx <= last; dx++) sum += read_imageui(from, s, AT + (int2)(dx, dy));\n"
     "  write_imageui(to, AT, sum / 9);\n"
     "}\n"
     "kernel void turn(read_only image2d_t from, write_only image2d_t to, sampler_t s) {\n"
@@ -117,6 +124,10 @@ static const struct launch FAR_AWAY = {"blur", 64, 32, {0}, CL_ADDRESS_CLAMP_TO_
 static const struct launch TILES = {"turn", 64, 32, {16, 4}, CL_ADDRESS_CLAMP, 0};
 static const struct launch OTHER_TILES = {"turn", 60, 32, {10, 4}, CL_ADDRESS_CLAMP, 0};
 
+static const struct launch LARGE = {"loops", 320, 256, {0}, CL_ADDRESS_CLAMP_TO_EDGE, 0};
+static const struct launch LARGE_ODD = {"loops", 317, 211, {0}, CL_ADDRESS_CLAMP_TO_EDGE, 0};
+static const struct launch SMALL = {"loops", 61, 13, {0}, CL_ADDRESS_CLAMP_TO_EDGE, 0};
+
 static void *use(void *argument) {
     struct launch mine = WHOLE;
     cl_kernel kernel = *(cl_kernel *)argument;
@@ -155,6 +166,8 @@ int main(int argc, char **argv) {
         run((struct launch[]){ODD, NARROW, WHOLE}, 3); /* what suits any launch suits this, too */
     else if (!strcmp(argv[1], "sizes"))
         run((struct launch[]){WHOLE, ODD, WHOLE}, 3);
+    else if (!strcmp(argv[1], "large"))
+        run((struct launch[]){SMALL, LARGE, LARGE_ODD, SMALL}, 4);
     else if (!strcmp(argv[1], "samplers"))
         run((struct launch[]){WHOLE, BORDER, WHOLE}, 3);
     else if (!strcmp(argv[1], "far away"))

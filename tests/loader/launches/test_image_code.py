@@ -20,10 +20,13 @@ LAUNCHES = {
     "whole": ({"blur.soon.values"}, 1),
     "odd": ({"blur.soon.values"}, 1),
     "sizes": ({"blur.soon.values"}, 1),
+    "large": ({"loops.soon.values"}, 3),
     "samplers": ({"blur.soon.values"}, 2),
     "far away": ({"blur.any"}, 0),
     "groups": ({"turn.soon.values"}, 1),
 }
+
+KERNELS = {"large": "loops", "groups": "turn"}  # else blur
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def test_a_launch_waits_for_code_for_its_formats(run, part):
 
 @pytest.mark.parametrize("part", LAUNCHES)
 def test_the_best_code_at_the_first_launch(run, part):
-    kernel = "turn" if part == "groups" else "blur"
+    kernel = KERNELS.get(part, "blur")
     made, count = run(part, CL_DRIVER_GROUP_CODE="now")
     assert made == ({"blur.any"} if part == "far away" else {f"{kernel}.any.values"})
     assert count == (part == "samplers") + (part != "far away")
@@ -59,7 +62,7 @@ def test_the_best_code_at_the_first_launch(run, part):
 def test_code_for_any_format(run, part, width):
     """Where a setting wants no other. A width that a setting asks for leaves nothing to be found out."""
     made, count = run(part, CL_DRIVER_VALUE_CODE="off", CL_DRIVER_WIDTH=width)
-    kernel = "turn" if part == "groups" else "blur"
+    kernel = KERNELS.get(part, "blur")
     assert count == 0 and not any(name.endswith(".values") for name in made)
     assert f"{kernel}.any" in made if not width else {"blur", "turn"} <= made
 
