@@ -197,9 +197,9 @@ def kernel_variant(
     without. But for that of images a launch waits, or goes over to it before it ends.
     """
     _load_stages()
-    from ..compiler import variants
+    from ..compiler import pipeline, variants
 
-    is_patient = bool(values) and variants.VARIANTS[kind] not in (variants.SOON, variants.ANY)
+    is_patient = bool(values) and variants.VARIANTS[kind] not in (pipeline.SOON, variants.ANY)
     is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list[Any]:
