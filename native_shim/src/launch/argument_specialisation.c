@@ -282,7 +282,8 @@ void cld_specialisation_choose(struct cld_event *command, const struct cld_kerne
         if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
             return;
     if (history->of_images) {
-        choose_for_images(command, kernel);
+        if (!command->kernel.code || command->kernel.code->kind != CLD_TIER_OVERLAP)
+            choose_for_images(command, kernel);
         return;
     }
     enum cld_tier_kind kind;

@@ -21,6 +21,10 @@ static const char SOURCE[] =
     "    for (int dx = -1; dx <= last; dx++) sum += read_imageui(from, s, AT + (int2)(dx, dy));\n"
     "  write_imageui(to, AT, sum / 9);\n"
     "}\n"
+    "kernel void add(read_only image2d_t from, global int *c, global const int *a, int n) {\n"
+    "  int i = get_global_id(0), more = read_imageui(from, (int2)(i, 0)).x;\n"
+    "  for (int k = 0; k < n; k++) c[8 * i + 3] += a[8 * i + k] + more;\n"
+    "}\n"
     "kernel void turn(read_only image2d_t from, write_only image2d_t to, sampler_t s) {\n"
     "  local uint4 tile[256];\n"
     "  size_t me = get_local_linear_id(), last = get_local_size(0) * get_local_size(1) - 1;\n"
@@ -128,6 +132,50 @@ static const struct launch LARGE = {"loops", 320, 256, {0}, CL_ADDRESS_CLAMP_TO_
 static const struct launch LARGE_ODD = {"loops", 317, 211, {0}, CL_ADDRESS_CLAMP_TO_EDGE, 0};
 static const struct launch SMALL = {"loops", 61, 13, {0}, CL_ADDRESS_CLAMP_TO_EDGE, 0};
 
+/* Of a kernel that sums up in memory what it reads there: apart from it, and in the same buffer. */
+static void sums(void) {
+    enum { ITEMS = 64, N = 8, WORDS = N * ITEMS };
+    cl_int status, n = N, memory[2 * WORDS], found[2 * WORDS];
+    uint8_t pixels[ITEMS * CHANNELS] = {0};
+    cl_kernel kernel = new_kernel("add");
+    cl_command_queue queue = make_queue(context, device, 0);
+    struct launch row = {.width = ITEMS, .height = 1};
+    for (size_t i = 0; i < ITEMS; i++)
+        pixels[i * CHANNELS] = (uint8_t)(3 * i);
+    cl_mem image = new_image(&row, pixels);
+    for (int is_apart = 1; is_apart >= 0; is_apart--) {
+        for (int i = 0; i < 2 * WORDS; i++)
+            memory[i] = i % 13 - 5;
+        cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+        cl_mem whole = clCreateBuffer(context, flags, sizeof memory, memory, &status);
+        OK(status);
+        cl_buffer_region region = {0, sizeof memory / 2};
+        cl_mem c = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
+        OK(status);
+        region.origin = is_apart ? region.size : 0;
+        cl_mem a = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
+        OK(status);
+        OK(clSetKernelArg(kernel, 0, sizeof image, &image));
+        OK(clSetKernelArg(kernel, 1, sizeof c, &c));
+        OK(clSetKernelArg(kernel, 2, sizeof a, &a));
+        OK(clSetKernelArg(kernel, 3, sizeof n, &n));
+        OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, (size_t[]){ITEMS}, (size_t[]){ITEMS / 2}, 0, NULL,
+                                  NULL));
+        OK(clEnqueueReadBuffer(queue, whole, CL_TRUE, 0, sizeof found, found, 0, NULL, NULL));
+        for (int i = 0; i < ITEMS; i++)
+            for (int k = 0; k < N; k++)
+                memory[N * i + 3] += memory[is_apart * WORDS + N * i + k] + pixels[i * CHANNELS];
+        for (int i = 0; i < 2 * WORDS; i++)
+            EXPECT(found[i], memory[i]);
+        OK(clReleaseMemObject(a));
+        OK(clReleaseMemObject(c));
+        OK(clReleaseMemObject(whole));
+    }
+    OK(clReleaseMemObject(image));
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
 static void *use(void *argument) {
     struct launch mine = WHOLE;
     cl_kernel kernel = *(cl_kernel *)argument;
@@ -174,6 +222,8 @@ int main(int argc, char **argv) {
         run(&FAR_AWAY, 1);
     else if (!strcmp(argv[1], "groups"))
         run((struct launch[]){TILES, OTHER_TILES}, 2);
+    else if (!strcmp(argv[1], "sums"))
+        sums();
     else if (!strcmp(argv[1], "threads"))
         threads();
     else

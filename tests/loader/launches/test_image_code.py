@@ -57,6 +57,13 @@ def test_the_best_code_at_the_first_launch(run, part):
     assert count == (part == "samplers") + (part != "far away")
 
 
+@pytest.mark.parametrize("best", [{}, {"CL_DRIVER_GROUP_CODE": "now"}], ids=["first", "best"])
+def test_buffers_of_one_memory(run, best):
+    """What assumes that they are apart is not run where they are not."""
+    made, _ = run("sums", **best)
+    assert made == {"add.any.values" if best else "add.soon.values", "add.overlap"}
+
+
 @pytest.mark.parametrize("part", LAUNCHES)
 @pytest.mark.parametrize("width", few(["", "1", "4", "8"], 1))
 def test_code_for_any_format(run, part, width):
