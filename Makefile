@@ -11,7 +11,7 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-llvmlite check bench-check test-packages pages bench zoo sanitize peers conformance
+.PHONY: run setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
 .PHONY: core lint clean
 
 run: setup build/demo
@@ -62,6 +62,14 @@ test: test-packages setup
 test-llvmlite: test-packages setup
 	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock" tests/runtime \
 	  --ignore tests/runtime/test_data_plane.py
+
+# The same for lesser CPUs of the x86-64 levels: one with AVX2 and no masks, one with SSE4.2.
+test-levels: test-packages setup
+	@for level in $$(grep -qw avx2 /proc/cpuinfo && echo x86-64-v3 x86-64-v2); do \
+	  echo "CL_DRIVER_TEST_CPU=$$level"; \
+	  CL_DRIVER_TEST_CPU=$$level $(PYTEST) -n $(WORKERS) -m "not clock" tests/runtime \
+	    --ignore tests/runtime/test_data_plane.py || exit 1; \
+	done
 
 # What a change is checked with while one works on it.
 check: test-packages setup
