@@ -30,8 +30,8 @@ _UNROLLED_TEXT = 300_000
 # work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
 # for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
 # such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which a
-# launch waits for: one work-item at a time, which takes a third of the time to compile, but for large
-# launches of kernels with loops. Long launches go over to "any" before they end. What the entry assumes of
+# launch waits for: one work-item at a time, which takes less time to compile, but for large launches of
+# kernels with loops. Long launches go over to "any" before they end. What the entry assumes of
 # arguments (apart_args) all of these do but "narrow", "soon", and "overlap", which takes launches of which
 # that is not true.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values

@@ -20,8 +20,8 @@ enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 4 };
 /* Work-items of a launch from which on loops are worth to be compiled for several of them at a time. */
 enum { LARGE = 1 << 16 };
 
-/* A launch asks for the best code when it has run for as long as that takes to make: so many times as long as
- * the first code. Sooner, most launches would end before it comes, and share the cores with its compiler. */
+/* A launch asks for the best code when it has run for as long as that takes to make, in relation to the first
+ * code. Sooner, most launches would end before it comes, and share the cores with its compiler. */
 enum { PATIENCE = 4 };
 
 /* Of an image the format: channel order, data type, and bytes of a pixel. */
