@@ -206,10 +206,12 @@ static const uint64_t any_size[3];
 static struct cld_tier *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                              const uint64_t *words) {
     struct cld_specialisation_history *history = info->history;
+    struct cld_tier *code = find_code(history, CLD_TIER_ANY, any_size, words);
+    if (cld_tier_is_there(code))
+        return code;
     bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
     if (!now && cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off"))
         return NULL;
-    struct cld_tier *code = find_code(history, CLD_TIER_ANY, any_size, words);
     if (!code) {
         uint32_t values = history->now ? (1u << info->specialisable_count) - 1 : history->of_images;
         add_code(history, new_code(CLD_TIER_ANY, any_size, values, words, CLD_ADOPTED),
