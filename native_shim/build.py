@@ -1,5 +1,5 @@
-"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, _cl_driver_clang.so, cl_driver.conf) and the
-builtin library.
+"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, _cl_driver_clang.so, _cl_driver_arenas.so,
+cl_driver.conf) and the builtin library.
 
     python native_shim/build.py [--out DIR] [--sanitize thread|address] [--allow-missing]
 
@@ -27,7 +27,7 @@ for folder in (str(ROOT), str(SHIM)):
 
 from gen import answers, dispatch, embed, headers, platform, settings, shared  # noqa: E402
 
-from cl_driver import module_archive  # noqa: E402
+from cl_driver import arenas, module_archive  # noqa: E402
 from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
@@ -225,6 +225,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         objects = [builder.compile(path) for path in sorted((SHIM / "clang").glob("*.c"))]
         builder.link("_cl_driver_clang.so", objects, "-ldl")
+        builder.link(arenas.LIBRARY, [builder.compile(SHIM / "arenas" / "arenas.c")], "-ldl")
         holder = builder.compile(SHIM / "holder" / "holder.c", "-fno-stack-protector", "-fno-PIC")
         builder.link("_cl_driver_holder", [holder], how=["-static", "-nostdlib", "-Wl,-z,noexecstack"])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))

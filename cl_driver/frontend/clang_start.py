@@ -11,6 +11,7 @@ import select
 from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
 from .. import native, trust
+from ..spawn import LARGE_PAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def environment() -> dict[str, str]:
         "PATH": believed.get("PATH", trust.FIXED["PATH"]),
         "LC_ALL": "C",
         "TMPDIR": believed.get("TMPDIR", "/tmp"),
+        **LARGE_PAGES,
     }
 
 

@@ -18,6 +18,8 @@ from .errors import CompileError
 from .symbols import loader_symbols
 
 if TYPE_CHECKING:
+    from threading import Thread
+
     from .llvm_library import Library
     from .llvm_lite import Lite
 
@@ -48,18 +50,22 @@ def lite() -> Lite:
     return Lite(OPTIONS, SHORT_LIST)
 
 
-def preload() -> None:
+def preload() -> Thread | None:
     """Has the system load LLVM's library on a thread: that takes as long as to import everything that writes
-    LLVM IR, and a call by way of ctypes, unlike ctypes.CDLL(), lets other threads run meanwhile."""
+    LLVM IR, and a call by way of ctypes, unlike ctypes.CDLL(), lets other threads run meanwhile. None where
+    it is not known which library it will be."""
     import ctypes
     import os
     import threading
 
     path = llvm_paths.certain(settings.text("CL_DRIVER_LLVM"))
-    if path:
-        load = ctypes.CDLL(None).dlopen
-        load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-        threading.Thread(target=load, args=(os.fsencode(path), os.RTLD_NOW), daemon=True).start()
+    if not path:
+        return None
+    load = ctypes.CDLL(None).dlopen
+    load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+    thread = threading.Thread(target=load, args=(os.fsencode(path), os.RTLD_NOW), daemon=True)
+    thread.start()
+    return thread
 
 
 def warm_up() -> None:

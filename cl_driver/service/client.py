@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 # would take longer.
 _FINISH_ALONE = 800
 
+# Bytes of a source up to which one process compiles it.
+_FOR_ONE = 4000
+
 # The least weight that a kernel has (compiler/pipeline.py).
 _LEAST_WEIGHT = 64
 
@@ -153,10 +156,11 @@ class Service:
             return [jobs.run(*request) for request in requests]
         return self._pool().run(requests, budget)
 
-    def _start_more(self, kernels: int) -> None:
-        """Has processes warm up, while the first one reads the program, if its kernels will need them."""
-        if kernels > 1 and not self._inprocess:
-            self._pool().start(kernels)
+    def _is_for_several(self, source: bytes) -> bool:
+        """Whether this program will be compiled by several processes, judging by its text."""
+        kernels = source.count(b"kernel void")
+        is_compiled = kernels * _LEAST_WEIGHT <= self._most()  # else they are not compiled yet
+        return len(source) > _FOR_ONE and kernels > 1 and is_compiled and self.most_processes() > 1
 
     # Operations.
 
@@ -266,11 +270,8 @@ class Service:
         finished = self._finished(keys)
         if finished:
             return finished
-        kernels = source.count(b"kernel void")
-        if len(source) > 4000 and kernels * _LEAST_WEIGHT <= self._most():  # else they are not compiled yet
-            self._start_more(kernels)
         request = ["build_source", self.job(options, copy), source, headers, self._finish()]
-        return self._build(keys, request)
+        return self._build(keys, request, self._is_for_several(source))
 
     def _most(self) -> int:
         """The weight of programs of which a build compiles all kernels."""
@@ -297,11 +298,18 @@ class Service:
             return None, found[0] + str(error)
         return executable, found[0]
 
-    def _build(self, keys: list[str], request: Request) -> tuple[Executable | None, str]:
+    def _build(
+        self, keys: list[str], request: Request, is_for_several: bool = False
+    ) -> tuple[Executable | None, str]:
         start, budget, log = time.time(), self.budget(), ""
         try:
             answer: Answer
-            [answer] = self.run([request], budget)
+            if is_for_several and not self._pool().has_any():
+                answer = self._build_by_new(request, budget)
+            else:
+                if is_for_several:
+                    self._pool().start(self.most_processes())
+                [answer] = self.run([request], budget)
             log = answer["log"]
             if "kernels" not in answer:
                 return None, log
@@ -313,6 +321,20 @@ class Service:
         if self._explain:
             self._report(request)
         return executable, log
+
+    def _build_by_new(self, request: Request, budget: Budget) -> Answer:
+        """The answer to a request to build a source, by processes that are started now."""
+        _, job, source, headers, finish = request
+        compiling = ["compile_source", job, source, headers, True, {}]
+        il, log, files = self._pool().run_apart(compiling, self.most_processes(), budget)
+        if il is None:
+            return {"log": log, "files": files}
+        try:
+            answer: Answer
+            [answer] = self.run([["prepare", job, il, finish]], budget)
+        except CompileError as error:
+            raise CompileError(f"{log}{error}") from error
+        return {**answer, "log": log + answer["log"], "files": files}
 
     def _report(self, request: Request) -> None:
         """Leaves a report on a program that was built, in the folder of CL_DRIVER_EXPLAIN."""

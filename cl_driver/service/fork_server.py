@@ -50,6 +50,10 @@ def main(arguments: list[str]) -> None:
     limits.limit_memory(int(memory))
     clang = _start_clang() if not clang_start.has_few_descriptors() and _is_for_source() else None
 
+    from .. import arenas
+
+    arenas.use()  # before there is much
+
     from . import forks, worker
 
     server = forks.Server(CHILD_DESCRIPTOR, float(idle), holder, clang)

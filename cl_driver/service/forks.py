@@ -128,7 +128,6 @@ class Server:
         self._is_warm = True
         clang.load(settings.text("CL_DRIVER_CLANG"))
         jobs.warm_up()
-        gc.collect()
         gc.freeze()  # so that no search for garbage writes to what is shared
 
     def _fork(self) -> int:

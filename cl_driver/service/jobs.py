@@ -45,8 +45,13 @@ def _load_stages() -> None:
 
 def warm_up() -> None:
     """Loads what jobs need."""
+    from ..jit import emit
+
+    loading = emit.preload()
     with suppress(CompileError):  # the job that needs what is missing will say it, in its log
         _load_stages()
+    if loading:
+        loading.join()  # a fork of this process has no such thread
 
 
 # Folders of the package that jobs are done in.
@@ -156,9 +161,6 @@ def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int
         # Python runs one thread at a time, so clang first gets its program.
         is_running.wait()
         try:
-            from ..jit import emit
-
-            emit.preload()
             warm_up()
         finally:
             spirv, log, files = compiled()

@@ -62,6 +62,7 @@ class Pool:
         self._idle: list[Process] = []
         self._count = 0  # idle, busy, and being started
         self._all: set[Process] = set()
+        self._apart: set[Process] = set()  # of run_apart(), which nobody else has and _count has not
 
     def _take(self, wait: bool, for_source: bool = False) -> Process | None:
         """A process for the caller alone; None if there is none at once and it will not wait. for_source: it
@@ -89,9 +90,19 @@ class Pool:
         self._all.add(process)
         return process
 
+    def _take_apart(self) -> Process:
+        """A process for one request to compile a source."""
+        process = Process(self._servers, for_source=True)
+        self._apart.add(process)
+        self._all.add(process)
+        return process
+
     def _give(self, process: Process) -> None:
         with self._changed:
-            self._idle.append(process)
+            if process in self._apart:
+                self._drop(process)
+            else:
+                self._idle.append(process)
             self._changed.notify()
 
     def _discard(self, process: Process) -> None:
@@ -103,7 +114,10 @@ class Pool:
         """With the lock held."""
         process.close()
         self._all.discard(process)
-        self._count -= 1
+        if process in self._apart:
+            self._apart.remove(process)
+        else:
+            self._count -= 1
 
     def processes(self) -> list[int]:
         """The numbers of the processes that have greeted: for tests and for `cl-driver status`."""
@@ -123,8 +137,20 @@ class Pool:
                     break
                 taken.append(process)
         finally:
-            for process in taken:
+            for process in reversed(taken):  # the first is there sooner, and so is the first to get work
                 self._give(process)
+
+    def has_any(self) -> bool:
+        """Whether there are processes, or some are being started."""
+        return self._count > 0
+
+    def run_apart(self, request: Request, others: int, budget: Budget) -> Any:
+        """The answer's value of a request that needs clang alone, by a process that then ends. What it makes
+        is for `others`, which are started meanwhile. So one process imports what they need, once."""
+        run = _Run(self, [request], budget, is_apart=True)
+        run.begin()
+        self.start(others)
+        return run.answers()[0]
 
     def run(self, requests: list[Request], budget: Budget) -> list[Any]:
         """The answers' values, in the order of the requests, done by as many processes as there are.
@@ -153,8 +179,9 @@ class Pool:
 class _Run:
     """The requests of one build on the processes that it could get."""
 
-    def __init__(self, pool: Pool, requests: list[Request], budget: Budget) -> None:
+    def __init__(self, pool: Pool, requests: list[Request], budget: Budget, is_apart: bool = False) -> None:
         self.pool = pool
+        self.is_apart = is_apart
         self.requests = requests
         self.budget = budget
         self.waiting = list(range(len(requests)))
@@ -163,21 +190,38 @@ class _Run:
         self.busy: dict[int, tuple[Process, int]] = {}
         self.poll = select.poll()
 
+    def begin(self) -> None:
+        """Hands out what there are processes for."""
+        try:
+            self._hand_out()
+        except BaseException:
+            self._end()
+            raise
+
     def answers(self) -> list[Any]:
+        """Those of all requests."""
         try:
             while self.waiting or self.busy:
                 self._hand_out()
                 self._collect()
         finally:
-            # After a failure: what still compiles for this build is of no use to anybody.
-            for process, _ in self.busy.values():
-                self.pool._discard(process)
+            self._end()
         return self.results
+
+    def _end(self) -> None:
+        """After a failure: what still compiles for this build is of no use to anybody."""
+        for process, _ in self.busy.values():
+            self.pool._discard(process)
+        self.busy.clear()
 
     def _hand_out(self) -> None:
         while self.waiting:
             for_source = self.requests[self.waiting[0]][0] in protocol.OF_SOURCES
-            process = self.pool._take(wait=not self.busy, for_source=for_source)
+            process = (
+                self.pool._take_apart()
+                if self.is_apart
+                else self.pool._take(wait=not self.busy, for_source=for_source)
+            )
             if process is None:
                 return
             index = self.waiting.pop(0)

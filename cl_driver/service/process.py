@@ -143,7 +143,7 @@ def _made_with() -> MadeWith:
         for name, value in trust.environment().items()
         if name in _VARIABLES or name.startswith(_KINDS_OF_VARIABLES)
     }
-    return command("cl_driver.service.fork_server", *map(str, limits)), variables
+    return command("cl_driver.service.fork_server", *map(str, limits)), variables | spawn.LARGE_PAGES
 
 
 def hold() -> None:

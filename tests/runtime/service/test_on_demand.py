@@ -247,7 +247,7 @@ def test_idle_processes_compile_what_may_be_asked_for_next(make_service, request
     if service._pool().limit < 2:
         pytest.skip("one CPU")
     asked = requests(service)
-    service._start_more(2)
+    service._pool().start(2)
     for i in range(3):
         assert list(get(service, executable, f"k{i}")) == [f"k{i}"]
     get(service, executable, "k3")
