@@ -121,7 +121,8 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connect
     variables = dict(trust.environment()) if environment is None else environment
     if _native is not None:
         return Connection(_native(argv, variables))
-    import signal
+    # signal makes enumerations of all of them.
+    from _signal import SIGKILL, SIGSTOP, valid_signals  # type: ignore[import-not-found]
 
     ours, theirs = socketpair()
     # Python's own descriptors all close on exec; what is not listed here does not reach the child.
@@ -138,7 +139,7 @@ def spawn(argv: list[str], environment: dict[str, str] | None = None) -> Connect
             file_actions=actions,
             setsid=True,
             setsigmask=(),
-            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+            setsigdef=valid_signals() - {SIGKILL, SIGSTOP},
         )
     except BaseException:
         ours.close()

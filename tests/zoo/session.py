@@ -26,14 +26,8 @@ class Session:
     """One platform. A process that died is started again when it is asked the next time."""
 
     def __init__(self, name: str, environment: dict[str, str], work: Path, cache: Path | None = None):
-        self.name, self.work = name, work
-        self._folder = cache or Path(tempfile.mkdtemp(dir=work))
-        self._environment = {
-            **os.environ,
-            "CL_DRIVER_RUNTIME": "process",
-            **{variable: str(self._folder) for variable in _CACHES},
-            **environment,
-        }
+        self.name, self.work, self._cache = name, work, cache
+        self._environment = {**os.environ, "CL_DRIVER_RUNTIME": "process", **environment}
         self._process: subprocess.Popen | None = None
         self._program: dict = {}
         self._log = work / f"{name}.stderr"
@@ -54,11 +48,15 @@ class Session:
 
     def _ask(self, message: dict, limit: float) -> dict:
         if self._process is None:
+            # What is built again is built as at first: a process that finds its program in the cache would
+            # start its compilers at a first launch.
+            folder = self._cache or tempfile.mkdtemp(dir=self.work)
+            caches = dict.fromkeys(_CACHES, str(folder))
             with self._log.open("w") as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "tests.zoo.child"],
                     cwd=ROOT,
-                    env=self._environment,
+                    env=caches | self._environment,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
