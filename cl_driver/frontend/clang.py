@@ -194,7 +194,9 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
     """The same for every program.
 
     Vectorising, and widening loops for scalar CPUs, is the code generator's work and would hide the program's
-    shape from it; so would loop strength reduction, which the SPIR-V back end runs.
+    shape from it; so would loop strength reduction, which the SPIR-V back end runs. `#pragma unroll` without
+    a number unrolls loops as often as they run: where that is not known, clang's eight copies of the body
+    would be several times as much to compile, and vector code is no faster by them.
     """
     return [
         clang.path,
@@ -206,6 +208,8 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
         "-fno-slp-vectorize",
         "-mllvm",
         "-disable-lsr",
+        "-mllvm",
+        "-unroll-max-count=1",  # of loops of which only a part of the runs would be unrolled
         "-mllvm",
         _extensions_option(clang),
         "-ferror-limit=100",

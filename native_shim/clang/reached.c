@@ -3,7 +3,7 @@
  * will be linked, functions that no kernel reaches are taken out when clang is about to run its first pass;
  * and where perhaps nothing will, if they are much: if something is linked after all, the program is compiled
  * again. A function that is defined nowhere stays named, in the smallest function that names it: the link
- * says that it is missing.
+ * says that it is missing. What stays and is no kernel is as if it were static.
  *
  * clang's libraries call LLVM's, where the passes and LLVM's C interface are, so the first call comes here. A
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */
@@ -37,6 +37,8 @@
     X(Value, LLVMGetFirstInstruction, (Block))                                                               \
     X(Value, LLVMGetNextInstruction, (Value))                                                                \
     X(Type, LLVMTypeOf, (Value))                                                                             \
+    X(int, LLVMGetLinkage, (Value))                                                                          \
+    X(void, LLVMSetLinkage, (Value, int))                                                                    \
     X(Value, LLVMGetPoison, (Type))                                                                          \
     X(void, LLVMReplaceAllUsesWith, (Value, Value))                                                          \
     X(void, LLVMDeleteFunction, (Value))
@@ -47,6 +49,8 @@ static bool is_whole, is_perhaps, has_begun;
 
 /* Instructions, before any pass, that are much: clang takes about a second for them. */
 enum { MUCH = 30000 };
+
+enum { EXTERNAL = 0, INTERNAL = 8 }; /* LLVMLinkage */
 
 void cld_program_is_whole(bool perhaps) {
     is_whole = true;
@@ -59,7 +63,7 @@ struct function {
     Value value;
     size_t first_name; /* of what it names */
     size_t size;       /* instructions */
-    bool is_declared, is_kept;
+    bool is_declared, is_kept, is_reached;
 };
 
 struct edge {
@@ -196,6 +200,8 @@ static bool look(Module module) {
             return false;
     }
     reach();
+    for (size_t i = 0; i < count; i++)
+        program.functions[i].is_reached = program.functions[i].is_kept;
     return has_kernel && keep_what_is_missing();
 }
 
@@ -206,6 +212,17 @@ static bool is_much(void) {
         if (!program.functions[i].is_kept && !program.functions[i].is_declared)
             size += size_of(program.functions[i].value);
     return size >= MUCH;
+}
+
+/* What is inlined wherever it is called need not be compiled for itself, too. clang 22 calls the body of each
+ * kernel from the kernel. */
+static void make_internal(void) {
+    for (size_t i = 0; i < program.count; i++) {
+        const struct function *f = &program.functions[i];
+        if (f->is_reached && !f->is_declared && llvm.LLVMGetFunctionCallConv(f->value) != SPIR_KERNEL &&
+            llvm.LLVMGetLinkage(f->value) == EXTERNAL)
+            llvm.LLVMSetLinkage(f->value, INTERNAL);
+    }
 }
 
 static void drop_unreached(Module module) {
@@ -220,6 +237,7 @@ static void drop_unreached(Module module) {
         for (size_t i = 0; i < program.count; i++)
             if (!program.functions[i].is_kept)
                 llvm.LLVMDeleteFunction(program.functions[i].value);
+        make_internal();
     }
     free(program.functions);
     free(program.pending);

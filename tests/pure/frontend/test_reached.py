@@ -33,6 +33,14 @@ def test_the_module_does_not_grow_with_what_is_not_reached():
     assert len(small.spirv) == len(large.spirv)
 
 
+def test_what_is_inlined_everywhere_is_compiled_once():
+    """clang 22 has the body of a kernel in a function that the kernel calls."""
+    source = program(1000) + "kernel void again(global int *o) { k(o); k(o + 1); }\n"
+    whole, part = (functions_of(compiled(source, is_whole=is_whole).spirv) for is_whole in (True, False))
+    assert whole == {"k", "again", "used"}
+    assert whole < part
+
+
 @pytest.mark.parametrize("options", ["", "-g", "-cl-opt-disable"])
 def test_large_functions_that_are_plainly_inline_are_there(options):
     """C99 has no definition of them here; every other driver inlines them, on which programs rely."""
