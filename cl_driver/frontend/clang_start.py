@@ -51,6 +51,7 @@ def environment() -> dict[str, str]:
         "PATH": believed.get("PATH", trust.FIXED["PATH"]),
         "LC_ALL": "C",
         "TMPDIR": believed.get("TMPDIR", "/tmp"),
+        "LLVM_DISABLE_SYMBOLIZATION": "1",  # of a crash it would name its own functions, which takes longer
         **LARGE_PAGES,
     }
 

@@ -147,9 +147,11 @@ def _compile_by(
                 return done
         return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text, is_whole)
 
+    ways = [(), WITHOUT_MEMSET, *PLAINER]  # those that failed are not tried again
+
     def run_once(text: bytes, *more_parts: corrections.Part) -> Run:
         library = link_arguments(found, (*parts, *more_parts))
-        for more in ((), WITHOUT_MEMSET, *PLAINER):
+        for more in list(ways):
             done = run_with(more, text, library)
             if done.status == 0 and not find_clang.is_module(done.output):
                 return done._replace(status=1, errors=f"{done.errors}clang made no SPIR-V\n")
@@ -157,9 +159,11 @@ def _compile_by(
                 _has_odd_integers(done.output)
                 or (more != WITHOUT_MEMSET and long_composites.are_cut(done.output))
             ):
+                ways[:] = ways[1:] or ways
                 continue
             if not _has_crashed(done):
                 break
+            ways[:] = ways[1:] or ways
         if done.status != 0:
             return done
         # Before anybody walks through its instructions.

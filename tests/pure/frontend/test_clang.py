@@ -221,6 +221,24 @@ def test_programs_that_clang_itself_makes_uncompilable():
     assert result.spirv is not None and result.log == ""
 
 
+def test_what_has_failed_is_not_tried_again(monkeypatch):
+    """Copies need a library of which clang is told when it has made SPIR-V of the program; events that a loop
+    hands on are too much for its back end, but without optimisations."""
+    tried, run = [], opencl_c.run
+
+    def note(found, arguments, *more):
+        tried.append("-O0" in arguments)
+        return run(found, arguments, *more)
+
+    monkeypatch.setattr(opencl_c, "run", note)
+    source = (
+        "kernel void k(global int *a, local int *b, int n) { event_t e = 0; for (int i = 0; i < n; i++) "
+        "e = async_work_group_copy(b + i, a + i, 1, e); wait_group_events(1, &e); a[0] = b[1]; }"
+    )
+    assert compiled(source).spirv
+    assert tried.index(True) > 1 and tried[tried.index(True) :] == [True, True]
+
+
 def test_what_clang_cannot_compile_at_all():
     result = compiled('kernel void k() { __asm__("nop"); }')
     assert result.spirv is None
