@@ -195,8 +195,8 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
 
     Vectorising, and widening loops for scalar CPUs, is the code generator's work and would hide the program's
     shape from it; so would loop strength reduction, which the SPIR-V back end runs. `#pragma unroll` without
-    a number unrolls loops as often as they run: where that is not known, clang's eight copies of the body
-    would be several times as much to compile, and vector code is no faster by them.
+    a number unrolls loops as often as they run: where that is not known, clang would make eight copies of the
+    body, all of which are to be compiled, and vector code is no faster by them.
     """
     return [
         clang.path,

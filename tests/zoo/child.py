@@ -1,12 +1,14 @@
 """Builds programs and runs their kernels on the first OpenCL platform; told what to do by lines of JSON.
 
-    {"do": "build", "text": ..., "options": ...}     {"ms", "cpu", "memory", "kernels"} or {"log"}
+    {"do": "build", "text": ..., "options": ...}     {"ms", "cpu", "kernels"} or {"log"}
+    {"do": "weigh", "text": ..., "options": ...}     {"memory"}: the most MiB while it is built
     {"do": "run", "kernel": ..., "known": ..., "sizes": [number, global, local], "folder": ..., "prefix": ...}
                                                      {"first", "cpu", "outputs"}
     {"do": "time", "seconds": ...}                   {"ms": best time of the kernel run last}
 
 Each is answered by one line. "error" says which call failed. What drivers print goes to stderr.
-cpu counts all processes below this one, memory is the sum of the most that each of them held.
+cpu counts all processes below this one. So does memory, what this process had before left out; what several
+of them share is counted once (proportional set size, looked at again and again, which takes time).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -44,31 +47,38 @@ def below(process: int) -> list[int]:
     return found
 
 
-def used() -> tuple[float, float]:
-    """(CPU seconds, most MiB) of this process and all below it."""
+def used() -> float:
+    """CPU seconds of this process and all below it."""
     own, waited = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = own.ru_utime + own.ru_stime + waited.ru_utime + waited.ru_stime
-    memory = own.ru_maxrss / 1024
-    others = 0.0
     for process in below(os.getpid()):
         try:
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             seconds += sum(int(field) for field in fields[11:15]) / _TICKS
-            status = Path(f"/proc/{process}/status").read_text()
         except OSError:
             continue
-        if "VmHWM:" in status:
-            others += int(status.split("VmHWM:")[1].split()[0]) / 1024
-    return seconds, memory + max(others, waited.ru_maxrss / 1024)
+    return seconds
+
+
+def held() -> float:
+    """MiB of this process and all below it."""
+    kib = 0
+    for process in (os.getpid(), *below(os.getpid())):
+        try:
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        kib += int(text.partition("\nPss:")[2].split(None, 1)[0]) if "\nPss:" in text else 0
+    return kib / 1024
 
 
 def settle(limit: float = 5.0) -> None:
     """Waits until the processes below do nothing: a driver may make better code after the first launches."""
     end = time.perf_counter() + limit
     while time.perf_counter() < end:
-        before, start = used()[0], time.perf_counter()
+        before, start = used(), time.perf_counter()
         time.sleep(0.05)
-        if used()[0] - before < 0.3 * (time.perf_counter() - start):
+        if used() - before < 0.3 * (time.perf_counter() - start):
             return
 
 
@@ -83,7 +93,7 @@ class Session:
 
     def build(self, text: str, options: str) -> dict:
         self.text = text
-        cpu, memory = used()
+        cpu = used()
         start = time.perf_counter()
         if self.device is None:
             self.device = Device(self.opencl)
@@ -92,9 +102,16 @@ class Session:
             return {"log": log}
         kernels = self.device.kernels(self.program)  # a driver may compile them as late as this
         elapsed = (time.perf_counter() - start) * 1000
-        after = used()
-        cost = {"ms": elapsed, "cpu": (after[0] - cpu) * 1000, "memory": after[1] - memory}
-        return {**cost, "kernels": kernels}
+        return {"ms": elapsed, "cpu": (used() - cpu) * 1000, "kernels": kernels}
+
+    def weigh(self, text: str, options: str) -> dict:
+        before, most = held(), 0.0
+        thread = threading.Thread(target=self.build, args=(text, options))
+        thread.start()
+        while thread.is_alive():
+            most = max(most, held())
+            thread.join(0.001)
+        return {"memory": max(most, held()) - before}
 
     def run(self, kernel: str, known: dict, sizes: list, folder: str, prefix: str) -> dict:
         if self.launch:
@@ -103,9 +120,9 @@ class Session:
         self.launch = Launch(self.device, self.program, kernel, known, self.text)
         self.launch.prepare(Sizes(*sizes))
         self.launch.write()
-        before = used()[0]
+        before = used()
         first = self.launch.run()
-        cpu = (used()[0] - before) * 1000
+        cpu = (used() - before) * 1000
         settle()  # or what is made for later launches would take the cores from the next platform
         return {"first": first, "cpu": cpu, "outputs": self.launch.outputs(Path(folder), prefix)}
 
@@ -125,7 +142,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     session = Session()
-    verbs = {"build": session.build, "run": session.run, "time": session.time}
+    verbs = {"build": session.build, "weigh": session.weigh, "run": session.run, "time": session.time}
     for line in sys.stdin:
         message = json.loads(line)
         verb = verbs[message.pop("do")]

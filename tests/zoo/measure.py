@@ -67,7 +67,8 @@ class Zoo:
         builds: dict[str, dict] = {}
         for name, session in sessions.items():
             try:
-                builds[name] = session.build(program.text, program.options)
+                weight = session.weigh(program.text, program.options)
+                builds[name] = session.build(program.text, program.options) | weight
             except Dead as dead:
                 builds[name] = {"log": str(dead)}
         built = [name for name, build in builds.items() if "kernels" in build]

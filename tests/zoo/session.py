@@ -40,6 +40,13 @@ class Session:
         self._built = "kernels" in answer
         return answer
 
+    def weigh(self, text: str, options: str) -> dict:
+        """The memory that a build takes, in a process that ends then."""
+        try:
+            return self._ask({"do": "weigh", "text": text, "options": options}, BUILD_LIMIT)
+        finally:
+            self.close()
+
     def ask(self, message: dict, limit: float = RUN_LIMIT) -> dict:
         """Of the program that was built; builds it again where the process died since."""
         if self._process is None:
