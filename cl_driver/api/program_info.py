@@ -128,7 +128,7 @@ def _flags(kernel: KernelInfo) -> int:
     """enum cld_kernel_flags of native_shim/src/launch/kernel.h."""
     flags = [kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups]
     flags += [kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more]
-    flags += [kernel.reads_ahead]
+    flags += [kernel.reads_ahead, kernel.has_linear]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 

@@ -371,6 +371,8 @@ def lower(
                 code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
+            is_plain = options.width > 1 and not (options.sub_groups or unoptimised or lanes_of_formats)
+            code.has_linear = is_plain and not code.has_free_groups
             code.specialisable_args = specialisable
             if lanes_of_formats:  # groups are to suit the code for formats, whatever its parts
                 code.tile = lanes_of_formats, _MOST_ROWS
@@ -462,6 +464,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         has_rest=code.has_rest,
         has_tiled=code.tiles is not None,
         has_more=code.has_more,
+        has_linear=code.has_linear,
         reads_ahead=code.reads_ahead,
         tiles_first=code.tiles is not None and code.tiles_first,
         private_size=code.private_size,

@@ -12,7 +12,7 @@ from ..codegen.llvm.errors import CodegenError
 from ..jit.errors import CompileError
 from ..jit.executable import VariantCode
 from ..passes import pipeline as passes
-from ..passes.cost import width
+from ..passes.cost import short_rows, width
 from ..passes.cost.width import has_loops
 from ..records import replace
 from ..spirv import reflect
@@ -33,11 +33,12 @@ _UNROLLED_TEXT = 300_000
 # launch waits for: one work-item at a time, which takes less time to compile, but for large launches of
 # kernels with loops. Long launches go over to "any" before they end. What the entry assumes of
 # arguments (apart_args) all of these do but "narrow", "soon", and "overlap", which takes launches of which
-# that is not true.
+# that is not true. "linear" is for groups of one size whose rows leave lanes idle: lanes go on in the next
+# row.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-_KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap"
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP = _KINDS
+_KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear"
+VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR = _KINDS
 
 
 def kernel_variant(
@@ -71,17 +72,19 @@ def variant(
 ) -> codegen.KernelCode:
     """One of VARIANTS as LLVM IR.
 
-    size: the local size for "group"; work-items per vector, and those of a row, and rows, that are taken at a
-    time for "rest" and "tiled"; for "soon" zeros, or for a large launch the same of which its groups consist,
-    ones for any groups.
-    values: PlanOptions.argument_values, for "tiled", "group", "any" and "soon"; the size of "tiled" is then
-    that of the code which it stands for: what is best hardly changes, and what is not would be held against
-    the values. apart: KernelInfo.apart_args.
+    size: the local size for "group" and "linear"; work-items per vector, and those of a row, and rows, that
+    are taken at a time for "rest" and "tiled"; for "soon" zeros, or for a large launch the same of which its
+    groups consist, ones for any groups.
+    values: PlanOptions.argument_values, for "tiled", "group", "linear", "any" and "soon"; the size of "tiled"
+    is then that of the code which it stands for: what is best hardly changes, and what is not would be held
+    against the values. apart: KernelInfo.apart_args.
     """
     try:
         options = replace(program.lanes(name), argument_values=values, apart=frozenset(apart))
         if kind == GROUP:
             return group_code(program, name, size, options)
+        if kind == LINEAR:
+            return linear_code(program, name, size, options)
         if kind == NARROW:
             return lower(program, name, narrow(program, name), fixed=True)
         if kind == ANY:
@@ -124,6 +127,27 @@ def _soon_code(
         if not code.has_rest or not (size[1] % columns or size[2] % rows):
             return code
     return lower(program, name, options, "full and rest", alone=True)
+
+
+def linear_code(
+    program: Prepared, name: str, size: list[int], options: passes.PlanOptions
+) -> codegen.KernelCode:
+    """Code for groups of one size whose rows leave lanes idle: lanes follow the linear local id. CompileError
+    where there is nothing to gain."""
+    target = program.context.target
+    if not short_rows.has_idle_lanes(size, options.width):
+        raise CompileError(f"kernel '{name}': groups of {size} have no rows that leave lanes idle\n")
+    how = codegen_options(program.context)
+    options = replace(options, parts=1, part_axis=0, most_text=WIDE_TEXT, native_half=how.has_native_half)
+    linear = replace(options, linear_lanes=True, linear_group=tuple(size))
+    point, functions = program.entry_points[name], library_for(target)
+    plan, rows = (passes.plan(program.module, point, o, functions) for o in (linear, options))
+    if plan.options.width == 1 or not short_rows.linear_lanes_pay(rows, plan, target):
+        raise CompileError(f"kernel '{name}': lanes across the rows of groups of {size} gain nothing\n")
+    code = codegen.emit(plan, how, library(), program.globals, "full")
+    if code.size > WIDE_TEXT:
+        raise CompileError(f"kernel '{name}': {code.size} bytes of LLVM IR\n")
+    return code
 
 
 def group_code(

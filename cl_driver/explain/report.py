@@ -13,6 +13,7 @@ from ..codegen.kernel.emit import KernelCode
 from ..compiler import pipeline, variants
 from ..jit import emit
 from ..jit.errors import CompileError
+from ..passes.cost import short_rows
 from ..passes.ir import remarks as r
 from ..spirv.location import Location
 from . import cost
@@ -157,8 +158,10 @@ def kernel_report(
         )
         text = f"launches may get code of their own, made for values that stay the same: {names}"
         made.variants[0].facts.append(Annotation("plain", text))
-    if code.may_run_in_lockstep:
-        _add_group_variant(made, program, file, local_size, code.apart_args)
+    if local_size and code.has_linear and short_rows.has_idle_lanes(local_size, code.width):
+        _add_size_variant(made, program, file, local_size, code.apart_args, variants.LINEAR)
+    elif code.may_run_in_lockstep:
+        _add_size_variant(made, program, file, local_size, code.apart_args, variants.GROUP)
     return made
 
 
@@ -169,8 +172,13 @@ def _remarks(code: KernelCode) -> r.Remarks:
     return code.remarks
 
 
-def _add_group_variant(
-    made: Kernel, program: pipeline.Prepared, file: str, local_size: list[int] | None, apart: list[int]
+def _add_size_variant(
+    made: Kernel,
+    program: pipeline.Prepared,
+    file: str,
+    local_size: list[int] | None,
+    apart: list[int],
+    kind: str,
 ) -> None:
     """What launches with groups of one size get once it is made."""
     facts = made.variants[0].facts
@@ -180,14 +188,15 @@ def _add_group_variant(
         return
     groups = " \N{MULTIPLICATION SIGN} ".join(map(str, local_size))
     try:
-        code = variants.variant(program, made.name, variants.GROUP, local_size, apart)
+        code = variants.variant(program, made.name, kind, local_size, apart)
     except CompileError as error:
         facts.append(
             Annotation("plain", f"no code of their own for groups of {groups}: {str(error).strip()}")
         )
         return
-    _remarks(code).choose("parts", "the whole group, so that its barriers have nothing left to do")
-    made.variants.append(_variant(program, code, f"for groups of {groups}", variants.GROUP, file))
+    if kind == variants.GROUP:
+        _remarks(code).choose("parts", "the whole group, so that its barriers have nothing left to do")
+    made.variants.append(_variant(program, code, f"for groups of {groups}", kind, file))
 
 
 def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: str, file: str) -> Variant:
@@ -230,6 +239,8 @@ def _say_lanes(made: Variant, code: KernelCode, assembly: Assembly, variant: str
             facts.append(Annotation("good", text))
         return
     facts.append(Annotation("good", f"{code.width} work-items per vector: {why}"))
+    if "lanes" in choices:
+        facts.append(Annotation("good", f"lanes go on in the next row: {choices['lanes']}"))
     parts = code.tile[0] * code.tile[1] // code.width
     along = ", of the next rows" if code.tile[1] > 1 else ", of the same row"
     along = "" if variant == variants.GROUP else along

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
 from ..passes.ir.library import Library
-from ..passes.ir.ops import PassOp
+from ..passes.ir.ops import PassBuiltIn, PassOp
 from ..passes.ir.plan import PrivateVariable, Slot
 from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import is_subgroup_operation
@@ -346,6 +346,7 @@ def builtin_values(
         BuiltIn.GlobalSize: global_size,
         BuiltIn.NumWorkgroups: groups,
         BuiltIn.GlobalOffset: offset,
+        PassBuiltIn.GroupOrigin: [a - b for a, b in zip(position, local, strict=True)],
         BuiltIn.WorkDim: work_dim,
         BuiltIn.LocalInvocationIndex: index,
         BuiltIn.GlobalLinearId: local_index(relative, global_size),

@@ -181,7 +181,8 @@ class KernelInfo(_Record):
     code of these kinds (variants.VARIANTS), for launches that the entry does not suit, those with global
     ids or sizes from 2^30 among them; for what it leaves of rows and columns that are not whole tiles
     (where groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the
-    first launch of such groups waits for that; has_more: whether there is code of that kind; reads_ahead:
+    first launch of such groups waits for that; has_more: whether there is code of that kind; has_linear:
+    whether there may be code of that kind, for groups of one size whose rows leave lanes idle; reads_ahead:
     it fetches what it is about to read, where a launch wants it; private_size: bytes per work-item;
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or
     0; sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes
@@ -219,6 +220,7 @@ class KernelInfo(_Record):
         has_tiled=_flag,
         tiles_first=_flag,
         has_more=_flag,
+        has_linear=_flag,
         reads_ahead=_flag,
         private_size=_size,
         attributes=_text,
@@ -258,6 +260,7 @@ class KernelInfo(_Record):
     has_tiled: bool
     tiles_first: bool
     has_more: bool
+    has_linear: bool
     reads_ahead: bool
     private_size: int
     attributes: str
@@ -289,8 +292,8 @@ class KernelInfo(_Record):
         for arg in self.args:
             if arg.offset + (8 if arg.kind != VALUE else arg.size) > self.block_size:
                 raise ExecutableError(f"an argument of {self.name} lies outside its block")
-        others = self.has_narrow, self.has_rest, self.has_tiled, self.has_more, self.most_group_items
-        if not self.has_entry and any(others):
+        others = self.has_narrow, self.has_rest, self.has_tiled, self.has_more, self.has_linear
+        if not self.has_entry and (any(others) or self.most_group_items):
             raise ExecutableError(f"{self.name} has no entry, but code that takes its place")
         if len(self.specialisable_args) > MOST_SPECIALISABLE or not all(
             map(self._has_word, self.specialisable_args)

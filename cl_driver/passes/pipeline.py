@@ -19,6 +19,7 @@ from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
 from .cost.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
+from .groups.linear_ids import put_linear_ids
 from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
 from .ir.dump import function_text
@@ -125,6 +126,9 @@ def plan(
         run_pass("scalarise", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)
 
+    if options.linear_group:
+        run_pass("linear_ids", put_linear_ids, options, function, types, options.linear_group)
+
     if options.width > 1 and options.most_text and text_size(function) > options.most_text:
         raise PlanError(f"more than {options.most_text} bytes of LLVM IR")
 
@@ -135,7 +139,7 @@ def plan(
     if options.width > 1 and not options.sub_groups and waits_for_locks(function):
         if options.remarks is not None:
             options.remarks.choose("width", "its work-items wait for locks that others of a vector may hold")
-        if options.group:
+        if options.group or options.linear_group:
             raise PlanError("work-items that wait for each other's locks")
         return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library, shared)
 

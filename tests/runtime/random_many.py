@@ -4,10 +4,10 @@ pure/random/typed.py's.
 
     python -m tests.runtime.random_many [--count N] [--seed FIRST] [--widths 1,8,16] [--jobs N] [--log FILE]
 
-Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts or
-groups in lockstep, for this CPU or a lesser one, now and then for the values of arguments; code that comes
-apart is run as full vectors and their rest at times. Every other one has functions that clang does not
-inline, which stay calls at width 1. With --log a run goes on where the last one with that
+Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts,
+groups in lockstep, or lanes across rows, for this CPU or a lesser one, now and then for the values of
+arguments; code that comes apart is run as full vectors and their rest at times. Every other one has functions
+that clang does not inline, which stay calls at width 1. With --log a run goes on where the last one with that
 file ended. Prints the seeds that fail, and a summary.
 """
 
@@ -132,6 +132,8 @@ class Batch:
                     maker.hold_groups(*sizes)
                 if kernel.sub_groups:
                     maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
+                elif choice.random() < 0.3:
+                    maker.hold_linear(*sizes)
                 with kept_calls() if seed % 2 else nullcontext():
                     has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
                 if not has_rest:
@@ -174,6 +176,12 @@ class _Maker:
         if whole and width > 1 and local_size[0] % width == 0 and items <= width * MOST_GROUP_PARTS:
             self.set(group=(*local_size, 1, 1)[:3], parts=items // width, part_axis=0, thorough=True)
 
+    def hold_linear(self, global_size, local_size) -> None:
+        """Code for groups of that size whose lanes go on in the next row, if none is cut off."""
+        whole = not any(of % size for of, size in zip(global_size, local_size, strict=True))
+        if whole and self.plan_options.width > 1 and not self.plan_options.group:
+            self.set(linear_lanes=True, linear_group=(*local_size, 1, 1)[:3], parts=1, part_axis=0)
+
     def hold_sub_groups(self, flat: bool) -> None:
         """flat: lanes follow the linear local id; else rows are whole vectors, or the only ones of groups."""
         self.set(sub_groups=True, linear_lanes=flat, parts=1, part_axis=0)
@@ -181,7 +189,7 @@ class _Maker:
     @property
     def ways(self) -> str:
         """What else is special about it."""
-        fields = ("group", "argument_values", "thorough", "linear_lanes")
+        fields = ("group", "argument_values", "thorough", "linear_lanes", "linear_group")
         return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:
@@ -200,9 +208,10 @@ class _Maker:
         try:
             planned = plan(program.module, entry, self.plan_options, functions)
         except PlanError:
-            if not self.plan_options.group:
+            if not (self.plan_options.group or self.plan_options.linear_group):
                 raise
-            self.set(group=(), parts=1)  # not every kernel's groups can be held
+            # Not every kernel's groups can be held.
+            self.set(group=(), parts=1, linear_lanes=False, linear_group=())
             planned = plan(program.module, entry, self.plan_options, functions)
         vectors = self.vectors
         if vectors == "full" and not (planned.has_free_groups or self._are_whole(global_size, local_size)):
@@ -216,7 +225,7 @@ class _Maker:
         finally:
             program._kernels.clear()
             code.unload()
-        return made.has_rest and planned.has_free_groups
+        return made.has_rest and planned.has_free_groups and not self.plan_options.linear_group
 
     def _are_whole(self, global_size, local_size) -> bool:
         """Whether all groups consist of whole tiles."""

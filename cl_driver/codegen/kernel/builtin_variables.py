@@ -6,6 +6,7 @@ depend on the work-item out of the loops.
 
 from __future__ import annotations
 
+from ...passes.ir.ops import PassBuiltIn
 from ...spirv.enums import BuiltIn
 from ...spirv.module import Kind, Variable
 from ..layout import abi
@@ -25,6 +26,8 @@ def component(e: AbiFields, builtin: BuiltIn, k: int) -> str:
         return e.launch_field(launch + 8 * k, "i64")
     if builtin == BuiltIn.WorkDim:
         return e.emit_prologue(f"zext i16 {e.launch_field(abi.LAUNCH_WORK_DIM, 'i16')} to i32")
+    if builtin == PassBuiltIn.GroupOrigin:
+        return e.group_origins[k]
     if builtin == BuiltIn.WorkgroupId:
         return e.group_ids[k]
     if builtin == BuiltIn.WorkgroupSize:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ...passes.ir.dominance import dominators
@@ -27,6 +28,8 @@ def _possible(plan: KernelPlan, vectors: str) -> str:
     can tell the groups, since full vectors and the rest of all groups are then executed one after the other.
     """
     options = plan.options
+    if options.linear_group:
+        return "full" if math.prod(options.linear_group) % options.width == 0 else "full and rest"
     bodies = [region.function.blocks for region in plan.regions if not region.once]
     is_large = any(sum(len(b.instructions) for b in blocks) > TAIL_LIMIT for blocks in bodies)
     comes_apart = plan.has_free_groups and len(plan.regions) == len(bodies) == 1
@@ -56,6 +59,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         if self.group:
             self.tile = self.group[0], self.group[1]
             self.group_sizes = [str(size) for size in self.group]
+        elif plan.options.linear_group:
+            self.group_sizes = [str(size) for size in plan.options.linear_group]
         self._row_ends = False  # whether the region's rows may be left early: see row_early_exit.py
         self._exit_edges: list[tuple[str, str]] = []  # of a body: whether anything may be left, and the label
         # Of each part: local_ids, row and builtin_cache.
@@ -176,7 +181,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         else:
             self._rows_head(r)
             self._row_size = "%lx"
-        self._tail = sum(len(block.instructions) for block in region.function.blocks) > TAIL_LIMIT
+        is_large = sum(len(block.instructions) for block in region.function.blocks) > TAIL_LIMIT
+        self._tail = is_large and self.vectors != "full"
         if self._tail:
             self.emit_void(f"br label %{r}.x")
             full, rest = self._row_size, end
@@ -251,8 +257,11 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         """Before the loop over the linear local id."""
         self.emit_void(f"br label %{r}.group")
         self.begin_block(f"{r}.group")
-        self._row_size = self.group_items()
-        self._reciprocals = reciprocals(self)
+        if self.plan.options.linear_group:
+            self._row_size = str(math.prod(self.plan.options.linear_group))
+        else:
+            self._row_size = self.group_items()
+            self._reciprocals = reciprocals(self)
         self.local_ids, self.row = [f"%{r}.lx", "0", "0"], "0"
 
     # Ids where lanes follow the linear local id.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Instruction, Kind, Variable
 from ..ir.instructions import ADDRESS, EXTINST_PRINTF, PURE, TERMINATORS, int_value, is_constant_int
-from ..ir.ops import PassOp
+from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import KernelPlan
 
 _IDS = frozenset((BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId))
@@ -15,7 +15,7 @@ _IDS = frozenset((BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId))
 # The same for all work-items of a group.
 _OF_GROUPS = frozenset((
     BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
-    BuiltIn.GlobalOffset, BuiltIn.NumWorkgroups, BuiltIn.WorkgroupId,
+    BuiltIn.GlobalOffset, PassBuiltIn.GroupOrigin, BuiltIn.NumWorkgroups, BuiltIn.WorkgroupId,
 ))  # fmt: skip
 
 # What has the same effect however often it is done. Atomics are not among it, nor is what prints, calls

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from ...spirv.enums import Op
+from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Function, Instruction, Kind, Value
 from ..ir.dominance import EXIT, Loop, LoopNest, dominators
 from ..ir.instructions import PURE, predecessors, users
@@ -34,6 +34,7 @@ from .shape_lattice import (
     Found,
     Range,
     Strides,
+    aligned_ids,
     group_part_strides,
     part_strides,
 )
@@ -46,7 +47,10 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
     Lanes and parts are analysed one by one: what a value is between lanes does not depend on parts.
     """
     strides = LINEAR_STRIDES if options.linear_lanes else ID_STRIDES
-    shapes = _Analysis(function, strides, options.small_ids).run()
+    analysis = _Analysis(function, strides, options.small_ids)
+    analysis.aligned = aligned_ids(options)
+    analysis.width = options.width
+    shapes = analysis.run()
     if options.parts > 1:
         analyse_parts(function, options, shapes)
     return shapes
@@ -76,6 +80,8 @@ class _Analysis(ValueRules):
         self.small_ids = small_ids
         self.id_strides = id_strides
         self.of_lanes = id_strides is ID_STRIDES or id_strides is LINEAR_STRIDES
+        self.aligned: frozenset[tuple[BuiltIn, int]] = frozenset()
+        self.width = 1
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private

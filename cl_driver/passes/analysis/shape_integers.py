@@ -89,7 +89,19 @@ class IntegerRules:
         low, high = (x.low + y.low, x.high + y.high) if sign > 0 else (x.low - y.high, x.high - y.low)
         stride = self.wrap(s + sign * t, instruction.type)
         self.bound(instruction, low, high, min(x.zeros, y.zeros), x.exact and y.exact, stride, x, y)
+        if t == 0 and x.span and x.span <= 1 << y.zeros:
+            self.keep_span(instruction, x.span)
+        elif s == 0 and sign > 0 and y.span and y.span <= 1 << x.zeros:
+            self.keep_span(instruction, y.span)
         return stride
+
+    def keep_span(self, instruction: Instruction, span: int) -> None:
+        """Adds the span to what was noted of a result."""
+        known = self.ranges[instruction]
+        if 0 < span < 1 << (instruction.type.width - 1):
+            self.ranges[instruction] = Range(
+                known.low, known.high, known.zeros, known.exact, known.assumed, span
+            )
 
     def component_sum(self, a: Value, b: Value, sign: int) -> Found:
         """The same of vectors, component by component."""
@@ -160,6 +172,9 @@ class IntegerRules:
         self.bound(
             instruction, min(products), max(products), x.zeros + y.zeros, x.exact and y.exact, stride, x, y
         )
+        for known, factor in ((x, y), (y, x)):
+            if known.span and factor.low == factor.high > 0 and not factor.low & (factor.low - 1):
+                self.keep_span(instruction, known.span * factor.low)
         return stride
 
     def complement(self, instruction: Instruction) -> Found:
@@ -186,6 +201,7 @@ class IntegerRules:
         x = self.range_of(a)
         stride = self.wrap(s << amount, instruction.type)
         self.bound(instruction, x.low << amount, x.high << amount, x.zeros + amount, x.exact, stride, x)
+        self.keep_span(instruction, x.span << amount)
         return stride
 
     def shift_right_arithmetic(self, instruction: Instruction) -> Found:
@@ -199,6 +215,9 @@ class IntegerRules:
             return s
         x = self.range_of(a)
         exact = x.exact and x.zeros >= amount
+        if s and x.span and x.span <= 1 << amount:  # in all lanes the same bits are left
+            self.ranges[instruction] = Range(x.low >> amount, x.high >> amount, 0, True, x.assumed)
+            return UNIFORM
         if s and not exact:
             return VARYING
         if s:
@@ -213,6 +232,40 @@ class IntegerRules:
         if amount is None or self.range_of(instruction.operands[0]).low < 0:
             return self.all_or_nothing(instruction.operands)
         return self.shift_right_arithmetic(instruction)
+
+    def divide(self, instruction: Instruction) -> Found:
+        """UDiv, SDiv: by a power of two that all bits that differ are below, the same in all lanes."""
+        known = self.below_power(instruction)
+        if known is None:
+            return self.all_or_nothing(instruction.operands)
+        most = known.high if known.low >= 0 else (1 << (instruction.type.width - 1)) - 1
+        self.ranges[instruction] = Range(0, most, 0, True, known.assumed)
+        return UNIFORM
+
+    def remainder(self, instruction: Instruction) -> Found:
+        """UMod, SMod, SRem: by such a power of two, which leaves the bits that differ."""
+        known = self.below_power(instruction)
+        if known is None:
+            return self.all_or_nothing(instruction.operands)
+        most = (instruction.operands[1].value or 0) - 1
+        self.ranges[instruction] = Range(0, most, 0, True, known.assumed, known.span)
+        return self.scalar_stride_of(instruction.operands[0])
+
+    def below_power(self, instruction: Instruction) -> Range | None:
+        """What is known of an integer of known span that is divided by a power of two not below that."""
+        a, b = instruction.operands
+        if instruction.type.kind is not Kind.INT or not isinstance(b, Constant):
+            return None
+        number, known = b.value or 0, self.ranges.get(a)
+        if known is None or not known.span or type(self.strides.get(a)) is not int:
+            return None
+        if number & (number - 1) or not known.span <= number < 1 << (instruction.type.width - 1):
+            return None
+        if instruction.op not in (Op.UDiv, Op.UMod):
+            if known.low < 0:
+                return None
+            self.rely_on(known)
+        return known
 
     def constant_amount(self, instruction: Instruction) -> int | None:
         """By how much an integer is shifted, if that is a constant below its width."""
@@ -242,6 +295,9 @@ class IntegerRules:
     def bitwise_and(self, instruction: Instruction) -> Found:
         """OpBitwiseAnd: a mask bounds the result, and keeps the stride of what it changes nothing of."""
         if instruction.type.kind is Kind.INT:
+            masked = self.mask_span(instruction)
+            if masked is not UNKNOWN:
+                return masked
             for operand in instruction.operands:
                 if isinstance(operand, Constant) and self.range_of(operand).low >= 0:
                     x = self.range_of(operand)
@@ -253,6 +309,27 @@ class IntegerRules:
             known = self.ranges[instruction]
             self.ranges[instruction] = Range(known.low, known.high, known.zeros, True)
         return stride
+
+    def mask_span(self, instruction: Instruction) -> ScalarStride | Unknown:
+        """The stride of what a mask takes all bits or none of that differ; UNKNOWN for others."""
+        a, b = instruction.operands
+        known, stride = self.ranges.get(a), self.strides.get(a)
+        if not isinstance(b, Constant) or known is None or not known.span or type(stride) is not int:
+            return UNKNOWN
+        number, below = b.value or 0, known.span - 1
+        is_negative = number >> (instruction.type.width - 1)
+        takes_none, takes_all = not number & below, (number | (1 << known.zeros) - 1) & below == below
+        if not (takes_none or takes_all) or (is_negative and known.low < 0):
+            return UNKNOWN
+        if is_negative:
+            self.rely_on(known)
+        high, assumed = number, False
+        if known.low >= 0 and (is_negative or known.high < number):
+            high, assumed = known.high, known.assumed
+        zeros = (number & -number).bit_length() - 1 if number else instruction.type.width
+        span = 0 if takes_none else known.span
+        self.ranges[instruction] = Range(0, high, zeros, True, assumed, span)
+        return stride if span else UNIFORM
 
     def kept_by_mask(self, instruction: Instruction, constant: Constant, mask: int) -> ScalarStride:
         """The stride of what has no bits outside of a mask: `(uint)` of a size_t becomes an `and`."""
@@ -279,6 +356,7 @@ class IntegerRules:
         if instruction.type.width < a.type.width:
             stride = self.wrap(s, instruction.type)
             self.bound(instruction, x.low, x.high, x.zeros, x.exact, stride, x)
+            self.keep_span(instruction, x.span)
             return stride
         signed = instruction.op is Op.SConvert
         exact = x.exact and (signed or x.low >= 0)
@@ -290,6 +368,7 @@ class IntegerRules:
         if not signed and low < 0:
             low, high = 0, (1 << a.type.width) - 1
         self.bound(instruction, low, high, x.zeros, True, s, x)
+        self.keep_span(instruction, x.span)
         return s
 
     def is_only_index(self, instruction: Instruction) -> bool:

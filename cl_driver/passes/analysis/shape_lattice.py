@@ -8,6 +8,8 @@ from typing import Final, TypeAlias
 
 from ...records import record
 from ...spirv.enums import BuiltIn
+from ..ir.ops import PassBuiltIn
+from ..ir.plan import PlanOptions
 from ..ir.shapes import UNIFORM, VARYING, Stride
 
 
@@ -24,6 +26,8 @@ Strides: TypeAlias = Mapping[BuiltIn, Stride]
 
 SMALL_ID = 1 << 30  # no id or size of a dimension is above this when PlanOptions.small_ids holds
 
+SMALL_LOCAL_ID = 1 << 16  # groups have fewer work-items
+
 ID_STRIDES: Strides = {
     BuiltIn.GlobalInvocationId: (1, 0, 0),
     BuiltIn.LocalInvocationId: (1, 0, 0),
@@ -38,6 +42,15 @@ LINEAR_STRIDES: Strides = {
     BuiltIn.GlobalLinearId: VARYING,
     BuiltIn.SubgroupLocalInvocationId: 1,
 }
+
+
+def aligned_ids(options: PlanOptions) -> frozenset[tuple[BuiltIn, int]]:
+    """Ids, and their components, that are multiples of the width in the first lane of each vector, by which
+    lanes differ."""
+    if options.linear_lanes:
+        return frozenset({(BuiltIn.LocalInvocationIndex, 0)})
+    along_rows = {(BuiltIn.LocalInvocationId, 0)}
+    return frozenset(along_rows | {(BuiltIn.LocalInvocationIndex, 0)} if options.group else along_rows)
 
 
 def part_strides(width: int, axis: int, linear_lanes: bool) -> Strides:
@@ -82,8 +95,9 @@ GROUP_STRIDES: Strides = {
 SMALL_INPUTS = frozenset((
     BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex, BuiltIn.WorkgroupId,
     BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalSize, BuiltIn.NumWorkgroups,
-    BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+    BuiltIn.GlobalOffset, BuiltIn.WorkDim, PassBuiltIn.GroupOrigin,
 ))  # fmt: skip
+LOCAL_INPUTS = frozenset((BuiltIn.LocalInvocationId, BuiltIn.LocalInvocationIndex))
 LARGEST_LANE = 63
 
 
@@ -93,6 +107,7 @@ class Range:
 
     exact: lane l's signed value is lane 0's plus stride·l without wrapping around.
     assumed: so if ids and sizes are small.
+    span: a power of two, if not 0: lanes differ in the bits below it alone, which are 0 in lane 0.
     """
 
     low: int
@@ -100,3 +115,4 @@ class Range:
     zeros: int = 0
     exact: bool = True
     assumed: bool = False
+    span: int = 0

@@ -16,8 +16,10 @@ from ..ir.shapes import UNIFORM, VARYING, ScalarStride
 from .shape_integers import IntegerRules
 from .shape_lattice import (
     LARGEST_LANE,
+    LOCAL_INPUTS,
     SMALL_ID,
     SMALL_INPUTS,
+    SMALL_LOCAL_ID,
     UNKNOWN,
     Found,
     Range,
@@ -32,6 +34,8 @@ class ValueRules(IntegerRules):
     id_strides: Strides  # of built-in variables; the others are uniform
     of_lanes: bool  # not of parts, nor of all work-items of a group
     small_ids: bool  # as in PlanOptions
+    aligned: frozenset[tuple[BuiltIn, int]]  # see aligned_ids()
+    width: int  # lanes
     left_loops: dict[Block, list[Loop]]  # exit block: the divergent loops that end there
 
     def phi(self, instruction: Instruction) -> Found:
@@ -192,15 +196,17 @@ class ValueRules(IntegerRules):
         if component is not None and type(stride) is tuple:
             stride = stride[component]
         if instruction.type.kind is Kind.INT:
-            self.small(instruction, builtin)
+            self.small(instruction, builtin, component or 0)
         return stride
 
-    def small(self, instruction: Instruction, builtin: BuiltIn | None) -> None:
+    def small(self, instruction: Instruction, builtin: BuiltIn | None, component: int) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
         if builtin == BuiltIn.SubgroupLocalInvocationId:
             self.ranges[instruction] = Range(0, LARGEST_LANE)
         elif builtin in SMALL_INPUTS and self.small_ids:
-            self.ranges[instruction] = Range(0, SMALL_ID, assumed=True)
+            span = self.width if (builtin, component) in self.aligned else 0
+            most = SMALL_LOCAL_ID if builtin in LOCAL_INPUTS else SMALL_ID
+            self.ranges[instruction] = Range(0, most, assumed=True, span=span)
 
     def extract(self, instruction: Instruction) -> Found:
         """OpCompositeExtract."""
@@ -211,7 +217,7 @@ class ValueRules(IntegerRules):
         if instruction.type.kind is Kind.INT and isinstance(value, Instruction) and value.op is Op.Load:
             source = value.operands[0]
             if isinstance(source, Variable) and source.builtin is not None:
-                self.small(instruction, source.builtin)
+                self.small(instruction, source.builtin, indices[0])
         return s
 
     def construct(self, instruction: Instruction) -> Found:
@@ -281,6 +287,11 @@ RULES: dict[Op, Callable[[Any, Instruction], Found]] = {
     Op.BitwiseXor: ValueRules.complement,
     Op.Not: ValueRules.complement,
     Op.BitwiseAnd: ValueRules.bitwise_and,
+    Op.UDiv: ValueRules.divide,
+    Op.SDiv: ValueRules.divide,
+    Op.UMod: ValueRules.remainder,
+    Op.SMod: ValueRules.remainder,
+    Op.SRem: ValueRules.remainder,
     Op.UConvert: ValueRules.convert,
     Op.SConvert: ValueRules.convert,
     Op.Bitcast: ValueRules.same,

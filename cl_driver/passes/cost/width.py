@@ -232,7 +232,7 @@ def prefers_own_vectors(plan: KernelPlan, target: Target) -> bool:
     full = sum(work.weights[i] for i in instructions if _bits(i.type) >= target.vector_bits)
     if not work.fetched(1) or full < _MOSTLY * sum(work.weights.values()):
         return False
-    lanes, room = options.width, _registers(target)
+    lanes, room = options.width, registers(target)
     pressure = vector_pressure(region.function, region.shapes, target.vector_bits // lanes) or 0
     together = work.cycles(1, pressure, room)
     alone = lanes * work.alone(lanes).cycles(1, -(-pressure // lanes), room)
@@ -279,7 +279,7 @@ def _best(
     plan: KernelPlan, regions: list[Region], axis: int, target: Target, most: int = 8
 ) -> tuple[int, float, str]:
     """How many vectors are best executed together, how much faster that is than one by one, and why."""
-    lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, _registers(target)
+    lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, registers(target)
     pressures = []
     for region in regions:
         of_region = vector_pressure(region.function, region.shapes, lane_bits)
@@ -344,7 +344,8 @@ def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:
     return chosen, not plan.uses_barrier and gain >= _GAIN_OF_TILES
 
 
-def _registers(target: Target) -> int:
+def registers(target: Target) -> int:
+    """Vector registers of a core."""
     return 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
 
 

@@ -54,7 +54,7 @@ def put_sizes(function: Function, types: TypeTable, group: tuple[int, int, int])
     replaced = {}
     for block in function.blocks:
         for i in block.instructions:
-            variable, k = _component(i)
+            variable, k = component_of(i)
             if variable is None or k is None:
                 continue
             if variable.builtin in _SIZES:
@@ -64,7 +64,7 @@ def put_sizes(function: Function, types: TypeTable, group: tuple[int, int, int])
     replace_instructions(function, replaced)
 
 
-def _component(i: Instruction) -> tuple[Variable | None, int | None]:
+def component_of(i: Instruction) -> tuple[Variable | None, int | None]:
     """The built-in variable of which an instruction gives one component, and which."""
     index = None
     if i.op is Op.CompositeExtract and len(i.operands) == 2:

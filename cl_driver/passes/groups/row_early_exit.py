@@ -13,7 +13,7 @@ from ...spirv.module import Block, Function, Instruction, Value, Variable
 from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import PURE, TERMINATORS, int_value, is_constant_int, is_removable
-from ..ir.ops import PassOp
+from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import Slot
 
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
@@ -22,7 +22,7 @@ _NOT = dict.fromkeys(_LESS, Op.SGreaterThanEqual) | dict.fromkeys(_GREATER, Op.S
 _NOT[Op.INotEqual] = Op.IEqual
 _OF_GROUP = frozenset((
     BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.NumWorkgroups,
-    BuiltIn.GlobalSize, BuiltIn.GlobalOffset, BuiltIn.WorkDim,
+    BuiltIn.GlobalSize, BuiltIn.GlobalOffset, PassBuiltIn.GroupOrigin, BuiltIn.WorkDim,
 ))  # fmt: skip
 _DEPTH = 8  # of expressions that are looked at
 

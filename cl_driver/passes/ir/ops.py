@@ -39,7 +39,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...spirv.enumerant import fill
-from ...spirv.enums import Op
+from ...spirv.enums import BuiltIn, Op
 
 REGION_END = -1
 
@@ -67,3 +67,12 @@ class PassOp(Op):
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))
+
+
+class PassBuiltIn(BuiltIn):
+    """Built-in variables that the passes add: GroupOrigin, the global id of a group's first work-item."""
+
+    GroupOrigin: ClassVar[PassBuiltIn]
+
+
+fill(PassBuiltIn, [("GroupOrigin", 1 << 16)])

@@ -37,6 +37,7 @@ class PlanOptions:
 
     width: int = 1  # work-items per vector; above 1 the regions are linearised
     linear_lanes: bool = False  # lanes follow the linear local id, not dimension 0 alone
+    linear_group: tuple[int, ...] = ()  # with these: the local size of all groups (linear_ids.py); or none
     parts: int = 1  # vectors of work-items that are executed together, at widths above 1 (coarsening.py)
     part_axis: int = 0  # the dimension in which parts follow one another; 0 with linear_lanes
     group: tuple[int, ...] = ()  # local size of all groups, each `parts` whole vectors (lockstep.py); or none

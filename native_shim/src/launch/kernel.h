@@ -93,6 +93,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_HAS_MORE = 256,
     /* It fetches what it is about to read, if the launch says that it should (cld_launch.ahead_kib). */
     CLD_KERNEL_READS_AHEAD = 512,
+    /* There may be code of the kind LINEAR. */
+    CLD_KERNEL_HAS_LINEAR = 1024,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -243,7 +243,7 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
     const struct cld_kernel_info *info = command->kernel.info;
     const struct cld_tier *code = code_of(command);
     bool runs_it = runs_entry(code) || code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
-                   code->kind == CLD_TIER_MORE || code->kind == CLD_TIER_SOON;
+                   code->kind == CLD_TIER_LINEAR || code->kind == CLD_TIER_MORE || code->kind == CLD_TIER_SOON;
     uint64_t used = runs_it ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
@@ -289,8 +289,8 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
     choose_panel(command, item_time);
     command->estimate = time_of(info, &command->kernel.launch);
-    if ((info->most_group_items || info->flags & (CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE) || info->history) &&
-        item_time)
+    const uint64_t later = CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR;
+    if ((info->most_group_items || info->flags & later || info->history) && item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
     command->timed = command->estimate >= SHORT_TIME || trial_of(command) ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;

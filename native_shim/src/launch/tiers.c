@@ -71,6 +71,11 @@ static struct cld_tier *find(struct cld_tier *list, enum cld_tier_kind kind, con
     return list;
 }
 
+/* Whether code is for one local size. */
+static bool is_of_size(const struct cld_tier *code) {
+    return code->kind == CLD_TIER_GROUP || code->kind == CLD_TIER_LINEAR;
+}
+
 /* Adds code to the kernel's. False, and the code is dropped, if another thread has added the like, or if
  * there are enough local sizes. */
 static bool add(struct cld_kernel_info *info, struct cld_tier *added) {
@@ -78,8 +83,8 @@ static bool add(struct cld_kernel_info *info, struct cld_tier *added) {
     do {
         unsigned count = 0;
         for (const struct cld_tier *code = first; code; code = code->next)
-            count += code->kind == CLD_TIER_GROUP;
-        if (find(first, added->kind, added->size) || (added->kind == CLD_TIER_GROUP && count >= MOST_SIZES)) {
+            count += is_of_size(code);
+        if (find(first, added->kind, added->size) || (is_of_size(added) && count >= MOST_SIZES)) {
             cld_tier_drop(added);
             return false;
         }
@@ -103,7 +108,7 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
         cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)answer.symbol.size, (const char *)answer.symbol.data);
         return false;
     }
-    bool is_late = code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
+    bool is_late = code->kind == CLD_TIER_TILED || is_of_size(code) ||
                    code->kind == CLD_TIER_MORE || (code->kind == CLD_TIER_ANY && code->values);
     if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
         cld_log(2, "clEnqueueNDRangeKernel: code that needs more local memory");
@@ -350,15 +355,26 @@ static bool suits_wide(const struct cld_kernel_info *info, const struct cld_laun
     return one_row || (launch->local_size[0] % info->width == 0 && launch->global_size[0] % info->width == 0);
 }
 
-/* Whether the work-items of each group fill vectors, and all groups are of one size for which there may be
- * code. */
+/* Whether all groups are of one size, for which there may be code. */
+static bool has_one_size(const struct cld_launch *launch) {
+    for (int i = 0; i < 3; i++)
+        if (launch->global_size[i] % launch->local_size[i])
+            return false;
+    return !has_large_ids(launch);
+}
+
+/* Whether the work-items of each group fill vectors, and all groups are of one size. */
 static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
-    for (int i = 0; i < 3; i++)
-        if (launch->global_size[i] % size[i])
-            return false;
     return size[0] % info->width == 0 && size[0] * size[1] * size[2] <= info->most_group_items &&
-           !has_large_ids(launch);
+           has_one_size(launch);
+}
+
+/* Whether rows of groups, all of one size, leave lanes idle that the next rows could fill. */
+static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    const uint64_t *size = launch->local_size;
+    return info->flags & CLD_KERNEL_HAS_LINEAR && size[0] % info->width && size[1] * size[2] > 1 &&
+           has_one_size(launch);
 }
 
 static bool has_tiles(const uint64_t *tile, const uint64_t *size) {
@@ -421,6 +437,8 @@ static const struct cld_tier *wish_any(const struct cld_kernel *kernel, struct c
     bool more_first = has_more && info->flags & CLD_KERNEL_FREE_GROUPS; /* it takes tiles, too */
     if (more_first)
         wished = wish(kernel, info, CLD_TIER_MORE, any);
+    if (has_short_rows(info, launch))
+        wished = wish(kernel, info, CLD_TIER_LINEAR, size);
     if (is_open(wished) && info->most_group_items && is_whole(info, launch))
         wished = wish(kernel, info, CLD_TIER_GROUP, size);
     if (is_open(wished) && info->flags & CLD_KERNEL_TILED && has_tiles(tile, size))
@@ -436,15 +454,18 @@ cl_int cld_tier_choose(const struct cld_kernel *kernel, struct cld_kernel_info *
     const uint64_t vector[3] = {info->width, info->width, 1};
     const uint64_t *entry_tile = info->flags & CLD_KERNEL_TILED ? vector : tile;
     *chosen = NULL;
-    if ((info->flags & CLD_KERNEL_NARROW) && !suits_wide(info, launch))
+    bool is_narrow = info->flags & CLD_KERNEL_NARROW && !suits_wide(info, launch);
+    if (is_narrow && !has_short_rows(info, launch))
         return need(kernel, info, CLD_TIER_NARROW, any, chosen);
     if (info->apart && has_overlap(kernel, info))
-        return need(kernel, info, CLD_TIER_OVERLAP, any, chosen);
+        return need(kernel, info, is_narrow ? CLD_TIER_NARROW : CLD_TIER_OVERLAP, any, chosen);
     bool is_first = info->flags & CLD_KERNEL_TILES_FIRST && has_tiles(tile, launch->local_size) &&
                     !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off");
     if (is_first && need(kernel, info, CLD_TIER_TILED, tile, chosen) == CL_SUCCESS)
         return CL_SUCCESS;
     const struct cld_tier *wished = wish_any(kernel, info, launch, tile);
+    if (is_narrow && !(cld_tier_is_there(wished) && wished->kind == CLD_TIER_LINEAR))
+        return need(kernel, info, CLD_TIER_NARROW, any, chosen);
     bool needs_rest = info->flags & CLD_KERNEL_REST && cld_tier_has_rest(entry_tile, launch);
     if (cld_tier_is_there(wished) || (wished && !needs_rest))
         *chosen = wished;

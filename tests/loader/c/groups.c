@@ -49,6 +49,19 @@ static const char SOURCE[] =
     "    row[0] += rounds;\n"
     "  barrier(CLK_LOCAL_MEM_FENCE);\n"
     "  out[place()] += row[0];\n"
+    "}\n"
+    /* Many steps of each work-item, and what its neighbour in the linear local id began with. */
+    "kernel void mixing(global uint *out, uint rounds) {\n"
+    "  local uint all[256];\n"
+    "  uint count = (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2));\n"
+    "  uint me = (uint)((get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) +\n"
+    "                   get_local_id(0));\n"
+    "  uint total = (uint)(get_global_id(0) * 3 + get_global_id(1) * 5 + get_global_id(2) * 7);\n"
+    "  all[me] = total + (uint)get_group_id(1);\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  for (uint i = 0; i < rounds * 8; i++)\n"
+    "    total = (total ^ total >> 7 ^ i) * 2654435761u + (total << 3) + (uint)get_local_id(1);\n"
+    "  out[place()] += total + all[me + 1 == count ? 0 : me + 1];\n"
     "}\n";
 
 struct shape {
@@ -64,6 +77,8 @@ static const struct shape SHAPES[] = {
     {{0, 0, 0}, {17, 1, 40}, {17, 1, 1}},  {{0, 0, 0}, {30000, 1, 1}, {0, 0, 0}},
     {{0, 0, 2}, {129, 65, 3}, {0, 0, 0}},  {{0, 0, 0}, {2, 3000, 1}, {0, 0, 0}},
     {{0, 0, 0}, {48, 48, 1}, {48, 4, 1}},  {{0, 7, 0}, {250, 31, 1}, {250, 1, 1}},
+    {{5, 3, 1}, {32, 16, 8}, {4, 4, 4}},   {{0, 0, 9}, {24, 15, 6}, {6, 5, 3}},
+    {{1, 0, 0}, {4, 400, 3}, {2, 40, 1}},  {{0, 0, 0}, {1, 90, 40}, {1, 9, 8}},
 };
 
 static cl_uint item_plain(const size_t *id, cl_uint rounds) {
@@ -119,14 +134,30 @@ static cl_uint item_tree(const struct shape *s, const size_t *place, cl_uint rou
     return sum;
 }
 
+static cl_uint item_mixing(const struct shape *s, const size_t *place, cl_uint rounds) {
+    size_t first[3], size[3], next[3];
+    group_of(s, place, first, size);
+    cl_uint total = (cl_uint)((place[0] + s->offset[0]) * 3 + (place[1] + s->offset[1]) * 5 +
+                              (place[2] + s->offset[2]) * 7);
+    for (cl_uint i = 0; i < rounds * 8; i++)
+        total = (total ^ total >> 7 ^ i) * 2654435761u + (total << 3) + (cl_uint)(place[1] - first[1]);
+    int carry = 1; /* on to the next work-item, or the first */
+    for (int i = 0; i < 3; i++) {
+        next[i] = place[i] - first[i] + carry;
+        carry = next[i] == size[i];
+        next[i] = first[i] + (carry ? 0 : next[i]) + s->offset[i];
+    }
+    return total + (cl_uint)(next[0] * 3 + next[1] * 5 + next[2] * 7 + first[1] / s->local[1]);
+}
+
 int main(void) {
     cl_device_id device = the_device();
     cl_context context = make_context(device);
     cl_command_queue queue = make_queue(context, device, 0);
-    static const char *const names[] = {"plain", "grouped", "sharing", "tree"};
+    static const char *const names[] = {"plain", "grouped", "sharing", "tree", "mixing"};
     cl_mem out = make_buffer(context, LARGEST * sizeof(cl_uint));
     static cl_uint got[LARGEST];
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         cl_kernel kernel = make_kernel_with(context, device, SOURCE, "-cl-std=CL3.0", names[k]);
         cl_uint rounds = 3;
         OK(clSetKernelArg(kernel, 0, sizeof out, &out));
@@ -149,7 +180,8 @@ int main(void) {
                         EXPECT(got[at], k == 0   ? item_plain(id, rounds)
                                         : k == 1 ? item_grouped(s, place, rounds)
                                         : k == 2 ? item_sharing(s, place, rounds)
-                                                 : item_tree(s, place, rounds));
+                                        : k == 3 ? item_tree(s, place, rounds)
+                                                 : item_mixing(s, place, rounds));
                     }
             for (; at < LARGEST; at++)
                 EXPECT(got[at], 0u);

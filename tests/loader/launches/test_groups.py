@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.marks import few_rows
+from tests.marks import few, few_rows
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,15 @@ def test_launches_of_many_shapes(run_client, width, parts):
 
 def test_groups_that_are_held_whole(run_client):
     run_client("groups", env={"CL_DRIVER_GROUP_CODE": "now"})
+
+
+@pytest.mark.parametrize("width", few(["8", "16", "64"], 1))
+def test_rows_that_leave_lanes_idle(run_client, tmp_path, width):
+    """What has enough to do gets code whose lanes go on in the next row, for groups of one size."""
+    environment = {"CL_DRIVER_GROUP_CODE": "now", "CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(tmp_path)}
+    run_client("groups", env=environment)
+    made = {path.name.removesuffix(".linear.o") for path in tmp_path.glob("*.linear.o")}
+    assert "mixing" in made and "plain" not in made
 
 
 def test_values_of_arguments(run_client):

@@ -58,6 +58,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_tiled": False,
         "tiles_first": False,
         "has_more": False,
+        "has_linear": False,
         "reads_ahead": False,
         "private_size": 0,
         "attributes": "",
@@ -118,7 +119,7 @@ def test_kernels_may_have_no_object():
     plain = dict.fromkeys(("has_narrow", "has_rest"), False) | {"has_entry": False, "most_group_items": 0}
     executable = make_executable(kernels=[make_kernel(**plain)], objects=[])
     assert Executable.from_bytes(executable.to_bytes()) == executable
-    for name in ("has_narrow", "has_rest", "has_tiled", "has_more"):
+    for name in ("has_narrow", "has_rest", "has_tiled", "has_more", "has_linear"):
         with pytest.raises(ExecutableError):
             Executable.from_bytes(
                 make_executable(kernels=[make_kernel(**plain | {name: True})], objects=[]).to_bytes()
