@@ -10,7 +10,7 @@ from typing import Any
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
 from ..passes.ir.library import Library
-from ..passes.ir.ops import REGION_END, PassOp
+from ..passes.ir.ops import REGION_END, PassBuiltIn, PassOp
 from ..passes.ir.plan import KernelPlan, Region, Slot
 from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import uses_subgroups
@@ -358,12 +358,15 @@ class _PlanGroup:
     def vector(self, items: list[Item], origin: int, left: int, end: int, x: int, rows: int) -> list[Item]:
         """The lanes of a part x work-items, or items in whole rows, behind the origin; left: in its row."""
         first = items[origin]
-        return [
+        found = [
             items[origin + rows + x + lane]
             if x + lane < left and origin + rows < end
             else self.absent(first, x + lane, rows)
             for lane in range(self.plan.options.width)
         ]
+        for lane, item in enumerate(found):
+            item.builtins[PassBuiltIn.Lane] = lane
+        return found
 
     def absent(self, first: Item, x: int, rows: int) -> Item:
         """A lane behind the end: it has an id as if it existed, and somebody else's memory."""

@@ -53,6 +53,7 @@ from .scalar.simplify import remove_dead_code, simplify
 from .scalar.sroa import promote
 from .vectorize.coarsening import copy_parts
 from .vectorize.guard_versioning import version_guards
+from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
 
 __all__ = ["PlanError", "PlanOptions", "coarsened", "inlined_size", "plan", "version_by_guards"]
@@ -261,6 +262,9 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
     end_at_undefined(region.function)
     if options.width > 1 and not region.once:
         types = plan.module.types
+        if may_send_lanes_alone(plan):
+            if run_pass("lane_loops", send_lanes_alone, options, region.function, types, options):
+                plan.has_lane_loops = True
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
         if plan.uses_barrier:

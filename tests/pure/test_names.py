@@ -51,6 +51,7 @@ PARTS = frozenset((
     "codegen/simd/operands.py", "codegen/simd/vector_data.py", "passes/cost/width.py",
     "passes/groups/lockstep.py", "passes/ir/plan.py", "passes/loops/loop_versioning.py",
     "passes/pipeline.py", "passes/analysis/shape.py", "passes/vectorize/coarsening.py",
+    "passes/vectorize/lane_loops.py",
 ))  # fmt: skip
 
 

@@ -57,6 +57,21 @@ def kept_calls():
             setattr(limits, name, value)
 
 
+@contextmanager
+def lanes_alone():
+    """Where lanes go one by one to all branches with loops that they can, whatever these do."""
+    from cl_driver.passes import pipeline
+    from cl_driver.passes.vectorize import lane_loops
+
+    before = pipeline.may_send_lanes_alone, lane_loops.is_scattered
+    pipeline.may_send_lanes_alone = lambda plan: plan.options.parts == 1 and not plan.options.sub_groups
+    lane_loops.is_scattered = lambda blocks, shapes: True
+    try:
+        yield
+    finally:
+        pipeline.may_send_lanes_alone, lane_loops.is_scattered = before
+
+
 def join(kernels: dict) -> str:
     """One source of several kernels: that of seed 5 is k5."""
     texts = []
@@ -134,7 +149,8 @@ class Batch:
                     maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
                 elif choice.random() < 0.3:
                     maker.hold_linear(*sizes)
-                with kept_calls() if seed % 2 else nullcontext():
+                alone = choice.random() < 0.5
+                with kept_calls() if seed % 2 else nullcontext(), lanes_alone() if alone else nullcontext():
                     has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
                 if not has_rest:
                     break
@@ -142,7 +158,7 @@ class Batch:
                 where = np.flatnonzero(a != b)[:4]
                 assert not len(where), (
                     f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {llvm}, "
-                    f"{maker.ways}: "
+                    f"{maker.ways}, alone {alone}: "
                     f"{name}{where} is {b[where]}, not {a[where]}; "
                     f"{kernel.global_size} in groups of {kernel.local_size}"
                 )

@@ -51,7 +51,7 @@ def _item_component(e: AbiFields, builtin: BuiltIn, k: int) -> str:
         return e.item_index()
     if builtin == BuiltIn.GlobalLinearId:
         return _global_linear_id(e)
-    if builtin == BuiltIn.SubgroupLocalInvocationId:
+    if builtin in (BuiltIn.SubgroupLocalInvocationId, PassBuiltIn.Lane):
         return "0"  # of lane 0
     if builtin == BuiltIn.SubgroupId:
         return _sub_groups(e, component(e, BuiltIn.LocalInvocationIndex, 0), 0)

@@ -34,6 +34,7 @@ ID_STRIDES: Strides = {
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: 1,
     BuiltIn.SubgroupLocalInvocationId: 1,
+    PassBuiltIn.Lane: 1,
 }
 LINEAR_STRIDES: Strides = {
     BuiltIn.GlobalInvocationId: VARYING,
@@ -41,6 +42,7 @@ LINEAR_STRIDES: Strides = {
     BuiltIn.LocalInvocationIndex: 1,
     BuiltIn.GlobalLinearId: VARYING,
     BuiltIn.SubgroupLocalInvocationId: 1,
+    PassBuiltIn.Lane: 1,
 }
 
 

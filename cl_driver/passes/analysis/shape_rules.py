@@ -10,7 +10,7 @@ from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Va
 from ..ir.dominance import Loop
 from ..ir.instructions import ADDRESS, EXTINST_WITH_EFFECT
 from ..ir.layout import size_of, step_into
-from ..ir.ops import PassOp
+from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import Slot
 from ..ir.shapes import UNIFORM, VARYING, ScalarStride
 from .shape_integers import IntegerRules
@@ -201,7 +201,7 @@ class ValueRules(IntegerRules):
 
     def small(self, instruction: Instruction, builtin: BuiltIn | None, component: int) -> None:
         """Bounds an id. The stride of an id never wraps below 2³⁰."""
-        if builtin == BuiltIn.SubgroupLocalInvocationId:
+        if builtin in (BuiltIn.SubgroupLocalInvocationId, PassBuiltIn.Lane):
             self.ranges[instruction] = Range(0, LARGEST_LANE)
         elif builtin in SMALL_INPUTS and self.small_ids:
             span = self.width if (builtin, component) in self.aligned else 0

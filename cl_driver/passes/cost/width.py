@@ -331,6 +331,8 @@ def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:
     options = plan.options
     if options.width == 1 or options.parts > 1 or options.sub_groups or plan.has_free_groups:
         return None, False
+    if plan.has_lane_loops:
+        return None, False
     regions = [region for region in plan.regions if not region.once]
     axis = _axis(regions)
     if plan.uses_barrier and not axis:

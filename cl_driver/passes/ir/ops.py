@@ -70,9 +70,11 @@ fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotation
 
 
 class PassBuiltIn(BuiltIn):
-    """Built-in variables that the passes add: GroupOrigin, the global id of a group's first work-item."""
+    """Built-in variables that the passes add: GroupOrigin, the global id of a group's first work-item; Lane,
+    the number of the lane."""
 
     GroupOrigin: ClassVar[PassBuiltIn]
+    Lane: ClassVar[PassBuiltIn]
 
 
-fill(PassBuiltIn, [("GroupOrigin", 1 << 16)])
+fill(PassBuiltIn, [("GroupOrigin", 1 << 16), ("Lane", (1 << 16) + 1)])

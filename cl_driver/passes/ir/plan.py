@@ -133,6 +133,7 @@ class KernelPlan:
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do
+    has_lane_loops: bool = False  # lanes go to some branches one by one (vectorize/lane_loops.py)
     specialisable_args: list[int] = field(default_factory=list)  # by number (lower/argument_values.py)
     apart_args: list[int] = field(default_factory=list)  # those of PlanOptions.apart that it was assumed of
     # memory_order.py: work-items see others' memory in order, not at barriers alone
@@ -155,7 +156,7 @@ class KernelPlan:
     def may_run_in_lockstep(self) -> bool:
         """True if it is worth having code for groups of one size (groups/lockstep.py)."""
         options = self.options
-        if options.width == 1 or options.sub_groups or self.orders_memory:
+        if options.width == 1 or options.sub_groups or self.orders_memory or self.has_lane_loops:
             return False
         return self.uses_barrier and not any(region.once for region in self.regions)
 
