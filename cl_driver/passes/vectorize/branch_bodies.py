@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .linearise_branch import LinearisedBranch
 
 JUMP_COST = 8  # instructions above which an empty mask jumps over them
+SCATTER_COST = 8  # instructions that a store to places of each lane's own stands for
 
 
 @record(eq=False, slots=True)
@@ -41,7 +42,7 @@ def find_body(branch: LinearisedBranch, nodes: list[Node], place: int, mask: Val
     nodes: the influence region in straight order, the block at `place`; mask: the lanes that come to it.
     """
     first, graph, worker, loop = nodes[place], branch.graph, branch.worker, branch.loop
-    if isinstance(first, Loop) or first in branch.uniform_branches or len(first.instructions) > JUMP_COST:
+    if isinstance(first, Loop) or first in branch.uniform_branches or branch.weight(first) > JUMP_COST:
         return None
     if worker.has_lane(mask, branch.filled) or (loop is not None and loop.header in worker.live):
         return None
@@ -52,7 +53,7 @@ def find_body(branch: LinearisedBranch, nodes: list[Node], place: int, mask: Val
     if len(leaving) != 1 or not graph.post.dominates(leaving[0][2], first):
         return None
     blocks = [b for n in inside for b in (n.blocks if isinstance(n, Loop) else (n,))]
-    if sum(len(b.instructions) for b in blocks) <= JUMP_COST:
+    if sum(map(branch.weight, blocks)) <= JUMP_COST:
         return None
     return Body(set(inside), leaving[0][:2], mask)
 

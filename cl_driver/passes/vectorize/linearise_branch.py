@@ -8,9 +8,10 @@ from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Value, Variable
 from ..ir.dominance import Loop
 from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
+from ..ir.layout import size_of
 from ..ir.ops import PassOp
 from ..ir.remarks import MASKED, SKIPPED
-from .branch_bodies import JUMP_COST, Body, enter_body, find_body, leave_body
+from .branch_bodies import JUMP_COST, SCATTER_COST, Body, enter_body, find_body, leave_body
 from .region_graph import EXIT, Graph, Node
 
 if TYPE_CHECKING:
@@ -216,9 +217,22 @@ class LinearisedBranch:
 
     def pays_to_jump(self, block: Block) -> bool:
         """Whether a block is worth asking if any lane comes to it."""
-        if len(block.instructions) > (LAST_JUMP_COST if self.ends_the_loop(block) else JUMP_COST):
+        if self.weight(block) > (LAST_JUMP_COST if self.ends_the_loop(block) else JUMP_COST):
             return True
         return any(i.mask is not None and self.acts_once(i) for i in block.instructions)
+
+    def weight(self, block: Block) -> int:
+        """Instructions of a block; stores to places that do not follow one another are one for each lane, be
+        these there or not."""
+        return len(block.instructions) + SCATTER_COST * sum(map(self.scatters, block.instructions))
+
+    def scatters(self, i: Instruction) -> bool:
+        """Whether an instruction is such a store."""
+        if i.op is not Op.Store:
+            return False
+        pointer, value = i.operands[:2]
+        stride = self.worker.shapes.stride(pointer)
+        return stride is None or (type(stride) is int and abs(stride) > size_of(value.type))
 
     def ends_the_loop(self, block: Block) -> bool:
         """True in a live loop if all lanes that stay in it come through the block."""

@@ -347,6 +347,19 @@ def test_the_body_of_a_guard_is_jumped_over_as_a_whole():
     assert not any(i.op in (Op.Load, Op.Store) for i in entry.instructions if i.mask is not None)
 
 
+@pytest.mark.parametrize(
+    "place, is_asked", [("in[i] & 7", True), ("i * 3", True), ("i", False), ("i & n", True)]
+)
+def test_a_store_to_places_of_each_lanes_own_is_jumped_over(place, is_asked):
+    source = f"""kernel void k(global int *out, global const int *in, int n) {{
+        int i = get_global_id(0);
+        if (in[i] > n) out[{place}] = i;
+    }}"""
+    plan = make_plan(compile_cl(source), "k", width=8)
+    tests = [i for b in plan.regions[0].function.blocks for i in b.instructions if i.op is PassOp.AnyLane]
+    assert len(tests) == is_asked
+
+
 @pytest.mark.parametrize("name", ["guarded", "both"])
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 40])
 def test_bodies_of_guards(name, n, widths):
