@@ -39,6 +39,7 @@ from ..spirv.module import Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
 from ..spirv.validation import validate
+from .required_rows import requires_short_rows
 from .source import Context, compile_source
 
 __all__ = ["Context", "Prepared", "build", "check_library", "compile_source", "kernel", "library", "prepare"]
@@ -273,6 +274,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
         if flat.width == 1:
             return flat
     code = lower(program, name, options, is_entry=True)
+    code.has_linear |= code.width == 1 and requires_short_rows(program, name)
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     required = program.reflections[name].required_local_size

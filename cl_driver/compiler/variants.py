@@ -18,6 +18,7 @@ from ..records import replace
 from ..spirv import reflect
 from ..spirv.errors import SpirvError
 from .pipeline import SOON, WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
+from .required_rows import lanes_of_any_size, requires_short_rows
 
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
 _UNROLLED_TEXT = 300_000
@@ -135,6 +136,9 @@ def linear_code(
     """Code for groups of one size whose rows leave lanes idle: lanes follow the linear local id. CompileError
     where there is nothing to gain."""
     target = program.context.target
+    is_alone = requires_short_rows(program, name)
+    if is_alone:
+        options = replace(options, width=lanes_of_any_size(program, name))
     if not short_rows.has_idle_lanes(size, options.width):
         raise CompileError(f"kernel '{name}': groups of {size} have no rows that leave lanes idle\n")
     how = codegen_options(program.context)
@@ -142,7 +146,7 @@ def linear_code(
     linear = replace(options, linear_lanes=True, linear_group=tuple(size))
     point, functions = program.entry_points[name], library_for(target)
     plan, rows = (passes.plan(program.module, point, o, functions) for o in (linear, options))
-    if plan.options.width == 1 or not short_rows.linear_lanes_pay(rows, plan, target):
+    if plan.options.width == 1 or not short_rows.linear_lanes_pay(rows, plan, target, is_alone):
         raise CompileError(f"kernel '{name}': lanes across the rows of groups of {size} gain nothing\n")
     code = codegen.emit(plan, how, library(), program.globals, "full")
     if code.size > WIDE_TEXT:

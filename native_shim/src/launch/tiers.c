@@ -373,8 +373,8 @@ static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch
 /* Whether rows of groups, all of one size, leave lanes idle that the next rows could fill. */
 static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
-    return info->flags & CLD_KERNEL_HAS_LINEAR && size[0] % info->width && size[1] * size[2] > 1 &&
-           has_one_size(launch);
+    return info->flags & CLD_KERNEL_HAS_LINEAR && (size[0] % info->width || info->width == 1) &&
+           size[1] * size[2] > 1 && has_one_size(launch);
 }
 
 static bool has_tiles(const uint64_t *tile, const uint64_t *size) {

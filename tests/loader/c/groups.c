@@ -51,8 +51,7 @@ static const char SOURCE[] =
     "  out[place()] += row[0];\n"
     "}\n"
     /* Many steps of each work-item, and what its neighbour in the linear local id began with. */
-    "kernel void mixing(global uint *out, uint rounds) {\n"
-    "  local uint all[256];\n"
+    "inline void mix(global uint *out, uint rounds, local uint *all) {\n"
     "  uint count = (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2));\n"
     "  uint me = (uint)((get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) +\n"
     "                   get_local_id(0));\n"
@@ -62,6 +61,14 @@ static const char SOURCE[] =
     "  for (uint i = 0; i < rounds * 8; i++)\n"
     "    total = (total ^ total >> 7 ^ i) * 2654435761u + (total << 3) + (uint)get_local_id(1);\n"
     "  out[place()] += total + all[me + 1 == count ? 0 : me + 1];\n"
+    "}\n"
+    "kernel void mixing(global uint *out, uint rounds) {\n"
+    "  local uint all[256];\n"
+    "  mix(out, rounds, all);\n"
+    "}\n"
+    "kernel __attribute__((reqd_work_group_size(4, 4, 4))) void required(global uint *out, uint rounds) {\n"
+    "  local uint all[256];\n"
+    "  mix(out, rounds, all);\n"
     "}\n";
 
 struct shape {
@@ -154,10 +161,10 @@ int main(void) {
     cl_device_id device = the_device();
     cl_context context = make_context(device);
     cl_command_queue queue = make_queue(context, device, 0);
-    static const char *const names[] = {"plain", "grouped", "sharing", "tree", "mixing"};
+    static const char *const names[] = {"plain", "grouped", "sharing", "tree", "mixing", "required"};
     cl_mem out = make_buffer(context, LARGEST * sizeof(cl_uint));
     static cl_uint got[LARGEST];
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 6; k++) {
         cl_kernel kernel = make_kernel_with(context, device, SOURCE, "-cl-std=CL3.0", names[k]);
         cl_uint rounds = 3;
         OK(clSetKernelArg(kernel, 0, sizeof out, &out));
@@ -166,6 +173,8 @@ int main(void) {
             const struct shape *s = &SHAPES[n];
             if (!s->local[0] && k)
                 continue; /* whoever asks for its group must say which */
+            if (k == 5 && (s->local[0] != 4 || s->local[1] != 4 || s->local[2] != 4))
+                continue;
             cl_uint zero = 0;
             OK(clEnqueueFillBuffer(queue, out, &zero, sizeof zero, 0, sizeof got, 0, NULL, NULL));
             OK(clEnqueueNDRangeKernel(queue, kernel, 3, s->offset, s->global, s->local[0] ? s->local : NULL,
