@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cl_driver.api.generated import enums as cl
+
 BUFFER_BYTES = 1 << 23
 LOCAL_BYTES = 4096
 IMAGE_SIDE = 512
@@ -136,6 +138,16 @@ def body(text: str, kernel: str) -> str:
     rest = text[found.end() :]
     following = re.search(r"\b(__)?kernel\b", rest)
     return rest[: following.start()] if following else rest
+
+
+def channel(text: str, kernel: str) -> tuple[int, str]:
+    """(channel data type, scalar type) of the images of a kernel: that of the functions that it calls."""
+    used = body(text, kernel)
+    if re.search(r"\b(read|write)_imageui\b", used):
+        return cl.CL_UNSIGNED_INT32, "uint"
+    if re.search(r"\b(read|write)_imagei\b", used):
+        return cl.CL_SIGNED_INT32, "int"
+    return cl.CL_FLOAT, "float"
 
 
 def dimensions(text: str, kernel: str) -> int:

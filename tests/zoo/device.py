@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import time
 from pathlib import Path
 
@@ -138,12 +137,7 @@ class Launch:
         self.objects[index] = self.device.make("clCreateBuffer", self.device.context, flags, size, memory)
 
     def _image(self, index: int, kind: str, seed: str) -> None:
-        body = arguments.body(self.text, self.name)
-        channel, scalar = cl.CL_FLOAT, "float"
-        if re.search(r"\b(read|write)_imageui\b", body):
-            channel, scalar = cl.CL_UNSIGNED_INT32, "uint"
-        elif re.search(r"\b(read|write)_imagei\b", body):
-            channel, scalar = cl.CL_SIGNED_INT32, "int"
+        channel, scalar = arguments.channel(self.text, self.name)
         kinds = {
             "image2d_t": (cl.CL_MEM_OBJECT_IMAGE2D, [arguments.IMAGE_SIDE] * 2),
             "image3d_t": (cl.CL_MEM_OBJECT_IMAGE3D, [64] * 3),

@@ -1,0 +1,93 @@
+"""A kernel's plans as there could be: what the model of costs (passes/cost/estimate.py) says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..builtins.library import library_for
+from ..codegen.kernel.emit import KernelCode
+from ..codegen.llvm.errors import CodegenError
+from ..compiler.pipeline import Prepared, codegen_options
+from ..passes import pipeline as passes
+from ..passes.cost.cpu_models import model_of
+from ..passes.cost.estimate import Estimate, estimate
+from ..passes.cost.launch import Launch
+from ..passes.cost.width import MOST_GROUP_PARTS
+from ..passes.ir.plan import KernelPlan
+from ..records import replace
+from ..spirv.errors import SpirvError
+
+_MOST_WIDTH = 64
+
+
+def chosen_options(program: Prepared, code: KernelCode) -> passes.PlanOptions:
+    """Those of what a kernel runs once it has run for a while, launches of one local size apart."""
+    options = replace(program.lanes(code.name), remarks=None)
+    if code.is_for_any_image:
+        return replace(options, width=code.tile[0], thorough=True)
+    if code.tiles is not None:
+        return replace(code.tiles, remarks=None, thorough=True)
+    columns, rows = code.tile
+    parts = rows if rows > 1 else columns // max(code.width, 1)
+    return replace(options, width=code.width, parts=parts, part_axis=int(rows > 1), thorough=True)
+
+
+def lockstep_plan(
+    program: Prepared, code: KernelCode, local_size: tuple[int, int, int], values: Mapping[int, bytes]
+) -> KernelPlan | None:
+    """The plan of code for groups of one size, if there is such code for the kernel."""
+    width = chosen_options(program, code).width
+    parts, rest = divmod(local_size[0] * local_size[1] * local_size[2], width)
+    if not code.may_run_in_lockstep or rest or local_size[0] % width or parts > MOST_GROUP_PARTS:
+        return None
+    options = replace(chosen_options(program, code), width=width, group=local_size, parts=parts, part_axis=0)
+    try:
+        plan = plan_of(program, code.name, options, values)
+    except (passes.PlanError, CodegenError, SpirvError):
+        return None
+    return plan if plan.options.group else None
+
+
+def plan_of(
+    program: Prepared, name: str, options: passes.PlanOptions, values: Mapping[int, bytes] | None = None
+) -> KernelPlan:
+    """A plan, with fewer parts or without constants where it cannot be made with all. values: of arguments.
+    PlanError, CodegenError or SpirvError where there is none at this width."""
+    options = replace(options, native_half=codegen_options(program.context).has_native_half)
+    functions = library_for(program.context.target)
+    ways = [replace(options, argument_values=tuple(sorted((values or {}).items()))), options]
+    ways.append(replace(options, parts=1, part_axis=0, group=()))
+    for way in ways[not values :]:
+        try:
+            return passes.plan(
+                program.module, program.entry_points[name], way, functions, program.globals.offsets
+            )
+        except (passes.PlanError, CodegenError):
+            if way is ways[-1]:
+                raise
+    raise AssertionError
+
+
+def alternatives(
+    program: Prepared, code: KernelCode, launch: Launch
+) -> list[tuple[passes.PlanOptions, Estimate | str, bool]]:
+    """(options, estimate or why there is no such code, whether it was chosen): one work-item at a time,
+    vectors of the CPU's width, and twice that, as far as the kernel leaves a choice."""
+    target = program.context.target
+    model = model_of(target)
+    chosen = chosen_options(program, code)
+    native = target.vector_bits // 32
+    widths = [1, native, 2 * native]
+    if chosen.sub_groups or program.is_unoptimised(code.name) or program.is_too_large(code.name):
+        widths = []
+    ways = [replace(chosen, width=width, parts=1, part_axis=0) for width in widths if width != chosen.width]
+    found: list[tuple[passes.PlanOptions, Estimate | str, bool]] = []
+    for way in sorted([*ways, chosen], key=lambda options: options.width):
+        try:
+            plan = plan_of(program, code.name, way)
+        except (passes.PlanError, CodegenError, SpirvError) as error:
+            found.append((way, str(error), way is chosen))
+            continue
+        if plan.options.width == way.width:
+            found.append((plan.options, estimate(plan, model, launch), way is chosen))
+    return found

@@ -1,0 +1,129 @@
+"""CPUs as tables: what a core starts in a cycle, how long results take, what accesses to memory cost.
+
+The figures are rounded from public tables: uops.info (throughput and latency of instructions, gathers among
+them), Agner Fog's instruction tables and microarchitecture guide (ports, windows, caches, mispredicted
+branches), LLVM's scheduling models (X86Sched*.td, AArch64SchedNeoverse*.td), the optimisation guides of AMD
+(family 19h), Intel and Arm (bandwidth of caches); and, for streams from memory, STREAM on one core of
+servers. Families differ less within a vendor than registers differ in width, so there is a row for each
+generation that made a difference.
+"""
+
+from __future__ import annotations
+
+from ...device.target import Target
+from ...records import record, replace
+
+
+@record(frozen=True)
+class CpuModel:
+    """A core.
+
+    Started in a cycle: issue: micro-operations of any kind; scalar: integer operations; vector: operations on
+    registers of vector_bits; multiply: of those, floating-point ones, products and fused ones; add:
+    floating-point sums; shuffle: those across lanes; load, store: accesses of a whole register.
+    *_latency: cycles until a result is there. *_cycles: how long something keeps its unit busy: divisions and
+    roots of a register of floats and doubles; a lane of gathers and scatters; masked accesses; atomics.
+    caches: bytes of the first, second and last cache that a core has for itself; line_cycles: of a line from
+    the second and the last cache and from memory, as streams; window: micro-operations that a core looks
+    ahead; registers: of vectors; clock: GHz.
+    """
+
+    name: str
+    vector_bits: int
+    registers: int
+    has_masks: bool  # registers for them, and so masked accesses of all element sizes
+    issue: float = 4
+    scalar: float = 4
+    vector: float = 3
+    multiply: float = 2
+    add: float = 2
+    shuffle: float = 1
+    load: float = 2
+    store: float = 1
+    add_latency: int = 4
+    multiply_latency: int = 4
+    product_latency: int = 10  # of 32-bit integers
+    products: float = 2  # operations of one of these
+    shuffle_latency: int = 3
+    load_latency: int = 7
+    divide_latency: tuple[int, int] = (11, 14)  # floats, doubles
+    divide_cycles: tuple[float, float] = (5, 8)
+    root_cycles: tuple[float, float] = (6, 10)
+    integer_divide_cycles: tuple[float, float] = (6, 14)  # of 32 and 64 bits, scalars
+    gather_cycles: float = 0.7
+    gather_operations: float = 1.5
+    scatter_cycles: float = 1.5
+    masked_store_cycles: float = 1
+    atomic_cycles: float = 18
+    mispredicted: float = 16
+    window: int = 224
+    caches: tuple[int, int, int] = (32 << 10, 1 << 20, 8 << 20)
+    line_cycles: tuple[float, float, float] = (2, 8, 20)
+    clock: float = 3.0
+
+
+# Intel: Haswell to Skylake of clients; Skylake of servers, Ice Lake, Golden Cove with 512 bits.
+_SKYLAKE = CpuModel("skylake", 256, 16, False, caches=(32 << 10, 256 << 10, 8 << 20), line_cycles=(2, 6, 14))
+_SKYLAKE_SERVER = CpuModel(
+    "skylake-avx512", 512, 32, True, vector=2, scatter_cycles=1.2, gather_cycles=0.65,
+    divide_cycles=(10, 16), root_cycles=(12, 24), line_cycles=(2, 12, 18),
+    caches=(32 << 10, 1 << 20, 2 << 20),
+)  # fmt: skip
+_ICE_LAKE = replace(
+    _SKYLAKE_SERVER, name="icelake", issue=5, window=352, caches=(48 << 10, 1280 << 10, 2 << 20),
+    atomic_cycles=18,
+)  # fmt: skip
+_GOLDEN_COVE = replace(
+    _ICE_LAKE, name="golden-cove", issue=6, scalar=5, store=1, window=512, add_latency=3, gather_cycles=0.6,
+    caches=(48 << 10, 2 << 20, 2 << 20), integer_divide_cycles=(6, 10),
+)  # fmt: skip
+_GOLDEN_COVE_NARROW = replace(
+    _GOLDEN_COVE, name="golden-cove (256 bits)", vector_bits=256, registers=16, has_masks=False, vector=3,
+    shuffle=2, load=3, store=2, divide_cycles=(5, 8), root_cycles=(6, 9),
+)  # fmt: skip
+
+# AMD: Zen 2 and 3 with 256 bits, Zen 4, whose units have 256 bits and take registers of 512 in two steps.
+_ZEN3 = CpuModel(
+    "zen3", 256, 16, False, issue=6, vector=4, shuffle=2, load=2, store=1, add_latency=3, multiply_latency=4,
+    product_latency=3, products=1, shuffle_latency=2, divide_latency=(10, 13), divide_cycles=(3.5, 5),
+    root_cycles=(5, 9), integer_divide_cycles=(6, 10), gather_cycles=1.2, gather_operations=5,
+    scatter_cycles=2, masked_store_cycles=5, atomic_cycles=8, mispredicted=13, window=256,
+    caches=(32 << 10, 512 << 10, 4 << 20), line_cycles=(2, 4, 12), clock=3.3,
+)  # fmt: skip
+_ZEN4_NARROW = replace(
+    _ZEN3, name="zen4 (256 bits)", window=320, caches=(32 << 10, 1 << 20, 4 << 20), gather_cycles=1.0
+)
+_ZEN4 = replace(
+    _ZEN4_NARROW, name="zen4", vector_bits=512, registers=32, has_masks=True, vector=2, multiply=1, add=1,
+    shuffle=1, load=1, store=0.5, divide_cycles=(7, 10), root_cycles=(10, 18), gather_cycles=1.0,
+    scatter_cycles=2, masked_store_cycles=1,
+)  # fmt: skip
+
+# 128 bits: x86-64-v2, whose cores start three vector operations; Arm's Neoverse N1.
+_NARROW = replace(_SKYLAKE, name="x86-64", vector_bits=128)
+_NARROW_AMD = replace(_ZEN3, name="x86-64 of AMD", vector_bits=128)
+_NEOVERSE = CpuModel(
+    "neoverse", 128, 32, False, scalar=3, vector=2, add_latency=2, product_latency=4, products=1,
+    shuffle_latency=2, load_latency=5, divide_cycles=(5, 10), root_cycles=(7, 14), gather_cycles=1.5,
+    gather_operations=3, atomic_cycles=10, mispredicted=11, window=128,
+    caches=(64 << 10, 1 << 20, 1 << 20), line_cycles=(3, 8, 16), clock=2.6,
+)  # fmt: skip
+
+
+def model_of(target: Target) -> CpuModel:
+    """The CPU that code for a target runs on, as far as the target tells."""
+    features = set(target.features)
+    if target.architecture == "aarch64":
+        return _NEOVERSE
+    is_amd = target.slow_masked_stores
+    if target.vector_bits < 256:
+        return _NARROW_AMD if is_amd else _NARROW
+    if is_amd:
+        if target.vector_bits == 512:
+            return _ZEN4
+        return _ZEN4_NARROW if target.far_ahead and "gfni" in features else _ZEN3
+    if target.vector_bits == 512:
+        if "avx512fp16" in features:
+            return _GOLDEN_COVE
+        return _ICE_LAKE if "avx512vbmi" in features else _SKYLAKE_SERVER
+    return _GOLDEN_COVE_NARROW if "avxvnni" in features else _SKYLAKE

@@ -1,0 +1,126 @@
+"""What a kernel costs under a plan: cycles of a vector of work-items and what they go to, and a launch's
+time.
+
+Nothing here is computed in an ordinary build: cl-driver explain and the zoo ask. A plan is taken as it is, so
+with its width, parts, masks and regions. How often blocks run follows from ids, sizes and arguments
+(trips.py), what instructions keep busy from a table of the CPU (operations.py), where lines come from, from
+strides (locality.py). A core overlaps what it can: the busiest resource counts, or a chain that is longer.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...records import field, record
+from ..analysis.redundant_items import redundant_dimensions
+from ..ir.plan import KernelPlan, Region
+from .cpu_models import CpuModel
+from .launch import Launch
+from .locality import Access, traffic
+from .operations import NAMES, Operations, cycles
+from .region_visits import Visits
+from .region_work import RegionWork
+
+# Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group, and of a vector
+# (ids, the loop over them).
+LAUNCH_OVERHEAD = 8.0
+_GROUP_OVERHEAD = 60.0
+_VECTOR_OVERHEAD = 3.0
+_GROUPS_OF_CORE = 4  # that a launch makes for a core where it may choose
+
+
+@record(eq=False)
+class Estimate:
+    """Of one execution of the code for `items` work-items. cycles: in all, where caches hit; arithmetic,
+    memory, latency: what those are spent on, waiting being what nothing else fills; limit: the busiest
+    resource; bytes: of a work-item by kind of access; lines: that a launch brings into each cache; launch:
+    its time in microseconds, with bandwidth."""
+
+    items: int
+    cycles: float = 0.0
+    arithmetic: float = 0.0
+    memory: float = 0.0
+    latency: float = 0.0
+    limit: str = ""
+    bytes: dict[str, float] = field(default_factory=dict)
+    lines: list[float] = field(default_factory=list)
+    launch: float = 0.0
+
+    @property
+    def per_item(self) -> float:
+        """Cycles of a work-item."""
+        return self.cycles / self.items
+
+
+def estimate(plan: KernelPlan, model: CpuModel, launch: Launch) -> Estimate:
+    """What a plan costs on a CPU, and a launch of it."""
+    return _Estimator(plan, model, launch).run()
+
+
+class _Estimator:
+    def __init__(self, plan: KernelPlan, model: CpuModel, launch: Launch) -> None:
+        self.plan, self.model, self.launch = plan, model, launch
+        self.options = plan.options
+        self.visits = Visits(plan, launch)
+        self.result = Estimate(plan.options.width * plan.options.parts)
+        self.once = 0.0  # cycles of what runs once for a group
+        self.accesses: list[Access] = []
+        self.resources = [0.0] * len(NAMES)
+
+    def run(self) -> Estimate:
+        """The estimate."""
+        for region, times in self.visits.times.items():
+            self._region(self.plan.regions[region], times)
+        result, model, launch = self.result, self.model, self.launch
+        result.limit = NAMES[cycles(self.resources, model)[1]]
+        if result.latency > max(result.arithmetic, result.memory):
+            result.limit = "instructions that wait for one another"
+        result.lines = traffic(self.accesses, model, launch, self.options)
+        vectors = self._vectors()
+        groups = math.prod(launch.groups)
+        overhead = vectors * _VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
+        busy = vectors * result.cycles + overhead
+        fetching = sum(n * each for n, each in zip(result.lines, model.line_cycles, strict=True))
+        spread = min(launch.cores, groups)
+        result.launch = LAUNCH_OVERHEAD + math.hypot(busy, fetching) / (model.clock * 1000 * max(spread, 1))
+        return result
+
+    def _vectors(self) -> float:
+        """Executions of the code in a launch."""
+        options, launch = self.options, self.launch
+        redundant = redundant_dimensions(self.plan)
+        if self.plan.has_free_groups:
+            count = 1.0
+            for dimension, size in enumerate(launch.global_size):
+                count *= 1 if dimension in redundant else size
+            # Groups are as large as suits the launch, and each does what is the same for all once.
+            return max(_GROUPS_OF_CORE * launch.cores if redundant else 1.0, count / self.result.items)
+        if options.group or options.linear_lanes:
+            each = math.ceil(launch.group_items / self.result.items)
+        else:
+            columns = options.width * (options.parts if options.part_axis == 0 else 1)
+            rows = options.parts if options.part_axis == 1 else 1
+            each = 1
+            for dimension, step in enumerate((columns, rows, 1)):
+                each *= 1 if dimension in redundant else math.ceil(launch.local_size[dimension] / step)
+        return float(each * math.prod(launch.groups))
+
+    def _region(self, region: Region, visits: float) -> None:
+        width = 1 if region.once else self.options.width
+        operations = Operations(self.model, region.shapes, width)
+        work = RegionWork(self.visits.flow(region), operations, region, bool(self.options.group))
+        work.run()
+        if region.once:
+            self.once += visits * work.cycles
+            return
+        result = self.result
+        result.cycles += visits * work.cycles
+        result.arithmetic += visits * work.arithmetic
+        result.memory += visits * work.memory
+        result.latency += visits * max(0.0, work.cycles - max(work.arithmetic, work.memory))
+        for kind, count in work.bytes.items():
+            result.bytes[kind] = result.bytes.get(kind, 0.0) + visits * count / self.options.parts
+        for access in work.accesses:
+            access.share *= visits
+        self.accesses += work.accesses
+        self.resources = [a + visits * b for a, b in zip(self.resources, work.slots, strict=True)]

@@ -1,0 +1,364 @@
+"""What one instruction of a kernel's plan keeps busy of a core, and how long its result takes.
+
+A value that varies between lanes takes as many registers as its bits of all lanes fill; what is the same in
+all lanes, or differs by the same step, is scalar code. This follows what codegen/ does with each.
+"""
+
+from __future__ import annotations
+
+from ...records import field, record
+from ...spirv.enums import Op, StorageClass
+from ...spirv.enums import OpenCLStd as Std
+from ...spirv.module import Instruction, Kind, Type, Value, Variable
+from ..ir.instructions import ADDRESS, ATOMICS, is_constant_int
+from ..ir.layout import size_of
+from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
+from .cpu_models import CpuModel
+
+ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
+NAMES = (
+    "all instructions", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles", "loads",
+    "stores", "divisions and roots",
+)  # fmt: skip
+_OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
+
+# How lanes reach memory.
+UNIFORM, CONTIGUOUS, STRIDED, SCATTERED, PRIVATE = "uniform", "contiguous", "strided", "scattered", "private"
+
+
+@record(eq=False)
+class Cost:
+    """slots: of each resource; latency: cycles until the result is there."""
+
+    slots: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))
+    latency: float = 0.0
+
+    def add(self, resource: int, slots: float) -> Cost:
+        """Uses so many slots more, each of which is a micro-operation, but for divisions."""
+        self.slots[resource] += slots
+        if resource != DIVIDE:
+            self.slots[ISSUE] += slots
+        return self
+
+
+def cycles(slots: list[float], model: CpuModel) -> tuple[float, int]:
+    """Cycles that the busiest resource needs, and which that is."""
+    started = (
+        model.issue, model.scalar, model.vector, model.multiply, model.add, model.shuffle, model.load,
+        model.store, 1.0,
+    )  # fmt: skip
+    taken = list(slots)
+    taken[VECTOR] = sum(slots[k] for k in _OF_VECTORS)
+    times = [count / per_cycle for count, per_cycle in zip(taken, started, strict=True)]
+    most = max(range(len(times)), key=times.__getitem__)
+    return times[most], most
+
+
+_FREE = frozenset((
+    Op.Bitcast, Op.CopyObject, Op.Phi, Op.Undef, Op.CompositeExtract, Op.CompositeConstruct,
+    Op.CompositeInsert, Op.Branch, Op.Return, Op.Unreachable, PassOp.RegionExit, PassOp.EntryMask,
+    PassOp.FirstItem, PassOp.PrivatePointer, Op.Variable, Op.PtrCastToGeneric, Op.GenericCastToPtr,
+    Op.LifetimeStart, Op.LifetimeStop, Op.ExpectKHR, Op.MemoryBarrier, PassOp.Active, PassOp.GroupItems,
+))  # fmt: skip
+_SUMS = frozenset((Op.FAdd, Op.FSub))
+_PRODUCTS = frozenset((Op.FMul, Op.VectorTimesScalar, Op.Dot))
+_DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
+_SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightLogical, Op.ShiftRightArithmetic))
+_CONVERSIONS = frozenset((Op.ConvertSToF, Op.ConvertUToF, Op.ConvertFToS, Op.ConvertFToU, Op.FConvert))
+_LOGIC = frozenset((Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.LogicalEqual, Op.LogicalNotEqual))
+
+# OpenCL.std: what is one instruction or a few, by what they are made of; and cycles of functions of the
+# library for one work-item, which are made of some ten to a hundred: those of the same functions in glibc
+# and SLEEF.
+_FUSED = frozenset((Std.fma, Std.mad))
+_ROOTS = frozenset((Std.sqrt, Std.native_sqrt, Std.half_sqrt, Std.rsqrt, Std.native_rsqrt, Std.half_rsqrt))
+_QUOTIENTS = frozenset((Std.native_divide, Std.half_divide, Std.native_recip, Std.half_recip))
+_FEW = {
+    Std.fclamp: 2, Std.mix: 2, Std.step: 2, Std.sign: 3, Std.smoothstep: 6, Std.fract: 3, Std.copysign: 2,
+    Std.bitselect: 2, Std.s_clamp: 2, Std.u_clamp: 2, Std.s_abs_diff: 3, Std.u_abs_diff: 3, Std.rotate: 3,
+    Std.clz: 6, Std.ctz: 6, Std.popcount: 8, Std.s_mul_hi: 6, Std.u_mul_hi: 6, Std.s_add_sat: 4,
+    Std.u_add_sat: 2, Std.s_sub_sat: 4, Std.u_sub_sat: 2, Std.s_mad_hi: 7, Std.u_mad_hi: 7, Std.s_hadd: 4,
+    Std.u_hadd: 4, Std.s_mad24: 3, Std.u_mad24: 3, Std.s_mul24: 2, Std.u_mul24: 2, Std.ldexp: 8,
+    Std.length: 12, Std.fast_length: 8, Std.distance: 14, Std.normalize: 18, Std.cross: 6,
+}  # fmt: skip
+_ONE = frozenset((
+    Std.fabs, Std.fmax, Std.fmin, Std.fmax_common, Std.fmin_common, Std.floor, Std.ceil, Std.rint, Std.trunc,
+    Std.round, Std.s_max, Std.s_min, Std.u_max, Std.u_min, Std.s_abs, Std.u_abs, Std.select, Std.degrees,
+    Std.radians, Std.s_upsample, Std.u_upsample, Std.nan, Std.shuffle, Std.shuffle2,
+))  # fmt: skip
+_FUNCTIONS = {
+    Std.exp: 15, Std.exp2: 12, Std.exp10: 16, Std.expm1: 25, Std.log: 18, Std.log2: 18, Std.log10: 20,
+    Std.log1p: 25, Std.pow: 45, Std.powr: 40, Std.pown: 45, Std.rootn: 50, Std.sin: 25, Std.cos: 25,
+    Std.sincos: 35, Std.tan: 35, Std.sinpi: 20, Std.cospi: 20, Std.asin: 25, Std.acos: 25, Std.atan: 25,
+    Std.atan2: 40, Std.sinh: 40, Std.cosh: 35, Std.tanh: 35, Std.asinh: 40, Std.acosh: 40, Std.atanh: 40,
+    Std.cbrt: 30, Std.hypot: 25, Std.erf: 40, Std.erfc: 60, Std.tgamma: 90, Std.lgamma: 90, Std.fmod: 30,
+    Std.remainder: 30, Std.frexp: 8, Std.modf: 6, Std.ilogb: 8, Std.logb: 8, Std.nextafter: 10,
+    Std.native_exp: 12, Std.native_log: 15, Std.native_sin: 20, Std.native_cos: 20, Std.native_powr: 30,
+    Std.native_exp2: 10, Std.native_log2: 15, Std.native_tan: 30, Std.half_exp: 12, Std.half_log: 15,
+    Std.half_sin: 20, Std.half_cos: 20, Std.half_powr: 30,
+}  # fmt: skip
+_OTHER_FUNCTION = 40  # of any other
+_CALL = 5  # cycles of a call itself
+
+
+class Operations:
+    """Costs of instructions of a region at a width."""
+
+    def __init__(self, model: CpuModel, shapes: ShapeInfo, width: int) -> None:
+        self.model, self.shapes, self.width = model, shapes, width
+
+    def is_varying(self, value: Value) -> bool:
+        """Whether lanes of a value are told apart by more than a step."""
+        stride = self.shapes.strides.get(value, 0)
+        return stride is None or (type(stride) is tuple and None in stride)
+
+    def registers(self, type_: Type) -> float:
+        """That a varying value takes; at width 1 of an OpenCL vector, or of a scalar."""
+        bits = self.model.vector_bits
+        match type_.kind:
+            case Kind.VECTOR if self.width == 1:
+                return max(1.0, type_.count * _bits(type_.element) / bits)
+            case Kind.VECTOR | Kind.ARRAY:
+                return type_.count * self.registers(type_.element)
+            case Kind.STRUCT:
+                return sum(self.registers(member) for member in type_.members)
+        return max(1.0, self.width * _bits(type_) / bits)
+
+    def cost(self, i: Instruction) -> Cost:
+        """Of what is not memory (see access)."""
+        op, cost = i.op, Cost()
+        if op in _FREE:
+            return cost
+        if op is Op.VectorShuffle:
+            if self.width == 1:
+                cost.add(SHUFFLE, self.registers(i.type)).latency = self.model.shuffle_latency
+            return cost
+        if op in (PassOp.AnyLane, PassOp.AnyLaneOfPart):
+            cost.add(VECTOR, 1).add(SCALAR, 1).latency = 4
+            return cost
+        if op in (Op.BranchConditional, Op.Switch):
+            return cost.add(SCALAR, 1)
+        if op is Op.FunctionCall or op in (Op.ControlBarrier,):
+            cost.slots[ISSUE] += _CALL * self.model.issue
+            return cost
+        if i.type is None or i.type.kind is Kind.VOID:
+            return cost
+        if op in ADDRESS:
+            if self.is_varying(i) and i not in self.shapes.private:
+                cost.add(VECTOR, 2 * max(1.0, self.width * 32 / self.model.vector_bits)).latency = 2
+            else:
+                cost.add(SCALAR, 0.5)
+            return cost
+        is_float = i.type.kind is Kind.FLOAT or (i.type.kind is Kind.VECTOR and _is_float(i.type.element))
+        of_vectors = self.is_varying(i) or (self.width == 1 and (is_float or i.type.kind is Kind.VECTOR))
+        if op is Op.ExtInst:
+            return self._extended(i, of_vectors)
+        if not of_vectors and not is_float:
+            return self._scalar(i)
+        return self._vector(i, self.registers(i.type))
+
+    def _scalar(self, i: Instruction) -> Cost:
+        op, cost = i.op, Cost()
+        if op in _DIVISIONS:
+            if is_constant_int(i.operands[1]):
+                cost.add(SCALAR, 4).latency = 6
+            else:
+                cost.add(SCALAR, 2).add(DIVIDE, self.model.integer_divide_cycles[i.type.width > 32])
+                cost.latency = 18
+            return cost
+        cost.add(SCALAR, 1).latency = 3 if op is Op.IMul else 1
+        return cost
+
+    def _vector(self, i: Instruction, count: float) -> Cost:
+        op, cost, model = i.op, Cost(), self.model
+        element = _element(i.type)
+        if op in _SUMS:
+            cost.add(ADD, count).latency = model.add_latency
+        elif op in _PRODUCTS:
+            if op is Op.Dot:
+                count = self.registers(i.operands[0].type)
+            cost.add(MULTIPLY, count).latency = model.multiply_latency
+        elif op is Op.FDiv:
+            self._divide(cost, element, count)
+        elif op in (Op.FRem, Op.FMod):
+            self._divide(cost, element, count)
+            cost.add(VECTOR, 10 * count).latency += 30
+        elif op in _DIVISIONS:
+            self._divide_integers(cost, i, element, count)
+        elif op is Op.IMul:
+            self._multiply_integers(cost, element.width, count)
+        elif op in _CONVERSIONS:
+            each = max(_bits(element), _bits(_element(i.operands[0].type)))
+            of_longs = _is_long(element) or _is_long(_element(i.operands[0].type))
+            steps = 6 if of_longs and not model.has_masks and self.width > 1 else 1
+            cost.add(ADD, steps * max(count, self.width * each / model.vector_bits)).latency = 4 + steps
+        elif op in (Op.SConvert, Op.UConvert):
+            wider = max(_bits(element), _bits(_element(i.operands[0].type)))
+            parts = max(1.0, self.width * wider / model.vector_bits)
+            cost.add(SHUFFLE, 0.5 * parts).latency = model.shuffle_latency
+        elif element.kind is Kind.BOOL:
+            operands = [o.type for o in i.operands if isinstance(o, Value) and o.type is not None]
+            compared = max((self.registers(type_) for type_ in operands), default=1.0)
+            if op in _LOGIC:
+                compared = 1.0 if model.has_masks else max(1.0, self.width * 32 / model.vector_bits)
+            cost.add(VECTOR, compared).latency = 3 if model.has_masks and op not in _LOGIC else 1
+        elif op in _SHIFTS and element.width < 32:
+            cost.add(VECTOR, 3 * count).latency = 3
+        elif op in (PassOp.Permute, PassOp.LaneShuffle, PassOp.ReadLane, PassOp.Ballot):
+            cost.add(SHUFFLE, 2 * count).latency = 2 * model.shuffle_latency
+        else:
+            cost.add(VECTOR, count).latency = 1
+        return cost
+
+    def _divide(self, cost: Cost, element: Type, count: float, is_root: bool = False) -> None:
+        model, is_double = self.model, _bits(element) > 32
+        busy = (model.root_cycles if is_root else model.divide_cycles)[is_double]
+        share = 0.5 if self.width == 1 and count <= 1 else 1.0  # scalars take half as long
+        cost.add(MULTIPLY, count).add(DIVIDE, busy * count * share)
+        cost.latency = model.divide_latency[is_double] + (6 if is_root else 0)
+
+    def _divide_integers(self, cost: Cost, i: Instruction, element: Type, count: float) -> None:
+        if is_constant_int(i.operands[1]):
+            self._multiply_integers(cost, element.width, 2 * count)
+            cost.add(VECTOR, 3 * count).latency += 3
+        elif element.width <= 16:
+            cost.add(VECTOR, 6 * count).add(DIVIDE, self.model.divide_cycles[0] * count).latency = 26
+        elif element.width == 32 and self.width > 1:  # as doubles
+            cost.add(VECTOR, 12 * count).add(DIVIDE, self.model.divide_cycles[1] * 2 * count).latency = 30
+        else:
+            busy = self.model.integer_divide_cycles[element.width > 32]
+            cost.add(DIVIDE, busy * self.width).add(SHUFFLE, 2 * self.width).latency = 30
+
+    def _multiply_integers(self, cost: Cost, width: int, count: float) -> None:
+        model = self.model
+        if width > 32 and self.width > 1:
+            cost.add(MULTIPLY, 3 * count).add(VECTOR, (0 if model.has_masks else 5) * count).latency = 12
+        elif width == 8:
+            cost.add(MULTIPLY, 2 * count).add(SHUFFLE, 2 * count).latency = 10
+        else:
+            products = model.products if width == 32 else 1
+            cost.add(MULTIPLY, products * count).latency = model.product_latency
+
+    def _extended(self, i: Instruction, of_vectors: bool) -> Cost:
+        function, cost, model = i.operands[1], Cost(), self.model
+        count = self.registers(i.type) if of_vectors else 1.0
+        if function in _FUSED and _is_float(_element(i.type)):
+            cost.add(MULTIPLY, count).latency = model.multiply_latency
+        elif function in _ROOTS or function in _QUOTIENTS:
+            self._divide(cost, _element(i.type), count, is_root=function in _ROOTS)
+            if function in (Std.rsqrt, Std.native_rsqrt, Std.half_rsqrt):
+                self._divide(cost, _element(i.type), count)
+        elif function in _ONE or function in _FEW:
+            steps = _FEW.get(function, 1)
+            resource = VECTOR if of_vectors or _is_float(_element(i.type)) else SCALAR
+            cost.add(resource, steps * count).latency = 1 + steps
+        else:
+            cycles_ = _FUNCTIONS.get(function, _OTHER_FUNCTION) * (1.5 if _bits(_element(i.type)) > 32 else 1)
+            calls = (i.type.count if i.type.kind is Kind.VECTOR else 1) * self.width
+            cost.slots[ISSUE] += cycles_ * calls * model.issue / 2
+            cost.latency = 2 * cycles_
+        return cost
+
+    def access(self, i: Instruction, kind: str, lane_stride: int | None, is_store: bool) -> Cost:
+        """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is
+        known."""
+        type_ = i.operands[1].type if is_store else i.type
+        cost, model = Cost(), self.model
+        count = self.registers(type_)
+        resource = STORE if is_store else LOAD
+        cost.latency = 1 if is_store else model.load_latency
+        scalars = size_of(type_) // max(1, _bits(_element(type_)) // 8)
+        is_masked = i.mask is not None
+        if self.width == 1 or kind == UNIFORM:
+            cost.add(resource, max(1.0, size_of(type_) * 8 / model.vector_bits))
+            return cost
+        if kind == PRIVATE:
+            cost.add(resource, count).add(VECTOR, (is_masked and is_store) * count)
+            return cost
+        if kind == CONTIGUOUS:
+            self._contiguous(cost, type_, count, is_masked, is_store)
+        elif kind == STRIDED and not is_masked and lane_stride and abs(lane_stride) <= 4 * size_of(type_):
+            whole = self.width * abs(lane_stride) * 8 / model.vector_bits
+            cost.add(resource, whole).add(SHUFFLE, 2 * count).latency += model.shuffle_latency
+        else:
+            lanes = self.width * scalars
+            has_instruction = _bits(_element(type_)) >= 32 and (model.has_masks or not is_store)
+            if has_instruction:
+                each = model.scatter_cycles if is_store else model.gather_cycles
+                cost.add(resource, lanes)
+                cost.slots[ISSUE] += lanes * (model.gather_operations - 1)
+                cost.slots[resource] += max(0.0, each * (model.store if is_store else model.load) - 1) * lanes
+            else:  # lane by lane
+                cost.add(resource, lanes).add(SHUFFLE, 1.5 * lanes).add(SCALAR, (1 + is_masked) * lanes)
+            cost.latency += 12
+        return cost
+
+    def _contiguous(self, cost: Cost, type_: Type, count: float, is_masked: bool, is_store: bool) -> None:
+        model = self.model
+        resource = STORE if is_store else LOAD
+        element = _bits(_element(type_))
+        shuffles = 0.0
+        if type_.kind in (Kind.VECTOR, Kind.STRUCT, Kind.ARRAY):  # taken apart
+            shuffles = 2 * count
+        elif element < 32:
+            shuffles = 1.0
+        cost.add(resource, count).add(SHUFFLE, shuffles)
+        cost.latency += model.shuffle_latency if shuffles else 0
+        if is_masked and not model.has_masks:
+            if is_store:
+                cost.add(VECTOR, 1).add(SCALAR, 2)
+                cost.slots[STORE] += (model.masked_store_cycles - 1) * model.store * count * 0.5
+            else:
+                cost.add(VECTOR, count)
+
+    def atomic(self, i: Instruction, is_local: bool, kind: str) -> Cost:
+        """Of an atomic: lane by lane, in local memory without a lock; what lanes share is reduced first."""
+        cost = Cost()
+        lanes = 1 if kind == UNIFORM else self.width
+        each = 6.0 if is_local else self.model.atomic_cycles
+        cost.slots[ISSUE] += each * lanes * self.model.issue
+        cost.add(SHUFFLE, 1.5 * (self.width if self.width > 1 else 0)).latency = each
+        return cost
+
+
+def is_access(i: Instruction) -> bool:
+    """Whether an instruction reads or writes memory that has to be reached."""
+    if i.op is Op.Load:
+        source = i.operands[0]
+        if isinstance(source, Instruction) and source.op in ADDRESS:
+            source = source.operands[0]
+        return not (isinstance(source, Variable) and source.builtin is not None)
+    return i.op is Op.Store or i.op in ATOMICS
+
+
+def is_local(pointer: Value) -> bool:
+    """Whether a pointer is to memory of the group."""
+    return pointer.type.kind is Kind.POINTER and pointer.type.storage is StorageClass.Workgroup
+
+
+def _element(type_: Type) -> Type:
+    while type_.kind in (Kind.VECTOR, Kind.ARRAY):
+        type_ = type_.element
+    return type_
+
+
+def _is_float(type_: Type) -> bool:
+    return type_.kind is Kind.FLOAT
+
+
+def _is_long(type_: Type) -> bool:
+    return type_.kind is Kind.INT and type_.width == 64
+
+
+def _bits(type_: Type) -> int:
+    match type_.kind:
+        case Kind.INT | Kind.FLOAT:
+            return type_.width
+        case Kind.BOOL:
+            return 8
+        case Kind.POINTER:
+            return 64
+        case Kind.STRUCT:
+            return 8 * size_of(type_)
+    return 32

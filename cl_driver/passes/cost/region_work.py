@@ -1,0 +1,289 @@
+"""What one execution of a region's code takes of a core.
+
+What a loop does not change counts before it. The busiest resource counts, or a chain of instructions that is
+longer, as far as a core does not look beyond it; guesses of branches that fail and registers that are stored
+and loaded again come on top.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...spirv.enums import Op
+from ...spirv.module import Block, Instruction, Value
+from ..analysis.roots import roots
+from ..ir.dominance import Loop
+from ..ir.instructions import ATOMICS, PURE, is_arithmetic
+from ..ir.layout import size_of
+from ..ir.ops import PassOp
+from ..ir.plan import Region
+from .launch import Samples
+from .locality import LINE, Access
+from .operations import (
+    CONTIGUOUS,
+    ISSUE,
+    LOAD,
+    NAMES,
+    PRIVATE,
+    SCATTERED,
+    STORE,
+    STRIDED,
+    UNIFORM,
+    Cost,
+    Operations,
+    cycles,
+    is_access,
+    is_local,
+)
+from .pressure import LARGEST, vector_pressure
+from .sampled_values import Numbers
+from .trips import Flow
+
+_ITERATION = 1.0  # micro-operations to count an iteration
+
+
+class RegionWork:
+    """What one execution of a region's code takes. cycles: where caches hit; arithmetic, memory: what the
+    busiest resource of each kind needs; slots: of all resources; bytes: of a work-item of each part, by kind
+    of access."""
+
+    def __init__(self, flow: Flow, operations: Operations, region: Region, in_lockstep: bool) -> None:
+        self.flow, self.operations, self.region, self.in_lockstep = flow, operations, region, in_lockstep
+        self.model, self.samples = operations.model, flow.frame.around.samples
+        self.cycles = self.arithmetic = self.memory = 0.0
+        self.slots = [0.0] * len(NAMES)
+        self.bytes: dict[str, float] = {}
+        self.accesses: list[Access] = []
+        self.costs: dict[Instruction, Cost] = {}
+        self.homes: dict[Instruction, Loop | None] = {}
+
+    def run(self) -> None:
+        """Adds up all instructions."""
+        flow, model = self.flow, self.model
+        of_loops: dict[Loop | None, list[float]] = {}
+        for block in flow.nest.order:
+            own = flow.nest.innermost.get(block)
+            for i in block.instructions:
+                home = self.homes[i] = self._home(i, own)
+                cost = self.costs[i] = self._cost(i, block)
+                times = flow.mean(block) if home is own else self._entries(block, own, home)
+                total = of_loops.setdefault(home, [0.0] * len(NAMES))
+                for k, slots in enumerate(cost.slots):
+                    if slots:
+                        total[k] += slots * times
+        for each in flow.nest.loops:
+            total = of_loops.setdefault(each, [0.0] * len(NAMES))
+            total[ISSUE] += _ITERATION * flow.mean(each.header)
+        self._spill(of_loops)
+        for loop, total in of_loops.items():
+            busy, _ = cycles(total, model)
+            memory = max(total[LOAD] / model.load, total[STORE] / model.store)
+            arithmetic = cycles([0.0 if k in (LOAD, STORE) else n for k, n in enumerate(total)], model)[0]
+            self.cycles += math.hypot(busy, self._waiting(loop, total))
+            self.arithmetic += arithmetic
+            self.memory += memory
+            self.slots = [a + b for a, b in zip(self.slots, total, strict=True)]
+        for block, doubt in flow.doubt.items():
+            self.cycles += doubt * flow.mean(block) * model.mispredicted
+        for each, trips in flow.trips.items():
+            entries = flow.mean(each.header) / max(1.0, self._mean(trips.of_vectors))
+            if not trips.is_known or max(trips.of_vectors) != min(trips.of_vectors):
+                self.cycles += entries * model.mispredicted * 0.5
+
+    def _home(self, i: Instruction, loop: Loop | None) -> Loop | None:
+        """The loop that an instruction stays in when LLVM has moved it out of those that do not change it."""
+        if i.op is Op.Phi or not (i.op in PURE or is_arithmetic(i)) or i.op is PassOp.AnyLane:
+            return loop
+        homes = [self.homes.get(o) for o in i.operands if isinstance(o, Instruction) and o in self.homes]
+        while loop is not None and not any(_is_in(home, loop) for home in homes):
+            loop = loop.parent
+        return loop
+
+    def _entries(self, block: Block, own: Loop | None, home: Loop | None) -> float:
+        """How often a vector comes to the outermost of the loops that an instruction has left."""
+        times = self.flow.mean(block)
+        while own is not None and own is not home:
+            times /= max(1.0, self._mean(self.flow.trips[own].of_vectors))
+            own = own.parent
+        return times
+
+    def _cost(self, i: Instruction, block: Block) -> Cost:
+        if i.op in ATOMICS:
+            pointer = i.operands[0]
+            kind = UNIFORM if not self.operations.is_varying(pointer) else SCATTERED
+            return self.operations.atomic(i, is_local(pointer), kind)
+        if is_access(i):
+            return self._access(i, block)
+        if i.op is PassOp.SlotLoad or i.op is PassOp.SlotStore:
+            slot = i.operands[0]
+            cost = Cost()
+            if not self.in_lockstep:
+                count = 0.1 if slot.uniform else 1.0 if slot.stride is not None else None
+                count = self.operations.registers(slot.type) if count is None else count
+                cost.add(LOAD if i.op is PassOp.SlotLoad else STORE, count)
+                cost.latency = self.model.load_latency if i.op is PassOp.SlotLoad else 0
+            return cost
+        return self.operations.cost(i)
+
+    def _access(self, i: Instruction, block: Block) -> Cost:
+        is_store = i.op is Op.Store
+        pointer, type_ = i.operands[0], (i.operands[1].type if i.op is Op.Store else i.type)
+        size = max(1, size_of(type_))
+        kind, stride = self._kind(pointer, size)
+        times = self.flow.mean(block)
+        of_items = size / self.operations.width if kind == UNIFORM else size
+        self.bytes[kind] = self.bytes.get(kind, 0.0) + of_items * times
+        if kind != PRIVATE and not is_local(pointer):
+            self.accesses.append(self._followed(pointer, block, kind, size, stride, is_store))
+        return self.operations.access(i, kind, stride, is_store)
+
+    def _kind(self, pointer: Value, size: int) -> tuple[str, int | None]:
+        """How lanes reach memory, and how far apart they do."""
+        operations, shapes = self.operations, self.operations.shapes
+        stride = shapes.strides.get(pointer, 0)
+        if operations.width == 1:
+            return CONTIGUOUS, size
+        if pointer in shapes.private:
+            return (PRIVATE, size) if stride == 0 else (SCATTERED, None)
+        if not isinstance(stride, int):
+            stride = self._sampled_stride(pointer)
+            if stride is None:
+                return SCATTERED, None
+        if stride == 0:
+            return UNIFORM, 0
+        return (CONTIGUOUS, stride) if abs(stride) == size else (STRIDED, stride)
+
+    def _sampled_stride(self, pointer: Value) -> int | None:
+        """What the stride of most vectors is, where it is known only when they run."""
+        samples, numbers = self.samples, self.flow.frame.of(pointer)
+        found: dict[int | None, int] = {}
+        each, width = len(samples.lanes), samples.width
+        for start in range(0, samples.size, each):
+            a, b, last = numbers[start], numbers[start + 1], numbers[start + each - 1]
+            step = None
+            if isinstance(a, int) and isinstance(b, int) and isinstance(last, int):
+                step = b - a if last - a == (b - a) * (width - 1) else None
+            found[step] = found.get(step, 0) + 1
+        return max(found, key=lambda step: found[step])
+
+    def _followed(
+        self, pointer: Value, block: Block, kind: str, size: int, stride: int | None, is_store: bool
+    ) -> Access:
+        """An access with what it touches, and by how much it moves on in loops, rows and columns."""
+        flow, samples, width = self.flow, self.samples, self.operations.width
+        numbers = flow.frame.of(pointer)
+        step = abs(stride) if stride is not None else size
+        lanes = width if width > 1 else 1
+        span = float(size if kind == UNIFORM else step * (lanes - 1) + size)
+        lines = max(1.0, span / LINE) if step <= LINE else float(lanes)
+        loops: list[tuple[Loop, float, float | None]] = []
+        loop, share = flow.nest.innermost.get(block), 1.0
+        if loop is not None:
+            share = min(1.0, flow.mean(block) / max(flow.mean(loop.header), 1e-9))
+        while loop is not None:
+            trips = flow.trips[loop]
+            moved = trips.next.of(pointer)
+            count = self._mean(trips.of_vectors)
+            loops.append((loop, count, _typical(numbers, moved, 0, 1, samples)))
+            entered = flow.mean(loop.header) / max(1.0, count)
+            around = flow.mean(loop.parent.header) if loop.parent is not None else 1.0
+            share *= min(1.0, entered / max(around, 1e-9))
+            loop = loop.parent
+        if not loops:
+            share = min(1.0, flow.mean(block))
+        across = _typical(numbers, numbers, 1, 3, samples)
+        down = _typical(numbers, numbers, 2, 3, samples)
+        return Access(
+            roots(pointer) or pointer,
+            kind,
+            float(size),
+            is_store,
+            span,
+            lines,
+            flow.mean(block),
+            loops,
+            (across, down),
+            share,
+        )
+
+    def _mean(self, values: list[float]) -> float:
+        return self.samples.mean(values)
+
+    def _spill(self, of_loops: dict[Loop | None, list[float]]) -> None:
+        """Stores and reloads of registers of which there are not enough, where that is looked at."""
+        function = self.region.function
+        count = sum(len(block.instructions) for block in function.blocks)
+        if self.operations.width == 1 or count > LARGEST:
+            return
+        lane_bits = self.model.vector_bits // self.operations.width
+        pressure = vector_pressure(function, self.operations.shapes, max(1, lane_bits))
+        if pressure is None or pressure <= self.model.registers:
+            return
+        share = 1 - self.model.registers / pressure
+        for total in of_loops.values():
+            operations = sum(total[k] for k in range(2, 6))
+            total[LOAD] += 0.5 * share * operations
+            total[STORE] += 0.25 * share * operations
+            total[ISSUE] += 0.75 * share * operations
+
+    def _waiting(self, loop: Loop | None, total: list[float]) -> float:
+        """Cycles that the longest chain of instructions takes, as far as a core does not fill them with other
+        iterations or the next vectors."""
+        flow, window = self.flow, self.model.window
+        blocks = [b for b in flow.nest.order if flow.nest.innermost.get(b) is loop]
+        start: dict[Instruction, float] = {}
+        if loop is None:
+            longest = max(self._finished(blocks, start).values(), default=0.0)
+            return longest * total[ISSUE] / (total[ISSUE] + window)
+        times = flow.mean(loop.header)
+        if times <= 0:
+            return 0.0
+        start = dict.fromkeys(loop.header.phis(), 0.0)
+        done = self._finished(blocks, start)
+        longest = max(done.values(), default=0.0)
+        carried = 0.0
+        for phi in start:
+            values = zip(phi.operands[::2], phi.operands[1::2], strict=True)
+            start[phi] = max((done.get(v, 0.0) for v, b in values if b in loop.latches), default=0.0)
+        if not loop.children:
+            carried = max(self._finished(blocks, start).values(), default=0.0) - longest
+        each = total[ISSUE] / times
+        trips = max(1.0, times / max(self._entries(loop.header, loop, loop.parent), 1e-9))
+        carried *= min(1.0, trips * each / window)
+        return times * max(carried, longest * each / (each + window))
+
+    def _finished(self, blocks: list[Block], start: dict[Instruction, float]) -> dict[Instruction, float]:
+        """When each value is there. start: the same of phis."""
+        done = dict(start)
+        for block in blocks:
+            for i in block.instructions:
+                if i in start:
+                    continue
+                at = done.get(i.mask, 0.0) if isinstance(i.mask, Instruction) else 0.0
+                for o in i.operands:
+                    if isinstance(o, Instruction) and o in done and done[o] > at:
+                        at = done[o]
+                done[i] = at + self.costs[i].latency
+        return done
+
+
+def _is_in(home: Loop | None, loop: Loop) -> bool:
+    """Whether a loop is another one or inside of it."""
+    while home is not None:
+        if home is loop:
+            return True
+        home = home.parent
+    return False
+
+
+def _typical(before: Numbers, after: Numbers, shift: int, stride: int, samples: Samples) -> float | None:
+    """The median step from numbers of vectors to those of others, each `stride`-th, `shift` further on."""
+    each = len(samples.lanes)
+    steps: list[float] = []
+    for vector in range(0, samples.count, stride):
+        a, b = before[vector * each], after[(vector + shift) * each]
+        if isinstance(a, int) and isinstance(b, int):
+            steps.append(float(b - a))
+    if 2 * len(steps) < samples.count // stride:
+        return None
+    return sorted(steps)[len(steps) // 2]
