@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..builtins.library import library_for
 from ..codegen.kernel.emit import KernelCode
 from ..codegen.llvm.errors import CodegenError
+from ..compiler import variants
 from ..compiler.pipeline import Prepared, codegen_options
 from ..passes import pipeline as passes
 from ..passes.cost.cpu_models import model_of
@@ -20,12 +21,18 @@ from ..spirv.errors import SpirvError
 _MOST_WIDTH = 64
 
 
-def chosen_options(program: Prepared, code: KernelCode) -> passes.PlanOptions:
-    """Those of what a kernel runs once it has run for a while, launches of one local size apart."""
+def chosen_options(
+    program: Prepared, code: KernelCode, values: Mapping[int, bytes] | None = None
+) -> passes.PlanOptions:
+    """Those of what a kernel runs once it has run for a while, launches of one local size apart. values: of
+    arguments; for formats of images there is other code."""
     options = replace(program.lanes(code.name), remarks=None)
-    if code.is_for_any_image:
+    if code.is_for_any_image and values:
+        kept = tuple(sorted(values.items()))
+        code = variants.variant(program, code.name, variants.ANY, [], code.apart_args, kept)
+    elif code.is_for_any_image:
         return replace(options, width=code.tile[0], thorough=True)
-    if code.tiles is not None:
+    elif code.tiles is not None:
         return replace(code.tiles, remarks=None, thorough=True)
     columns, rows = code.tile
     parts = rows if rows > 1 else columns // max(code.width, 1)
@@ -36,11 +43,18 @@ def lockstep_plan(
     program: Prepared, code: KernelCode, local_size: tuple[int, int, int], values: Mapping[int, bytes]
 ) -> KernelPlan | None:
     """The plan of code for groups of one size, if there is such code for the kernel."""
-    width = chosen_options(program, code).width
+    chosen = chosen_options(program, code, values)
+    width = chosen.width
     parts, rest = divmod(local_size[0] * local_size[1] * local_size[2], width)
-    if not code.may_run_in_lockstep or rest or local_size[0] % width or parts > MOST_GROUP_PARTS:
+    if (
+        width == 1
+        or not code.may_run_in_lockstep
+        or rest
+        or local_size[0] % width
+        or parts > MOST_GROUP_PARTS
+    ):
         return None
-    options = replace(chosen_options(program, code), width=width, group=local_size, parts=parts, part_axis=0)
+    options = replace(chosen, group=local_size, parts=parts, part_axis=0)
     try:
         plan = plan_of(program, code.name, options, values)
     except (passes.PlanError, CodegenError, SpirvError):

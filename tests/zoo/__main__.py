@@ -9,8 +9,9 @@ import os
 import sys
 from pathlib import Path
 
+from cl_driver.device.target import Target, host_target
 from tests.bench import platforms
-from tests.zoo import fetch, measure, report, table
+from tests.zoo import estimates, fetch, measure, report, table
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cl_driver_zoo"
 _OUT = platforms.ROOT / "build" / "zoo"
@@ -29,6 +30,9 @@ def main() -> int:
     parser.add_argument("--fetch", action="store_true", help="only bring the sources")
     parser.add_argument("--list", action="store_true", help="only list the programs that are there")
     parser.add_argument("--report", action="store_true", help="only write the page of results that are there")
+    parser.add_argument(
+        "--estimate", action="store_true", help="only estimate what results that are there took"
+    )
     parser.add_argument("--again", action="store_true", help="also measure what has results")
     parser.add_argument("--avx2", action="store_true", help="hold this driver and Intel's to AVX2")
     parser.add_argument("--rounds", type=int, default=3, help="of steady times; 0: none (%(default)s)")
@@ -55,6 +59,7 @@ def _measure(options: argparse.Namespace) -> int:
             file.write(text.rstrip() + "\n\n")
         print(text.splitlines()[0], flush=True)
 
+    target = host_target(found[platforms.OURS].get("CL_DRIVER_CPU", os.environ.get("CL_DRIVER_CPU", "")))
     zoo = measure.Zoo(found, options.out / "work", tell, options.rounds)
     tables = [table.HERE / "sources.toml", *options.table]
     for source in [source for path in tables for source in table.read(path)]:
@@ -78,13 +83,25 @@ def _measure(options: argparse.Namespace) -> int:
                 print(program.title, program.options)
                 continue
             path = options.out / "results" / source.name / (program.name.replace("/", "__") + ".json")
+            if options.estimate:
+                _estimate(program, path, target)
+                continue
             if path.exists() and not options.again:
                 continue
             result = zoo.program(program, lambda name: fnmatch.fnmatch(name, options.kernel))
+            estimates.add(program, result, target)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"source": source.name, "program": program.name, **result}, indent=1))
             _say(program, result)
     return 1 if missing else 0
+
+
+def _estimate(program: table.Program, path: Path, target: Target) -> None:
+    """Writes the estimates of a program into its results."""
+    if path.exists():
+        result = json.loads(path.read_text())
+        estimates.add(program, result, target)
+        path.write_text(json.dumps(result, indent=1))
 
 
 def _say(program: table.Program, result: dict) -> None:

@@ -140,6 +140,12 @@ def body(text: str, kernel: str) -> str:
     return rest[: following.start()] if following else rest
 
 
+def image_sides(kind: str) -> list[int]:
+    """Of an image argument of a type; none for types of which there are none."""
+    sides = {"image1d_t": [IMAGE_SIDE], "image2d_t": [IMAGE_SIDE] * 2, "image3d_t": [64] * 3}
+    return sides.get(kind, [])
+
+
 def channel(text: str, kernel: str) -> tuple[int, str]:
     """(channel data type, scalar type) of the images of a kernel: that of the functions that it calls."""
     used = body(text, kernel)

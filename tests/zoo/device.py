@@ -19,6 +19,7 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _NO_RESERVE, _PRIVATE_ANONYMOUS = 0x4000, 0x22
 _ADDRESS = {0x119B: "global", 0x119C: "local", 0x119D: "constant", 0x119E: "private"}
+_IMAGES = cl.CL_MEM_OBJECT_IMAGE1D, cl.CL_MEM_OBJECT_IMAGE2D, cl.CL_MEM_OBJECT_IMAGE3D
 
 
 class Failure(Exception):
@@ -138,14 +139,10 @@ class Launch:
 
     def _image(self, index: int, kind: str, seed: str) -> None:
         channel, scalar = arguments.channel(self.text, self.name)
-        kinds = {
-            "image2d_t": (cl.CL_MEM_OBJECT_IMAGE2D, [arguments.IMAGE_SIDE] * 2),
-            "image3d_t": (cl.CL_MEM_OBJECT_IMAGE3D, [64] * 3),
-            "image1d_t": (cl.CL_MEM_OBJECT_IMAGE1D, [arguments.IMAGE_SIDE]),
-        }
-        if kind not in kinds:
+        sizes = arguments.image_sides(kind)
+        if not sizes:
             raise Failure(f"an argument of type {kind}")
-        code, sizes = kinds[kind]
+        code = _IMAGES[len(sizes) - 1]
         form = (ctypes.c_uint32 * 2)(cl.CL_RGBA, channel)
         shape = (ctypes.c_uint64 * 9)(code, *sizes)
         self.images[index] = [*sizes, 1, 1][:3]

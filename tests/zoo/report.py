@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def page(results: list[dict], why: list[tuple[str, str]]) -> str:
             )
         )
     lines += ["", *_build_sums(results)]
+    lines += ["", *_estimates(results)]
     for kind, entries in all_ratios.items():
         lines += ["", f"## {_WORDS[kind]}: below 1", "", *_slow(entries, peers, why)]
     lines += ["", "## What only this driver gets wrong", "", *_wrong(results)]
@@ -89,6 +91,33 @@ def _build_sums(results: list[dict]) -> list[str]:
     ]
 
 
+def _estimates(results: list[dict]) -> list[str]:
+    """How well the model of costs puts the kernels in order."""
+    found = statistics.estimated(results)
+    if not found:
+        return []
+    rows = [
+        _row(["Rank correlation of estimated and steady time", "count", "per launch", "per work-item"]),
+        _row(["---", "--:", "--:", "--:"]),
+    ]
+    for word, is_held_back in (("kernels", False), ("a tenth held back", True)):
+        some = [each for each in found if each.held_back == is_held_back]
+        of_launch = statistics.rank_correlation([(each.measured, each.estimated) for each in some])
+        of_item = statistics.rank_correlation(
+            [(each.measured / each.items, each.estimated / each.items) for each in some]
+        )
+        rows.append(_row([word, str(len(some)), f"{of_launch:.3f}", f"{of_item:.3f}"]))
+    off = sorted(
+        (each for each in found if not each.held_back),
+        key=lambda each: abs(math.log(each.estimated / each.measured)),
+        reverse=True,
+    )
+    rows += ["", "The estimates that are furthest off, in ms:", ""]
+    rows += [_row(["", "estimated", "measured"]), _row(["---", "--:", "--:"])]
+    rows += [_row([f"`{each.title}`", f"{each.estimated:.3f}", f"{each.measured:.3f}"]) for each in off[:10]]
+    return rows
+
+
 def _slow(entries: list[Ratio], peers: list[str], why: list[tuple[str, str]]) -> list[str]:
     below = [entry for entry in entries if entry.value < 1 and not entry.held_back]
     if not below:
@@ -129,5 +158,5 @@ def write(folder: Path) -> None:
         for kind in KINDS
     }
     plot.write(folder / "zoo.svg", series)
-    print("\n".join(line for line in text.splitlines()[4:16]))
+    print(text.partition("\nThe estimates that")[0].partition("\n## ")[0].rstrip())
     print(f"{folder / 'zoo.md'}")

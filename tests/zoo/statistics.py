@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,6 +61,46 @@ def cold(result: dict, field: str, of_launch: str = "") -> dict[str, float]:
         name: build[field] + sum(kernel.get(of_launch, {}).get(name) or 0 for kernel in launches)
         for name, build in builds.items()
     }
+
+
+class Estimated(NamedTuple):
+    """A kernel's steady time and what the driver's model of costs says of it, in milliseconds."""
+
+    title: str
+    measured: float
+    estimated: float
+    items: int
+    held_back: bool
+
+
+def estimated(results: Iterable[dict]) -> list[Estimated]:
+    """All kernels with equal results that have both."""
+    out = []
+    for result in results:
+        for name, kernel in result["kernels"].items():
+            measured = kernel.get("steady", {}).get(OURS)
+            if kernel["verdict"] == "equal" and measured and "estimate" in kernel:
+                title = f"{result['source']}:{result['program']} {name}"
+                items = math.prod(kernel["sizes"][1])
+                out.append(Estimated(title, measured, kernel["estimate"]["ms"], items, kernel["held back"]))
+    return out
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's: 1 where both have the same order, 0 where one says nothing of the other."""
+    if len(pairs) < 2:
+        return 0.0
+    a, b = (_ranks([pair[k] for pair in pairs]) for k in (0, 1))
+    middle = (len(pairs) - 1) / 2
+    together = sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True))
+    alone = [sum((x - middle) ** 2 for x in ranks) for ranks in (a, b)]
+    return together / math.sqrt(alone[0] * alone[1]) if all(alone) else 0.0
+
+
+def _ranks(values: list[float]) -> list[float]:
+    """The place of each among all; of equal ones that in their middle."""
+    order = sorted(values)
+    return [(bisect.bisect_left(order, v) + bisect.bisect_right(order, v) - 1) / 2 for v in values]
 
 
 def mean(values: Iterable[float]) -> float:

@@ -23,9 +23,9 @@ class CpuModel:
     floating-point sums; shuffle: those across lanes; load, store: accesses of a whole register.
     *_latency: cycles until a result is there. *_cycles: how long something keeps its unit busy: divisions and
     roots of a register of floats and doubles; a lane of gathers and scatters; masked accesses; atomics.
-    caches: bytes of the first, second and last cache that a core has for itself; line_cycles: of a line from
-    the second and the last cache and from memory, as streams; window: micro-operations that a core looks
-    ahead; registers: of vectors; clock: GHz.
+    caches: bytes of the first and second cache, and of the last one, which cores share, as they share a
+    launch; line_cycles: of a line from the second and the last cache and from memory, as streams; window:
+    micro-operations that a core looks ahead; registers: of vectors; clock: GHz.
     """
 
     name: str
@@ -67,15 +67,15 @@ _SKYLAKE = CpuModel("skylake", 256, 16, False, caches=(32 << 10, 256 << 10, 8 <<
 _SKYLAKE_SERVER = CpuModel(
     "skylake-avx512", 512, 32, True, vector=2, scatter_cycles=1.2, gather_cycles=0.65,
     divide_cycles=(10, 16), root_cycles=(12, 24), line_cycles=(2, 12, 18),
-    caches=(32 << 10, 1 << 20, 2 << 20),
+    caches=(32 << 10, 1 << 20, 24 << 20),
 )  # fmt: skip
 _ICE_LAKE = replace(
-    _SKYLAKE_SERVER, name="icelake", issue=5, window=352, caches=(48 << 10, 1280 << 10, 2 << 20),
+    _SKYLAKE_SERVER, name="icelake", issue=5, window=352, caches=(48 << 10, 1280 << 10, 36 << 20),
     atomic_cycles=18,
 )  # fmt: skip
 _GOLDEN_COVE = replace(
     _ICE_LAKE, name="golden-cove", issue=6, scalar=5, store=1, window=512, add_latency=3, gather_cycles=0.6,
-    caches=(48 << 10, 2 << 20, 2 << 20), integer_divide_cycles=(6, 10),
+    caches=(48 << 10, 2 << 20, 60 << 20), integer_divide_cycles=(6, 10),
 )  # fmt: skip
 _GOLDEN_COVE_NARROW = replace(
     _GOLDEN_COVE, name="golden-cove (256 bits)", vector_bits=256, registers=16, has_masks=False, vector=3,
@@ -88,10 +88,10 @@ _ZEN3 = CpuModel(
     product_latency=3, products=1, shuffle_latency=2, divide_latency=(10, 13), divide_cycles=(3.5, 5),
     root_cycles=(5, 9), integer_divide_cycles=(6, 10), gather_cycles=1.2, gather_operations=5,
     scatter_cycles=2, masked_store_cycles=5, atomic_cycles=8, mispredicted=13, window=256,
-    caches=(32 << 10, 512 << 10, 4 << 20), line_cycles=(2, 4, 12), clock=3.3,
+    caches=(32 << 10, 512 << 10, 32 << 20), line_cycles=(2, 4, 12), clock=3.3,
 )  # fmt: skip
 _ZEN4_NARROW = replace(
-    _ZEN3, name="zen4 (256 bits)", window=320, caches=(32 << 10, 1 << 20, 4 << 20), gather_cycles=1.0
+    _ZEN3, name="zen4 (256 bits)", window=320, caches=(32 << 10, 1 << 20, 32 << 20), gather_cycles=1.0
 )
 _ZEN4 = replace(
     _ZEN4_NARROW, name="zen4", vector_bits=512, registers=32, has_masks=True, vector=2, multiply=1, add=1,
@@ -106,7 +106,7 @@ _NEOVERSE = CpuModel(
     "neoverse", 128, 32, False, scalar=3, vector=2, add_latency=2, product_latency=4, products=1,
     shuffle_latency=2, load_latency=5, divide_cycles=(5, 10), root_cycles=(7, 14), gather_cycles=1.5,
     gather_operations=3, atomic_cycles=10, mispredicted=11, window=128,
-    caches=(64 << 10, 1 << 20, 1 << 20), line_cycles=(3, 8, 16), clock=2.6,
+    caches=(64 << 10, 1 << 20, 32 << 20), line_cycles=(3, 8, 16), clock=2.6,
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from .region_work import RegionWork
 
 # Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group, and of a vector
 # (ids, the loop over them).
-LAUNCH_OVERHEAD = 8.0
+LAUNCH_OVERHEAD = 12.0
 _GROUP_OVERHEAD = 60.0
 _VECTOR_OVERHEAD = 3.0
 _GROUPS_OF_CORE = 4  # that a launch makes for a core where it may choose
@@ -121,6 +121,6 @@ class _Estimator:
         for kind, count in work.bytes.items():
             result.bytes[kind] = result.bytes.get(kind, 0.0) + visits * count / self.options.parts
         for access in work.accesses:
-            access.share *= visits
+            access.visits = visits
         self.accesses += work.accesses
         self.resources = [a + visits * b for a, b in zip(self.resources, work.slots, strict=True)]

@@ -31,12 +31,13 @@ _POWERS = 3, 2, 1
 
 @record(frozen=True)
 class Launch:
-    """values: of arguments by their numbers, as far as they are known; cores: threads that share the
-    work."""
+    """values: of arguments by their numbers, as far as they are known; images: (width, height, depth, bytes
+    of a pixel) of those that are images; cores: threads that share the work."""
 
     global_size: tuple[int, int, int] = (1024, 1024, 1)
     local_size: tuple[int, int, int] = (64, 1, 1)
     values: Mapping[int, Number] = field(default_factory=dict)
+    images: Mapping[int, tuple[int, int, int, int]] = field(default_factory=dict)
     cores: int = 1
 
     @property
@@ -74,10 +75,10 @@ class Samples:
         self.ids: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = []
         self.live: list[float] = []
         self.chance: list[tuple[float, float]] = []  # for each vector, to choose an iteration, or a way
-        columns = options.parts if options.part_axis == 0 and not options.group else 1
+        columns = options.parts if options.part_axis == 0 else 1
         rows = options.parts if options.part_axis == 1 else 1
         local = (launch.group_items, 1, 1) if self._linear else launch.local_size
-        steps = width * columns, rows, 1
+        steps = local if options.group else (width * columns, rows, 1)
         counts = [max(1, -(-size // step)) for size, step in zip(local, steps, strict=True)]
         weights: list[float] = []
         for place, (at, weight) in enumerate(self._places(counts)):

@@ -25,7 +25,7 @@ class Access:
     bytes from the first to the last lane, lines: that these are in; times: how often a vector does it; loops:
     those around it, inner ones first, with how often each runs and by how many bytes the access moves on,
     None if nobody knows; steps: the same from vector to vector, and from row to row; share: of the iterations
-    that come to it."""
+    that come to it; visits: how often all of that is done."""
 
     base: object
     kind: str
@@ -36,14 +36,28 @@ class Access:
     times: float
     loops: list[tuple[Loop, float, float | None]]
     steps: tuple[float | None, float | None]
+    offset: int | None = None  # where it is for the first of the vectors that are looked at
     share: float = 1.0
-    levels: list[tuple[float, float]] = field(default_factory=list)  # (lines, span) outside each level
+    visits: float = 1.0
+    levels: list[float] = field(default_factory=list)  # lines outside each level
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for accesses that run through the same memory."""
-        loops = tuple((loop.header, step) for loop, _, step in self.loops)
-        return self.base, loops, self.steps, self.is_store
+    def key(self, options: PlanOptions) -> tuple[object, ...]:
+        """Equal for accesses that run through the same memory: those that differ by less than a vector, or by
+        whole rows. Several parts have places of their own in what a row or a column of tiles takes."""
+        loops = tuple((loop.header, moved) for loop, _, moved in self.loops)
+        place, step = 0, self.steps[1]
+        if self.offset is not None and options.group:
+            place = round(self.offset / max(self.span, LINE))
+        elif self.offset is not None and options.parts > 1 and options.part_axis == 1 and step:
+            place = round(self.offset % abs(step) / (abs(step) / options.parts)) % options.parts
+        return self.base, loops, self.steps, self.is_store, place
+
+    def widen(self, parts: int) -> None:
+        """Takes in the other parts of a row, if these lie side by side."""
+        step = abs(self.steps[0] or 0.0)
+        if self.span < step <= 1.5 * parts * self.span:
+            self.lines *= step / self.span
+            self.span = step
 
 
 def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options: PlanOptions) -> list[float]:
@@ -51,13 +65,18 @@ def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options
     again. A line that is written counts twice."""
     merged: dict[tuple[object, ...], Access] = {}
     for access in accesses:
-        known = merged.get(access.key)
+        known = merged.get(access.key(options))
         if known is None or (known.lines, known.share) < (access.lines, access.share):
-            merged[access.key] = access
+            merged[access.key(options)] = access
     found = list(merged.values())
+    if options.parts > 1 and options.part_axis == 0 and not options.group:
+        for access in found:
+            access.widen(options.parts)
     columns = options.width * (options.parts if options.part_axis == 0 else 1)
     rows = options.parts if options.part_axis == 1 else 1
     across, down = max(1.0, launch.local_size[0] / columns), max(1.0, launch.local_size[1] / rows)
+    if options.group:
+        across = down = 1.0
     groups = launch.groups
     for access in found:
         _grow(access, _outer(access, across, down, groups))
@@ -67,10 +86,10 @@ def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options
     everything = 0.0
     for access in found:
         for k, (loop, _, _) in enumerate(access.loops):
-            totals[loop] = totals.get(loop, 0.0) + LINE * access.levels[k][0]
+            totals[loop] = totals.get(loop, 0.0) + LINE * access.levels[k]
         for k in range(count):
-            outside[k] += LINE * access.share * access.levels[len(access.loops) + k][0]
-        everything += LINE * access.share * access.levels[-1][0]
+            outside[k] += LINE * access.levels[len(access.loops) + k]
+        everything += LINE * access.levels[-1]
     lines = []
     for size in model.caches:
         total = 0.0
@@ -79,42 +98,50 @@ def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options
                 levels = [(n, totals[loop]) for loop, n, _ in access.loops]
                 counts = [n for n, _ in _outer(access, across, down, groups)]
                 levels += zip(counts, outside, strict=True)
-                total += _fetched(access, levels, size) * (2 if access.is_store else 1) * access.share
+                total += _fetched(access, levels, size) * (2 if access.is_store else 1) * access.visits
         lines.append(total)
     return lines
 
 
 def _outer(
     access: Access, across: float, down: float, groups: tuple[int, int, int]
-) -> Sequence[tuple[float, float | None]]:
-    """(how many, by how many bytes the access moves on) of vectors, rows, groups."""
+) -> list[tuple[float, float | None]]:
+    """(how many, by how many bytes the access moves on) of vectors, rows, groups. Where only some work-items
+    come to an access, these are most often the first ones: id < n."""
     x, y = access.steps
     over = None if x is None else x * across
     below = None if y is None else y * down
-    return (
-        (across, x),
-        (down, y),
-        (float(groups[0]), over),
-        (float(groups[1]), below),
-        (float(groups[2]), None),
-    )
+    levels: list[tuple[float, float | None]] = [(across, x), (down, y), (float(groups[0]), over)]
+    levels += [(float(groups[1]), below), (float(groups[2]), None)]
+    rest, found = access.share, []
+    for count, step in reversed(levels):
+        factor = max(1 / count, rest)
+        rest /= factor
+        found.append((count * factor, step))
+    found[-1] = found[-1][0] * rest, found[-1][1]
+    return found[::-1]
 
 
 def _grow(access: Access, outer: Sequence[tuple[float, float | None]]) -> None:
-    """Fills levels: what the access touches in one iteration of each level, and in all of the launch."""
-    lines, span = access.lines, access.span
-    access.levels.append((lines, span))
+    """Fills levels: lines that the access touches in one iteration of each level, and in all of the
+    launch."""
+    access.levels.append(access.lines)
+    steps: list[tuple[float, float]] = []
+    span = access.span
     for count, step in [(n, step) for _, n, step in access.loops] + list(outer):
         if step is None:  # nobody knows: most programs stay near where they were
-            step = access.bytes
+            step = span
+        span += abs(step) * max(0.0, count - 1)
         if step != 0 and count > 1:
-            if abs(step) <= max(span, LINE):
-                grown = span + abs(step) * (count - 1)
-                lines = max(lines, lines * grown / max(span, LINE))
-                span = grown
+            steps.append((abs(step), count))
+        # Small steps first: where they fill what lies between larger ones, it is one piece.
+        piece, pieces = access.span, max(1.0, access.lines / max(1.0, access.span / LINE))
+        for length, count_ in sorted(steps):
+            if length <= max(piece, LINE):
+                piece += length * (count_ - 1)
             else:
-                lines, span = lines * count, span + abs(step) * (count - 1)
-        access.levels.append((lines, span))
+                pieces *= count_
+        access.levels.append(pieces * max(1.0, piece / LINE))
 
 
 def _fetched(access: Access, levels: list[tuple[float, float]], size: int) -> float:
@@ -122,5 +149,5 @@ def _fetched(access: Access, levels: list[tuple[float, float]], size: int) -> fl
     them touches)."""
     lines = access.lines
     for k, (count, of_iteration) in enumerate(levels):
-        lines = access.levels[k + 1][0] if of_iteration <= size else lines * max(count, 1.0)
+        lines = access.levels[k + 1] if of_iteration <= size else lines * count
     return lines

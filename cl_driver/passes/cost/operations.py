@@ -98,6 +98,11 @@ _FUNCTIONS = {
     Std.native_exp2: 10, Std.native_log2: 15, Std.native_tan: 30, Std.half_exp: 12, Std.half_log: 15,
     Std.half_sin: 20, Std.half_cos: 20, Std.half_powr: 30,
 }  # fmt: skip
+_LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
+STORES = frozenset((
+    Std.vstoren, Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
+    Std.vstorea_halfn_r,
+))  # fmt: skip
 _OTHER_FUNCTION = 40  # of any other
 _CALL = 5  # cycles of a call itself
 
@@ -260,12 +265,19 @@ class Operations:
             cost.latency = 2 * cycles_
         return cost
 
-    def access(self, i: Instruction, kind: str, lane_stride: int | None, is_store: bool) -> Cost:
+    def in_registers(self, i: Instruction) -> Cost:
+        """Of an access to local memory at places that are known when code is made, of groups in lockstep."""
+        cost = Cost()
+        if not is_write(i):
+            cost.add(SHUFFLE, self.registers(accessed_type(i))).latency = self.model.shuffle_latency
+        return cost
+
+    def access(self, i: Instruction, kind: str, lane_stride: int | None) -> Cost:
         """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is
         known."""
-        type_ = i.operands[1].type if is_store else i.type
+        type_ = accessed_type(i)
         cost, model = Cost(), self.model
-        count = self.registers(type_)
+        count, is_store = self.registers(type_), is_write(i)
         resource = STORE if is_store else LOAD
         cost.latency = 1 if is_store else model.load_latency
         scalars = size_of(type_) // max(1, _bits(_element(type_)) // 8)
@@ -281,6 +293,10 @@ class Operations:
         elif kind == STRIDED and not is_masked and lane_stride and abs(lane_stride) <= 4 * size_of(type_):
             whole = self.width * abs(lane_stride) * 8 / model.vector_bits
             cost.add(resource, whole).add(SHUFFLE, 2 * count).latency += model.shuffle_latency
+        elif type_.kind is Kind.VECTOR:  # a vector of each lane, and shuffles
+            lanes = self.width * max(1.0, size_of(type_) * 8 / model.vector_bits)
+            cost.add(resource, lanes).add(SHUFFLE, 2 * count).add(SCALAR, (1 + is_masked) * self.width)
+            cost.latency += 2 * model.shuffle_latency
         else:
             lanes = self.width * scalars
             has_instruction = _bits(_element(type_)) >= 32 and (model.has_masks or not is_store)
@@ -322,8 +338,46 @@ class Operations:
         return cost
 
 
+def place_of(i: Instruction) -> tuple[Value, Value | None, int]:
+    """The pointer of an access, and an index that counts from it, in so many bytes."""
+    if i.op is not Op.ExtInst:
+        return i.operands[0], None, 0
+    is_store = i.operands[1] in STORES
+    type_ = accessed_type(i)
+    return i.operands[3 + is_store], i.operands[2 + is_store], _packed_size(type_)
+
+
+def accessed_type(i: Instruction) -> Type:
+    """The type of what an access reads or writes."""
+    if i.op is Op.Store:
+        type_: Type = i.operands[1].type
+        return type_
+    return i.operands[2].type if i.op is Op.ExtInst and i.operands[1] in STORES else i.type
+
+
+def is_write(i: Instruction) -> bool:
+    """Whether an access writes."""
+    return i.op is Op.Store or (i.op is Op.ExtInst and i.operands[1] in STORES)
+
+
+def size_in_memory(i: Instruction) -> int:
+    """Bytes that an access of one work-item reaches."""
+    type_ = accessed_type(i)
+    if i.op is not Op.ExtInst:
+        return max(1, size_of(type_))
+    halves = i.operands[1] not in (Std.vloadn, Std.vstoren)
+    return max(1, _packed_size(type_) // (_bits(_element(type_)) // 16 if halves else 1))
+
+
+def _packed_size(type_: Type) -> int:
+    """Bytes of the components of a vector, of which three are not as many as four here."""
+    return (type_.count if type_.kind is Kind.VECTOR else 1) * max(1, _bits(_element(type_)) // 8)
+
+
 def is_access(i: Instruction) -> bool:
     """Whether an instruction reads or writes memory that has to be reached."""
+    if i.op is Op.ExtInst:
+        return i.operands[1] in _LOADS or i.operands[1] in STORES
     if i.op is Op.Load:
         source = i.operands[0]
         if isinstance(source, Instruction) and source.op in ADDRESS:

@@ -6,7 +6,7 @@ from round to round, the end of the rounds is searched for, as in trips.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind
@@ -19,6 +19,8 @@ from .trips import Flow, follow, graph_of
 
 _VISITS = 200  # regions that are visited one after the other before it is taken to be all
 _MOST_ROUNDS = 1 << 16
+_EVALUATED = 400  # regions that are looked at, after which loops of them are taken to end
+_FOLLOWED = 24  # rounds of a loop in which nothing grows evenly, where no end is found
 
 
 class Visits:
@@ -32,6 +34,8 @@ class Visits:
         self.slots: dict[Slot, Numbers] = {}
         self.left: dict[int, dict[Slot, Numbers]] = {0: {}}  # what slots hold when regions are come to
         self.crossing: dict[Instruction, list[int | None]] | None = None  # see Surroundings
+        self.loops: dict[int, set[int]] = {}  # of regions, by their headers
+        self.evaluated = 0
         self.times = self._visits()
 
     def flow(self, region: Region) -> Flow:
@@ -40,37 +44,84 @@ class Visits:
         return self._flow(region)
 
     def _visits(self) -> dict[int, float]:
-        """How often a group comes to each region: slots are followed from one to the next, and where what is
-        in them grows evenly, through as many rounds as there are."""
-        regions = self.plan.regions
-        visits: dict[int, float] = {0: 1.0}
-        if len(regions) == 1:
-            return visits
-        seen: dict[int, list[dict[Slot, Numbers]]] = {}
-        counted: set[int] = set()  # regions of rounds that were counted
-        region, path = 0, [0]
+        """How often a group comes to each region."""
+        if len(self.plan.regions) == 1:
+            return {0: 1.0}
+        self.loops = _loops(self.plan.regions)
+        return self._walk(0, None)[0]
+
+    def _walk(self, region: int, loop: int | None) -> tuple[dict[int, float], int]:
+        """Follows regions up to the end, or out of a loop, or back to its header. How often each was visited,
+        and where it ended."""
+        inside = self.loops[loop] if loop is not None else None
+        visits: dict[int, float] = {}
+        is_first = True
         for _ in range(_VISITS):
-            seen.setdefault(region, []).append(dict(self.slots))
-            before = dict(self.slots)
-            following = self._next(region)
-            self.left[region] = before
-            if following == REGION_END:
+            if region == REGION_END or (inside is not None and region not in inside):
                 break
-            known = seen.get(following, [])
-            if len(known) == 3 and following not in counted:
-                last = len(path) - 1 - path[::-1].index(following)
-                cycle = path[last:]
-                rounds = self._rounds(following, cycle, [*known, dict(self.slots)])
-                counted.update(cycle)
-                for passed in cycle:
-                    visits[passed] = visits.get(passed, 0.0) + rounds
-            region = following
-            path.append(region)
-            visits[region] = visits.get(region, 0.0) + 1
-        return visits
+            if region == loop and not is_first:
+                break
+            if region in self.loops and region != loop:
+                found, region = self._repeat(region)
+                _add(visits, found, 1.0)
+            else:
+                self.left[region] = dict(self.slots)
+                _add(visits, {region: 1.0}, 1.0)
+                region = self._next(region)
+            is_first = False
+        return visits, region
+
+    def _repeat(self, header: int) -> tuple[dict[int, float], int]:
+        """All rounds of a loop of regions: how often each is visited, and which one follows."""
+        states = [dict(self.slots)]
+        visits: dict[int, float] = {}
+        region = header
+        while region == header and len(states) <= _FOLLOWED and self.evaluated < _EVALUATED:
+            found, region = self._walk(header, header)
+            _add(visits, found, 1.0)
+            states.append(dict(self.slots))
+            steps = _steps(states) if len(states) == 4 and region == header else None
+            if steps:
+                rounds = self._rounds(header, states[-1], steps)
+                self.slots = _after(states[-1], steps, rounds // 2)
+                middle = self._walk(header, header)[0]
+                _add(visits, middle, float(rounds))
+                self.slots = _after(states[-1], steps, rounds)
+                found, region = self._walk(header, header)
+                _add(visits, found, 1.0)
+                break
+        if region == header:  # nobody knows when it ends
+            region = next((k for k in self._exits(header)), REGION_END)
+        return visits, region
+
+    def _exits(self, header: int) -> list[int]:
+        """Regions that a loop of regions may be left for."""
+        inside = self.loops[header]
+        ways = (k for region in inside for k in self.plan.regions[region].successors)
+        return sorted({k for k in ways if k not in inside})
+
+    def _rounds(self, header: int, state: dict[Slot, Numbers], steps: dict[Slot, int]) -> int:
+        """How many more whole rounds there are in which slots go on to grow evenly."""
+        outer, self.crossing = self.crossing, {}
+
+        def stays(rounds: int) -> bool:
+            self.slots = _after(state, steps, rounds)
+            return self.evaluated < _EVALUATED and self._walk(header, header)[1] == header
+
+        low, high = 0, 1
+        if not stays(0):
+            high = 0
+        while 0 < high < _MOST_ROUNDS and stays(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if stays(middle) else (low, middle)
+        self.crossing = outer
+        return low
 
     def _next(self, region: int) -> int:
         """The region that follows, with what the slots hold then."""
+        self.evaluated += 1
         flow = self._flow(self.plan.regions[region])
         if self.crossing is not None:
             for i in _equalities(flow):
@@ -88,53 +139,6 @@ class Visits:
             return best  # what such regions leave is for each work-item, and of data
         self.slots.update((slot, numbers) for slot, (mean, numbers) in stored.items() if mean > 0)
         return best
-
-    def _rounds(self, region: int, cycle: list[int], states: list[dict[Slot, Numbers]]) -> int:
-        """How many more rounds through regions there are in which slots go on to grow evenly; these are left
-        as they are then. 0 where that is not known."""
-        first, second, third, fourth = states[-4:]
-        steps: dict[Slot, int] = {}
-        for slot, numbers in fourth.items():
-            pairs = [
-                _even(a, b, c, d)
-                for a, b, c, d in zip(
-                    *(state.get(slot, numbers) for state in (first, second, third, fourth)), strict=True
-                )
-            ]
-            known = {step for step in pairs if step is not None}
-            if len(known) == 1 and None not in pairs:
-                steps[slot] = known.pop()
-            elif known:
-                return 0
-        if not any(steps.values()):
-            return 0
-
-        def stays(rounds: int) -> bool:
-            self.slots = {
-                slot: [_moved(n, steps.get(slot, 0) * rounds, slot) for n in numbers]
-                for slot, numbers in fourth.items()
-            }
-            for place, passed in enumerate(cycle):
-                wanted = cycle[place + 1] if place + 1 < len(cycle) else region
-                if self._next(passed) != wanted:
-                    return False
-            return True
-
-        self.crossing = {}
-        low, high = 0, 1
-        if not stays(0):
-            high = 0
-        while 0 < high < _MOST_ROUNDS and stays(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if stays(middle) else (low, middle)
-        self.slots = {
-            slot: [_moved(n, steps.get(slot, 0) * low, slot) for n in numbers]
-            for slot, numbers in fourth.items()
-        }
-        self.crossing = None
-        return low
 
     def _flow(self, region: Region) -> Flow:
         nest, tree = graph_of(region.function)
@@ -167,7 +171,64 @@ def _equalities(flow: Flow) -> list[Instruction]:
     return [i for i in found if i.type.kind is Kind.BOOL and i.operands[0].type.kind is Kind.INT]
 
 
-def _even(a: object, b: object, c: object, d: object) -> int | None:
+def _loops(regions: list[Region]) -> dict[int, set[int]]:
+    """The regions of each loop of them by its header: the first of those that come back to one another."""
+    found: dict[int, set[int]] = {}
+    after = {region.index: [k for k in region.successors if k != REGION_END] for region in regions}
+    for header in after:
+        reached = _reached(after, header, after.keys())
+        body = {k for k in reached if header in _reached(after, k, after.keys())}
+        outer = [other for other, inside in found.items() if header in inside]
+        # Inside of a loop those that come back without its header.
+        for other in outer:
+            allowed = found[other] - {other}
+            reached = _reached(after, header, allowed)
+            body = {k for k in reached if header in _reached(after, k, allowed)}
+        if header in body:
+            found[header] = body
+    return found
+
+
+def _reached(after: dict[int, list[int]], start: int, allowed: Collection[int]) -> set[int]:
+    """Regions that one leads to, by way of those that are allowed."""
+    seen: set[int] = set()
+    rest = list(after[start])
+    while rest:
+        k = rest.pop()
+        if k in allowed and k not in seen:
+            seen.add(k)
+            rest += after[k]
+    return seen
+
+
+def _add(visits: dict[int, float], more: dict[int, float], times: float) -> None:
+    for region, count in more.items():
+        visits[region] = visits.get(region, 0.0) + times * count
+
+
+def _steps(states: list[dict[Slot, Numbers]]) -> dict[Slot, int] | None:
+    """By how much each slot grows in a round; None if some do not grow evenly, or none grows."""
+    steps: dict[Slot, int] = {}
+    for slot, numbers in states[-1].items():
+        rows = [state.get(slot, numbers) for state in states[-4:]]
+        found = {_even(*lane) for lane in zip(*rows, strict=True)}
+        known = found - {None}
+        if found == known and len(known) == 1:
+            steps[slot] = next(step for step in known if step is not None)
+        elif known:
+            return None
+    return steps if any(steps.values()) else None
+
+
+def _after(state: dict[Slot, Numbers], steps: dict[Slot, int], rounds: int) -> dict[Slot, Numbers]:
+    """What slots hold after so many rounds."""
+    return {
+        slot: [_moved(n, steps.get(slot, 0) * rounds, slot) for n in numbers]
+        for slot, numbers in state.items()
+    }
+
+
+def _even(a: Number, b: Number, c: Number, d: Number) -> int | None:
     if isinstance(a, int) and isinstance(b, int) and isinstance(c, int) and isinstance(d, int):
         return b - a if b - a == c - b == d - c else None
     return None

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Instruction, Value
-from ..analysis.roots import roots
+from ...spirv.module import Block, Instruction
 from ..ir.dominance import Loop
+from ..ir.fold import signed
 from ..ir.instructions import ATOMICS, PURE, is_arithmetic
-from ..ir.layout import size_of
 from ..ir.ops import PassOp
 from ..ir.plan import Region
+from ..ir.shapes import Stride
 from .launch import Samples
 from .locality import LINE, Access
 from .operations import (
@@ -34,9 +34,12 @@ from .operations import (
     cycles,
     is_access,
     is_local,
+    is_write,
+    place_of,
+    size_in_memory,
 )
 from .pressure import LARGEST, vector_pressure
-from .sampled_values import Numbers
+from .sampled_values import Frame, Numbers, any_lane, base_of
 from .trips import Flow
 
 _ITERATION = 1.0  # micro-operations to count an iteration
@@ -126,36 +129,49 @@ class RegionWork:
         return self.operations.cost(i)
 
     def _access(self, i: Instruction, block: Block) -> Cost:
-        is_store = i.op is Op.Store
-        pointer, type_ = i.operands[0], (i.operands[1].type if i.op is Op.Store else i.type)
-        size = max(1, size_of(type_))
-        kind, stride = self._kind(pointer, size)
+        pointer, size = place_of(i)[0], size_in_memory(i)
+        kind, stride = self._kind(i, size)
         times = self.flow.mean(block)
         of_items = size / self.operations.width if kind == UNIFORM else size
         self.bytes[kind] = self.bytes.get(kind, 0.0) + of_items * times
         if kind != PRIVATE and not is_local(pointer):
-            self.accesses.append(self._followed(pointer, block, kind, size, stride, is_store))
-        return self.operations.access(i, kind, stride, is_store)
+            self.accesses.append(self._followed(i, block, kind, size, stride))
+        offsets = _offsets(self.flow.frame, i)
+        is_known = block not in self.flow.nest.innermost and None not in offsets
+        if self.in_lockstep and is_local(pointer) and is_known:
+            cost = self.operations.in_registers(i)
+        else:
+            cost = self.operations.access(i, kind, stride)
+        if self.in_lockstep and i.mask is not None:  # parts without work-items that take part are left out
+            taken = any_lane(self.samples, self.flow.frame.of(i.mask))
+            share = sum(p for p in taken if isinstance(p, float)) / max(1, len(taken))
+            cost.slots = [n * share for n in cost.slots]
+        return cost
 
-    def _kind(self, pointer: Value, size: int) -> tuple[str, int | None]:
+    def _kind(self, i: Instruction, size: int) -> tuple[str, int | None]:
         """How lanes reach memory, and how far apart they do."""
         operations, shapes = self.operations, self.operations.shapes
-        stride = shapes.strides.get(pointer, 0)
+        pointer, index, step = place_of(i)
+        stride: Stride = shapes.strides.get(pointer, 0)
+        if index is not None:
+            more = shapes.strides.get(index, 0)
+            known = isinstance(stride, int) and isinstance(more, int)
+            stride = stride + more * step if known else None  # type: ignore[operator]
         if operations.width == 1:
             return CONTIGUOUS, size
         if pointer in shapes.private:
             return (PRIVATE, size) if stride == 0 else (SCATTERED, None)
         if not isinstance(stride, int):
-            stride = self._sampled_stride(pointer)
+            stride = self._sampled_stride(i)
             if stride is None:
                 return SCATTERED, None
         if stride == 0:
             return UNIFORM, 0
         return (CONTIGUOUS, stride) if abs(stride) == size else (STRIDED, stride)
 
-    def _sampled_stride(self, pointer: Value) -> int | None:
+    def _sampled_stride(self, i: Instruction) -> int | None:
         """What the stride of most vectors is, where it is known only when they run."""
-        samples, numbers = self.samples, self.flow.frame.of(pointer)
+        samples, numbers = self.samples, _offsets(self.flow.frame, i)
         found: dict[int | None, int] = {}
         each, width = len(samples.lanes), samples.width
         for start in range(0, samples.size, each):
@@ -166,12 +182,10 @@ class RegionWork:
             found[step] = found.get(step, 0) + 1
         return max(found, key=lambda step: found[step])
 
-    def _followed(
-        self, pointer: Value, block: Block, kind: str, size: int, stride: int | None, is_store: bool
-    ) -> Access:
+    def _followed(self, i: Instruction, block: Block, kind: str, size: int, stride: int | None) -> Access:
         """An access with what it touches, and by how much it moves on in loops, rows and columns."""
         flow, samples, width = self.flow, self.samples, self.operations.width
-        numbers = flow.frame.of(pointer)
+        numbers = _offsets(flow.frame, i)
         step = abs(stride) if stride is not None else size
         lanes = width if width > 1 else 1
         span = float(size if kind == UNIFORM else step * (lanes - 1) + size)
@@ -182,7 +196,7 @@ class RegionWork:
             share = min(1.0, flow.mean(block) / max(flow.mean(loop.header), 1e-9))
         while loop is not None:
             trips = flow.trips[loop]
-            moved = trips.next.of(pointer)
+            moved = _offsets(trips.next, i)
             count = self._mean(trips.of_vectors)
             loops.append((loop, count, _typical(numbers, moved, 0, 1, samples)))
             entered = flow.mean(loop.header) / max(1.0, count)
@@ -194,15 +208,16 @@ class RegionWork:
         across = _typical(numbers, numbers, 1, 3, samples)
         down = _typical(numbers, numbers, 2, 3, samples)
         return Access(
-            roots(pointer) or pointer,
+            base_of(place_of(i)[0]),
             kind,
             float(size),
-            is_store,
+            is_write(i),
             span,
             lines,
             flow.mean(block),
             loops,
             (across, down),
+            next((n for n in numbers if isinstance(n, int)), None),
             share,
         )
 
@@ -265,6 +280,18 @@ class RegionWork:
                         at = done[o]
                 done[i] = at + self.costs[i].latency
         return done
+
+
+def _offsets(frame: Frame, i: Instruction) -> Numbers:
+    """Where an access is, from what its pointer points into."""
+    pointer, index, step = place_of(i)
+    if index is None:
+        return frame.of(pointer)
+    width = index.type.width
+    pairs = zip(frame.of(pointer), frame.of(index), strict=True)
+    return [
+        a + signed(b, width) * step if isinstance(a, int) and isinstance(b, int) else None for a, b in pairs
+    ]
 
 
 def _is_in(home: Loop | None, loop: Loop) -> bool:

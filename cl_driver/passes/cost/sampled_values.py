@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ...spirv.enums import Op
 from ...spirv.module import Argument, Block, Constant, Instruction, Kind, Type, Value, Variable
+from ..analysis.roots import SAME_OBJECT
 from ..ir.dominance import DominatorTree, Loop, LoopNest
 from ..ir.fold import signed
 from ..ir.instructions import ADDRESS
@@ -18,6 +19,7 @@ from ..ir.layout import member_offset, size_of
 from ..ir.ops import PassOp
 from ..ir.plan import Slot
 from ..ir.shapes import ShapeInfo
+from ..lower.images import DATA, DEPTH, HEIGHT, ROW_PITCH, SLICE_PITCH, WIDTH
 from .launch import Number, Samples
 from .sampled_ops import compute, of_constant
 
@@ -111,7 +113,7 @@ class Frame:
         if isinstance(value, Constant):
             return [of_constant(value)] * samples.size
         if isinstance(value, Argument):
-            if value.type.kind is Kind.POINTER:
+            if value.type.kind is Kind.POINTER or value.index in samples.launch.images:
                 return [0] * samples.size
             return [samples.launch.values.get(value.index)] * samples.size
         if isinstance(value, Variable):
@@ -137,6 +139,8 @@ class Frame:
             if i.block in self.around.headers:
                 return []  # of a loop that is at no iteration
             return [o for o in (*i.operands[::2], self._condition(i)) if isinstance(o, Instruction)]
+        if i.op is Op.Load and isinstance(i.operands[0], Instruction) and image_of(i.operands[0]):
+            return [i.operands[0]]
         if i.op in (Op.Load, Op.FunctionCall) or i.op in (PassOp.SlotLoad, PassOp.EntryMask):
             return []
         return [o for o in i.operands if isinstance(o, Instruction)]
@@ -153,7 +157,7 @@ class Frame:
         if op is Op.Phi:
             return around.nothing if i.block in around.headers else self._phi(i)
         if op is Op.Load:
-            return self._load(i)
+            return self._field(i) or self._load(i)
         if op is PassOp.EntryMask:
             return list(samples.live)
         if op is PassOp.SlotLoad:
@@ -164,6 +168,8 @@ class Frame:
         if op in ADDRESS:
             return self._address(i, values)
         if op in _SAME:
+            if i.operands[0].type.kind is Kind.OPAQUE:
+                return values[0]
             return values[0] if _is_number(i.type) == _is_number(i.operands[0].type) else around.nothing
         if op is Op.Select:
             return self._select(*values)
@@ -179,6 +185,20 @@ class Frame:
         if not values:
             return around.guesses if i.type.kind is Kind.BOOL else around.nothing
         return [compute(i, list(lane)) for lane in zip(*values, strict=True)]
+
+    def _field(self, i: Instruction) -> Numbers | None:
+        """What a load from the descriptor of an image gives, if that is known."""
+        image = image_of(i.operands[0])
+        shape = self.around.samples.launch.images.get(image.index) if image is not None else None
+        if shape is None:
+            return None
+        width, height, depth, pixel = shape
+        fields = {
+            DATA: 0, ROW_PITCH: width * pixel, SLICE_PITCH: width * height * pixel, WIDTH: width,
+            HEIGHT: height, DEPTH: depth,
+        }  # fmt: skip
+        places = self._operand(i.operands[0], i)
+        return [fields.get(place) if isinstance(place, int) else None for place in places]
 
     def _load(self, i: Instruction) -> Numbers:
         source = i.operands[0]
@@ -272,6 +292,30 @@ class Frame:
             is_past = now == 0 or (now > 0) != (first > 0)
             out.append(float(is_past == (i.op is Op.IEqual)))
         return out
+
+
+def image_of(pointer: Value) -> Argument | None:
+    """The image whose descriptor a pointer is into, if it is one."""
+    while isinstance(pointer, Instruction) and pointer.op in SAME_OBJECT:
+        pointer = pointer.operands[0]
+    is_image = isinstance(pointer, Argument) and pointer.type.kind is Kind.OPAQUE
+    return pointer if is_image else None  # type: ignore[return-value]
+
+
+def base_of(pointer: Value) -> Value:
+    """What a pointer is computed from: an argument, an image, a variable, or where nobody knows."""
+    seen: set[Value] = set()
+    while isinstance(pointer, Instruction) and pointer not in seen:
+        seen.add(pointer)
+        if pointer.op is Op.Load:
+            return image_of(pointer.operands[0]) or pointer
+        if pointer.op is Op.Phi or pointer.op in SAME_OBJECT:
+            pointer = pointer.operands[0]
+        elif pointer.op is Op.Select:
+            pointer = pointer.operands[1]
+        else:
+            break
+    return pointer
 
 
 def differences(i: Instruction, frame: Frame) -> list[int | None]:

@@ -88,7 +88,8 @@ class _Rounds:
         self.exits = self._exits()
         self.crossing: dict[Instruction, list[int | None]] = {}
         self.states: list[dict[Instruction, Numbers]] = []
-        self.steps: dict[Instruction, list[int | float | None]] | None = {}
+        self.steps: dict[Instruction, list[int | float | None]] = {}  # without phis that do not grow evenly
+        self.is_even = True  # whether what exits depend on grows evenly
 
     def _exits(self) -> list[tuple[Block, Operand, bool]]:
         """(block, condition, whether it leaves where that is true) of branches out of the loop."""
@@ -113,7 +114,7 @@ class _Rounds:
                 self.crossing[i] = differences(i, self._inner(first))
         for _ in range(3):
             self._advance()
-        self.steps = self._constant_steps()
+        self._find_steps()
         of_lanes, is_known = self._of_lanes()
         samples = self.around.samples
         each = len(samples.lanes)
@@ -186,33 +187,39 @@ class _Rounds:
                 after[phi] = self.around.nothing
         self.states.append(after)
 
-    def _constant_steps(self) -> dict[Instruction, list[int | float | None]] | None:
-        """By how much each phi grows with each iteration; None if some do not grow by the same step."""
-        steps: dict[Instruction, list[int | float | None]] = {}
+    def _find_steps(self) -> None:
+        """By how much each phi grows with each iteration."""
         for phi in self.phis:
             if phi.type.kind is Kind.BOOL:
                 continue
             found: list[int | float | None] = []
             for lane in zip(*(state[phi] for state in self.states), strict=True):
                 gaps = [_gap(phi, a, b) for a, b in zip(lane, lane[1:], strict=False)]
-                if None in gaps:
-                    found.append(None)
-                elif gaps[0] == gaps[1] == gaps[2]:
-                    found.append(gaps[0])
-                else:
-                    return None
-            steps[phi] = found
-        return steps
+                if None not in gaps and not gaps[0] == gaps[1] == gaps[2]:
+                    break
+                found.append(None if None in gaps else gaps[0])
+            else:
+                self.steps[phi] = found
+        uneven = {phi for phi in self.phis if phi not in self.steps and phi.type.kind is not Kind.BOOL}
+        seen: set[Operand] = set()
+        rest = [condition for _, condition, _ in self.exits]
+        while rest:
+            value = rest.pop()
+            if isinstance(value, Instruction) and value not in seen and value.block in self.loop.blocks:
+                seen.add(value)
+                rest += value.operands
+        self.is_even = uneven.isdisjoint(seen)
 
     def _state_at(self, iterations: list[float]) -> dict[Instruction, Numbers]:
         """The phis in an iteration of each lane."""
-        if self.steps is None:
-            return self._followed_to(iterations)
         state: dict[Instruction, Numbers] = {}
         for phi, first in self.states[0].items():
             steps = self.steps.get(phi)
-            if steps is None:
+            if phi.type.kind is Kind.BOOL:
                 state[phi] = first
+                continue
+            if steps is None:
+                state[phi] = self._followed_to(phi, iterations)
                 continue
             mask = (1 << phi.type.width) - 1 if phi.type.kind is Kind.INT else -1
             numbers: Numbers = []
@@ -226,14 +233,11 @@ class _Rounds:
             state[phi] = numbers
         return state
 
-    def _followed_to(self, iterations: list[float]) -> dict[Instruction, Numbers]:
+    def _followed_to(self, phi: Instruction, iterations: list[float]) -> Numbers:
         while len(self.states) <= min(max(iterations), _FOLLOWED):
             self._advance()
         last = len(self.states) - 1
-        return {
-            phi: [self.states[min(int(t), last)][phi][lane] for lane, t in enumerate(iterations)]
-            for phi in self.phis
-        }
+        return [self.states[min(int(t), last)][phi][lane] for lane, t in enumerate(iterations)]
 
     def _of_lanes(self) -> tuple[list[float], bool]:
         """How often each lane goes round, and whether that is known of most."""
@@ -246,7 +250,7 @@ class _Rounds:
             if at is not None:
                 upper[lane], ends_at_latch[lane] = 0.0, at
         step = 1.0
-        most = float(_MOST if self.steps is not None else _FOLLOWED)
+        most = float(_MOST if self.is_even else _FOLLOWED)
         while step <= most and math.inf in upper:
             at_step, _ = self._left([step] * self.size)
             for lane, at in enumerate(at_step):
@@ -257,7 +261,7 @@ class _Rounds:
                         upper[lane], ends_at_latch[lane] = step, at
             if step == 2.0 and all(at is None for at in at_step) and all(maybe):
                 break
-            step = step * 2 if self.steps is not None else step + 1
+            step = step * 2 if self.is_even else step + 1
         while any(high - low > 1 for low, high in zip(lower, upper, strict=True) if high != math.inf):
             middle = [
                 low if high == math.inf else (low + high) // 2 for low, high in zip(lower, upper, strict=True)
