@@ -2,7 +2,8 @@
 
 FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
 vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their
-cycles, and for each line of the source how it was done. --html FILE writes the same as a page.
+cycles, and for each line of the source how it was done. What other widths would cost is estimated for a
+launch (--global-size, --local-size, --value n=1024). --html FILE writes the same as a page.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 from pathlib import Path
 
 TAKES_BUILD_OPTIONS = True
+
+_MOST_LOCAL, _MOST_ITEMS = 4096, 1 << 31
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--local-size", metavar="XxYxZ", help="code for groups of this size, where there is any"
     )
+    parser.add_argument("--global-size", metavar="XxYxZ", help="the launch that costs are estimated for")
+    parser.add_argument(
+        "--value", action="append", default=[], metavar="NAME=N", help="an integer argument of it"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page as well")
 
 
@@ -34,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler.source import Context
     from ..device import target
     from ..device.cpu import host_cpu
+    from ..explain.alternatives import Asked
     from ..explain.html import report_html
     from ..explain.program import explain_il, explain_source
     from ..explain.text import report_text
@@ -42,13 +50,24 @@ def run(args: argparse.Namespace) -> int:
 
     cpu = args.cpu or settings.text("CL_DRIVER_CPU")
     problems = target.complaints(host_cpu(), cpu, args.width, args.parts)
-    size = _local_size(args.local_size)
+    size = _sizes(args.local_size, _MOST_LOCAL)
     if size == []:
         problems.append(f"a local size of '{args.local_size}' is not of the form 256, 16x16 or 8x8x4")
+    items = _sizes(args.global_size, _MOST_ITEMS)
+    if items == []:
+        problems.append(f"a global size of '{args.global_size}' is not of the form 65536 or 512x512")
+    values: dict[str, int] = {}
+    for word in args.value:
+        name, _, number = word.partition("=")
+        try:
+            values[name] = int(number, 0)
+        except ValueError:
+            problems.append(f"'{word}' is not of the form NAME=NUMBER")
     if problems:
         print("\n".join(problems), file=sys.stderr)
         return 1
     width = args.width or settings.integer("CL_DRIVER_WIDTH")
+    asked = Asked(tuple(items or ()), values)
     made = target.host_target(cpu, width, args.parts or settings.text("CL_DRIVER_PARTS"))
     path = Path(args.file)
     data = path.read_bytes()
@@ -57,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         context = Context(made, options, chosen, os.getcwd(), str(path.absolute()))
         if path.suffix == ".spv":
-            report = explain_il(data, context, args.kernel, size)
+            report = explain_il(data, context, args.kernel, size, asked)
         else:
-            report = explain_source(data, {}, context, args.kernel, size)
+            report = explain_source(data, {}, context, args.kernel, size, asked)
     except (CompileError, BundleError) as error:
         print(str(error).rstrip(), file=sys.stderr)
         return 1
@@ -69,13 +88,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _local_size(text: str | None) -> list[int] | None:
+def _sizes(text: str | None, most: int) -> list[int] | None:
     """Three sizes from 16x16 and the like; [] for what has no such meaning, None for no text."""
     if text is None:
         return None
     parts = text.split("x")
     if len(parts) > 3 or not all(
-        part.isascii() and part.isdigit() and 0 < int(part) <= 4096 for part in parts
+        part.isascii() and part.isdigit() and 0 < int(part) <= most for part in parts
     ):
         return []
     return [*map(int, parts), 1, 1][:3]

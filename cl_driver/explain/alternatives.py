@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ..builtins.library import library_for
 from ..codegen.kernel.emit import KernelCode
@@ -12,13 +14,34 @@ from ..compiler.pipeline import Prepared, codegen_options
 from ..passes import pipeline as passes
 from ..passes.cost.cpu_models import model_of
 from ..passes.cost.estimate import Estimate, estimate
-from ..passes.cost.launch import Launch
+from ..passes.cost.launch import Launch, Number
 from ..passes.cost.width import MOST_GROUP_PARTS
 from ..passes.ir.plan import KernelPlan
 from ..records import replace
 from ..spirv.errors import SpirvError
+from ..spirv.module import Kind
+from ..spirv.reflect import ArgReflection
 
-_MOST_WIDTH = 64
+
+class Asked(NamedTuple):
+    """What is known of a launch. global_size: empty if it is not; values: of arguments by their names."""
+
+    global_size: tuple[int, ...] = ()
+    values: Mapping[str, int] = MappingProxyType({})
+
+
+NOTHING = Asked()
+
+
+def launch_of(args: list[ArgReflection], local_size: list[int] | None, asked: Asked) -> Launch:
+    """The launch that costs are estimated for: a million work-items if nobody says more."""
+    x, y, z = (*(local_size or (64, 1, 1)), 1, 1)[:3]
+    width, height, depth = (*(asked.global_size or (1 << 20,)), 1, 1)[:3]
+    values: dict[int, Number] = {}
+    for index, argument in enumerate(args):
+        if argument.name in asked.values and argument.type.kind is Kind.INT:
+            values[index] = asked.values[argument.name] & ((1 << argument.type.width) - 1)
+    return Launch((width, height, depth), (x, y, z), values)
 
 
 def chosen_options(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from .report import Report, Variant
-from .text import LEGEND, heading, loop_text
+from .report import Kernel, Report, Variant
+from .text import ESTIMATED, LEGEND, alternative_text, heading, loop_text
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --page: #ffffff; --line: #d8dee4; --dim: #656d76;
@@ -49,9 +49,23 @@ def report_html(report: Report) -> str:
         f'<p class="note">{escape(LEGEND)}</p>',
     ]
     for kernel in report.kernels:
+        out += _alternatives(kernel)
         for variant in kernel.variants:
             out += _variant(report, kernel.name, variant)
     return "\n".join([*out, "</body>", "</html>", ""])
+
+
+def _alternatives(kernel: Kernel) -> list[str]:
+    if not kernel.alternatives:
+        return []
+    levels = {True: "good", False: "plain"}
+    return [
+        f"<section><h2>{escape(kernel.name)}, estimates for {escape(kernel.launch)}</h2>",
+        f'<p class="note">{escape(ESTIMATED)}</p>',
+        "<ul>",
+        *(f'<li class="{levels[a.chosen]}">{escape(alternative_text(a))}</li>' for a in kernel.alternatives),
+        "</ul></section>",
+    ]
 
 
 def _variant(report: Report, name: str, variant: Variant) -> list[str]:

@@ -10,6 +10,7 @@ from ..compiler import pipeline
 from ..compiler.source import Context, compile_source, opener
 from ..jit.errors import CompileError
 from ..spirv import reflect
+from .alternatives import NOTHING, Asked
 from .html import report_html
 from .report import Report, kernel_report
 from .text import report_text
@@ -23,21 +24,26 @@ def explain_source(
     context: Context,
     kernel: str | None = None,
     local_size: list[int] | None = None,
+    asked: Asked = NOTHING,
 ) -> Report:
     """The report on a program in OpenCL C, or on one kernel of it, for groups of a size too where these have
-    code of their own. context.source_copy: the source's name.
+    code of their own. context.source_copy: the source's name; asked: of the launch that is estimated.
 
     CompileError has the log where it does not build.
     """
     lined = Context(
-        context.target, f"{context.text} -g", context.settings, context.folder, context.source_copy
+        context.target,
+        f"{context.text} -g -cl-kernel-arg-info",
+        context.settings,
+        context.folder,
+        context.source_copy,
     )
     result = compile_source(source, headers, lined)
     if result.spirv is None:
         raise CompileError(result.log)
     program = pipeline.prepare(result.spirv, lined)
     file = context.source_copy or _main_file(program)
-    report = _report(program, file, source.decode("utf-8", "replace").split("\n"), kernel, local_size)
+    report = _report(program, file, source.decode("utf-8", "replace").split("\n"), kernel, local_size, asked)
     report.file = context.source_copy or "a program in OpenCL C"
     if context.text.strip():
         report.about.append(f"options: {context.text.strip()}")
@@ -50,7 +56,11 @@ def explain_source(
 
 
 def explain_il(
-    il: bytes, context: Context, kernel: str | None = None, local_size: list[int] | None = None
+    il: bytes,
+    context: Context,
+    kernel: str | None = None,
+    local_size: list[int] | None = None,
+    asked: Asked = NOTHING,
 ) -> Report:
     """The report on SPIR-V (jit/bundle.py); lines are known if it has debug information. CompileError where
     it does not build."""
@@ -61,7 +71,7 @@ def explain_il(
             source = opened.read().split("\n")
     except (OSError, ValueError):
         source = []
-    return _report(program, file, source, kernel, local_size)
+    return _report(program, file, source, kernel, local_size, asked)
 
 
 def write(report: Report, folder: str, digest: str) -> str:
@@ -81,7 +91,12 @@ def write(report: Report, folder: str, digest: str) -> str:
 
 
 def _report(
-    program: pipeline.Prepared, file: str, source: list[str], kernel: str | None, local_size: list[int] | None
+    program: pipeline.Prepared,
+    file: str,
+    source: list[str],
+    kernel: str | None,
+    local_size: list[int] | None,
+    asked: Asked,
 ) -> Report:
     if kernel is not None and kernel not in program.names:
         raise CompileError(f"no kernel {kernel}; there are {', '.join(program.names) or 'none'}\n")
@@ -90,7 +105,7 @@ def _report(
     report = Report(file, source)
     report.about.append(f"for {target.architecture}, vectors of {target.vector_bits} bits")
     wanted = [name for name in program.names if kernel in (None, name)]
-    report.kernels = [kernel_report(program, name, file, local_size) for name in wanted]
+    report.kernels = [kernel_report(program, name, file, local_size, asked) for name in wanted]
     return report
 
 

@@ -14,9 +14,11 @@ from ..compiler import pipeline, variants
 from ..jit import emit
 from ..jit.errors import CompileError
 from ..passes.cost import short_rows
+from ..passes.cost.estimate import Estimate
 from ..passes.ir import remarks as r
 from ..spirv.location import Location
 from . import cost
+from .alternatives import NOTHING, Asked, alternatives, launch_of
 from .assembly import Assembly, Code
 
 
@@ -101,12 +103,25 @@ class Variant:
         self.instructions: dict[int, tuple[int, int]] = {}
 
 
+class Alternative(NamedTuple):
+    """A way to compile a kernel: how many work-items and vectors of them at a time, whether it was chosen,
+    and what it costs, in words."""
+
+    width: int
+    parts: int
+    chosen: bool
+    text: str
+
+
 class Kernel:
-    """name; variants, the one for most launches first."""
+    """name; variants, the one for most launches first; launch: what alternatives are estimated for, in
+    words."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.variants: list[Variant] = []
+        self.launch = ""
+        self.alternatives: list[Alternative] = []
 
 
 class Report:
@@ -120,14 +135,20 @@ class Report:
 
 
 def kernel_report(
-    program: pipeline.Prepared, name: str, file: str, local_size: list[int] | None = None
+    program: pipeline.Prepared,
+    name: str,
+    file: str,
+    local_size: list[int] | None = None,
+    asked: Asked = NOTHING,
 ) -> Kernel:
     """What became of one kernel of a program that explains. CompileError if it cannot be compiled.
 
-    file: the source's name; local_size: of launches that may have code of their own.
+    file: the source's name; local_size: of launches that may have code of their own; asked: what is known of
+    the launch that costs are estimated for.
     """
     made = Kernel(name)
     code = pipeline.entry(program, name)
+    _say_alternatives(made, program, code, local_size, asked)
     title = "for most launches" if code.has_narrow or code.tiles else "for all launches"
     if code.tiles is not None and code.has_free_groups:
         title = "for the first launches"
@@ -163,6 +184,32 @@ def kernel_report(
     elif code.may_run_in_lockstep:
         _add_size_variant(made, program, file, local_size, code.apart_args, variants.GROUP)
     return made
+
+
+def _say_alternatives(
+    made: Kernel, program: pipeline.Prepared, code: KernelCode, local_size: list[int] | None, asked: Asked
+) -> None:
+    """What the model of costs says of the ways to compile a kernel."""
+    launch = launch_of(program.reflections[made.name].args, local_size, asked)
+    made.launch = f"{_sizes(launch.global_size)} work-items in groups of {_sizes(launch.local_size)}"
+    for options, found, chosen in alternatives(program, code, launch):
+        text = estimate_text(found) if isinstance(found, Estimate) else f"there is no such code: {found}"
+        made.alternatives.append(Alternative(options.width, options.parts, chosen, text))
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    used = max(1, *(k for k, size in enumerate(sizes, 1) if size > 1)) if max(sizes) > 1 else 1
+    return " \N{MULTIPLICATION SIGN} ".join(map(str, sizes[:used]))
+
+
+def estimate_text(found: Estimate) -> str:
+    """An estimate in words."""
+    items, kinds = found.items, sorted(found.bytes.items(), key=lambda pair: -pair[1])
+    text = f"{found.per_item:.3g} cycles each (arithmetic {found.arithmetic / items:.2g}, memory "
+    text += f"{found.memory / items:.2g}, waiting {found.latency / items:.2g}), bound by {found.limit}; "
+    moved = ", ".join(f"{count:.3g} {kind}" for kind, count in kinds if count >= 0.05)
+    text += f"bytes each: {moved}; " if moved else ""
+    return f"{text}the launch {found.launch / 1000:.3g} ms"
 
 
 def _remarks(code: KernelCode) -> r.Remarks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .report import Loop, Report, Variant
+from .report import Alternative, Loop, Report, Variant
 
 
 def loop_text(loop: Loop) -> str:
@@ -28,6 +28,19 @@ LEGEND = (
 )
 
 
+ESTIMATED = (
+    "estimates are from a table of CPUs (cl_driver/passes/cost), not from machine code: they tell which of "
+    "several is faster; loops that nobody knows the end of run 8 times (--global-size, --value)"
+)
+
+
+def alternative_text(alternative: Alternative) -> str:
+    """An alternative in a sentence."""
+    count, parts = alternative.width, alternative.parts
+    what = f"{count} work-item{'s' if count > 1 else ''}" + (f" by {parts} vectors" if parts > 1 else "")
+    return f"{what} at a time{' (chosen)' if alternative.chosen else ''}: {alternative.text}"
+
+
 def heading(variant: Variant) -> str:
     """What a variant is."""
     columns, rows = variant.tile
@@ -40,6 +53,9 @@ def report_text(report: Report) -> str:
     out = [report.file or "a program without debug information", *(f"  {line}" for line in report.about)]
     out += [f"  {LEGEND}"]
     for kernel in report.kernels:
+        if kernel.alternatives:
+            out += ["", f"kernel {kernel.name}, estimates for {kernel.launch}", f"  {ESTIMATED}"]
+            out += [f"  {alternative_text(alternative)}" for alternative in kernel.alternatives]
         for variant in kernel.variants:
             out += ["", f"kernel {kernel.name}, {heading(variant)}"]
             out += [f"  {fact.text}" for fact in variant.facts]

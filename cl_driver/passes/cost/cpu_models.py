@@ -87,7 +87,7 @@ _ZEN3 = CpuModel(
     "zen3", 256, 16, False, issue=6, vector=4, shuffle=2, load=2, store=1, add_latency=3, multiply_latency=4,
     product_latency=3, products=1, shuffle_latency=2, divide_latency=(10, 13), divide_cycles=(3.5, 5),
     root_cycles=(5, 9), integer_divide_cycles=(6, 10), gather_cycles=1.2, gather_operations=5,
-    scatter_cycles=2, masked_store_cycles=5, atomic_cycles=8, mispredicted=13, window=256,
+    scatter_cycles=2, masked_store_cycles=12, atomic_cycles=8, mispredicted=13, window=256,
     caches=(32 << 10, 512 << 10, 32 << 20), line_cycles=(2, 4, 12), clock=3.3,
 )  # fmt: skip
 _ZEN4_NARROW = replace(

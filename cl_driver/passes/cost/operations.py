@@ -18,8 +18,8 @@ from .cpu_models import CpuModel
 
 ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
 NAMES = (
-    "all instructions", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles", "loads",
-    "stores", "divisions and roots",
+    "instructions of all kinds", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles",
+    "loads", "stores", "divisions and roots",
 )  # fmt: skip
 _OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
 
@@ -272,16 +272,16 @@ class Operations:
             cost.add(SHUFFLE, self.registers(accessed_type(i))).latency = self.model.shuffle_latency
         return cost
 
-    def access(self, i: Instruction, kind: str, lane_stride: int | None) -> Cost:
-        """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is
-        known."""
+    def access(self, i: Instruction, kind: str, lane_stride: int | None, mixed: float) -> Cost:
+        """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is known;
+        mixed: how often its mask is neither empty nor full."""
         type_ = accessed_type(i)
         cost, model = Cost(), self.model
         count, is_store = self.registers(type_), is_write(i)
         resource = STORE if is_store else LOAD
         cost.latency = 1 if is_store else model.load_latency
         scalars = size_of(type_) // max(1, _bits(_element(type_)) // 8)
-        is_masked = i.mask is not None
+        is_masked = i.mask is not None and not _is_entry(i.mask)  # there is code for full vectors
         if self.width == 1 or kind == UNIFORM:
             cost.add(resource, max(1.0, size_of(type_) * 8 / model.vector_bits))
             return cost
@@ -289,7 +289,7 @@ class Operations:
             cost.add(resource, count).add(VECTOR, (is_masked and is_store) * count)
             return cost
         if kind == CONTIGUOUS:
-            self._contiguous(cost, type_, count, is_masked, is_store)
+            self._contiguous(cost, type_, count, is_masked, is_store, mixed)
         elif kind == STRIDED and not is_masked and lane_stride and abs(lane_stride) <= 4 * size_of(type_):
             whole = self.width * abs(lane_stride) * 8 / model.vector_bits
             cost.add(resource, whole).add(SHUFFLE, 2 * count).latency += model.shuffle_latency
@@ -310,7 +310,9 @@ class Operations:
             cost.latency += 12
         return cost
 
-    def _contiguous(self, cost: Cost, type_: Type, count: float, is_masked: bool, is_store: bool) -> None:
+    def _contiguous(
+        self, cost: Cost, type_: Type, count: float, is_masked: bool, is_store: bool, mixed: float
+    ) -> None:
         model = self.model
         resource = STORE if is_store else LOAD
         element = _bits(_element(type_))
@@ -322,9 +324,9 @@ class Operations:
         cost.add(resource, count).add(SHUFFLE, shuffles)
         cost.latency += model.shuffle_latency if shuffles else 0
         if is_masked and not model.has_masks:
-            if is_store:
+            if is_store:  # a branch for each of full, empty and mixed
                 cost.add(VECTOR, 1).add(SCALAR, 2)
-                cost.slots[STORE] += (model.masked_store_cycles - 1) * model.store * count * 0.5
+                cost.slots[STORE] += mixed * (model.masked_store_cycles - 1) * model.store * count
             else:
                 cost.add(VECTOR, count)
 
@@ -336,6 +338,11 @@ class Operations:
         cost.slots[ISSUE] += each * lanes * self.model.issue
         cost.add(SHUFFLE, 1.5 * (self.width if self.width > 1 else 0)).latency = each
         return cost
+
+
+def _is_entry(mask: Value) -> bool:
+    """Whether a mask is that of the lanes that hold a work-item."""
+    return isinstance(mask, Instruction) and mask.op is PassOp.EntryMask
 
 
 def place_of(i: Instruction) -> tuple[Value, Value | None, int]:

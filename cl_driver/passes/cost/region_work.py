@@ -141,12 +141,22 @@ class RegionWork:
         if self.in_lockstep and is_local(pointer) and is_known:
             cost = self.operations.in_registers(i)
         else:
-            cost = self.operations.access(i, kind, stride)
+            cost = self.operations.access(i, kind, stride, self._mixed(i))
         if self.in_lockstep and i.mask is not None:  # parts without work-items that take part are left out
             taken = any_lane(self.samples, self.flow.frame.of(i.mask))
             share = sum(p for p in taken if isinstance(p, float)) / max(1, len(taken))
             cost.slots = [n * share for n in cost.slots]
         return cost
+
+    def _mixed(self, i: Instruction) -> float:
+        """How often a vector is partly in the mask of an instruction."""
+        if i.mask is None:
+            return 0.0
+        inside = self.flow.frame.of(i.mask)
+        outside: Numbers = [1 - p if isinstance(p, float) else 0.5 for p in inside]
+        pairs = zip(any_lane(self.samples, inside), any_lane(self.samples, outside), strict=True)
+        both = [a * b if isinstance(a, float) and isinstance(b, float) else 0.0 for a, b in pairs]
+        return self._mean(both[:: len(self.samples.lanes)])
 
     def _kind(self, i: Instruction, size: int) -> tuple[str, int | None]:
         """How lanes reach memory, and how far apart they do."""

@@ -20,7 +20,7 @@ from .sampled_values import Frame, Numbers, Surroundings, differences
 
 UNKNOWN_TRIPS = 8.0  # of a loop of which nothing is known
 _WAITING = 1.8  # how much longer the last lane of a vector stays in such a loop than one does
-_KNOWN = 0.95  # the probability from which on a condition is one
+_CERTAIN = 0.9999  # a probability that is not guessed from data
 _FOLLOWED = 40  # iterations of what does not grow by the same step
 _MOST = 1 << 24  # iterations up to which the end of a loop is searched for
 
@@ -215,8 +215,8 @@ class _Rounds:
         state: dict[Instruction, Numbers] = {}
         for phi, first in self.states[0].items():
             steps = self.steps.get(phi)
-            if phi.type.kind is Kind.BOOL:
-                state[phi] = first
+            if phi.type.kind is Kind.BOOL:  # of lanes that are in the loop at all
+                state[phi] = [float(p != 0.0) for p in first]
                 continue
             if steps is None:
                 state[phi] = self._followed_to(phi, iterations)
@@ -299,9 +299,9 @@ class _Rounds:
             for lane, number in enumerate(numbers):
                 p = number if isinstance(number, float) else 0.5
                 p = p if where_true else 1 - p
-                if p >= _KNOWN:
+                if p >= _CERTAIN:
                     left[lane] = max(float(is_last), left[lane] or 0.0)
-                elif p > 1 - _KNOWN:
+                elif p > 1 - _CERTAIN:
                     maybe[lane] = True
         return left, maybe
 
