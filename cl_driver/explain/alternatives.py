@@ -106,10 +106,11 @@ def plan_of(
 
 
 def alternatives(
-    program: Prepared, code: KernelCode, launch: Launch
+    program: Prepared, code: KernelCode, launch: Launch, has_size: bool
 ) -> list[tuple[passes.PlanOptions, Estimate | str, bool]]:
     """(options, estimate or why there is no such code, whether it was chosen): one work-item at a time,
-    vectors of the CPU's width, and twice that, as far as the kernel leaves a choice."""
+    vectors of the CPU's width, and twice that, as far as the kernel leaves a choice; and code for whole
+    groups in lockstep, where has_size says that the launch's local size is one that somebody asked for."""
     target = program.context.target
     model = model_of(target)
     chosen = chosen_options(program, code)
@@ -127,4 +128,7 @@ def alternatives(
             continue
         if plan.options.width == way.width:
             found.append((plan.options, estimate(plan, model, launch), way is chosen))
+    in_lockstep = lockstep_plan(program, code, launch.local_size, {}) if widths and has_size else None
+    if in_lockstep is not None:
+        found.append((in_lockstep.options, estimate(in_lockstep, model, launch), False))
     return found

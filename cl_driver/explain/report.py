@@ -104,11 +104,12 @@ class Variant:
 
 
 class Alternative(NamedTuple):
-    """A way to compile a kernel: how many work-items and vectors of them at a time, whether it was chosen,
-    and what it costs, in words."""
+    """A way to compile a kernel: how many work-items and vectors of them at a time, whether groups are in
+    lockstep, whether it was chosen for most launches, and what it costs, in words."""
 
     width: int
     parts: int
+    in_lockstep: bool
     chosen: bool
     text: str
 
@@ -192,9 +193,10 @@ def _say_alternatives(
     """What the model of costs says of the ways to compile a kernel."""
     launch = launch_of(program.reflections[made.name].args, local_size, asked)
     made.launch = f"{_sizes(launch.global_size)} work-items in groups of {_sizes(launch.local_size)}"
-    for options, found, chosen in alternatives(program, code, launch):
+    for options, found, chosen in alternatives(program, code, launch, local_size is not None):
         text = estimate_text(found) if isinstance(found, Estimate) else f"there is no such code: {found}"
-        made.alternatives.append(Alternative(options.width, options.parts, chosen, text))
+        shape = options.width, options.parts, bool(options.group)
+        made.alternatives.append(Alternative(*shape, chosen, text))
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:

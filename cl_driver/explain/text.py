@@ -38,6 +38,7 @@ def alternative_text(alternative: Alternative) -> str:
     """An alternative in a sentence."""
     count, parts = alternative.width, alternative.parts
     what = f"{count} work-item{'s' if count > 1 else ''}" + (f" by {parts} vectors" if parts > 1 else "")
+    what += ", the whole group" if alternative.in_lockstep else ""
     return f"{what} at a time{' (chosen)' if alternative.chosen else ''}: {alternative.text}"
 
 

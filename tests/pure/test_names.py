@@ -50,8 +50,9 @@ PARTS = frozenset((
     "codegen/layout/abi_fields.py", "codegen/layout/lanes.py", "codegen/simd/emitter.py",
     "codegen/simd/operands.py", "codegen/simd/vector_data.py", "passes/cost/width.py",
     "passes/groups/lockstep.py", "passes/ir/plan.py", "passes/loops/loop_versioning.py",
-    "passes/pipeline.py", "passes/analysis/shape.py", "passes/vectorize/coarsening.py",
-    "passes/vectorize/lane_loops.py",
+    "passes/cost/estimate.py", "passes/cost/launch.py", "passes/cost/locality.py",
+    "passes/cost/region_visits.py", "passes/pipeline.py", "passes/analysis/shape.py",
+    "passes/vectorize/coarsening.py", "passes/vectorize/lane_loops.py",
 ))  # fmt: skip
 
 

@@ -12,10 +12,12 @@ from cl_driver.cli import main
 from cl_driver.compiler import pipeline
 from cl_driver.compiler.source import Context, compile_source
 from cl_driver.device.target import host_target
+from cl_driver.explain.alternatives import Asked
 from cl_driver.explain.assembly import Assembly, Code
 from cl_driver.explain.cost import chain, registers, slots_of, throughput
 from cl_driver.explain.html import report_html
 from cl_driver.explain.program import explain_source
+from cl_driver.explain.text import report_text
 from cl_driver.jit import emit
 from cl_driver.jit.errors import CompileError
 
@@ -277,6 +279,57 @@ def test_cycles_are_estimated_for_loops():
         assert inner.items == 8
 
 
+PRODUCT = """kernel void k(global float *out, global const float *in, int n) {
+    int x = get_global_id(0), y = get_global_id(1);
+    float sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += in[y * n + i] * in[i * n + x];
+    out[y * n + x] = sum;
+}
+"""
+
+
+def test_alternatives_are_estimated():
+    def kernel(**asked):
+        context = Context(host_target("", None, ""), "", {})
+        return explain_source(PRODUCT.encode(), {}, context, asked=Asked(**asked)).kernels[0]
+
+    found = kernel().alternatives
+    assert [a.width for a in found] == [1, *sorted({found[1].width, 2 * found[1].width})]
+    assert [a.chosen for a in found].count(True) == 1
+
+    def cycles(kernel):
+        return [float(re.match(r"[\d.e+]+", a.text)[0]) for a in kernel.alternatives]
+
+    few, many = (kernel(global_size=(512, 512), values={"n": n}) for n in (16, 1024))
+    assert "512 \N{MULTIPLICATION SIGN} 512" in few.launch
+    assert all(16 < b / a < 128 for a, b in zip(cycles(few), cycles(many), strict=True))
+    alone, chosen = cycles(many)[0], cycles(many)[[a.chosen for a in many.alternatives].index(True)]
+    assert chosen < 0.5 * alone
+
+
+def test_groups_in_lockstep_are_an_alternative():
+    source = """kernel void k(global float *out, global const float *in, local float *tile) {
+    int i = get_local_id(0);
+    tile[i] = in[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = tile[i ^ 1];
+}
+"""
+    context = Context(host_target("", None, ""), "", {})
+    for size, count in ((None, 0), ([64, 1, 1], 1)):
+        found = explain_source(source.encode(), {}, context, None, size).kernels[0].alternatives
+        assert sum(a.in_lockstep for a in found) == count
+
+
+def test_alternatives_are_in_both_reports():
+    report = explained(PRODUCT, host_target("", None, ""))
+    for text in (report_text(report), report_html(report)):
+        assert "estimates for 1048576 work-items in groups of 64" in text
+        assert re.search(r"at a time \(chosen\): [\d.e+]+ cycles each", text)
+        assert "1 work-item at a time: " in text
+
+
 def test_the_slower_of_two_ways_is_left_out_of_the_estimate():
     source = b"kernel void k(global float *a, int n) { int i = get_global_id(0); a[i] += a[i ^ n]; }"
     context = Context(WIDE, "-g", {})
@@ -417,6 +470,8 @@ def test_command_on_a_module(program, tmp_path, capsys):
         (["program.cl", "--width", "7"], "a width of 7"),
         (["program.cl", "--parts", "y"], "parts 'y'"),
         (["program.cl", "--local-size", "16,16"], "local size of '16,16'"),
+        (["program.cl", "--global-size", "16 by 16"], "global size of '16 by 16'"),
+        (["program.cl", "--value", "n"], "'n' is not of the form NAME=NUMBER"),
         (["program.cl", "--cpu", "pentium"], "pentium"),
         (["bad.spv"], "SPIR-V"),
     ],

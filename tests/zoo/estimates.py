@@ -12,6 +12,7 @@ from cl_driver.compiler.source import Context, compile_source
 from cl_driver.device.target import Target
 from cl_driver.explain.alternatives import chosen_options, lockstep_plan, plan_of
 from cl_driver.jit.errors import CompileError
+from cl_driver.passes.analysis.redundant_items import redundant_dimensions
 from cl_driver.passes.cost.cpu_models import model_of
 from cl_driver.passes.cost.estimate import estimate
 from cl_driver.passes.cost.launch import Launch
@@ -57,15 +58,11 @@ class Kernels:
         code = pipeline.entry(self.prepared, name)
         known = {index: data[index] for index in code.specialisable_args if index in data}
         global_size, local_size = (_three(size) for size in (sizes.global_size, sizes.local_size))
-        plans = [plan_of(self.prepared, name, chosen_options(self.prepared, code, known), known)]
-        in_lockstep = lockstep_plan(self.prepared, code, local_size, known)
-        plans += [in_lockstep] if in_lockstep is not None else []
+        plan = plan_of(self.prepared, name, chosen_options(self.prepared, code, known), known)
+        if not redundant_dimensions(plan):  # or one work-item does what all of them would
+            plan = lockstep_plan(self.prepared, code, local_size, known) or plan
         launch = Launch(global_size, local_size, numbers, self._images(name), cores)
-        model = model_of(self.target)
-        # Of both kinds of code the driver keeps the faster one.
-        found, plan = min(
-            ((estimate(plan, model, launch), plan) for plan in plans), key=lambda pair: pair[0].launch
-        )
+        found = estimate(plan, model_of(self.target), launch)
         return {
             "ms": found.launch / 1000,
             "width": plan.options.width,

@@ -200,8 +200,8 @@ class Operations:
             cost.add(ADD, steps * max(count, self.width * each / model.vector_bits)).latency = 4 + steps
         elif op in (Op.SConvert, Op.UConvert):
             wider = max(_bits(element), _bits(_element(i.operands[0].type)))
-            parts = max(1.0, self.width * wider / model.vector_bits)
-            cost.add(SHUFFLE, 0.5 * parts).latency = model.shuffle_latency
+            registers = max(1.0, self.width * wider / model.vector_bits)
+            cost.add(SHUFFLE, 0.5 * registers).latency = model.shuffle_latency
         elif element.kind is Kind.BOOL:
             operands = [o.type for o in i.operands if isinstance(o, Value) and o.type is not None]
             compared = max((self.registers(type_) for type_ in operands), default=1.0)

@@ -14,11 +14,12 @@ from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import KernelPlan, PlanOptions, Region, Slot
 from ..ir.shapes import ShapeInfo
 from .launch import Launch, Number, Samples
-from .sampled_values import Numbers, Surroundings, differences
+from .sampled_values import Numbers, Surroundings, any_lane, differences
 from .trips import Flow, follow, graph_of
 
 _VISITS = 200  # regions that are visited one after the other before it is taken to be all
 _MOST_ROUNDS = 1 << 16
+_SELDOM = 0.01  # the share of work-items up to which nobody is taken to go on
 _EVALUATED = 400  # regions that are looked at, after which loops of them are taken to end
 _FOLLOWED = 24  # rounds of a loop in which nothing grows evenly, where no end is found
 
@@ -80,7 +81,7 @@ class Visits:
             found, region = self._walk(header, header)
             _add(visits, found, 1.0)
             states.append(dict(self.slots))
-            steps = _steps(states) if len(states) == 4 and region == header else None
+            steps = _steps(states, self.samples) if len(states) == 4 and region == header else None
             if steps:
                 rounds = self._rounds(header, states[-1], steps)
                 self.slots = _after(states[-1], steps, rounds // 2)
@@ -126,19 +127,40 @@ class Visits:
         if self.crossing is not None:
             for i in _equalities(flow):
                 self.crossing.setdefault(i, differences(i, flow.frame))
-        best, most = REGION_END, -1.0
-        stored: dict[Slot, tuple[float, Numbers]] = {}
+        best, most = REGION_END, _SELDOM
+        slots = dict(self.slots)
         for block in flow.nest.order:
-            mean = flow.mean(block)
             for i in block.instructions:
-                if i.op is PassOp.SlotStore and mean >= stored.get(i.operands[0], (-1.0, []))[0]:
-                    stored[i.operands[0]] = mean, flow.frame.of(i.operands[1])
-            if block.terminator.op is PassOp.RegionExit and mean > most:
-                best, most = int(block.terminator.operands[0]), mean
-        if self.plan.regions[region].once:
-            return best  # what such regions leave is for each work-item, and of data
-        self.slots.update((slot, numbers) for slot, (mean, numbers) in stored.items() if mean > 0)
+                if i.op is PassOp.SlotStore:
+                    self._store(flow, i, slots)
+            following = (
+                block.terminator.operands[0] if block.terminator.op is PassOp.RegionExit else REGION_END
+            )
+            # Work-items that have returned do not decide.
+            if following != REGION_END and flow.mean(block) > most:
+                best, most = int(following), flow.mean(block)
+        if not self.plan.regions[region].once:  # what those leave is for each work-item, and of data
+            self.slots = slots
         return best
+
+    def _store(self, flow: Flow, i: Instruction, slots: dict[Slot, Numbers]) -> None:
+        """Notes what a slot holds afterwards, in the lanes that are in the mask."""
+        slot, numbers = i.operands[0], flow.frame.of(i.operands[1])
+        samples = flow.frame.around.samples
+        times, each = flow.times[i.block], len(samples.lanes)
+        old = slots.get(slot)
+        mask: Numbers = [1.0] * samples.size if i.mask is None else flow.frame.of(i.mask)
+        if slot.uniform:
+            mask = any_lane(samples, mask)
+        out: Numbers = []
+        for lane, (new, inside) in enumerate(zip(numbers, mask, strict=True)):
+            p = min(1.0, times[lane // each]) * (inside if isinstance(inside, float) else 0.5)
+            before = new if old is None else old[lane]
+            if isinstance(new, float) and isinstance(before, float):
+                out.append(p * new + (1 - p) * before)
+            else:
+                out.append(new if p > 0.5 else before)
+        slots[slot] = out
 
     def _flow(self, region: Region) -> Flow:
         nest, tree = graph_of(region.function)
@@ -206,11 +228,12 @@ def _add(visits: dict[int, float], more: dict[int, float], times: float) -> None
         visits[region] = visits.get(region, 0.0) + times * count
 
 
-def _steps(states: list[dict[Slot, Numbers]]) -> dict[Slot, int] | None:
+def _steps(states: list[dict[Slot, Numbers]], samples: Samples) -> dict[Slot, int] | None:
     """By how much each slot grows in a round; None if some do not grow evenly, or none grows."""
+    lanes = [lane for lane, live in enumerate(samples.live) if live]
     steps: dict[Slot, int] = {}
     for slot, numbers in states[-1].items():
-        rows = [state.get(slot, numbers) for state in states[-4:]]
+        rows = [[state.get(slot, numbers)[lane] for lane in lanes] for state in states[-4:]]
         found = {_even(*lane) for lane in zip(*rows, strict=True)}
         known = found - {None}
         if found == known and len(known) == 1:

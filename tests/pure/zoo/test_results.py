@@ -83,6 +83,33 @@ def test_the_page_hides_what_is_held_back_and_gives_reasons():
         table.patterns("no separator")
 
 
+def test_rank_correlation():
+    assert statistics.rank_correlation([(1, 10), (2, 30), (3, 90)]) == pytest.approx(1)
+    assert statistics.rank_correlation([(1, 9), (2, 5), (3, 1)]) == pytest.approx(-1)
+    assert statistics.rank_correlation([(1, 1), (2, 3), (3, 2), (4, 4)]) == pytest.approx(0.8)
+    # Equal values share their places.
+    assert statistics.rank_correlation([(1, 1), (1, 2), (3, 3)]) == pytest.approx(math.sqrt(3) / 2)
+    assert statistics.rank_correlation([(1, 1)]) == statistics.rank_correlation([(1, 1), (1, 2)]) == 0
+
+
+def test_the_page_says_how_good_the_estimates_are():
+    results = [_result(float(k), intel=8.0) for k in range(1, 6)]
+    assert "Rank correlation" not in report.page(results, [])
+    for k, result in enumerate(results):
+        for name in ("k", "hidden"):
+            kernel = result["kernels"][name]
+            result["kernels"][name] = {
+                **kernel,
+                "sizes": [1, [1 << (4 * k)], [1]],
+                "estimate": {"ms": k + 0.5},
+            }
+    text = report.page(results, [])
+    assert "| kernels | 5 | 1.000 | 1.000 |" in text and "| a tenth held back | 5 | 1.000 | 1.000 |" in text
+    assert "| `s:1.0.cl k` | 0.500 | 1.000 |" in text and "hidden" not in text
+    results[0]["kernels"]["k"]["estimate"] = {"ms": 9.0}  # the first of all is now the last
+    assert "| kernels | 5 | 0.000 | 1.000 |" in report.page(results, [])
+
+
 def test_the_plot_has_a_curve_for_each_series():
     picture = plot.curves({"one": [2.0, 0.5, 1.0], "none": [], "two": [3.0]})
     assert picture.count("<polyline") == 3 and "one (3)" in picture

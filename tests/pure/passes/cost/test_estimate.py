@@ -1,5 +1,8 @@
 """The estimate puts what obviously differs in order, and follows what a launch says: sizes and arguments."""
 
+import subprocess
+import sys
+
 import pytest
 
 from cl_driver.device.target import Target
@@ -178,3 +181,12 @@ def test_groups_in_lockstep_keep_nothing_across_barriers():
     held = costs(body, parts=8, group=(64, 1, 1))
     assert held.items == 64 and held.per_item < plain.per_item
     assert held.bytes["contiguous"] == pytest.approx(plain.bytes["contiguous"], rel=0.3)
+
+
+def test_ordinary_builds_do_without():
+    code = "import sys, cl_driver.compiler.variants, cl_driver.service.jobs; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.rpartition(".")[2] for name in done.stdout.split() if ".passes.cost." in name}
+    assert "width" in loaded
+    unwanted = {"estimate", "launch", "cpu_models", "operations", "locality", "trips", "sampled_values"}
+    assert loaded & unwanted == set()
