@@ -59,7 +59,8 @@ class Kernels:
         known = {index: data[index] for index in code.specialisable_args if index in data}
         global_size, local_size = (_three(size) for size in (sizes.global_size, sizes.local_size))
         plan = plan_of(self.prepared, name, chosen_options(self.prepared, code, known), known)
-        if not redundant_dimensions(plan):  # or one work-item does what all of them would
+        # Where groups have work-items that do the same, one of them does it for all, but not in lockstep.
+        if all(local_size[dimension] == 1 for dimension in redundant_dimensions(plan)):
             plan = lockstep_plan(self.prepared, code, local_size, known) or plan
         launch = Launch(global_size, local_size, numbers, self._images(name), cores)
         found = estimate(plan, model_of(self.target), launch)

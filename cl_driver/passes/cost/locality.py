@@ -83,17 +83,18 @@ def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options
     count = 5  # levels outside of loops
     totals: dict[Loop, float] = {}  # bytes that an iteration of each loop touches
     outside = [0.0] * count  # the same of one iteration of each level outside of loops
-    everything = 0.0
+    everything: dict[object, float] = {}  # bytes of each thing that is accessed
     for access in found:
         for k, (loop, _, _) in enumerate(access.loops):
             totals[loop] = totals.get(loop, 0.0) + LINE * access.levels[k]
         for k in range(count):
             outside[k] += LINE * access.levels[len(access.loops) + k]
-        everything += LINE * access.levels[-1]
+        everything[access.base] = max(everything.get(access.base, 0.0), LINE * access.levels[-1])
     lines = []
-    for size in model.caches:
+    for number, size in enumerate(model.caches):
         total = 0.0
-        if everything > size:  # or all is there from the last time
+        # Or all is there from the last time: what a core does is much the same in each launch.
+        if sum(everything.values()) > size * (launch.cores if number < 2 else 1):
             for access in found:
                 levels = [(n, totals[loop]) for loop, n, _ in access.loops]
                 counts = [n for n, _ in _outer(access, across, down, groups)]
