@@ -16,11 +16,14 @@ from ..passes.cost.cpu_models import model_of
 from ..passes.cost.estimate import Estimate, estimate
 from ..passes.cost.launch import Launch, Number
 from ..passes.cost.width import MOST_GROUP_PARTS
+from ..passes.ir.instructions import instruction_count
 from ..passes.ir.plan import KernelPlan
 from ..records import replace
 from ..spirv.errors import SpirvError
 from ..spirv.module import Kind
 from ..spirv.reflect import ArgReflection
+
+_LARGEST = 30_000  # instructions of a plan that is looked at
 
 
 class Asked(NamedTuple):
@@ -126,7 +129,9 @@ def alternatives(
         except (passes.PlanError, CodegenError, SpirvError) as error:
             found.append((way, str(error), way is chosen))
             continue
-        if plan.options.width == way.width:
+        if sum(instruction_count(region.function) for region in plan.regions) > _LARGEST:
+            found.append((plan.options, "it is too large to be estimated", way is chosen))
+        elif plan.options.width == way.width:
             found.append((plan.options, estimate(plan, model, launch), way is chosen))
     in_lockstep = lockstep_plan(program, code, launch.local_size, {}) if widths and has_size else None
     if in_lockstep is not None:

@@ -194,7 +194,7 @@ def _say_alternatives(
     launch = launch_of(program.reflections[made.name].args, local_size, asked)
     made.launch = f"{_sizes(launch.global_size)} work-items in groups of {_sizes(launch.local_size)}"
     for options, found, chosen in alternatives(program, code, launch, local_size is not None):
-        text = estimate_text(found) if isinstance(found, Estimate) else f"there is no such code: {found}"
+        text = estimate_text(found) if isinstance(found, Estimate) else f"no estimate: {found}"
         shape = options.width, options.parts, bool(options.group)
         made.alternatives.append(Alternative(*shape, chosen, text))
 

@@ -78,6 +78,8 @@ class _Estimator:
         result.lines = traffic(self.accesses, model, launch, self.options)
         vectors = self._vectors()
         groups = math.prod(launch.groups)
+        if self.plan.has_free_groups:  # they are as large as suits the launch
+            groups = min(groups, _GROUPS_OF_CORE * launch.cores)
         overhead = vectors * _VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
         busy = vectors * result.cycles + overhead
         fetching = sum(n * each for n, each in zip(result.lines, model.line_cycles, strict=True))
