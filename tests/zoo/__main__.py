@@ -89,9 +89,9 @@ def _measure(options: argparse.Namespace) -> int:
             if path.exists() and not options.again:
                 continue
             result = zoo.program(program, lambda name: fnmatch.fnmatch(name, options.kernel))
-            estimates.add(program, result, target)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"source": source.name, "program": program.name, **result}, indent=1))
+            _estimate(program, path, target)
             _say(program, result)
     return 1 if missing else 0
 
