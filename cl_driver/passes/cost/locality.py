@@ -56,8 +56,9 @@ class Access:
         """Takes in the other parts of a row, if these lie side by side."""
         step = abs(self.steps[0] or 0.0)
         if self.span < step <= 1.5 * parts * self.span:
-            self.lines *= step / self.span
+            pieces = self.lines / max(1.0, self.span / LINE)
             self.span = step
+            self.lines = pieces * max(1.0, step / LINE)
 
 
 def traffic(accesses: Iterable[Access], model: CpuModel, launch: Launch, options: PlanOptions) -> list[float]:

@@ -157,6 +157,9 @@ def test_where_lines_come_from():
     assert costs(stream, launch=large).lines[2] == pytest.approx(
         3 << 20, rel=0.1
     )  # a written one is read, too
+    for options in ({"width": 16}, {"parts": 4}, {"parts": 2, "part_axis": 1}):  # however they are divided
+        lines = costs(stream, launch=large, **options).lines
+        assert lines == pytest.approx(costs(stream, launch=large).lines, rel=0.01)
     columns = "float s = 0; for (int k = 0; k < n; k++) s += in[i * n + k]; out[i] = s;"
     rows = "float s = 0; for (int k = 0; k < n; k++) s += in[k * 65536 + i]; out[i] = s;"
     assert costs(columns).lines[0] < 2 * costs(rows).lines[0]
