@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 from ...device.target import Target
 from ...spirv.enums import Op
+from ...spirv.module import Instruction, Value
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.dominance import LoopNest, dominators
-from ..ir.instructions import predecessors
+from ..ir.instructions import predecessors, reads_builtin
+from ..ir.ops import PassOp
 from ..ir.plan import KernelPlan, Region
 from .latency import TRIPS, depth_of, work_of
 from .pressure import vector_pressure
@@ -20,7 +22,11 @@ from .width import registers
 _SHORTEST_ROW = 4
 
 # What such lanes must gain: it takes more code.
-_GAIN = 1.2
+_GAIN = 1.3
+
+# Operations of an access at places that may well turn out to follow one another along a row
+# (codegen/access/runtime_contiguity.py); lanes that go on in the next row are never that.
+_ASKED = 3
 
 
 def has_idle_lanes(size: Sequence[int], lanes: int) -> bool:
@@ -32,7 +38,7 @@ def linear_lanes_pay(rows: KernelPlan, linear: KernelPlan, target: Target, is_al
     """rows: the plan whose lanes are work-items of one row; linear: the one whose lanes go on in the next.
     is_alone: without, work-items are executed one by one, rows of few are in any case."""
     size, lanes = linear.options.linear_group, linear.options.width
-    of_rows, of_linear = _cycles(rows, target), _cycles(linear, target)
+    of_rows, of_linear = _cycles(rows, target, _ASKED), _cycles(linear, target, lanes)
     if of_rows is None or of_linear is None:
         return False
     vectors = -(-math.prod(size) // lanes)
@@ -48,8 +54,9 @@ def linear_lanes_pay(rows: KernelPlan, linear: KernelPlan, target: Target, is_al
     return vectors * of_linear * _GAIN < of_rows
 
 
-def _cycles(plan: KernelPlan, target: Target) -> float | None:
-    """Of one vector; None if it is too long to look at."""
+def _cycles(plan: KernelPlan, target: Target, of_ids: int) -> float | None:
+    """Of one vector; None if it is too long to look at. of_ids: operations of an access at a place that
+    varies, but is made of ids and arguments alone."""
     lanes = plan.options.width
     bits, cycles = target.vector_bits // lanes, 0.0
     for region in _regions(plan):
@@ -57,7 +64,7 @@ def _cycles(plan: KernelPlan, target: Target) -> float | None:
         if pressure is None:
             return None
         work = work_of(region.function, region.shapes, bits, lanes)
-        work.units += _scattered(region) * lanes
+        work.units += _more_units(region, lanes, of_ids)
         cycles += work.cycles(1, pressure, registers(target))
     return cycles
 
@@ -73,14 +80,31 @@ def _regions(plan: KernelPlan) -> list[Region]:
     return [region for region in plan.regions if not region.once]
 
 
-def _scattered(region: Region) -> float:
-    """How many stores go to places of each lane's own, those in loops as often as these run."""
+def _more_units(region: Region, lanes: int, of_ids: int) -> float:
+    """What stores add to the estimated operations, and what loads that are made of ids take away."""
     before = predecessors(region.function)
     nest = LoopNest(region.function, dominators(region.function, before), before)
-    return sum(
-        float(TRIPS ** depth_of(loop))
-        for loop, blocks in nest.own_blocks().items()
-        for block in blocks
-        for i in block.instructions
-        if i.op is Op.Store and region.shapes.strides.get(i.operands[0], 0) is None
-    )
+    found = 0.0
+    for loop, blocks in nest.own_blocks().items():
+        times = float(TRIPS ** depth_of(loop))
+        for i in (i for block in blocks for i in block.instructions if i.op in (Op.Load, Op.Store)):
+            if region.shapes.strides.get(i.operands[0], 0) is None:
+                units = of_ids if _is_of_ids(i.operands[0]) else lanes
+                found += times * (units if i.op is Op.Store else units - lanes)
+    return found
+
+
+def _is_of_ids(pointer: Value) -> bool:
+    """Whether an address depends on nothing in memory."""
+    seen: set[Value] = set()
+    work = [pointer]
+    while work:
+        value = work.pop()
+        if not isinstance(value, Instruction) or value in seen:
+            continue
+        seen.add(value)
+        is_kept = value.op is PassOp.SlotLoad and value.operands[0].stride is None
+        if is_kept or value.op is Op.FunctionCall or (value.op is Op.Load and not reads_builtin(value)):
+            return False
+        work += [o for o in value.operands if isinstance(o, Value)]
+    return True
