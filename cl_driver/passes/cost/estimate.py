@@ -93,9 +93,10 @@ class _Estimator:
         redundant = redundant_dimensions(self.plan)
         if self.plan.has_free_groups:
             count = 1.0
+            # Rows of groups are as long as suits the launch; each group does what is the same for all once.
             for dimension, size in enumerate(launch.global_size):
-                count *= 1 if dimension in redundant else size
-            # Groups are as large as suits the launch, and each does what is the same for all once.
+                of_groups = launch.groups[dimension] if dimension else 1
+                count *= of_groups if dimension in redundant else size
             return max(_GROUPS_OF_CORE * launch.cores if redundant else 1.0, count / self.result.items)
         if options.group or options.linear_lanes:
             each = math.ceil(launch.group_items / self.result.items)

@@ -137,7 +137,9 @@ def _grow(access: Access, outer: Sequence[tuple[float, float | None]]) -> None:
         if step != 0 and count > 1:
             steps.append((abs(step), count))
         # Small steps first: where they fill what lies between larger ones, it is one piece.
-        piece, pieces = access.span, max(1.0, access.lines / max(1.0, access.span / LINE))
+        piece, pieces = access.span, access.lines / max(1.0, access.span / LINE)
+        if pieces < 1:  # lanes are further apart than lines
+            piece, pieces = access.bytes, access.lines
         for length, count_ in sorted(steps):
             if length <= max(piece, LINE):
                 piece += length * (count_ - 1)

@@ -15,10 +15,11 @@ from ..ir.plan import KernelPlan, PlanOptions, Region, Slot
 from ..ir.shapes import ShapeInfo
 from .launch import Launch, Number, Samples
 from .sampled_values import Numbers, Surroundings, any_lane, differences
-from .trips import Flow, follow, graph_of
+from .trips import UNKNOWN_TRIPS, Flow, follow, graph_of
 
 _VISITS = 200  # regions that are visited one after the other before it is taken to be all
 _MOST_ROUNDS = 1 << 16
+_SURE = 0.95  # the share of exits to one region from which on that is taken to be known
 _SELDOM = 0.01  # the share of work-items up to which nobody is taken to go on
 _EVALUATED = 400  # regions that are looked at, after which loops of them are taken to end
 _FOLLOWED = 24  # rounds of a loop in which nothing grows evenly, where no end is found
@@ -37,6 +38,7 @@ class Visits:
         self.crossing: dict[Instruction, list[int | None]] | None = None  # see Surroundings
         self.loops: dict[int, set[int]] = {}  # of regions, by their headers
         self.evaluated = 0
+        self.in_doubt = False  # whether it is not known which region follows
         self.times = self._visits()
 
     def flow(self, region: Region) -> Flow:
@@ -76,11 +78,13 @@ class Visits:
         """All rounds of a loop of regions: how often each is visited, and which one follows."""
         states = [dict(self.slots)]
         visits: dict[int, float] = {}
-        region = header
-        while region == header and len(states) <= _FOLLOWED and self.evaluated < _EVALUATED:
+        region, most = header, _FOLLOWED
+        self.in_doubt = False
+        while region == header and len(states) <= most and self.evaluated < _EVALUATED:
             found, region = self._walk(header, header)
             _add(visits, found, 1.0)
             states.append(dict(self.slots))
+            most = int(UNKNOWN_TRIPS) if self.in_doubt else most
             steps = _steps(states, self.samples) if len(states) == 4 and region == header else None
             if steps:
                 rounds = self._rounds(header, states[-1], steps)
@@ -127,7 +131,7 @@ class Visits:
         if self.crossing is not None:
             for i in _equalities(flow):
                 self.crossing.setdefault(i, differences(i, flow.frame))
-        best, most = REGION_END, _SELDOM
+        best, most, total = REGION_END, _SELDOM, 0.0
         slots = dict(self.slots)
         for block in flow.nest.order:
             for i in block.instructions:
@@ -136,9 +140,12 @@ class Visits:
             following = (
                 block.terminator.operands[0] if block.terminator.op is PassOp.RegionExit else REGION_END
             )
+            if block.terminator.op is PassOp.RegionExit:
+                total += flow.mean(block)
             # Work-items that have returned do not decide.
             if following != REGION_END and flow.mean(block) > most:
                 best, most = int(following), flow.mean(block)
+        self.in_doubt |= most < _SURE * total and best != REGION_END
         if not self.plan.regions[region].once:  # what those leave is for each work-item, and of data
             self.slots = slots
         return best
