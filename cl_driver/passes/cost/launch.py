@@ -105,11 +105,12 @@ class Samples:
         """Vectors, rows and planes, counted through the launch, not the last ones, so that others follow; and
         how much each place counts."""
         totals = [count * groups for count, groups in zip(counts, self.launch.groups, strict=True)]
-        is_line = totals[1] == 1
+        powers = _POWERS if totals[1] == 1 else (2, 2, 1)
+        longest = totals.index(max(totals))  # of which the places are spread evenly
         for place in range(_PLACES):
             found, weight = [], 1.0
-            for step, power, total in zip(_STEPS, _POWERS if is_line else (2, 2, 1), totals, strict=True):
-                u = (0.5 + place) / _PLACES if total == max(totals) else (0.5 + step * (place + 1)) % 1
+            for k, (step, power, total) in enumerate(zip(_STEPS, powers, totals, strict=True)):
+                u = (0.5 + place) / _PLACES if k == longest else (0.5 + step * (place + 1)) % 1
                 found.append(min(int(u**power * total), max(0, total - 2)))
                 weight *= power * u ** (power - 1) if total > 1 else 1.0
             yield found, weight
