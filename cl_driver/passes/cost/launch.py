@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ...records import field, record
 from ...spirv.enums import BuiltIn
+from ..ir.ops import PassBuiltIn
 from ..ir.plan import PlanOptions
 
 # A scalar of a work-item, unsigned if an integer; a probability if a bool; a tuple of a vector; or unknown.
@@ -170,6 +171,8 @@ class Samples:
                 return ids[0] + x + total[0] * (ids[1] + y + total[1] * ids[2])
             case BuiltIn.SubgroupId:
                 return linear // self.width
-            case BuiltIn.SubgroupLocalInvocationId:
+            case BuiltIn.SubgroupLocalInvocationId | PassBuiltIn.Lane:
                 return linear % self.width
+            case PassBuiltIn.GroupOrigin:
+                return tuple(a * b for a, b in zip(group, sizes, strict=True))
         return None

@@ -186,6 +186,18 @@ def test_groups_in_lockstep_keep_nothing_across_barriers():
     assert held.bytes["contiguous"] == pytest.approx(plain.bytes["contiguous"], rel=0.3)
 
 
+def test_lanes_that_go_on_in_the_next_row():
+    body = "int x = get_local_id(0), y = get_local_id(1); for (int k = 0; k < y + get_group_id(0); k++) "
+    body += "out[j * n + i] += in[k * n + x];"
+    launch = Launch((512, 512, 1), (4, 16, 1), {3: 512})
+    rows = costs(body, launch=launch, width=1)
+    options = {"linear_lanes": True, "linear_group": (4, 16, 1)}
+    linear = costs(body, launch=launch, **options)
+    # Eight lanes are in two rows, of which one goes round once more.
+    assert sum(linear.bytes.values()) == pytest.approx(sum(rows.bytes.values()), rel=0.15)
+    assert linear.per_item < 0.9 * rows.per_item
+
+
 def test_ordinary_builds_do_without():
     code = "import sys, cl_driver.compiler.variants, cl_driver.service.jobs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
