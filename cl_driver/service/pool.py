@@ -90,7 +90,7 @@ class Pool:
         self._all.add(process)
         return process
 
-    def _take_apart(self) -> Process:
+    def _take_for_clang(self) -> Process:
         """A process for one request to compile a source."""
         process = Process(self._servers, for_source=True)
         self._apart.add(process)
@@ -218,7 +218,7 @@ class _Run:
         while self.waiting:
             for_source = self.requests[self.waiting[0]][0] in protocol.OF_SOURCES
             process = (
-                self.pool._take_apart()
+                self.pool._take_for_clang()
                 if self.is_apart
                 else self.pool._take(wait=not self.busy, for_source=for_source)
             )

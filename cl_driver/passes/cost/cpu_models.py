@@ -1,10 +1,10 @@
 """CPUs as tables: what a core starts in a cycle, how long results take, what accesses to memory cost.
 
-The figures are rounded from public tables: uops.info (throughput and latency of instructions, gathers among
-them), Agner Fog's instruction tables and microarchitecture guide (ports, windows, caches, mispredicted
-branches), LLVM's scheduling models (X86Sched*.td, AArch64SchedNeoverse*.td), the optimisation guides of AMD
-(family 19h), Intel and Arm (bandwidth of caches); and, for streams from memory, STREAM on one core of
-servers. Families differ less within a vendor than registers differ in width, so there is a row for each
+The figures are rounded, and none was copied: they are what is generally known of these cores, as public
+tables have it in detail (uops.info, Agner Fog's instruction tables, LLVM's scheduling models, the makers'
+optimisation guides), and have not been compared with those figure by figure. They are for ranking plans and
+kernels, which the zoo checks (tests/zoo/README.md); a prediction of times needs better ones.
+Families differ less within a vendor than registers differ in width, so there is a row for each
 generation that made a difference.
 """
 
