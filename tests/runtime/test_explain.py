@@ -303,7 +303,8 @@ def test_alternatives_are_estimated():
 
     few, many = (kernel(global_size=(512, 512), values={"n": n}) for n in (16, 1024))
     assert "512 \N{MULTIPLICATION SIGN} 512" in few.launch
-    assert all(16 < b / a < 128 for a, b in zip(cycles(few), cycles(many), strict=True))
+    # 64 times as often round the loop; and what is read fits into some CPUs' caches no more.
+    assert all(16 < b / a < 256 for a, b in zip(cycles(few), cycles(many), strict=True))
     alone, chosen = cycles(many)[0], cycles(many)[[a.chosen for a in many.alternatives].index(True)]
     assert chosen < 0.5 * alone
 
