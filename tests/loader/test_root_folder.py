@@ -173,7 +173,8 @@ def test_until_somebody_builds_there_is_a_small_process_only(waiting):
     (holder,) = set(marked(mark)) - {host.pid}
     assert Path(f"/proc/{holder}/comm").read_text().strip() == "_cl_driver_hold"
     assert int(status_of(holder)["VmRSS"].split()[0]) < 2000
-    assert os.readlink(f"/proc/{holder}/cwd") == "/"
+    while os.readlink(f"/proc/{holder}/cwd") != "/":  # it has to come up first
+        time.sleep(0.01)
     host.stdin.write("\n")
     host.stdin.flush()
     assert host.stdout.readline() == "3\n"
