@@ -1,5 +1,5 @@
-"""Large pages for what Python makes in compiler processes (native_shim/arenas/arenas.c), and for malloc() of
-these and of clang: where the system has them for who asks, memory is there sooner."""
+"""Large pages for what Python makes in compiler processes (native_shim/arenas/arenas.c): where the system has
+them for who asks, memory is there sooner. spawn.LARGE_PAGES is the same for malloc()."""
 
 from __future__ import annotations
 

@@ -156,11 +156,11 @@ class Service:
             return [jobs.run(*request) for request in requests]
         return self._pool().run(requests, budget)
 
-    def _is_for_several(self, source: bytes) -> bool:
-        """Whether this program will be compiled by several processes, judging by its text."""
+    def _processes_for(self, source: bytes) -> int:
+        """How many processes will compile a program, judging by its text."""
         kernels = source.count(b"kernel void")
         is_compiled = kernels * _LEAST_WEIGHT <= self._most()  # else they are not compiled yet
-        return len(source) > _FOR_ONE and kernels > 1 and is_compiled and self.most_processes() > 1
+        return min(kernels, self.most_processes()) if len(source) > _FOR_ONE and is_compiled else 1
 
     # Operations.
 
@@ -271,7 +271,7 @@ class Service:
         if finished:
             return finished
         request = ["build_source", self.job(options, copy), source, headers, self._finish()]
-        return self._build(keys, request, self._is_for_several(source))
+        return self._build(keys, request, self._processes_for(source))
 
     def _most(self) -> int:
         """The weight of programs of which a build compiles all kernels."""
@@ -298,17 +298,15 @@ class Service:
             return None, found[0] + str(error)
         return executable, found[0]
 
-    def _build(
-        self, keys: list[str], request: Request, is_for_several: bool = False
-    ) -> tuple[Executable | None, str]:
+    def _build(self, keys: list[str], request: Request, processes: int = 1) -> tuple[Executable | None, str]:
         start, budget, log = time.time(), self.budget(), ""
         try:
             answer: Answer
-            if is_for_several and not self._pool().has_any():
-                answer = self._build_by_new(request, budget)
+            if processes > 1 and not self._pool().has_any():
+                answer = self._build_by_new(request, processes, budget)
             else:
-                if is_for_several:
-                    self._pool().start(self.most_processes())
+                if processes > 1:
+                    self._pool().start(processes)
                 [answer] = self.run([request], budget)
             log = answer["log"]
             if "kernels" not in answer:
@@ -322,11 +320,11 @@ class Service:
             self._report(request)
         return executable, log
 
-    def _build_by_new(self, request: Request, budget: Budget) -> Answer:
-        """The answer to a request to build a source, by processes that are started now."""
+    def _build_by_new(self, request: Request, processes: int, budget: Budget) -> Answer:
+        """The answer to a request to build a source, by so many processes that are started now."""
         _, job, source, headers, finish = request
         compiling = ["compile_source", job, source, headers, True, {}]
-        il, log, files = self._pool().run_apart(compiling, self.most_processes(), budget)
+        il, log, files = self._pool().run_apart(compiling, processes, budget)
         if il is None:
             return {"log": log, "files": files}
         try:

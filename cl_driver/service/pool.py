@@ -1,4 +1,5 @@
-"""Compiler processes: started when there is work, at most one per core, kept for later builds.
+"""Compiler processes: started when there is work, at most one per core (but for run_apart()), kept for later
+builds.
 
 Each answers one request at a time. A process that dies loses its request. Another gets it if the process had
 not begun, and once if it died without a word, as one that is killed; else the build fails with a log. The

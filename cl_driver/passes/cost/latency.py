@@ -10,6 +10,7 @@ another means anything.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ...records import field, record
 from ...spirv.enums import Op
@@ -192,20 +193,24 @@ def _chains(blocks: list[Block], loop: Loop | None, weights: dict[Instruction, f
     """Cycles of the longest chain of operations through blocks that are executed once, and of what each
     iteration of a loop has to wait for the one before."""
     start = dict.fromkeys(loop.header.phis(), 0.0) if loop is not None else {}
-    done = _finished(blocks, start, weights)
+
+    def latency(i: Instruction) -> float:
+        return _cycles(i) if weights[i] or i.op is Op.Load else 0.0
+
+    done = finished(blocks, start, latency)
     longest = max(done.values(), default=0.0)
     if loop is None:
         return longest, 0.0
     for phi in start:
         values = zip(phi.operands[::2], phi.operands[1::2], strict=True)
         start[phi] = max((done.get(v, 0.0) for v, b in values if b in loop.latches), default=0.0)
-    return longest, max(_finished(blocks, start, weights).values(), default=0.0) - longest
+    return longest, max(finished(blocks, start, latency).values(), default=0.0) - longest
 
 
-def _finished(
-    blocks: list[Block], start: dict[Instruction, float], weights: dict[Instruction, float]
+def finished(
+    blocks: list[Block], start: dict[Instruction, float], latency: Callable[[Instruction], float]
 ) -> dict[Instruction, float]:
-    """When each value is there. start: the same of phis."""
+    """When each value is there. start: the same of phis; latency: cycles from an operand to the result."""
     done = dict(start)
     for block in blocks:
         for i in block.instructions:
@@ -215,7 +220,7 @@ def _finished(
             for o in i.operands:
                 if o in done and done[o] > at:
                     at = done[o]
-            done[i] = at + _cycles(i) if weights[i] or i.op is Op.Load else at
+            done[i] = at + latency(i)
     return done
 
 

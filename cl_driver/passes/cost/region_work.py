@@ -17,6 +17,7 @@ from ..ir.instructions import ATOMICS, PURE, is_arithmetic
 from ..ir.ops import PassOp
 from ..ir.plan import Region
 from ..ir.shapes import Stride
+from .latency import finished
 from .launch import Samples
 from .locality import LINE, Access
 from .operations import (
@@ -257,39 +258,29 @@ class RegionWork:
         flow, window = self.flow, self.model.window
         blocks = [b for b in flow.nest.order if flow.nest.innermost.get(b) is loop]
         start: dict[Instruction, float] = {}
+
+        def latency(i: Instruction) -> float:
+            return self.costs[i].latency
+
         if loop is None:
-            longest = max(self._finished(blocks, start).values(), default=0.0)
+            longest = max(finished(blocks, start, latency).values(), default=0.0)
             return longest * total[ISSUE] / (total[ISSUE] + window)
         times = flow.mean(loop.header)
         if times <= 0:
             return 0.0
         start = dict.fromkeys(loop.header.phis(), 0.0)
-        done = self._finished(blocks, start)
+        done = finished(blocks, start, latency)
         longest = max(done.values(), default=0.0)
         carried = 0.0
         for phi in start:
             values = zip(phi.operands[::2], phi.operands[1::2], strict=True)
             start[phi] = max((done.get(v, 0.0) for v, b in values if b in loop.latches), default=0.0)
         if not loop.children:
-            carried = max(self._finished(blocks, start).values(), default=0.0) - longest
+            carried = max(finished(blocks, start, latency).values(), default=0.0) - longest
         each = total[ISSUE] / times
         trips = max(1.0, times / max(self._entries(loop.header, loop, loop.parent), 1e-9))
         carried *= min(1.0, trips * each / window)
         return times * max(carried, longest * each / (each + window))
-
-    def _finished(self, blocks: list[Block], start: dict[Instruction, float]) -> dict[Instruction, float]:
-        """When each value is there. start: the same of phis."""
-        done = dict(start)
-        for block in blocks:
-            for i in block.instructions:
-                if i in start:
-                    continue
-                at = done.get(i.mask, 0.0) if isinstance(i.mask, Instruction) else 0.0
-                for o in i.operands:
-                    if isinstance(o, Instruction) and o in done and done[o] > at:
-                        at = done[o]
-                done[i] = at + self.costs[i].latency
-        return done
 
 
 def _offsets(frame: Frame, i: Instruction) -> Numbers:

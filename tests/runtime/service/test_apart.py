@@ -69,6 +69,13 @@ def test_clang_has_a_process_that_the_others_are_not(service, asked):
     assert first.pid not in service._pool().processes()
 
 
+def test_no_more_processes_are_started_than_there_are_kernels(service):
+    service._pool().limit = 16
+    kernels = MANY.count(b"kernel void")
+    assert service.build_source(MANY, "", {})[0]
+    assert service._pool()._count == kernels
+
+
 def test_who_starts_them_imports_what_they_need(service):
     service.build_source(MANY, "", {})
     for pid in service._pool().processes():
@@ -79,7 +86,7 @@ def test_who_starts_them_imports_what_they_need(service):
 def test_it_is_the_program_that_one_process_makes(service, make_service, monkeypatch):
     executable, log = service.build_source(MANY, "-cl-kernel-arg-info", {})
     alone = make_service(CACHE_DIR="")
-    monkeypatch.setattr(alone, "_is_for_several", lambda source: False)
+    monkeypatch.setattr(alone, "_processes_for", lambda source: 1)
     expected, expected_log = alone.build_source(MANY, "-cl-kernel-arg-info", {})
     assert executable.to_bytes() == expected.to_bytes() and log == expected_log
 
