@@ -274,10 +274,12 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
         if flat.width == 1:
             return flat
     code = lower(program, name, options, is_entry=True)
-    code.has_linear |= code.width == 1 and requires_short_rows(program, name)
+    required = program.reflections[name].required_local_size
+    if any(required):
+        code.has_linear &= required[0] % code.width > 0
+        code.has_linear |= requires_short_rows(program, name)
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
-    required = program.reflections[name].required_local_size
     if code.tiles is not None and any(required) and not code.has_free_groups:
         tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
         if not any(size % step for size, step in zip(required, tile, strict=False)):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def requires_short_rows(program: Prepared, name: str) -> bool:
-    """Whether a kernel has no lanes because it requires groups with rows of fewer work-items, which have
-    enough of these for a vector."""
+    """Whether a kernel requires groups whose rows leave lanes idle, or fill narrower vectors only, and which
+    have enough work-items for a vector."""
     required, target = program.reflections[name].required_local_size, program.context.target
     if program.uses_sub_groups(name) or program.is_unoptimised(name) or program.is_too_large(name):
         return False

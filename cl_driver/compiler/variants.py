@@ -135,18 +135,17 @@ def linear_code(
 ) -> codegen.KernelCode:
     """Code for groups of one size whose rows leave lanes idle: lanes follow the linear local id. CompileError
     where there is nothing to gain."""
-    target = program.context.target
-    is_alone = requires_short_rows(program, name)
-    if is_alone:
-        options = replace(options, width=lanes_of_any_size(program, name))
-    if not short_rows.has_idle_lanes(size, options.width):
+    target, lanes = program.context.target, options.width
+    if requires_short_rows(program, name):
+        lanes = lanes_of_any_size(program, name)
+    if not short_rows.has_idle_lanes(size, lanes):
         raise CompileError(f"kernel '{name}': groups of {size} have no rows that leave lanes idle\n")
     how = codegen_options(program.context)
-    options = replace(options, parts=1, part_axis=0, most_text=WIDE_TEXT, native_half=how.has_native_half)
-    linear = replace(options, linear_lanes=True, linear_group=tuple(size))
+    rows = replace(options, parts=1, part_axis=0, most_text=WIDE_TEXT, native_half=how.has_native_half)
+    linear = replace(rows, width=lanes, linear_lanes=True, linear_group=tuple(size))
     point, functions = program.entry_points[name], library_for(target)
-    plan, rows = (passes.plan(program.module, point, o, functions) for o in (linear, options))
-    if plan.options.width == 1 or not short_rows.linear_lanes_pay(rows, plan, target, is_alone):
+    plan, by_rows = (passes.plan(program.module, point, o, functions) for o in (linear, rows))
+    if plan.options.width == 1 or not short_rows.linear_lanes_pay(by_rows, plan, target):
         raise CompileError(f"kernel '{name}': lanes across the rows of groups of {size} gain nothing\n")
     code = codegen.emit(plan, how, library(), program.globals, "full")
     if code.size > WIDE_TEXT:

@@ -5,16 +5,21 @@ Each comes to FOLDER/NAME; one that is there already, however it came there, is 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.request
 import zipfile
 from pathlib import Path
 
 from tests.zoo.table import Source
+
+_SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
 class Missing(Exception):
@@ -104,6 +109,28 @@ def _pypi(source: Source, work: Path, out: Path) -> None:
         _unpack(path, out)
 
 
+def _pypi_source(source: Source, work: Path, out: Path) -> None:
+    """The source archive of a release, as it is: pip would build what its metadata needs, CMake say."""
+    listed = json.loads(_read(f"https://pypi.org/simple/{source.where}/", accept=_SIMPLE))
+    name = re.compile(rf"{re.sub('[-_.]+', '[-_.]+', source.where)}-{re.escape(source.version)}\.(tar\.|zip)")
+    found = next((file for file in listed["files"] if name.match(file["filename"].lower())), None)
+    if found is None:
+        raise Missing(f"no source archive of {source.where} {source.version}")
+    archive = work / found["filename"]
+    archive.write_bytes(_read(found["url"]))
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != found["hashes"]["sha256"]:
+        raise Missing(f"{found['url']} is not what the index says")
+    _unpack(archive, out)
+
+
+def _read(url: str, accept: str = "*/*") -> bytes:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept})) as answer:
+            return bytes(answer.read())
+    except OSError as error:
+        raise Missing(f"{url}: {error}") from error
+
+
 def _git(source: Source, work: Path, out: Path) -> None:
     _run(["git", "init", "--quiet"], out)
     try:
@@ -113,7 +140,13 @@ def _git(source: Source, work: Path, out: Path) -> None:
     _run(["git", "checkout", "--quiet", source.version], out)
 
 
-_HOW = {"debian-source": _debian_source, "debian": _debian, "pypi": _pypi, "git": _git}
+_HOW = {
+    "debian-source": _debian_source,
+    "debian": _debian,
+    "pypi": _pypi,
+    "pypi-source": _pypi_source,
+    "git": _git,
+}
 
 
 def _unpack(path: Path, out: Path) -> None:

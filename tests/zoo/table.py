@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("debian-source", "debian", "pypi", "git", "folder")
+KINDS = ("debian-source", "debian", "pypi", "pypi-source", "git", "folder")
 HELD_BACK = 10  # one kernel of so many
 
 

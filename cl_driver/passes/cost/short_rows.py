@@ -34,17 +34,18 @@ def has_idle_lanes(size: Sequence[int], lanes: int) -> bool:
     return lanes > 1 and size[0] % lanes > 0 and math.prod(size) > size[0]
 
 
-def linear_lanes_pay(rows: KernelPlan, linear: KernelPlan, target: Target, is_alone: bool = False) -> bool:
-    """rows: the plan whose lanes are work-items of one row; linear: the one whose lanes go on in the next.
-    is_alone: without, work-items are executed one by one, rows of few are in any case."""
-    size, lanes = linear.options.linear_group, linear.options.width
-    of_rows, of_linear = _cycles(rows, target, _ASKED), _cycles(linear, target, lanes)
+def linear_lanes_pay(rows: KernelPlan, linear: KernelPlan, target: Target) -> bool:
+    """rows: the plan whose lanes are work-items of one row, or for one at a time; linear: the one whose lanes
+    go on in the next row. Rows of few work-items are executed one by one in any case."""
+    size, lanes = linear.options.linear_group, rows.options.width
+    of_linear = _cycles(linear, target, linear.options.width)
+    of_rows = 0.0 if lanes == 1 else _cycles(rows, target, _ASKED)
     if of_rows is None or of_linear is None:
         return False
-    vectors = -(-math.prod(size) // lanes)
+    vectors = -(-math.prod(size) // linear.options.width)
     count = math.prod(size[k] for k in (1, 2) if k not in redundant_dimensions(rows))
-    if is_alone or size[0] < _SHORTEST_ROW:
-        of_rows = _alone(linear if is_alone else rows, target) * size[0] * count
+    if lanes == 1 or size[0] < _SHORTEST_ROW:
+        of_rows = _alone(linear if lanes == 1 else rows, target) * size[0] * count
     else:
         of_rows *= -(-size[0] // lanes) * count
     remarks = linear.options.remarks

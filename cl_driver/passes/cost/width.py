@@ -24,6 +24,9 @@ from .row_reuse import share_of_rows
 # Bytes of private memory of all lanes, with which no cache is left.
 _MOST_PRIVATE = 8 << 20
 
+# The narrowest vectors of work-items.
+_FEWEST_LANES = 4
+
 # Vectors of a group that are executed together where code is made for its size.
 MOST_GROUP_PARTS = 32
 
@@ -104,8 +107,9 @@ def choose(
     lanes = target.vector_bits // 32
     if 0 < required_local_size[0] < lanes:
         say(f"the kernel requires rows of {required_local_size[0]} work-items, less than {lanes} lanes")
-        return 1
-    say(f"vectors of {target.vector_bits} bits hold {lanes} values of 32")
+        lanes = _lanes_of_row(required_local_size[0])
+    else:
+        say(f"vectors of {target.vector_bits} bits hold {lanes} values of 32")
     widest = max((_bits(i.type) for f in functions for b in f.blocks for i in b.instructions), default=0)
     while lanes > 1 and lanes * widest > _VALUE_REGISTERS * target.vector_bits:
         lanes //= 2
@@ -118,6 +122,12 @@ def choose(
         say(f"it works on vectors of {least} bits or more as they are in memory")
         return 1
     return lanes
+
+
+def _lanes_of_row(items: int) -> int:
+    """For rows that are shorter than a vector: narrower ones that leave no lane idle."""
+    lanes = items & -items
+    return lanes if lanes >= _FEWEST_LANES else 1
 
 
 def _tells_apart(function: Function) -> bool:

@@ -370,11 +370,12 @@ static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch
            has_one_size(launch);
 }
 
-/* Whether rows of groups, all of one size, leave lanes idle that the next rows could fill. */
+/* Whether rows of groups, all of one size, leave lanes idle that the next rows could fill. Where a kernel
+ * requires a size, the build has looked. */
 static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
-    return info->flags & CLD_KERNEL_HAS_LINEAR && (size[0] % info->width || info->width == 1) &&
-           size[1] * size[2] > 1 && has_one_size(launch);
+    bool may_be_idle = size[0] % info->width || info->width == 1 || info->reqd_local_size[0];
+    return info->flags & CLD_KERNEL_HAS_LINEAR && may_be_idle && size[1] * size[2] > 1 && has_one_size(launch);
 }
 
 static bool has_tiles(const uint64_t *tile, const uint64_t *size) {

@@ -28,6 +28,9 @@ LAUNCHES = {
 
 KERNELS = {"large": "loops", "groups": "turn"}  # else blur
 
+# On a slow machine kernels run for long enough that better code is made, too.
+NONE_LATER = {"CL_DRIVER_GROUP_CODE": "off"}
+
 
 @pytest.fixture
 def run(run_client, tmp_path):
@@ -46,7 +49,7 @@ def run(run_client, tmp_path):
 @pytest.mark.parametrize("part", LAUNCHES)
 def test_a_launch_waits_for_code_for_its_formats(run, part):
     """And for nothing else: the build makes none, as no launch would run it."""
-    assert run(part) == LAUNCHES[part]
+    assert run(part, **NONE_LATER) == LAUNCHES[part]
 
 
 @pytest.mark.parametrize("part", LAUNCHES)
@@ -57,11 +60,11 @@ def test_the_best_code_at_the_first_launch(run, part):
     assert count == (part == "samplers") + (part != "far away")
 
 
-@pytest.mark.parametrize("best", [{}, {"CL_DRIVER_GROUP_CODE": "now"}], ids=["first", "best"])
+@pytest.mark.parametrize("best", ["off", "now"], ids=["first", "best"])
 def test_buffers_of_one_memory(run, best):
     """What assumes that they are apart is not run where they are not."""
-    made, _ = run("sums", **best)
-    assert made == {"add.any.values" if best else "add.soon.values", "add.overlap"}
+    made, _ = run("sums", CL_DRIVER_GROUP_CODE=best)
+    assert made == {"add.any.values" if best == "now" else "add.soon.values", "add.overlap"}
 
 
 @pytest.mark.parametrize("part", LAUNCHES)
@@ -88,7 +91,7 @@ def test_other_settings(run, part, settings):
 
 @pytest.mark.sanitize
 def test_first_launches_of_several_threads(run):
-    made, count = run("threads")
+    made, count = run("threads", **NONE_LATER)
     assert made == {"blur.soon.values"} and count >= 2
 
 

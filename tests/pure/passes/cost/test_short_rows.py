@@ -16,11 +16,11 @@ TABLE = (
 )
 
 
-def pays(body, size, width=8, is_alone=False) -> bool:
+def pays(body, size, width=8, of_rows=8) -> bool:
     module = compile_cl(f"{HEAD} {IDS} {body} }}")
-    rows = make_plan(module, "k", width=width)
+    rows = make_plan(module, "k", width=of_rows)
     linear = make_plan(module, "k", width=width, linear_lanes=True, linear_group=size)
-    return linear_lanes_pay(rows, linear, host_target("x86-64-v3"), is_alone)
+    return linear_lanes_pay(rows, linear, host_target("x86-64-v3"))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,13 @@ def test_what_pays(body, size, expected):
 
 
 def test_what_is_executed_alone_gains_more():
-    assert pays(STEPS, (7, 8, 1), is_alone=True)
+    assert pays(STEPS, (7, 8, 1), of_rows=1)
+
+
+@pytest.mark.parametrize("size, expected", [((4, 4, 1), True), ((4, 1, 8), False)])
+def test_narrower_vectors_gain_less(size, expected):
+    """Rows that fill vectors of half the width; all planes do the same, so there is one row."""
+    assert pays(STEPS, size, of_rows=4) == expected
 
 
 @pytest.mark.parametrize(

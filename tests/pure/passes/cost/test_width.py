@@ -188,9 +188,13 @@ def test_lanes_are_those_of_ints_or_what_a_setting_says(target, lanes):
     assert chosen(PLAIN, target) == lanes
 
 
-@pytest.mark.parametrize("columns, lanes", [(0, 8), (1, 1), (7, 1), (8, 8), (9, 8)])
-def test_rows_that_a_kernel_requires_have_room_for_all_lanes(columns, lanes):
-    assert chosen(PLAIN, required=(columns, 1, 1)) == lanes
+@pytest.mark.parametrize("columns, avx2, avx512", [
+    (0, 8, 16), (1, 1, 1), (2, 1, 1), (4, 4, 4), (7, 1, 1), (8, 8, 8), (9, 8, 1), (12, 8, 4), (16, 8, 16),
+])  # fmt: skip
+def test_rows_that_a_kernel_requires_leave_no_lane_idle(columns, avx2, avx512):
+    """If they are shorter than a vector."""
+    found = [chosen(PLAIN, target, required=(columns, 1, 1)) for target in (AVX2, AVX512)]
+    assert found == [avx2, avx512]
 
 
 INNER = "__attribute__((noinline)) void inner(global int *a) { a[%s] += 1; }"
