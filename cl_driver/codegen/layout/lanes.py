@@ -23,7 +23,7 @@ class LaneEmitter(AbiFields):
 
     shapes: of the function at hand, if it has lanes (has_lanes): those that run once per group have none.
     leaves_of: leaves of varying values and of others where needed. private_stride: bytes between the private
-    memory of two lanes. lane: the one that is lowered by itself, if any is.
+    memory of two lanes. lane: the one that is lowered by itself, if any is: its number, or an i32.
     """
 
     private_stride = 0
@@ -34,7 +34,7 @@ class LaneEmitter(AbiFields):
         self.form = form(width)
         self.leaves_of: dict[Value, list[str]] = {}
         self.has_lanes = False
-        self.lane: int | None = None
+        self.lane: int | str | None = None
         self.part = 0  # of the work-items, whose instructions are being lowered
         self.late: dict[Value, Lines] = {}  # where what is made of a value can be put
         self.beside_phis: dict[

@@ -35,6 +35,7 @@ from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED, Builder, Lowering
 from ..llvm.types import Lines, constant_text, ir_type, leaf_types
+from .lane_loop import has_many_calls, is_call, loop_over_lanes
 from .operands import WideOperands
 from .ternary_logic import ternary
 
@@ -54,6 +55,7 @@ class WideEmitter(WideOperands):
     def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
         # Phis that have leaves: as FunctionEmitter's, with the name of each.
         self._wide_phis: list[tuple[Lines, int, list[str], Instruction, Block]] = []
+        self._many_calls: dict[Function, bool] = {}  # see lane_loop.py
         super().__init__(module, plan, width)
 
     # Instructions.
@@ -207,6 +209,9 @@ class WideEmitter(WideOperands):
         types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
         scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
         mask = self.mask_of(i)
+        if is_call(i) and self._has_many_calls():
+            self._define_lanes(i, loop_over_lanes(self, i, lowering), mask)
+            return
         self.note(LANES, masked=mask is not None)
         leaves = ["zeroinitializer"] * len(types)
         for lane in range(self.width):
@@ -239,16 +244,23 @@ class WideEmitter(WideOperands):
                     self.emit(f"phi {t} [ {new}, %{done} ], [ {old}, %{skipped_from} ]")
                     for t, new, old in zip(types, leaves, before, strict=True)
                 ]
-        if not has_result:
+        self._define_lanes(i, leaves, mask)
+
+    def _has_many_calls(self) -> bool:
+        if self.function not in self._many_calls:
+            self._many_calls[self.function] = has_many_calls(self.function, self.width)
+        return self._many_calls[self.function]
+
+    def _define_lanes(self, i: Instruction, leaves: list[str], mask: str | None) -> None:
+        """Defines a result, if there is one, of which each lane was made by itself."""
+        if not leaves:
             return
-        if self.is_varying(i):
-            self.leaves_of[i] = leaves
-        else:
-            # A result that is the same in all lanes, from those that took part; lane 0's is not enough.
-            self.leaves_of[i] = leaves
+        self.leaves_of[i] = leaves
+        if not self.is_varying(i):
+            # It is the same in all lanes, from those that took part; lane 0's is not enough.
+            found = zip(leaf_types(i.type), leaves, strict=True)
             self.operands[i] = self.assemble(
-                i.type,
-                iter(self.first_active(t, leaf, mask) for t, leaf in zip(scalars, leaves, strict=True)),
+                i.type, iter([self.first_active(ir_type(t), leaf, mask) for t, leaf in found])
             )
 
     def first_active(self, t: str, leaf: str, mask: str | None) -> str:

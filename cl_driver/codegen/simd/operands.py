@@ -129,9 +129,9 @@ class WideOperands(AtomicEmitter):
         stride = self.shapes.strides.get(value, 0)
         if isinstance(stride, tuple):
             scalars = self.explode(value.type, single)
-            t, lane = ir_type(value.type.element), self.lane or 0
+            t = ir_type(value.type.element)
             moved = [
-                self.emit(f"add {t} {scalar}, {s * lane}") if s else scalar
+                self.emit(f"add {t} {scalar}, {self._to_lane(s, t)}") if s else scalar
                 for scalar, s in zip(scalars, stride, strict=True)
             ]
             return self.assemble(value.type, iter(moved))
@@ -139,8 +139,16 @@ class WideOperands(AtomicEmitter):
         if not stride:
             return single
         if value.type.kind is Kind.POINTER:
-            return self.emit(f"getelementptr i8, ptr {single}, i64 {stride * (self.lane or 0)}")
-        return self.emit(f"add {ir_type(value.type)} {single}, {stride * (self.lane or 0)}")
+            return self.emit(f"getelementptr i8, ptr {single}, i64 {self._to_lane(stride, 'i64')}")
+        t = ir_type(value.type)
+        return self.emit(f"add {t} {single}, {self._to_lane(stride, t)}")
+
+    def _to_lane(self, stride: int, t: str) -> str:
+        """How far self.lane is from lane 0."""
+        if not isinstance(self.lane, str):
+            return str(stride * (self.lane or 0))
+        lane = self.to_width(f"i32 {self.lane}", t)
+        return self.emit(f"mul {t} {lane}, {stride}")
 
     def assemble(self, type_: Type, scalars: Iterator[str]) -> str:
         """A single value of a type from an iterator over its leaves in order."""
