@@ -16,7 +16,7 @@ from ..llvm.types import ir_type, leaf_types
 from .operands import WideOperands
 
 # Calls of single lanes up to which they are written out: few are faster so, and LLVM may inline them.
-_MOST_CALLS = 256
+_MOST_CALLS = 32
 
 
 def has_many_calls(function: Function, lanes: int) -> bool:

@@ -44,15 +44,16 @@ def pixels(kernel: str, width: int) -> tuple[np.ndarray, str]:
 @pytest.mark.parametrize("width", [4, 8, 32])
 @pytest.mark.parametrize("kernel", BODIES)
 def test_a_loop_does_what_calls_one_by_one_do(monkeypatch, kernel, width):
-    expected, long = pixels(kernel, width)
     monkeypatch.setattr(lane_loop, "_MOST_CALLS", 1)
     found, short = pixels(kernel, width)
+    monkeypatch.setattr(lane_loop, "_MOST_CALLS", 1 << 30)
+    expected, long = pixels(kernel, width)
     assert (found == expected).all() and np.ptp(found) > 0
     assert "lanes.end" in short and "lanes.end" not in long
     assert len(short) < len(long)
 
 
-@pytest.mark.parametrize("calls, looped", [(15, False), (40, True)])
+@pytest.mark.parametrize("calls, looped", [(1, False), (3, True)])
 def test_many_calls_are_a_loop(calls, looped):
     """With 16 lanes; there is a call more, which writes."""
     reads = " ".join(f"sum = sum * 2 + read_imagef(i, s, at + (int2)({k}, {k}));" for k in range(calls))
