@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from .llvm_lite import Lite
 
 # For text that is vector code already. Builtin functions arrive as internal ones; those marked alwaysinline
-# are inlined, and what is then called by nobody is dropped.
-SHORT_LIST = ("always-inline", "globaldce", "sroa", "simplifycfg", "newgvn", "instcombine", "simplifycfg")
+# are inlined, and what is then called by nobody is dropped. NewGVN may not end on expressions that early-cse
+# would have folded, and has less to do after it.
+SHORT_LIST = (
+    "always-inline", "globaldce", "sroa", "simplifycfg", "early-cse", "newgvn", "instcombine", "simplifycfg",
+)  # fmt: skip
 
 # Addresses are written as they are meant to be; to look for better ones takes an eighth of LLVM's time.
 OPTIONS = ("-disable-lsr",)

@@ -22,12 +22,13 @@ from .errors import CompileError
 Machine: TypeAlias = Any
 Module: TypeAlias = Any
 
-# The steps of the short list as methods of llvmlite's pass manager.
+# The steps of the short list as methods of llvmlite's pass manager, or what does the same and more.
 _METHODS = {
     "always-inline": "always_inliner",
     "globaldce": "global_dead_code_eliminate",
     "sroa": "sroa",
     "simplifycfg": "simplify_cfg",
+    "early-cse": "instruction_combine",
     "newgvn": "new_gvn",
     "instcombine": "instruction_combine",
 }

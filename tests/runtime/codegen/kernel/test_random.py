@@ -4,6 +4,10 @@ does what the plain interpreter does.
 
 import copy
 import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +81,21 @@ def test_many_small_random_kernels():
     batch = random_many.Batch(seeds)
     for seed in seeds:
         batch.check(seed, (1, 4, 8, 16))
+
+
+@pytest.mark.skipif(IS_EMULATED, reason="runs on this CPU")
+def test_llvm_ends():
+    """NewGVN by itself takes all memory for this kernel."""
+    command = [sys.executable, "-m", "tests.runtime.random_many", "--count", "1", "--seed", "130011688"]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+    done = subprocess.run(
+        [*command, "--widths", "1,4,8,16"], capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=limit, cwd=Path(__file__).parents[4],
+    )  # fmt: skip
+    assert done.returncode == 0 and "0 failed" in done.stdout, done.stdout + done.stderr
 
 
 def test_small_random_kernels_are_of_all_kinds():
