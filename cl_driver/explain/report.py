@@ -336,12 +336,12 @@ def _say_facts(made: Variant, facts: dict[str, list[tuple[Any, ...]]], file: str
 
 def _say_notes(made: Variant, notes: Counter[r.Note], file: str) -> None:
     """What the code generator did, line by line."""
-    counts: Counter[tuple[int, str, str, str, bool]] = Counter()
+    counts: Counter[tuple[int, str, str, str, bool, float]] = Counter()
     for note, count in notes.items():
         line = line_of(note.location, file)
         if line or note.what not in (r.ARITHMETIC, r.CONTROL):  # what has no line is masks and addresses
-            counts[line, note.what, note.how, note.why, note.masked] += count
-    for (line, what, how, why, masked), count in counts.items():
+            counts[line, note.what, note.how, note.why, note.masked, note.cycles] += count
+    for (line, what, how, why, masked, cycles), count in counts.items():
         if how == r.MASKED and any(key[:3] == (line, r.CONTROL, r.LIVE) for key in counts):
             continue  # a loop's exits are said to be that
         level, text = _WAYS.get((what, how), ("plain", f"{what}: {how}"))
@@ -354,6 +354,8 @@ def _say_notes(made: Variant, notes: Counter[r.Note], file: str) -> None:
             level = "fair" if level == "good" else level
         if count > 1 and what is not r.CONTROL:
             text += f" \N{MULTIPLICATION SIGN}{count}"
+        if cycles:
+            text += f", {cycles:.2g} cycle{'' if cycles == 1 else 's'}" + (" each" if count > 1 else "")
         made.lines.setdefault(line, []).append(Annotation(level, text))
 
 

@@ -17,7 +17,7 @@ from ..spirv.types import TypeTable
 from .analysis.memory_order import orders_memory
 from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
-from .cost.text_size import text_size
+from .analysis.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
 from .groups.linear_ids import put_linear_ids
 from .groups.lockstep import make_lockstep

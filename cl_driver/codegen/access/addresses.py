@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Kind, Value
+from ...spirv.module import Instruction, Kind, Value, Variable
 from ..layout.lanes import LaneEmitter
 from ..llvm.forms import form
+from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, member_offset, size_of
+from ..ops.memory import access_chain as single_access_chain
 from ..ops.memory import offset_pointer
 from .emitter import AccessEmitter
 
@@ -92,3 +94,33 @@ def is_within_variable(e: AccessEmitter, pointer: Value, size: int) -> bool:
             type_ = type_.members[number] if is_struct else type_.element
         pointer = pointer.operands[0]
     return isinstance(pointer, Instruction) and size <= end <= size_of(pointer.type.element)
+
+
+@lowers_wide(Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+def access_chain(e: AccessEmitter, i: Instruction) -> None:
+    """Access chains with an index or base that varies."""
+    base, indices = i.operands[0], list(i.operands[1:])
+    if isinstance(base, Variable) and base.builtin is not None:
+        e.lane_by_lane(i, single_access_chain)
+        return
+    type_, spacing = base.type.element, e.spacing(base)
+    address = address_of(e, base)
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        address = advance(e, address, indices.pop(0), size_of(type_) * spacing)
+    constant = 0
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = e.member_number(type_, index)
+            constant += member_offset(type_, number) * spacing
+            type_ = type_.members[number]
+            continue
+        type_ = type_.element
+        literal = e.integer(index)
+        if literal is not None:
+            constant += literal * size_of(type_) * spacing
+        else:
+            address = advance(e, address, index, size_of(type_) * spacing)
+    leaf = all_lanes(e, address)
+    if constant:
+        leaf = e.emit(f"getelementptr i8, {e.form('ptr')} {leaf}, i64 {constant}")
+    e.define_leaves(i, [leaf])

@@ -31,7 +31,7 @@ AddressSum: TypeAlias = tuple[
 Sums: TypeAlias = dict[Instruction, AddressSum]  # of loads
 # What comes before, such loads and what is computed from them, what comes behind, and the loads' addresses.
 Divided: TypeAlias = tuple[list[Instruction], list[Instruction], list[Instruction], Sums]
-Ask: TypeAlias = Callable[[Instruction], tuple[str, str, int] | None]  # of a load: what select.py would ask
+Ask: TypeAlias = Callable[[Instruction], tuple[str, str, int] | None]  # of a load: what loads.py asks
 Places: TypeAlias = dict[Instruction, str | None]  # of loads
 
 
@@ -90,7 +90,7 @@ def _may_move(i: Instruction) -> bool:
 
 
 def emit(e: AccessEmitter, instructions: Sequence[Instruction], sums: Sums, ask: Ask) -> None:
-    """Lowers what divide() gives as the loads and what is computed of them. ask(load): what select.py
+    """Lowers what divide() gives as the loads and what is computed of them. ask(load): what loads.py
     would ask of it."""
     loads = [i for i in instructions if i.op is Op.Load]
     asked = _ask_once(e, loads, sums) or _ask_each(e, loads, ask)

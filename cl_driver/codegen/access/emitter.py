@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...passes.cost.cpu_models import CpuModel, find_model
 from ...passes.ir.plan import KernelPlan
 from ...spirv.module import Instruction, Value, Variable
 from ..llvm.emitter import ModuleText
+from ..llvm.options import CodegenOptions
 from ..lockstep.lane_constants import LockstepEmitter
-from .counted_loops import CountedLoops
 from .nontemporal import NontemporalStores
 from .runtime_contiguity import Contiguity
+
+if TYPE_CHECKING:
+    from .interleaved_access import InterleavedAccess
+    from .load_transpose import CountedLoops
+    from .store_merging import MergedStores
 
 
 class MaskedStore(NamedTuple):
@@ -33,12 +39,15 @@ class MaskedStore(NamedTuple):
 class AccessEmitter(LockstepEmitter):
     """An emitter of lanes with what this room keeps in it.
 
-    contiguity: what is guessed and asked of varying addresses, per emission of a function. nontemporal: what
-    may be stored past the caches, None where no CPU does so.
+    cpu: by whose model ways are chosen. ways: those for accesses that look alike, by price (ways.py,
+    gather_scatter.py). contiguity: what is guessed and asked of varying addresses, per emission of a
+    function. nontemporal: what may be stored past the caches, None where no CPU does so.
     """
 
     def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
         super().__init__(module, plan, width)
+        self.cpu = _cpu(module.options)
+        self.ways: dict[Any, Any] = {}
         self.contiguity = Contiguity(self)
         self.nontemporal = None if module.options.aarch64 else NontemporalStores(plan)
         # Of the region, once somebody asked (load_transpose.py).
@@ -50,6 +59,9 @@ class AccessEmitter(LockstepEmitter):
         self.packed: frozenset[Instruction] = frozenset()
         self.tiled: dict[tuple[Value, int], str] = {}
         self.apart: dict[tuple[Value, str], list[str]] = {}
+        # Of the block: accesses that are made together with others.
+        self.interleaved: dict[Instruction, InterleavedAccess] = {}
+        self.merged_stores: dict[Instruction, MergedStores] = {}
         # block_versioning.py: loads, and where all lanes' values are if neighbours, or None.
         self.places: dict[Instruction, str | None] = {}
         # masked_access.py: stores that wait for others under the same mask, that mask, and instructions since
@@ -59,3 +71,10 @@ class AccessEmitter(LockstepEmitter):
         self.waited = 0
         self.in_rest = False
         self.spare_vectors: dict[int, str] = {}  # zeros on the stack, by their size in bytes
+
+
+def _cpu(options: CodegenOptions) -> CpuModel:
+    """The CPU that code is for, as far as the options tell."""
+    features = options.features
+    bits = 512 if "avx512f" in features else options.vector_bits
+    return find_model(features, bits, options.aarch64, options.slow_masked_stores, options.far_ahead)

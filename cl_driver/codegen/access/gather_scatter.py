@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...passes.cost import access_costs
 from ...passes.ir.remarks import GATHER, LANES, ROWS, SCATTER
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.forms import MANGLED, form
+from ..llvm.options import CodegenOptions
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
 from .block_transpose import (
     goes_in_blocks,
@@ -62,30 +64,51 @@ def gather(
     mask: str | None,
     metadata: str = "",
     affine: tuple[str, int] | None = None,
+    how: str = "",
 ) -> list[str]:
     """The leaves of W values at any addresses, 0 in lanes outside of the mask.
 
-    affine: (lane 0's address, bytes to that of the next lane), if that is known. OpenCL vectors of 2, 4 or 8
+    affine: (lane 0's address, bytes to that of the next lane), if that is known. how: GATHER, ROWS or LANES
+    of passes/cost/access_costs.py, the cheapest of them if it is not given. OpenCL vectors of 2, 4 or 8
     bytes are loaded as one integer, larger ones as one vector per lane.
     """
     types = leaf_types(type_)
     size, count = sum(size_of(t) for t in types), len(types)
+    by_instruction = (how or ways_anywhere(e, type_, False, mask is not None)[0]) == access_costs.GATHER
     access = e, addresses, mask, metadata, affine
     if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
         if size > 8:
             return _rows(*access, types, alignment)
-        chunks = _lanes_of(*access, f"i{8 * size}", 0, alignment)
+        chunks = _lanes_of(*access, f"i{8 * size}", 0, alignment, by_instruction)
         return split(e, chunks, 8 * size, types)
     leaves = []
     for t, offset in zip(types, leaf_offsets(type_), strict=True):
         own = min(alignment, size_of(t)) if offset or count > 1 else alignment
-        leaves.append(from_memory(e, t, _lanes_of(*access, memory_type(t), offset, own)))
+        leaves.append(from_memory(e, t, _lanes_of(*access, memory_type(t), offset, own, by_instruction)))
     return leaves
 
 
-def _has_gathers(e: AccessEmitter, t: str) -> bool:
-    """Whether the CPU has an instruction that is worth its while: none has one for less than 32 bits."""
-    return "avx512f" in e.options.features and t not in ("i8", "i16", "half")
+def has_gathers(options: CodegenOptions) -> bool:
+    """Whether the CPU has gathers and scatters under masks. AVX2's gathers are not used: each takes a mask in
+    a register of its own, which it clears."""
+    return "avx512f" in options.features
+
+
+def ways_anywhere(e: AccessEmitter, type_: Type, is_store: bool, is_masked: bool) -> tuple[str, ...]:
+    """The ways for values of a type where nothing is known of the addresses, the cheapest first."""
+    key = type_, is_store, is_masked
+    found: tuple[str, ...] | None = e.ways.get(key)
+    if found is None:
+        reach = access_costs.reach(type_, e.width, e.cpu, None, is_store, is_masked)
+        ways = access_costs.at_any_place(reach, has_gathers(e.options))
+        first, _ = access_costs.cheapest(ways, reach, e.cpu)
+        found = e.ways[key] = first, *(name for name, _ in ways if name != first)
+    return found
+
+
+def _is_gathered(t: str) -> bool:
+    """No CPU gathers less than 32 bits."""
+    return t not in ("i8", "i16", "half")
 
 
 def _note(e: AccessEmitter, how: str, t: str, mask: str | None, stride: int | None) -> None:
@@ -105,11 +128,12 @@ def _lanes_of(
     t: str,
     offset: int,
     alignment: int,
+    by_instruction: bool,
 ) -> str:
     """`<W x t>` from addresses plus an offset."""
-    f, has_gathers = e.form, _has_gathers(e, t)
-    _note(e, GATHER if has_gathers else LANES, t, mask, affine and affine[1])
-    if not has_gathers:
+    f, is_gathered = e.form, by_instruction and _is_gathered(t)
+    _note(e, GATHER if is_gathered else LANES, t, mask, affine and affine[1])
+    if not is_gathered:
         places = _places(e, addresses, mask, affine, "spare", offset)
         values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in places]
         if t in _JOINED and e.width * _JOINED[t] >= 64:
@@ -245,21 +269,22 @@ def split(e: AccessEmitter, chunks: str, bits: int, types: Sequence[Type]) -> li
 
 def scatter(
     e: AccessEmitter, addresses: str, type_: Type, leaves: list[str], alignment: int, mask: str | None,
-    metadata: str = "", stride: int | None = None,
+    metadata: str = "", stride: int | None = None, how: str = "",
 ) -> None:  # fmt: skip
     """Stores leaves, as they are in memory, to any addresses; where these are equal, the last lane's stay.
 
-    stride: bytes from one lane's to the next, if known.
+    stride: bytes from one lane's to the next, if known; how: as of gather().
     """
     types = leaf_types(type_)
     size, count = sum(size_of(t) for t in types), len(types)
+    by_instruction = (how or ways_anywhere(e, type_, True, mask is not None)[0]) == access_costs.GATHER
     if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
         t = memory_type(types[0])
         data, length = interleave(e, t, leaves, count), e.width * count
         if size <= 8:
             whole = f"i{8 * size}"
             data = e.emit(f"bitcast <{length} x {t}> {data} to {e.form(whole)}")
-            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment, stride)
+            _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment, stride, by_instruction)
             return
         _note(e, ROWS, t, mask, stride)
         for lane, at in enumerate(_places(e, addresses, mask, None, "dump")):
@@ -270,7 +295,7 @@ def scatter(
     for leaf_type, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
         aligned = min(alignment, size_of(leaf_type)) if offset or count > 1 else alignment
         t = memory_type(leaf_type)
-        _store_lanes(e, addresses, mask, metadata, t, value, offset, aligned, stride)
+        _store_lanes(e, addresses, mask, metadata, t, value, offset, aligned, stride, by_instruction)
 
 
 def _store_lanes(
@@ -283,9 +308,10 @@ def _store_lanes(
     offset: int,
     alignment: int,
     stride: int | None,
+    by_instruction: bool,
 ) -> None:
     """Stores `<W x t>` to addresses plus an offset."""
-    f, has_scatters = e.form, _has_gathers(e, t)
+    f, has_scatters = e.form, by_instruction and _is_gathered(t)
     _note(e, SCATTER if has_scatters else LANES, t, mask, stride)
     if not has_scatters:
         for lane, at in enumerate(_places(e, addresses, mask, None, "dump", offset)):

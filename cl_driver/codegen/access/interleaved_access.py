@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from math import gcd
 from typing import TypeAlias
 
+from ...passes.cost import access_costs
+from ...passes.cost.access_costs import Reach
+from ...passes.cost.cpu_models import Cost, CpuModel
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE
 from ...passes.ir.layout import walk
@@ -24,9 +27,6 @@ from .block_transpose import goes_in_blocks, one_vector, put_together, take_apar
 from .emitter import AccessEmitter
 from .gather_scatter import interleave
 
-_LARGEST = 8  # elements from one lane to the next
-
-
 # An index of an array, and how it is extended, if it is.
 Index: TypeAlias = tuple[Op | None, Value]
 # What an access is of: the address that it is computed from, the indices with their factors, mask and part.
@@ -36,13 +36,15 @@ ArrayKey: TypeAlias = tuple[Value, tuple[tuple[Index, int], ...], Value | None, 
 class InterleavedAccess:
     """Loads, or stores, of fields of one array: (instruction, offset in bytes, size in bytes) in order.
 
-    stride: bytes from one lane to the next.
+    stride: bytes from one lane to the next; width: lanes; is_done: it has been emitted.
     """
 
-    def __init__(self, op: Op, stride: int) -> None:
+    def __init__(self, op: Op, stride: int, width: int) -> None:
         self.op = op
         self.stride = stride
+        self.width = width
         self.members: list[tuple[Instruction, int, int]] = []
+        self.is_done = False
 
     @property
     def low(self) -> int:
@@ -58,6 +60,16 @@ class InterleavedAccess:
     def unit(self) -> int:
         """Bytes of which all sizes and distances are multiples."""
         return gcd(self.stride, *(n for _, offset, size in self.members for n in (offset - self.low, size)))
+
+    def reaches(self, model: CpuModel) -> list[Reach]:
+        """What costs of the members depend on."""
+        is_store = self.op is Op.Store
+        types = [(i.operands[1] if is_store else i).type for i, _, _ in self.members]
+        return [access_costs.reach(t, self.width, model, self.stride, is_store, False) for t in types]
+
+    def cost_of_member(self, model: CpuModel) -> Cost:
+        """What one of the members costs, as they share what is loaded or stored."""
+        return access_costs.fields(self.reaches(model)[0], model, len(self.members))
 
 
 def find_interleaved(
@@ -90,10 +102,13 @@ def find_interleaved(
         open_accesses = loads if i.op is Op.Load else stores
         access = open_accesses.get(key)
         if access is None or (i.op is Op.Store and _overlaps(access, offset, size)):
-            access = open_accesses[key] = InterleavedAccess(i.op, stride)
+            access = open_accesses[key] = InterleavedAccess(i.op, stride, e.width)
         access.members.append((i, offset, size))
         found[i] = access
-    return {i: r for i, r in found.items() if _is_worth_it(r)}
+    if not found:
+        return found
+    worth = {access: _is_worth_it(e, access) for access in found.values()}
+    return {i: access for i, access in found.items() if worth[access]}
 
 
 def _is_local(pointer: Value) -> bool:
@@ -188,12 +203,16 @@ def _zeros(value: Value, depth: int = 0) -> int:
     return _zeros(a, depth + 1) if value.op in (Op.SConvert, Op.UConvert) else 0
 
 
-def _is_worth_it(access: InterleavedAccess) -> bool:
-    """Loads if they fit in a stride, stores only if they fill it."""
-    unit = access.unit
-    if unit < 4 or access.stride // unit > _LARGEST or access.end - access.low > access.stride:
+def _is_worth_it(e: AccessEmitter, access: InterleavedAccess) -> bool:
+    """Loads if they fit in a stride, stores only if they fill it, if that costs no more than each alone."""
+    unit, stride, model = access.unit, access.stride, e.cpu
+    if unit < 4 or access.end - access.low > stride or stride // unit > access_costs.MOST_FIELDS:
         return False
-    return access.op is Op.Load or sum(size for *_, size in access.members) == access.stride
+    if access.op is Op.Store and sum(size for *_, size in access.members) < stride:
+        return False
+    together = len(access.members) * access_costs.price(access.cost_of_member(model), model)
+    alone = [access_costs.anywhere(reach, model) for reach in access.reaches(model)]
+    return together <= sum(access_costs.price(cost, model) for cost in alone)
 
 
 def load_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:

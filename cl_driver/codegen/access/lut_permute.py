@@ -4,21 +4,25 @@ for each lane. Nothing is read from memory, so lanes outside of a mask need no c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Instruction, Kind, Variable
+from ...spirv.module import Instruction, Kind, Value, Variable
 from ..llvm.forms import form
 from ..llvm.options import CodegenOptions
 from ..llvm.types import integer_bits, ir_type, size_of
 from .emitter import AccessEmitter
 
-# look(emitter, array, type of an element as an integer, places) -> elements
-LookUp: TypeAlias = "Callable[[AccessEmitter, Variable, str, str], str]"
+if TYPE_CHECKING:
+    from .ways import Access
 
-_LARGEST = 128  # bytes of an array
+# look(emitter, array, type of an element as an integer, places) -> elements
+Look: TypeAlias = "Callable[[AccessEmitter, Variable, str, str], str]"
+
+_LARGEST = 128  # bytes of an array: in two registers of 512 bits, or eight of 128
 
 # Bits of an element: the feature, and the permutes of one and of two registers of 512 bits.
 _PERMUTES = {
@@ -29,10 +33,23 @@ _PERMUTES = {
 }
 
 
-def look_up(e: AccessEmitter, i: Instruction) -> str | None:
-    """The leaf of an OpLoad from a small constant array, or None where that is not what it is."""
-    pointer, type_ = i.operands[0], i.type
-    if type_.kind not in (Kind.INT, Kind.FLOAT) or not e.is_varying(pointer) or pointer.op not in ADDRESS:
+class LookUp(NamedTuple):
+    """How a look-up is done: the array, at which element of it each lane looks, the function; for all lanes
+    it takes so many shuffles, and other operations on vectors."""
+
+    array: Variable
+    at: Value
+    look: Look
+    shuffles: float
+    vectors: float
+
+
+def find_table(e: AccessEmitter, access: Access) -> LookUp | None:
+    """The look-up for an OpLoad from a small constant array; None where that is not what it is."""
+    i, pointer, type_ = access.i, access.pointer, access.type
+    if i.op is not Op.Load or type_.kind not in (Kind.INT, Kind.FLOAT) or not e.is_varying(pointer):
+        return None
+    if not isinstance(pointer, Instruction) or pointer.op not in ADDRESS:
         return None
     terms = e.contiguity.address_terms(pointer)
     if not terms or len(terms) != 2 or terms[1][1] != size_of(type_):
@@ -44,16 +61,20 @@ def look_up(e: AccessEmitter, i: Instruction) -> str | None:
         base = base.operands[0]
     if not isinstance(base, Variable) or not _is_table(e, base, size_of(type_)):
         return None
+    found = _method(e.options, 8 * size_of(type_), size_of(base.type.element), e.width)
+    return None if found is None else LookUp(base, index, *found)
+
+
+def look_up(e: AccessEmitter, i: Instruction, table: LookUp) -> str:
+    """The leaf of such a load."""
+    type_, index = i.type, table.at
     bits = 8 * size_of(type_)
-    look = _method(e.options, bits, size_of(base.type.element))
-    if look is None:
-        return None
     f, t, given = e.form, f"i{bits}", ir_type(index.type)
     places = e.emit(f"freeze {f(given)} {e.leaf(index)}")
     if index.type.width != bits:
         opcode = "trunc" if index.type.width > bits else "zext"
         places = e.emit(f"{opcode} {f(given)} {places} to {f(t)}")
-    leaf = look(e, base, t, places)
+    leaf = table.look(e, table.array, t, places)
     return leaf if ir_type(type_) == t else e.emit(f"bitcast {f(t)} {leaf} to {f(ir_type(type_))}")
 
 
@@ -67,15 +88,20 @@ def _is_table(e: AccessEmitter, variable: Variable, size: int) -> bool:
     return element.kind in (Kind.INT, Kind.FLOAT) and size_of(element) == size and size_of(array) <= _LARGEST
 
 
-def _method(options: CodegenOptions, bits: int, size: int) -> LookUp | None:
-    """The function that looks up elements of so many bits in an array of so many bytes."""
+def _method(options: CodegenOptions, bits: int, size: int, width: int) -> tuple[Look, float, float] | None:
+    """The function that looks up elements of so many bits in an array of so many bytes; the shuffles and the
+    other operations on vectors that all lanes take."""
     feature, one, two = _PERMUTES[bits]
     if feature in options.features and options.vector_bits == 512:
-        return lambda e, variable, t, places: _permute(e, variable, t, places, one if size <= 64 else two)
+        pieces = math.ceil(width * bits / 512)
+        name, each = (one, 1) if size <= 64 else (two, 2)
+        return lambda e, variable, t, places: _permute(e, variable, t, places, name), each * pieces, 0
     if bits == 8 and (options.aarch64 or "ssse3" in options.features):
-        return _bytes
+        shuffles = math.ceil(width / 16) * math.ceil(size / 16)
+        return _bytes, shuffles, 3 * shuffles
     if bits == 32 and size <= 64 and "avx2" in options.features:
-        return _two_permutes
+        pieces = math.ceil(width / 8)
+        return _two_permutes, pieces * math.ceil(size / 32), 2 * pieces * (size > 32)
     return None
 
 

@@ -2,7 +2,7 @@
 
 AVX2 has masked accesses for elements of 32 and 64 bits; x86-64-v2 and NEON have none. LLVM tests each lane by
 itself where there is none. AMD executes the stores in microcode, 10 to 13 cycles for any mask, where Intel's
-cores take one or two (CodegenOptions.slow_masked_stores). Most masks are full or empty when the code runs. So
+cores take one or two (CpuModel.masked_store_cycles). Most masks are full or empty when the code runs. So
 where the CPU has no fast masked access there are versions:
 
 | mask | store | load |
@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...passes.cost import access_costs
+from ...passes.cost.access_costs import Reach
 from ...passes.ir.instructions import PURE
 from ...spirv.module import Instruction
 from ..llvm.forms import MANGLED, form
@@ -48,12 +50,29 @@ def _has_masked(options: CodegenOptions, place: int, is_whole: bool = True) -> b
     return "avx" in options.features and place in (4, 8) and is_whole
 
 
-def _stores_fast(options: CodegenOptions, size: int, place: int, is_whole: bool) -> bool:
-    """Whether its masked stores are taken for any mask, so that no branch is mispredicted."""
-    if has_masks(options):
-        return True
+AT_ONCE, BY_VERSIONS = "at once", "by versions"
+
+
+def ways_to_store(
+    options: CodegenOptions, size: int, place: int, is_whole: bool, mask: str
+) -> tuple[str, ...]:
+    """How elements of so many bytes, or lanes of `place` bytes of which all are meant, may be stored under a
+    mask: with the CPU's masked store, or in versions by what the mask is, which a constant one needs not."""
+    if has_masks(options) or not is_register(mask):
+        return (AT_ONCE,)
     is_there = "avx" in options.features and (size in (4, 8) or _has_masked(options, place, is_whole))
-    return is_there and not options.slow_masked_stores
+    return (AT_ONCE, BY_VERSIONS) if is_there else (BY_VERSIONS,)
+
+
+def _cheapest(e: AccessEmitter, store: MaskedStore, place: int, mask: str) -> str:
+    found = ways_to_store(e.options, store.size, place, store.used == store.stride, mask)
+    if len(found) == 1:
+        return found[0]
+    registers = max(1.0, e.width * place * 8 / e.cpu.vector_bits)
+    reach = Reach(e.width, place, 32, 1, 1, registers, False, False, place, True, True)
+    costs = access_costs.masked_store(reach, e.cpu), access_costs.versions_by_mask(reach, e.cpu)
+    at_once, by_versions = (access_costs.price(cost, e.cpu) for cost in costs)
+    return AT_ONCE if at_once <= by_versions else BY_VERSIONS
 
 
 # Masks.
@@ -99,10 +118,11 @@ def repeat_mask(e: AccessEmitter, mask: str, stride: int, count: int) -> str:
 # Stores.
 
 
-def store_masked(e: AccessEmitter, store: MaskedStore, mask: str, waits: bool = False) -> None:
-    """Stores in the lanes of a mask. waits: when flush() is called, with others under the same mask."""
-    is_whole, place = store.used == store.stride, store.size * store.stride
-    if _stores_fast(e.options, store.size, place, is_whole) or not is_register(mask):
+def store_masked(e: AccessEmitter, store: MaskedStore, mask: str, waits: bool = False, how: str = "") -> None:
+    """Stores in the lanes of a mask. waits: when flush() is called, with others under the same mask. how: one
+    of ways_to_store(), the cheapest of them if it is not given."""
+    place = store.size * store.stride
+    if (how or _cheapest(e, store, place, mask)) == AT_ONCE:
         flush(e)
         if store.is_global and is_register(mask):
             store = store._replace(address=_there(e, store.address, mask, place * e.width))

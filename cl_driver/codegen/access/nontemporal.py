@@ -74,6 +74,11 @@ class NontemporalStores:
             self._loops[function] = LoopNest(function, dominators(function, before), before).innermost
         return e.current not in self._loops[function]
 
+    def suits(self, e: LaneEmitter, pointer: Value, place: int) -> bool:
+        """Whether a store of whole vectors, of so many bytes of each lane, may go past the caches."""
+        size = place * e.width
+        return size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST and self.allows(e, pointer)
+
     def store(
         self, e: LaneEmitter, pointer: Value, vector: str, data: str, address: str, place: int,
         alignment: int, metadata: str, lane: int | None = None,
@@ -84,9 +89,7 @@ class NontemporalStores:
         flush() is called: all parts ask once, or LLVM would move the work of each behind the question of the
         one before.
         """
-        size = place * e.width
-        fits = size & (size - 1) == 0 and _SMALLEST <= size <= _LARGEST
-        if not fits or not self.allows(e, pointer):
+        if not self.suits(e, pointer, place):
             return False
         self.is_used = True
         size = (lane or place) * e.width

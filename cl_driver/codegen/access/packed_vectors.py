@@ -18,12 +18,9 @@ from ..llvm.emitter import Components
 from ..llvm.forms import form
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import constant_text, ir_type, leaf_types, size_of
-from ..llvm.versioning import emit_versions
-from .addresses import Address
 from .block_transpose import goes_in_blocks, registers_of, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import (
-    addresses_here,
     from_memory,
     gather,
     goes_in_steps,
@@ -198,41 +195,26 @@ def _as_number(type_: Type) -> Type | None:
     return _NUMBERS.get(8 * size_of(type_))
 
 
-def load(
-    e: AccessEmitter, i: Instruction, address: Address, asked: tuple[str, str, int] | None, alignment: int,
-    mask: str | None, metadata: str,
-) -> None:  # fmt: skip
-    """A load of neighbours, or of what is asked about. address: of select.py; asked: of its _ask()."""
+def load_neighbours(
+    e: AccessEmitter, i: Instruction, place: str, alignment: int, mask: str | None, metadata: str
+) -> str:
+    """What all lanes load where they are neighbours, lane 0 at a place."""
+    element = i.type.element
+    loaded = load_consecutive(e, place, element, i.type.count, alignment, mask, metadata)
+    return from_memory(e, element, loaded)
+
+
+def load_anywhere(
+    e: AccessEmitter, i: Instruction, addresses: str, alignment: int, mask: str | None, metadata: str
+) -> str:
+    """What all lanes load at any addresses."""
     type_ = i.type
-    element, count = type_.element, type_.count
-
-    def neighbours(where: str) -> str:
-        return from_memory(e, element, load_consecutive(e, where, element, count, alignment, mask, metadata))
-
-    def anywhere(addresses: str) -> str:
-        number = _as_number(type_)
-        leaves = gather(e, addresses, number or type_, alignment, mask, metadata)
-        if number is not None:
-            t = e.form(ir_type(number))
-            return e.emit(f"bitcast {t} {leaves[0]} to {packed_type(e, type_)}")
-        return interleave(e, ir_type(element), leaves, count)
-
-    if address.single is not None and address.stride == size_of(type_):
-        data = neighbours(address.single)
-    elif i in e.places:
-        place = e.places[i]
-        lanes = address.all_lanes(e)
-        data = anywhere(addresses_here(e, i.operands[0], lanes, None)) if place is None else neighbours(place)
-    elif asked is None:
-        data = anywhere(address.all_lanes(e))
-    else:
-        condition, first, _ = asked
-        lanes, pointer = address.all_lanes(e), i.operands[0]
-        data = emit_versions(
-            e, condition, [packed_type(e, type_)], lambda: [neighbours(first)],
-            lambda: [anywhere(addresses_here(e, pointer, lanes, None))],
-        )[0]  # fmt: skip
-    e.define_leaves(i, [data])
+    number = _as_number(type_)
+    leaves = gather(e, addresses, number or type_, alignment, mask, metadata)
+    if number is not None:
+        t = e.form(ir_type(number))
+        return e.emit(f"bitcast {t} {leaves[0]} to {packed_type(e, type_)}")
+    return interleave(e, ir_type(type_.element), leaves, type_.count)
 
 
 def load_consecutive(

@@ -39,15 +39,20 @@ class Contiguity(Natures):
             Value, bool
         ] = {}  # overflow_versioning.py: values, and whether they are made of ids and sizes
 
+    def guess(self, terms: Sequence[tuple[Value, int]]) -> str | None:
+        """What is worth asking of a sum of terms (pointer, 1), (index, scale): NEIGHBOURS, ALIKE or None."""
+        natures = [self.nature(value) for value, _ in terms]
+        if None in natures:
+            return None
+        return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
+
     def ask(self, terms: Sequence[tuple[Value, int]], stride: int) -> tuple[str, str] | None:
         """Whether the sum of terms (pointer, 1), (index, scale) has a stride in bytes between lanes.
 
         Returns an i1 and the address of lane 0, or None if it is not worth asking. What lanes without a
         work-item or outside of a mask compute may make the answer false, never true.
         """
-        natures = [self.nature(value) for value, _ in terms]
-        wanted = NEIGHBOURS if stride else ALIKE
-        if None in natures or (NEIGHBOURS if NEIGHBOURS in natures else ALIKE) != wanted:
+        if self.guess(terms) != (NEIGHBOURS if stride else ALIKE):
             return None
         found = self._sum(terms, stride)
         if not found or not found[0]:

@@ -5,7 +5,7 @@ the value of lane 0 is held, the others being that plus lane · stride. Both are
 1. A varying value is held as *leaves*: one `<W x T>` per scalar that its type consists of (an OpenCL vector
 has one per component). Instructions with leaves are lowered, in this order of choice, by
 
-- the wide lowering (access/select.py, values.py, ...), if there is one;
+- the wide lowering (access/loads.py, values.py, ...), if there is one;
 - the component-wise builder of width 1, applied to the leaves;
 - each lane by itself, with the code for width 1: what has effects only in lanes of its mask.
 
@@ -19,18 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...passes.ir.plan import KernelPlan
-from ...passes.ir.remarks import LANES, SHUFFLED
+from ...passes.ir.remarks import LANES
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Kind, Undef, Value
 from ..access import block_versioning, masked_access, packed_vectors
-from ..access.interleaved_access import (
-    InterleavedAccess,
-    find_interleaved,
-    load_interleaved,
-    store_interleaved,
-)
+from ..access.interleaved_access import find_interleaved
 from ..access.runtime_contiguity import Contiguity
-from ..access.store_merging import find_merged_stores, store_merged
+from ..access.store_merging import find_merged_stores
 from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED, Builder, Lowering
@@ -97,9 +92,8 @@ class WideEmitter(WideOperands):
         """Lowers instructions one by one."""
         after_phis: Lines | None = None
         late: Lines
-        interleaved = find_interleaved(self, instructions)
-        done: set[InterleavedAccess] = set()
-        merged_stores = find_merged_stores(self, instructions, interleaved)
+        self.interleaved = interleaved = find_interleaved(self, instructions)
+        self.merged_stores = find_merged_stores(self, instructions, interleaved)
         if self.lane_constants is not None:
             self.lane_constants.begin_block(instructions)
         for i in instructions:
@@ -139,15 +133,7 @@ class WideEmitter(WideOperands):
                     late = self.late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
-            merged = merged_stores.get(i)
-            if merged is not None:
-                if self.shapes.part_of.get(i) == self.parts - 1:
-                    store_merged(self, merged)
-            elif access is None or self.mask_of(i) is not None:
-                self.lower(i)
-            else:
-                self.note(SHUFFLED, f"{access.stride} bytes from lane to lane")
-                self.lower_interleaved(i, access, done)
+            self.lower(i)
             if self.remarks is not None:
                 self.remarks.end(self.is_varying(i), self.shapes.stride(i))
             if self.debug is not None:
@@ -166,16 +152,6 @@ class WideEmitter(WideOperands):
             self.define_leaves(i, ["zeroinitializer"] * len(types))
         else:
             self.define(i, constant_text(Undef(i.type)))
-
-    def lower_interleaved(
-        self, i: Instruction, access: InterleavedAccess, done: set[InterleavedAccess]
-    ) -> None:
-        """Fields of structures are loaded with the first of them and stored with the last."""
-        if i.op is Op.Load and access not in done:
-            load_interleaved(self, access)
-            done.add(access)
-        elif i.op is Op.Store and i is access.members[-1][0]:
-            store_interleaved(self, access)
 
     def lower(self, i: Instruction) -> None:
         """Lowers one instruction. CodegenError if it has no lowering."""
@@ -344,8 +320,9 @@ LANE_EFFECTS = frozenset((
     Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
 ))  # fmt: skip
 
-from ..access import select  # noqa: E402, F401  they register their lowerings
-from ..access.select import ask_packed, may_wait  # noqa: E402
+from ..access import stores  # noqa: E402, F401  they register their lowerings
+from ..access.loads import ask_packed  # noqa: E402
+from ..access.ways import may_wait  # noqa: E402
 from ..atomic import lane_combining  # noqa: E402, F401  they register their lowerings
 from . import slots, subgroups, values, vector_data  # noqa: E402, F401  they register their lowerings
 

@@ -6,7 +6,7 @@ from ...passes.ir.ops import PassOp
 from ...spirv.module import Instruction
 from ..access.gather_scatter import from_memory, memory_type, to_memory
 from ..access.masked_access import store_private
-from ..access.select import store_contiguous, store_single
+from ..access.stores import store_contiguous, store_single
 from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers_wide
 from ..llvm.types import alignment_of, ir_type, leaf_types, size_of

@@ -6,12 +6,8 @@ from ...passes.ir.remarks import CONTIGUOUS, GATHER, SCATTER, SHUFFLED
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Type
 from ..access.addresses import address_of, advance, all_lanes
-from ..access.select import (
-    load_contiguous,
-    load_from,
-    store_contiguous,
-    store_to,
-)
+from ..access.loads import load_contiguous, load_from
+from ..access.stores import store_contiguous, store_to
 from ..atomic.emitter import AtomicEmitter
 from ..llvm.registry import lowers_wide_extended
 from ..llvm.types import component_count, element_type, ir_type, size_of
@@ -28,7 +24,7 @@ def vload(e: AtomicEmitter, i: Instruction) -> None:
     size = size_of(element_type(i.type))
     place = size * component_count(i.type)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    load_from(e, i, pointer, address, i.type, place, size, offset)
+    load_from(e, i, pointer, address, place, size, offset)
 
 
 @lowers_wide_extended(Std.vstoren)
@@ -38,18 +34,7 @@ def vstore(e: AtomicEmitter, i: Instruction) -> None:
     size = size_of(element_type(data.type))
     place = size * component_count(data.type)
     address = advance(e, address_of(e, pointer), offset, place, unsigned=True)
-    store_to(
-        e,
-        pointer,
-        address,
-        data.type,
-        lambda: e.leaves(data),
-        place,
-        size,
-        e.mask_of(i),
-        None if e.is_varying(data) or e.stride_is_mixed(data) else data,
-        index=offset,
-    )
+    store_to(e, i, pointer, address, data, place, size, offset)
 
 
 @lowers_wide_extended(Std.vload_half, Std.vload_halfn, Std.vloada_halfn)

@@ -1,4 +1,5 @@
-"""CPUs as tables: what a core starts in a cycle, how long results take, what accesses to memory cost.
+"""CPUs as tables: what a core starts in a cycle, how long results take, what accesses to memory cost. And
+costs, which are what is kept busy of a core.
 
 The figures are rounded, and none was copied: they are what is generally known of these cores, as public
 tables have it in detail (uops.info, Agner Fog's instruction tables, LLVM's scheduling models, the makers'
@@ -10,8 +11,32 @@ generation that made a difference.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ...device.target import Target
-from ...records import record, replace
+from ...records import field, record, replace
+
+ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
+NAMES = (
+    "instructions of all kinds", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles",
+    "loads", "stores", "divisions and roots",
+)  # fmt: skip
+_OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
+
+
+@record(eq=False)
+class Cost:
+    """slots: of each resource; latency: cycles until the result is there."""
+
+    slots: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))
+    latency: float = 0.0
+
+    def add(self, resource: int, slots: float) -> Cost:
+        """Uses so many slots more, each of which is a micro-operation, but for divisions."""
+        self.slots[resource] += slots
+        if resource != DIVIDE:
+            self.slots[ISSUE] += slots
+        return self
 
 
 @record(frozen=True)
@@ -110,19 +135,39 @@ _NEOVERSE = CpuModel(
 )  # fmt: skip
 
 
+def cycles(slots: list[float], model: CpuModel) -> tuple[float, int]:
+    """Cycles that the busiest resource needs, and which that is."""
+    started = (
+        model.issue, model.scalar, model.vector, model.multiply, model.add, model.shuffle, model.load,
+        model.store, 1.0,
+    )  # fmt: skip
+    taken = list(slots)
+    taken[VECTOR] = sum(slots[k] for k in _OF_VECTORS)
+    times = [count / per_cycle for count, per_cycle in zip(taken, started, strict=True)]
+    most = max(range(len(times)), key=times.__getitem__)
+    return times[most], most
+
+
 def model_of(target: Target) -> CpuModel:
     """The CPU that code for a target runs on, as far as the target tells."""
-    features = set(target.features)
-    if target.architecture == "aarch64":
+    is_arm = target.architecture == "aarch64"
+    features = frozenset(target.features)
+    return find_model(features, target.vector_bits, is_arm, target.slow_masked_stores, target.far_ahead)
+
+
+def find_model(
+    features: AbstractSet[str], vector_bits: int, is_arm: bool, is_amd: bool, far_ahead: bool
+) -> CpuModel:
+    """The CPU with these features; is_amd: its masked stores are slow; far_ahead: it reads far ahead."""
+    if is_arm:
         return _NEOVERSE
-    is_amd = target.slow_masked_stores
-    if target.vector_bits < 256:
+    if vector_bits < 256:
         return _NARROW_AMD if is_amd else _NARROW
     if is_amd:
-        if target.vector_bits == 512:
+        if vector_bits == 512:
             return _ZEN4
-        return _ZEN4_NARROW if target.far_ahead and "gfni" in features else _ZEN3
-    if target.vector_bits == 512:
+        return _ZEN4_NARROW if far_ahead and "gfni" in features else _ZEN3
+    if vector_bits == 512:
         if "avx512fp16" in features:
             return _GOLDEN_COVE
         return _ICE_LAKE if "avx512vbmi" in features else _SKYLAKE_SERVER

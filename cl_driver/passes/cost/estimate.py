@@ -14,10 +14,10 @@ import math
 from ...records import field, record
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.plan import KernelPlan, Region
-from .cpu_models import CpuModel
+from .cpu_models import NAMES, CpuModel, cycles
 from .launch import Launch
 from .locality import Access, traffic
-from .operations import NAMES, Operations, cycles
+from .operations import Operations
 from .region_visits import Visits
 from .region_work import RegionWork
 

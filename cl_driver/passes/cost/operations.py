@@ -6,7 +6,6 @@ all lanes, or differs by the same step, is scalar code. This follows what codege
 
 from __future__ import annotations
 
-from ...records import field, record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Type, Value, Variable
@@ -14,45 +13,22 @@ from ..ir.instructions import ADDRESS, ATOMICS, is_constant_int
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
-from .cpu_models import CpuModel
-
-ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
-NAMES = (
-    "instructions of all kinds", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles",
-    "loads", "stores", "divisions and roots",
-)  # fmt: skip
-_OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
+from . import access_costs
+from .access_costs import Reach
+from .cpu_models import (
+    ADD,
+    DIVIDE,
+    ISSUE,
+    MULTIPLY,
+    SCALAR,
+    SHUFFLE,
+    VECTOR,
+    Cost,
+    CpuModel,
+)
 
 # How lanes reach memory.
 UNIFORM, CONTIGUOUS, STRIDED, SCATTERED, PRIVATE = "uniform", "contiguous", "strided", "scattered", "private"
-
-
-@record(eq=False)
-class Cost:
-    """slots: of each resource; latency: cycles until the result is there."""
-
-    slots: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))
-    latency: float = 0.0
-
-    def add(self, resource: int, slots: float) -> Cost:
-        """Uses so many slots more, each of which is a micro-operation, but for divisions."""
-        self.slots[resource] += slots
-        if resource != DIVIDE:
-            self.slots[ISSUE] += slots
-        return self
-
-
-def cycles(slots: list[float], model: CpuModel) -> tuple[float, int]:
-    """Cycles that the busiest resource needs, and which that is."""
-    started = (
-        model.issue, model.scalar, model.vector, model.multiply, model.add, model.shuffle, model.load,
-        model.store, 1.0,
-    )  # fmt: skip
-    taken = list(slots)
-    taken[VECTOR] = sum(slots[k] for k in _OF_VECTORS)
-    times = [count / per_cycle for count, per_cycle in zip(taken, started, strict=True)]
-    most = max(range(len(times)), key=times.__getitem__)
-    return times[most], most
 
 
 _FREE = frozenset((
@@ -265,70 +241,31 @@ class Operations:
             cost.latency = 2 * cycles_
         return cost
 
+    def reach(self, i: Instruction, lane_stride: int | None, mixed: float = 0.0) -> Reach:
+        """An access to memory, as all lanes of it; lane_stride, mixed: as of access()."""
+        is_masked = i.mask is not None and not _is_entry(i.mask)  # there is code for full vectors
+        return access_costs.reach(
+            accessed_type(i), self.width, self.model, lane_stride, is_write(i), is_masked, mixed
+        )
+
     def in_registers(self, i: Instruction) -> Cost:
         """Of an access to local memory at places that are known when code is made, of groups in lockstep."""
-        cost = Cost()
-        if not is_write(i):
-            cost.add(SHUFFLE, self.registers(accessed_type(i))).latency = self.model.shuffle_latency
-        return cost
+        return access_costs.in_registers(self.reach(i, None), self.model)
 
     def access(self, i: Instruction, kind: str, lane_stride: int | None, mixed: float) -> Cost:
         """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is known;
         mixed: how often its mask is neither empty nor full."""
-        type_ = accessed_type(i)
-        cost, model = Cost(), self.model
-        count, is_store = self.registers(type_), is_write(i)
-        resource = STORE if is_store else LOAD
-        cost.latency = 1 if is_store else model.load_latency
-        scalars = size_of(type_) // max(1, _bits(_element(type_)) // 8)
-        is_masked = i.mask is not None and not _is_entry(i.mask)  # there is code for full vectors
+        reach, model = self.reach(i, lane_stride, mixed), self.model
         if self.width == 1 or kind == UNIFORM:
-            cost.add(resource, max(1.0, size_of(type_) * 8 / model.vector_bits))
-            return cost
+            return access_costs.uniform(reach, model)
         if kind == PRIVATE:
-            cost.add(resource, count).add(VECTOR, (is_masked and is_store) * count)
-            return cost
+            return access_costs.pieces(reach, model)
         if kind == CONTIGUOUS:
-            self._contiguous(cost, type_, count, is_masked, is_store, mixed)
-        elif kind == STRIDED and not is_masked and lane_stride and abs(lane_stride) <= 4 * size_of(type_):
-            whole = self.width * abs(lane_stride) * 8 / model.vector_bits
-            cost.add(resource, whole).add(SHUFFLE, 2 * count).latency += model.shuffle_latency
-        elif type_.kind is Kind.VECTOR:  # a vector of each lane, and shuffles
-            lanes = self.width * max(1.0, size_of(type_) * 8 / model.vector_bits)
-            cost.add(resource, lanes).add(SHUFFLE, 2 * count).add(SCALAR, (1 + is_masked) * self.width)
-            cost.latency += 2 * model.shuffle_latency
-        else:
-            lanes = self.width * scalars
-            has_instruction = _bits(_element(type_)) >= 32 and (model.has_masks or not is_store)
-            if has_instruction:
-                each = model.scatter_cycles if is_store else model.gather_cycles
-                cost.add(resource, lanes)
-                cost.slots[ISSUE] += lanes * (model.gather_operations - 1)
-                cost.slots[resource] += max(0.0, each * (model.store if is_store else model.load) - 1) * lanes
-            else:  # lane by lane
-                cost.add(resource, lanes).add(SHUFFLE, 1.5 * lanes).add(SCALAR, (1 + is_masked) * lanes)
-            cost.latency += 12
-        return cost
-
-    def _contiguous(
-        self, cost: Cost, type_: Type, count: float, is_masked: bool, is_store: bool, mixed: float
-    ) -> None:
-        model = self.model
-        resource = STORE if is_store else LOAD
-        element = _bits(_element(type_))
-        shuffles = 0.0
-        if type_.kind in (Kind.VECTOR, Kind.STRUCT, Kind.ARRAY):  # taken apart
-            shuffles = 2 * count
-        elif element < 32:
-            shuffles = 1.0
-        cost.add(resource, count).add(SHUFFLE, shuffles)
-        cost.latency += model.shuffle_latency if shuffles else 0
-        if is_masked and not model.has_masks:
-            if is_store:  # a branch for each of full, empty and mixed
-                cost.add(VECTOR, 1).add(SCALAR, 2)
-                cost.slots[STORE] += mixed * (model.masked_store_cycles - 1) * model.store * count
-            else:
-                cost.add(VECTOR, count)
+            return access_costs.contiguous(reach, model)
+        ways = access_costs.at_any_place(reach, model.has_masks)
+        if kind == STRIDED and access_costs.may_be_fields(reach):
+            ways.append((STRIDED, access_costs.fields))
+        return access_costs.cheapest(ways, reach, model)[1](reach, model)
 
     def atomic(self, i: Instruction, is_local: bool, kind: str) -> Cost:
         """Of an atomic: lane by lane, in local memory without a lock; what lanes share is reduced first."""

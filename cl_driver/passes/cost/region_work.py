@@ -17,22 +17,17 @@ from ..ir.instructions import ATOMICS, PURE, is_arithmetic
 from ..ir.ops import PassOp
 from ..ir.plan import Region
 from ..ir.shapes import Stride
+from .cpu_models import ISSUE, LOAD, NAMES, STORE, Cost, cycles
 from .latency import finished
 from .launch import Samples
 from .locality import LINE, Access
 from .operations import (
     CONTIGUOUS,
-    ISSUE,
-    LOAD,
-    NAMES,
     PRIVATE,
     SCATTERED,
-    STORE,
     STRIDED,
     UNIFORM,
-    Cost,
     Operations,
-    cycles,
     is_access,
     is_local,
     is_write,

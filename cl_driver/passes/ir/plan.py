@@ -47,7 +47,7 @@ class PlanOptions:
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
-    most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/cost/text_size.py); 0 for no limit
+    most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/analysis/text_size.py); 0 for no limit
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
     verify: bool = False  # run the IR verifier after every pass
     skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)

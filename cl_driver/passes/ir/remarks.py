@@ -43,6 +43,8 @@ class Note(NamedTuple):
     how: str  # UNIFORM ... DROPPED
     why: str  # a sentence's part, or ""
     masked: bool  # whether lanes outside of a mask take no part
+    way: str = ""  # to reach memory, the row of codegen/access that was taken
+    cycles: float = 0.0  # that it keeps the busiest resource of a core
 
 
 _VSTORES = 172  # what has an effect from here on writes what it is given; before, it computes
@@ -96,6 +98,7 @@ class Remarks:
         self.notes: Counter[Note] = Counter()
         self.facts: dict[str, list[tuple[Any, ...]]] = {}
         self._own: list[Note] = []
+        self._way = "", 0.0
         self._instruction: Instruction | None = None
 
     def again(self) -> Remarks:
@@ -120,6 +123,11 @@ class Remarks:
         """Lowering of an instruction begins: note() is about it."""
         self._instruction = instruction
         self._own = []
+        self._way = "", 0.0
+
+    def way(self, name: str, cycles: float) -> None:
+        """The way in which the access at hand is done, and what it costs by the model of the CPU."""
+        self._way = name, cycles
 
     def note(self, how: str, why: str = "", masked: bool = False) -> None:
         """How the instruction at hand is done; the first word counts, what follows is done in some cases."""
@@ -141,7 +149,8 @@ class Remarks:
             if first.how == ASKED:
                 others = dict.fromkeys(note.how for note in self._own[1:])
                 first = first._replace(why=", ".join(others))
-            self.notes[first] += 1
+            name, cycles = self._way
+            self.notes[first._replace(way=name, cycles=cycles)] += 1
         elif what is CONTROL:
             self.control(i, UNIFORM)
         elif what is not None and i.type is not None and i.type.kind is not Kind.VOID:

@@ -1,0 +1,102 @@
+"""What ways for lanes to reach memory cost: what is obviously more costs more, on all CPUs."""
+
+import pytest
+
+from cl_driver.passes.cost import access_costs as costs
+from cl_driver.passes.cost.cpu_models import find_model
+from cl_driver.spirv.module import Kind, Type
+
+V4 = frozenset(("avx2", "avx512f", "avx512bw"))
+MODELS = [
+    find_model(V4, 512, False, False, False), find_model(V4, 512, False, True, False),
+    find_model(V4 | {"avx512fp16"}, 512, False, False, False),
+    find_model(frozenset(), 256, False, False, False),
+    find_model(frozenset(("avxvnni",)), 256, False, False, False),
+    find_model(frozenset(), 256, False, True, False), find_model(frozenset(), 128, False, False, False),
+    find_model(frozenset(), 128, True, False, False),
+]  # fmt: skip
+FLOAT, BYTE, LONG = Type(Kind.FLOAT, width=32), Type(Kind.INT, width=8), Type(Kind.INT, width=64)
+TYPES = {
+    "float": FLOAT, "byte": BYTE, "long": LONG, "float2": Type(Kind.VECTOR, element=FLOAT, count=2),
+    "byte4": Type(Kind.VECTOR, element=BYTE, count=4), "byte8": Type(Kind.VECTOR, element=BYTE, count=8),
+    "float3": Type(Kind.VECTOR, element=FLOAT, count=3), "float4": Type(Kind.VECTOR, element=FLOAT, count=4),
+    "float16": Type(Kind.VECTOR, element=FLOAT, count=16),
+    "pair": Type(Kind.STRUCT, members=(FLOAT, BYTE)),
+}  # fmt: skip
+
+
+def price(way, model, type_, width=8, step=None, is_store=False, is_masked=False, **more):
+    reach = costs.reach(TYPES[type_], width, model, step, is_store, is_masked)
+    return costs.price(way(reach._replace(**more), model), model)
+
+
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_order(model, type_, width):
+    """One place, neighbours, a question that is mostly answered with yes, anywhere."""
+    for is_store in (False, True):
+        given = {"width": width, "is_store": is_store}
+        uniform, contiguous, anywhere = (
+            price(way, model, type_, **given)
+            for way in (costs.uniform, costs.contiguous_and_unmasked, costs.anywhere)
+        )
+        assert uniform <= contiguous <= anywhere
+        asked = price(lambda r, m: costs.asked(r, m, False), model, type_, **given)
+        assert asked <= anywhere + 0.5 and contiguous <= asked + 0.5
+
+
+def test_what_a_reach_is():
+    model = MODELS[0]
+    for type_, pieces, bits, is_row in (
+        ("float", 1, 32, False), ("float2", 1, 64, False), ("byte4", 1, 32, False), ("float3", 3, 32, False),
+        ("float4", 4, 32, True), ("pair", 2, 32, False),
+    ):  # fmt: skip
+        reach = costs.reach(TYPES[type_], 16, model, None, False, False)
+        assert (reach.pieces, reach.bits, reach.is_row) == (pieces, bits, is_row), type_
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_ways_at_any_place(model):
+    def names(type_, has_instruction):
+        reach = costs.reach(TYPES[type_], 8, model, None, False, False)
+        return [name for name, _ in costs.at_any_place(reach, has_instruction)]
+
+    assert names("float", True) == [costs.GATHER, costs.LANES] and names("float", False) == [costs.LANES]
+    assert names("byte", True) == [costs.LANES] and names("float4", True) == [costs.ROWS]
+    assert names("byte4", True) == [costs.GATHER, costs.LANES]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_fields(model):
+    """Fields of small structures are whole vectors; one of many in a large structure is not."""
+
+    def reach(type_, step, **more):
+        return costs.reach(TYPES[type_], 8, model, step, False, False)._replace(**more)
+
+    assert costs.may_be_fields(reach("float", 8)) and costs.may_be_fields(reach("long", 64))
+    for other in (
+        reach("float", 4), reach("float", 36), reach("float", 6), reach("float", None), reach("byte", 4),
+        reach("float2", 16), reach("float", 8, is_masked=True), reach("float", -8),
+    ):  # fmt: skip
+        assert not costs.may_be_fields(other)
+    assert price(costs.fields, model, "float", step=8) < price(costs.anywhere, model, "float")
+    together = [price(lambda r, m, n=n: costs.fields(r, m, n), model, "float", step=16) for n in (1, 2, 4)]
+    assert together == sorted(together, reverse=True)
+    assert price(costs.fields, model, "long", 2, step=64) > price(costs.anywhere, model, "long", 2)
+
+
+def test_masked_stores_follow_the_cpu():
+    for model in MODELS:
+        once, versions = (
+            price(way, model, "float", is_store=True, is_masked=True)
+            for way in (costs.masked_store, costs.versions_by_mask)
+        )
+        assert (once > versions) == (model.masked_store_cycles > 4), model.name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_rows_that_are_transposed(model):
+    for type_ in ("float", "byte", "long"):
+        for width in (4, 8, 16):
+            assert price(costs.transposed, model, type_, width) < price(costs.anywhere, model, type_, width)
