@@ -91,6 +91,19 @@ def test_memory_of_a_cpu_without_scatters():
     check(said(MEMORY, OLD), scatter="store: lane by lane", contiguous="load: contiguous")
 
 
+def test_what_accesses_cost():
+    """In the order of what the ways cost on any CPU, by the same model as code is made by."""
+    lines = said(MEMORY)
+
+    def cycles(mark: str, text: str) -> float:
+        (found,) = re.findall(rf"{text}[^;]*?, ([0-9.e+]+) cycles?", lines[mark])
+        return float(found)
+
+    contiguous, shuffled = cycles("contiguous", "load: contiguous"), cycles("shuffled", "load: whole vectors")
+    assert 0 < contiguous < shuffled < cycles("bytes", "load: lane by lane")
+    assert cycles("stored", "store: contiguous") < cycles("strided", "store: (?:scatter|lane)")
+
+
 def test_control_atomics_and_arithmetic():
     lines = said("""kernel void k(global float *out, global int *counts, global const int *limits, int n) {
     int i = get_global_id(0);

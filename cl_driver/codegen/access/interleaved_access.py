@@ -61,15 +61,15 @@ class InterleavedAccess:
         """Bytes of which all sizes and distances are multiples."""
         return gcd(self.stride, *(n for _, offset, size in self.members for n in (offset - self.low, size)))
 
-    def reaches(self, model: CpuModel) -> list[Reach]:
-        """What costs of the members depend on."""
-        is_store = self.op is Op.Store
-        types = [(i.operands[1] if is_store else i).type for i, _, _ in self.members]
-        return [access_costs.reach(t, self.width, model, self.stride, is_store, False) for t in types]
+    def reach(self, model: CpuModel) -> Reach:
+        """What the cost of a member depends on: of the first, whose size is mostly that of the others."""
+        first, is_store = self.members[0][0], self.op is Op.Store
+        type_ = (first.operands[1] if is_store else first).type
+        return access_costs.reach(type_, self.width, model, self.stride, is_store, False)
 
     def cost_of_member(self, model: CpuModel) -> Cost:
         """What one of the members costs, as they share what is loaded or stored."""
-        return access_costs.fields(self.reaches(model)[0], model, len(self.members))
+        return access_costs.fields(self.reach(model), model, len(self.members))
 
 
 def find_interleaved(
@@ -105,10 +105,8 @@ def find_interleaved(
             access = open_accesses[key] = InterleavedAccess(i.op, stride, e.width)
         access.members.append((i, offset, size))
         found[i] = access
-    if not found:
-        return found
-    worth = {access: _is_worth_it(e, access) for access in found.values()}
-    return {i: access for i, access in found.items() if worth[access]}
+    worth = {access for access in set(found.values()) if _is_worth_it(e, access)}
+    return {i: access for i, access in found.items() if access in worth}
 
 
 def _is_local(pointer: Value) -> bool:
@@ -210,9 +208,8 @@ def _is_worth_it(e: AccessEmitter, access: InterleavedAccess) -> bool:
         return False
     if access.op is Op.Store and sum(size for *_, size in access.members) < stride:
         return False
-    together = len(access.members) * access_costs.price(access.cost_of_member(model), model)
-    alone = [access_costs.anywhere(reach, model) for reach in access.reaches(model)]
-    return together <= sum(access_costs.price(cost, model) for cost in alone)
+    together = access_costs.price(access.cost_of_member(model), model)
+    return together <= access_costs.price(access_costs.anywhere(access.reach(model), model), model)
 
 
 def load_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:

@@ -200,7 +200,8 @@ def _contiguous(how: str = "", is_past: bool = False) -> Callable[[AccessEmitter
         metadata, leaves, address = access.metadata(e), _leaves(e, access), access.address.single
         types, pointer = leaf_types(access.type), access.pointer
         assert address is not None
-        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, masked=access.is_masked)
+        why = "in versions by what the mask is" if how == BY_VERSIONS else ""
+        e.note(CONTIGUOUS if len(types) == 1 else SHUFFLED, why, access.is_masked)
         store_contiguous(
             e, address, types[0], leaves, access.place, access.alignment, access.mask, access.hint, metadata,
             pointer if is_past else None, access.waits, pointer.type.storage in _GLOBAL, how,

@@ -112,6 +112,8 @@ class Way(NamedTuple):
 
 Priced: TypeAlias = list[tuple[float, Way]]
 
+_MOST_ORDERS = 1024  # that a process remembers, of all programs that it compiles
+
 
 class Table:
     """Ways to load, or to store."""
@@ -119,6 +121,7 @@ class Table:
     def __init__(self, *ways: Way) -> None:
         self.ways = ways
         self.of: dict[str, list[Way]] = {}
+        self._orders: dict[tuple[str, Reach, str], Priced] = {}
         for way in ways:
             self.of.setdefault(way.demand, []).append(way)
 
@@ -137,17 +140,25 @@ class Table:
         rows = self.of[access.demand]
         if len(rows) == 1 and e.remarks is None:
             return [(0.0, rows[0])], None
-        key = self, access.demand, access.type, access.stride, access.mask is None
-        found = e.ways.get(key)
+        key = self, access.demand, access.type, access.mask is None
+        found: tuple[Priced, Reach] | None = e.ways.get(key)
         if found is None:
             reach = reach_of(e, access)
+            found = e.ways[key] = self._priced(access.demand, reach, e.cpu), reach
+        return found
+
+    def _priced(self, demand: str, reach: Reach, cpu: CpuModel) -> Priced:
+        key = demand, reach, cpu.name
+        order = self._orders.get(key)
+        if order is None:
+            if len(self._orders) >= _MOST_ORDERS:
+                self._orders.clear()
             priced = [
-                (access_costs.price(way.cost(reach, e.cpu, None), e.cpu) if way.is_fixed else -1.0, way)
-                for way in rows
+                (access_costs.price(way.cost(reach, cpu, None), cpu) if way.is_fixed else -1.0, way)
+                for way in self.of[demand]
             ]
-            found = e.ways[key] = sorted(priced, key=lambda row: row[0]), reach
-        order: Priced = found[0]
-        return order, found[1]
+            order = self._orders[key] = sorted(priced, key=lambda row: row[0])
+        return order
 
 
 def _matches(
@@ -174,7 +185,7 @@ def _matches(
 def reach_of(e: AccessEmitter, access: Access) -> Reach:
     """What costs depend on."""
     type_ = access.type
-    found = access_costs.reach(type_, e.width, e.cpu, access.stride, access.is_store, access.is_masked)
+    found = access_costs.reach(type_, e.width, e.cpu, None, access.is_store, access.is_masked)
     if access.demand == PACKED:  # nothing is taken apart
         whole = max(1.0, e.width * found.size * 8 / e.cpu.vector_bits)
         found = found._replace(is_apart=False, registers=whole)

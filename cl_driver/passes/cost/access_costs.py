@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...spirv.module import Kind, Type
 from ..ir.layout import size_of
-from .cpu_models import ISSUE, LOAD, SCALAR, SHUFFLE, STORE, VECTOR, Cost, CpuModel, cycles
+from .cpu_models import ISSUE, LOAD, SCALAR, SHUFFLE, STORE, VECTOR, Cost, CpuModel
 
 # Guesses where no launch is at hand: how often lanes of a mask that has some are not all of them; how often a
 # question that is worth asking is answered with yes.
@@ -84,7 +84,13 @@ def leaf_bits(type_: Type) -> list[int]:
 def price(cost: Cost, model: CpuModel) -> float:
     """By which ways are compared: cycles of the busiest resource. Rounded, for equal ones are told apart by
     their order."""
-    return round(cycles(cost.slots, model)[0], 2)
+    slots = cost.slots
+    of_vectors = slots[VECTOR] + slots[SHUFFLE]  # accesses compute nothing else
+    times = (
+        slots[ISSUE] / model.issue, slots[SCALAR] / model.scalar, of_vectors / model.vector,
+        slots[SHUFFLE] / model.shuffle, slots[LOAD] / model.load, slots[STORE] / model.store,
+    )  # fmt: skip
+    return round(max(times), 2)
 
 
 def _cost(r: Reach, model: CpuModel) -> tuple[Cost, int]:
