@@ -44,7 +44,8 @@ def store(e: AccessEmitter, i: Instruction) -> None:
     if demand == ways.ANY:
         access.find(e)
         access.waits = ways.may_wait(e, i)
-        _gives(e, access, value, value in e.packed and access.stride != 0)
+        access.stays_packed = value in e.packed and access.stride != 0
+        _gives(e, access, value)
     STORES.take(e, access)
 
 
@@ -62,9 +63,9 @@ def _demand(e: AccessEmitter, i: Instruction) -> str:
     return ways.ANY
 
 
-def _gives(e: AccessEmitter, access: Access, value: Value, stays_packed: bool) -> None:
-    """Says what is stored, of packed values as one leaf if they stay so."""
-    access.leaves_of = lambda: e.leaves_of[value] if stays_packed else e.leaves(value)
+def _gives(e: AccessEmitter, access: Access, value: Value) -> None:
+    """Says what is stored."""
+    access.leaves_of = lambda: e.leaves_of[value] if access.stays_packed else e.leaves(value)
     access.uniform = None if e.is_varying(value) or e.stride_is_mixed(value) else value
 
 
@@ -79,7 +80,7 @@ def store_to(
     access = Access(i, pointer, value.type, ways.ANY, place, alignment, index)
     access.is_store = True
     access.find(e, address)
-    _gives(e, access, value, False)
+    _gives(e, access, value)
     STORES.take(e, access)
 
 

@@ -42,12 +42,13 @@ class Access:
     place: bytes that a value takes in arrays of its kind; stride: bytes from one lane's place to the next
     lane's, None where nobody knows. index: how far the place is behind the pointer, in units of `place`, if
     there is one. A store has leaves_of, which gives its leaves, and data, what they are in memory; uniform:
-    the Value, if it is the same in all lanes; hint: metadata of whole vectors; waits: may_wait() holds.
+    the Value, if it is the same in all lanes; hint: metadata of whole vectors; waits: may_wait() holds;
+    stays_packed: there is one leaf, of packed_vectors.py.
     """
 
     __slots__ = (
         "_metadata", "address", "alignment", "data", "demand", "hint", "i", "index", "is_store", "leaves_of",
-        "mask", "place", "pointer", "stride", "type", "uniform", "waits",
+        "mask", "place", "pointer", "stays_packed", "stride", "type", "uniform", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -63,7 +64,7 @@ class Access:
         self.leaves_of: Callable[[], list[str]] = list
         self.uniform: Value | None = None
         self.hint = ""
-        self.waits = False
+        self.waits = self.stays_packed = False
         self.data: list[str] | None = None
         self._metadata: str | None = None
 
@@ -140,7 +141,7 @@ class Table:
         rows = self.of[access.demand]
         if len(rows) == 1 and e.remarks is None:
             return [(0.0, rows[0])], None
-        key = self, access.demand, access.type, access.mask is None
+        key = self, access.demand, access.type, access.mask is None, access.stays_packed
         found: tuple[Priced, Reach] | None = e.ways.get(key)
         if found is None:
             reach = reach_of(e, access)
@@ -186,10 +187,7 @@ def reach_of(e: AccessEmitter, access: Access) -> Reach:
     """What costs depend on."""
     type_ = access.type
     found = access_costs.reach(type_, e.width, e.cpu, None, access.is_store, access.is_masked)
-    if access.demand == PACKED:  # nothing is taken apart
-        whole = max(1.0, e.width * found.size * 8 / e.cpu.vector_bits)
-        found = found._replace(is_apart=False, registers=whole)
-    return found
+    return found._replace(is_packed=access.stays_packed or access.demand == PACKED)
 
 
 def fixed(cost: CostOf) -> Callable[[Reach, CpuModel, Any], Cost]:

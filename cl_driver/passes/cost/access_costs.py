@@ -21,6 +21,8 @@ from .cpu_models import ISSUE, LOAD, SCALAR, SHUFFLE, STORE, VECTOR, Cost, CpuMo
 OFTEN_MIXED = 0.25
 MOSTLY_TRUE = 0.95
 _GUESSED_WRONG = 0.5  # branches of masks that are mixed
+_OF_LANE = 1.0  # cycles of a lane of such a mask in a loop over those that take part: half of them
+_OF_ADDRESS = 0.75  # shuffles that take a lane's address out of a vector
 _MOST_IN_ROW = 8  # bytes of an OpenCL vector that is one number to loads of each lane
 MOST_FIELDS = 8  # elements from one lane's field to the next lane's: more vectors of fields are not made
 
@@ -28,7 +30,7 @@ MOST_FIELDS = 8  # elements from one lane's field to the next lane's: more vecto
 class Reach(NamedTuple):
     """An access of all lanes. size: bytes of a work-item; bits: of what a lane loads or stores as one where
     lanes are on their own, and pieces: how many of these; leaves: scalars that a value consists of;
-    registers: that those of all lanes fill; is_apart: they have to be told apart, or put together; is_row: an
+    registers: that those of all lanes fill; is_packed: the code holds them as they are in memory; is_row: an
     OpenCL vector that a lane reaches as a whole; step: bytes from a lane's place to the next lane's, None if
     nobody knows; mixed: how often the mask is neither empty nor full."""
 
@@ -38,7 +40,7 @@ class Reach(NamedTuple):
     pieces: int
     leaves: int
     registers: float
-    is_apart: bool
+    is_packed: bool
     is_row: bool
     step: int | None
     is_store: bool
@@ -61,9 +63,8 @@ def reach(
     if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
         is_row = size > _MOST_IN_ROW
         count, bits = (count, bits) if is_row else (1, 8 * size)
-    is_apart = len(leaves) > 1
     return Reach(
-        width, size, bits, count, len(leaves), registers, is_apart, is_row, step, is_store, is_masked, mixed
+        width, size, bits, count, len(leaves), registers, False, is_row, step, is_store, is_masked, mixed
     )
 
 
@@ -109,9 +110,16 @@ def _in_memory(r: Reach, model: CpuModel) -> float:
 
 def _shuffles(r: Reach, model: CpuModel) -> float:
     """To take the components of all lanes apart, or to put them together: by halves, or one by one."""
-    if not r.is_apart:
+    if r.leaves == 1:
         return 0.0
     return min(r.registers * math.ceil(math.log2(r.leaves)), r.leaves * _in_memory(r, model))
+
+
+def _apart(r: Reach, model: CpuModel) -> float:
+    """Shuffles where each lane is on its own: its components are one number or row, and what is held as one
+    vector of all lanes is told apart before."""
+    of_rows = _shuffles(r, model) if r.is_row or r.pieces < r.leaves else 0.0
+    return of_rows + (_shuffles(r, model) if r.is_packed else 0.0)
 
 
 def nothing(_: Reach, __: CpuModel) -> Cost:
@@ -159,7 +167,7 @@ def contiguous_and_unmasked(r: Reach, model: CpuModel) -> Cost:
 
 def _whole_vectors(r: Reach, model: CpuModel) -> Cost:
     cost, resource = _cost(r, model)
-    shuffles = _shuffles(r, model) or (1.0 if r.bits < 32 else 0.0)
+    shuffles = 0.0 if r.is_packed else _shuffles(r, model) or (1.0 if r.bits < 32 else 0.0)
     cost.add(resource, _in_memory(r, model)).add(SHUFFLE, shuffles)
     cost.latency += model.shuffle_latency if shuffles else 0
     return cost
@@ -169,14 +177,17 @@ def masked_store(r: Reach, model: CpuModel) -> Cost:
     """One masked store for all masks, which takes AMD's cores long without registers for masks; that of an
     empty mask goes to a place that is there."""
     cost = _whole_vectors(r, model).add(VECTOR, 1).add(SCALAR, 2)
-    cost.slots[STORE] += (model.masked_store_cycles - 1) * model.store * r.registers
+    cost.slots[STORE] += (model.masked_store_cycles - 1) * model.store * _in_memory(r, model)
     return cost
 
 
 def versions_by_mask(r: Reach, model: CpuModel) -> Cost:
-    """A branch for each of full, empty and mixed masks; only mixed ones take a masked store."""
+    """A branch for each of full, empty and mixed masks; only mixed ones take masked stores, or go lane by
+    lane."""
     cost = _whole_vectors(r, model).add(VECTOR, 1).add(SCALAR, 2)
-    cost.slots[STORE] += r.mixed * (model.masked_store_cycles - 1) * model.store * r.registers
+    has_instruction = r.size in (4, 8) and model.vector_bits >= 256
+    alone = (model.masked_store_cycles - 1) * _in_memory(r, model) if has_instruction else _OF_LANE * r.width
+    cost.slots[STORE] += r.mixed * alone * model.store
     cost.slots[ISSUE] += r.mixed * _GUESSED_WRONG * model.mispredicted * model.issue
     return cost
 
@@ -210,7 +221,7 @@ def gather(r: Reach, model: CpuModel) -> Cost:
     cost.add(resource, lanes)
     cost.slots[ISSUE] += lanes * (model.gather_operations - 1)
     cost.slots[resource] += max(0.0, each * (model.store if r.is_store else model.load) - 1) * lanes
-    cost.add(SHUFFLE, _shuffles(r, model) if r.pieces == 1 else 0.0)
+    cost.add(SHUFFLE, _apart(r, model))
     cost.latency += 12
     return cost
 
@@ -218,8 +229,8 @@ def gather(r: Reach, model: CpuModel) -> Cost:
 def rows(r: Reach, model: CpuModel) -> Cost:
     """An OpenCL vector for each lane, and shuffles."""
     cost, resource = _cost(r, model)
-    cost.add(resource, r.width * _width_of(r, model)).add(SHUFFLE, _shuffles(r, model))
-    cost.add(SCALAR, (1 + r.is_masked) * r.width)
+    cost.add(resource, r.width * _width_of(r, model)).add(SHUFFLE, _apart(r, model))
+    cost.add(SHUFFLE, _OF_ADDRESS * r.width).add(SCALAR, (1 + r.is_masked) * r.width)
     cost.latency += 2 * model.shuffle_latency
     return cost
 
@@ -229,7 +240,7 @@ def lanes(r: Reach, model: CpuModel) -> Cost:
     cost, resource = _cost(r, model)
     count = r.width * r.pieces
     cost.add(resource, count).add(SHUFFLE, 1.5 * count).add(SCALAR, (1 + r.is_masked) * count)
-    cost.add(SHUFFLE, _shuffles(r, model) if r.pieces == 1 else 0.0)
+    cost.add(SHUFFLE, _apart(r, model))
     cost.latency += 12
     return cost
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cl_driver.passes.cost import access_costs as costs
-from cl_driver.passes.cost.cpu_models import find_model
+from cl_driver.passes.cost.cpu_models import SHUFFLE, find_model
 from cl_driver.spirv.module import Kind, Type
 
 V4 = frozenset(("avx2", "avx512f", "avx512bw"))
@@ -100,3 +100,28 @@ def test_rows_that_are_transposed(model):
     for type_ in ("float", "byte", "long"):
         for width in (4, 8, 16):
             assert price(costs.transposed, model, type_, width) < price(costs.anywhere, model, type_, width)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_neighbours_under_a_mask(model, type_, is_packed):
+    """They are stored together, in one way or the other: a masked store of all, or versions by the mask."""
+    given = {"is_store": True, "is_masked": True, "is_packed": is_packed}
+    for width in (4, 8, 16):
+        if width * costs.reach(TYPES[type_], width, model, None, True, True).size >= 16:
+            together, anywhere = (
+                price(way, model, type_, width, **given) for way in (costs.contiguous, costs.anywhere)
+            )
+            assert together <= anywhere, width
+
+
+@pytest.mark.parametrize("type_", ["byte4", "float2", "float4", "float16"])
+def test_what_is_packed_is_not_taken_apart(type_):
+    for model in MODELS:
+        apart = costs.reach(TYPES[type_], 8, model, None, True, False)
+        packed = apart._replace(is_packed=True)
+        together = [costs.contiguous_and_unmasked(r, model).slots[SHUFFLE] for r in (packed, apart)]
+        assert 0 == together[0] < together[1], model.name
+        anywhere = [costs.anywhere(r, model).slots[SHUFFLE] for r in (packed, apart)]
+        assert anywhere[0] > anywhere[1], model.name
