@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...passes.ir.instructions import ADDRESS
+from ...records import record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Value, Variable
 from ..llvm.forms import form
@@ -33,7 +34,8 @@ _PERMUTES = {
 }
 
 
-class LookUp(NamedTuple):
+@record(frozen=True, eq=False)
+class LookUp:
     """How a look-up is done: the array, at which element of it each lane looks, the function; for all lanes
     it takes so many shuffles, and other operations on vectors."""
 

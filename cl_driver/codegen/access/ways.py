@@ -9,11 +9,12 @@ because of where its memory lies, the access demands it: a row is there for one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ...passes.cost import access_costs
 from ...passes.cost.access_costs import CostOf, Reach
 from ...passes.cost.cpu_models import Cost, CpuModel
+from ...records import record, replace
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.errors import CodegenError
@@ -98,7 +99,8 @@ def is_even(type_: Type) -> bool:
     return type_.kind not in (Kind.ARRAY, Kind.STRUCT)
 
 
-class Way(NamedTuple):
+@record(frozen=True, eq=False)
+class Way:
     """A row. match: what the lowering needs to know where the precondition holds, None where it does not;
     nothing is emitted. cost: of that match; costs of rows that are not fixed depend on it. lower: False if a
     question that was worth asking turns out to have one answer, so that there is nothing to emit."""
@@ -187,7 +189,8 @@ def reach_of(e: AccessEmitter, access: Access) -> Reach:
     """What costs depend on."""
     type_ = access.type
     found = access_costs.reach(type_, e.width, e.cpu, None, access.is_store, access.is_masked)
-    return found._replace(is_packed=access.stays_packed or access.demand == PACKED)
+    is_packed = access.stays_packed or access.demand == PACKED
+    return replace(found, is_packed=True) if is_packed else found
 
 
 def fixed(cost: CostOf) -> Callable[[Reach, CpuModel, Any], Cost]:

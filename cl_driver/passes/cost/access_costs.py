@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from ...records import record
 from ...spirv.module import Kind, Type
 from ..ir.layout import size_of
 from .cpu_models import ISSUE, LOAD, SCALAR, SHUFFLE, STORE, VECTOR, Cost, CpuModel
@@ -27,7 +28,8 @@ _MOST_IN_ROW = 8  # bytes of an OpenCL vector that is one number to loads of eac
 MOST_FIELDS = 8  # elements from one lane's field to the next lane's: more vectors of fields are not made
 
 
-class Reach(NamedTuple):
+@record(frozen=True)
+class Reach:
     """An access of all lanes. size: bytes of a work-item; bits: of what a lane loads or stores as one where
     lanes are on their own, and pieces: how many of these; leaves: scalars that a value consists of;
     registers: that those of all lanes fill; is_packed: the code holds them as they are in memory; is_row: an

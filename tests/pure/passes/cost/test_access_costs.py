@@ -4,6 +4,7 @@ import pytest
 
 from cl_driver.passes.cost import access_costs as costs
 from cl_driver.passes.cost.cpu_models import SHUFFLE, find_model
+from cl_driver.records import replace
 from cl_driver.spirv.module import Kind, Type
 
 V4 = frozenset(("avx2", "avx512f", "avx512bw"))
@@ -27,7 +28,7 @@ TYPES = {
 
 def price(way, model, type_, width=8, step=None, is_store=False, is_masked=False, **more):
     reach = costs.reach(TYPES[type_], width, model, step, is_store, is_masked)
-    return costs.price(way(reach._replace(**more), model), model)
+    return costs.price(way(replace(reach, **more), model), model)
 
 
 @pytest.mark.parametrize("width", [2, 4, 8, 16])
@@ -72,7 +73,7 @@ def test_fields(model):
     """Fields of small structures are whole vectors; one of many in a large structure is not."""
 
     def reach(type_, step, **more):
-        return costs.reach(TYPES[type_], 8, model, step, False, False)._replace(**more)
+        return replace(costs.reach(TYPES[type_], 8, model, step, False, False), **more)
 
     assert costs.may_be_fields(reach("float", 8)) and costs.may_be_fields(reach("long", 64))
     for other in (
@@ -120,7 +121,7 @@ def test_neighbours_under_a_mask(model, type_, is_packed):
 def test_what_is_packed_is_not_taken_apart(type_):
     for model in MODELS:
         apart = costs.reach(TYPES[type_], 8, model, None, True, False)
-        packed = apart._replace(is_packed=True)
+        packed = replace(apart, is_packed=True)
         together = [costs.contiguous_and_unmasked(r, model).slots[SHUFFLE] for r in (packed, apart)]
         assert 0 == together[0] < together[1], model.name
         anywhere = [costs.anywhere(r, model).slots[SHUFFLE] for r in (packed, apart)]
