@@ -59,7 +59,7 @@ class RegionMaker:
         self.variables(entry_block)
         for value in live_in:
             self.bring_in(value, entry_block)
-        mixed = {v for v in live_in if v.block in self.inside and v in splitter.slot_of}
+        mixed = [v for v in live_in if v.block in self.inside and v in splitter.slot_of]
         self.clone_blocks(mixed)
         exits = self.end_blocks()
         entry_block.instructions[:0] = self.head
@@ -108,10 +108,10 @@ class RegionMaker:
         self.values[value] = copy
         return copy
 
-    def clone_blocks(self, mixed: set[Instruction]) -> None:
+    def clone_blocks(self, mixed: list[Instruction]) -> None:
         """Copies the region's blocks with their operands, but for values that are brought in."""
-        values = self.values
-        kept = {v for v in values if isinstance(v, Instruction) and (v.op is Op.Variable or v not in mixed)}
+        values, again = self.values, set(mixed)
+        kept = {v for v in values if isinstance(v, Instruction) and (v.op is Op.Variable or v not in again)}
         phis = []
         for block in self.blocks:
             new = values[block]
@@ -155,7 +155,7 @@ class RegionMaker:
             append(new, PassOp.RegionExit, None, [following])
         return exits
 
-    def repair(self, mixed: set[Instruction], exits: list[_Exit]) -> dict[Instruction, SsaUpdater]:
+    def repair(self, mixed: list[Instruction], exits: list[_Exit]) -> dict[Instruction, SsaUpdater]:
         """Values that come from the context on some paths and are computed on others."""
         if not mixed:
             return {}

@@ -47,8 +47,9 @@ def _promote_in(
 ) -> bool:  # fmt: skip
     """Makes one place of a loop a value, if there is one."""
     accesses: dict[Instruction, frozenset[Root]] = {}
-    inside = {i for block in loop.blocks for i in block.instructions}
-    for i in (i for block in loop.blocks for i in block.instructions):
+    blocks = [block for block in function.blocks if block in loop.blocks]
+    inside = {i for block in blocks for i in block.instructions}
+    for i in (i for block in blocks for i in block.instructions):
         if i.op is Op.Load or i.op is Op.Store:
             storage = i.operands[0].type.storage
             if i.memory is not None and i.memory.volatile:
@@ -163,7 +164,8 @@ def _promote(
 def _exits(function: Function, loop: Loop) -> Iterator[Block]:
     """A block behind each way out of a loop that only leads from there, made where there is none."""
     sources = predecessors(function)
-    ways = {s: [b for b in sources[s] if b in loop.blocks] for b in loop.blocks for s in b.successors()}
+    blocks = [block for block in function.blocks if block in loop.blocks]
+    ways = {s: [b for b in sources[s] if b in loop.blocks] for b in blocks for s in b.successors()}
     for target, inside in ways.items():
         if target in loop.blocks:
             continue

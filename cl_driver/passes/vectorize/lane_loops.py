@@ -168,7 +168,7 @@ class _Rewrite:
         lane = self.lane = append(turn, Op.UConvert, self.int, [count])
         less = append(turn, Op.ISub, self.wide, [bits, self.types.integer(64, 1)])
         left = append(turn, Op.BitwiseAnd, self.wide, [bits, less])
-        for block in branch.blocks:
+        for block in (b for b in self.function.blocks if b in branch.blocks):
             for i in block.instructions:
                 i.operands = [self.value(o, turn) for o in i.operands]
         pointer = self.types.pointer(StorageClass.Input, self.int)
