@@ -46,6 +46,7 @@ FOLDERS = (
     "loader",
     "python",
     "runtime",
+    "kernel",
     "launch",
     "enqueue",
     "api",

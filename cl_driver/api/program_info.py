@@ -125,7 +125,7 @@ def program_executable(program: Program, with_il: int) -> list[Any]:
 
 
 def _flags(kernel: KernelInfo) -> int:
-    """enum cld_kernel_flags of native_shim/src/launch/kernel.h."""
+    """enum cld_kernel_flags of native_shim/src/kernel/kernel.h."""
     flags = [kernel.uniform_groups, kernel.is_wide, kernel.uses_sub_groups, kernel.free_groups]
     flags += [kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more]
     flags += [kernel.reads_ahead, kernel.has_linear]

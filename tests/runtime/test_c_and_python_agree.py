@@ -195,6 +195,6 @@ def test_error_names():
 
 def test_values_of_arguments():
     """How many arguments there may be code for the values of."""
-    (most,) = re.findall(r"CLD_MOST_SPECIALISABLE = (\d+)", (SHIM / "src/launch/kernel.h").read_text())
+    (most,) = re.findall(r"CLD_MOST_SPECIALISABLE = (\d+)", (SHIM / "src/kernel/kernel.h").read_text())
     assert int(most) == MOST_SPECIALISABLE
     assert answers.KERNEL.fields["specialisable_arguments"][0].most == MOST_SPECIALISABLE

@@ -1,6 +1,6 @@
 """Arguments of which the value is known, and those of which it is worth knowing.
 
-Such code is made for launches of hot kernels (native_shim/src/launch/argument_specialisation.c).
+Such code is made for launches of hot kernels (native_shim/src/kernel/argument_specialisation.c).
 Floating-point arguments and structures stay arguments: nothing folds because of them, and measured
 (tests/bench) nothing gains.
 """

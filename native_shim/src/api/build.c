@@ -8,9 +8,9 @@
 #include "answers.h"
 #include "api/program.h"
 #include "base/log.h"
-#include "launch/executable.h"
-#include "launch/kernel.h"
-#include "launch/tiers.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
+#include "kernel/tiers.h"
 #include "python/door.h"
 #include "python/requests.h"
 

@@ -6,8 +6,8 @@
 
 #include "api/program.h"
 #include "base/log.h"
-#include "launch/executable.h"
-#include "launch/kernel.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
 #include "memory/mem.h"
 #include "object/info.h"
 #include "object/lock.h"

@@ -6,7 +6,7 @@
 
 #include "api/program.h"
 #include "base/log.h"
-#include "launch/executable.h"
+#include "kernel/executable.h"
 #include "object/info.h"
 #include "python/door.h"
 #include "python/requests.h"

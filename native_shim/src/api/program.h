@@ -2,7 +2,7 @@
 #ifndef CLD_PROGRAM_H
 #define CLD_PROGRAM_H
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 
 /* A program without a peer. devices may repeat themselves. NULL when out of memory. */
 struct cld_program *cld_program_new(struct cld_context *context, struct cld_device *const *devices,

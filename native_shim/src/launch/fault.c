@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/settings.h"
-#include "launch/argument_specialisation.h"
-#include "launch/kernel.h"
-#include "launch/tiers.h"
+#include "kernel/argument_specialisation.h"
+#include "kernel/kernel.h"
+#include "kernel/tiers.h"
 #include "loader/load.h"
 
 enum { MOST_NAME = 160, MOST_STACK = 64 << 10 };

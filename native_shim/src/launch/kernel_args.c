@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "object/objects.h"

@@ -6,13 +6,13 @@
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "launch/argument_specialisation.h"
-#include "launch/executable.h"
+#include "kernel/argument_specialisation.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
+#include "kernel/tiers.h"
 #include "launch/fault.h"
-#include "launch/kernel.h"
 #include "launch/ndrange.h"
 #include "launch/privatised_histogram.h"
-#include "launch/tiers.h"
 #include "loader/printf.h"
 #include "memory/image.h"
 #include "memory/mem.h"
@@ -243,7 +243,8 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
     const struct cld_kernel_info *info = command->kernel.info;
     const struct cld_tier *code = code_of(command);
     bool runs_it = runs_entry(code) || code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
-                   code->kind == CLD_TIER_LINEAR || code->kind == CLD_TIER_MORE || code->kind == CLD_TIER_SOON;
+                   code->kind == CLD_TIER_LINEAR || code->kind == CLD_TIER_MORE ||
+                   code->kind == CLD_TIER_SOON;
     uint64_t used = runs_it ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;

@@ -2,7 +2,7 @@
 #include "launch/ndrange.h"
 
 #include "base/log.h"
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 #include "runtime/enqueue_check.h"
 
 /* Work-items of a group that the driver chooses: enough to pay a group's start and to fill vectors, few

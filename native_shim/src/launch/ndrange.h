@@ -2,7 +2,7 @@
 #ifndef CLD_NDRANGE_H
 #define CLD_NDRANGE_H
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 
 /* Fills all members of launch but the pointers. empty: no work-items; then launch is not filled. */
 cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,

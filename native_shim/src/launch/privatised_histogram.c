@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "launch/privatised_histogram.h"
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 #include "memory/mem.h"
 
 #include <stdlib.h>

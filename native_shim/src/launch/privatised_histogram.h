@@ -4,7 +4,7 @@
 #ifndef CLD_PRIVATISED_HISTOGRAM_H
 #define CLD_PRIVATISED_HISTOGRAM_H
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 #include "runtime/command.h"
 
 /* Decides for a launch whose arguments and sizes are known: sets the command's counted_bytes. */

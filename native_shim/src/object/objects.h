@@ -1,4 +1,4 @@
-/* Devices, contexts and command-queues as the data plane keeps them; memory/mem.h and launch/kernel.h have
+/* Devices, contexts and command-queues as the data plane keeps them; memory/mem.h and kernel/kernel.h have
  * the other objects of the OpenCL API. */
 #ifndef CLD_OBJECTS_H
 #define CLD_OBJECTS_H

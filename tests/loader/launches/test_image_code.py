@@ -1,6 +1,6 @@
 """Code for formats of images: what a launch waits for, what comes later.
 
-native_shim/src/launch/argument_specialisation.c chooses it.
+native_shim/src/kernel/argument_specialisation.c chooses it.
 """
 
 import re

@@ -10,7 +10,7 @@
 
 #include "api/common.h"
 #include "api/platform.h"
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 #include "memory/mem.h"
 #include "object/info.h"
 #include "runtime/command.h"

@@ -2,7 +2,7 @@
  * executed once, and launches that it does not suit alone never run it. No compiler: C functions are the
  * code. */
 #include "harness.h"
-#include "launch/tiers.h"
+#include "kernel/tiers.h"
 
 enum { GROUPS = 3000, ITEMS = 64, LANES = 8 };
 

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "harness.h"
-#include "launch/argument_specialisation.h"
+#include "kernel/argument_specialisation.h"
 
 enum { GROUPS = 4, ITEMS = 64, KNOWN = 7, LONG_TIME = 1000000 };
 

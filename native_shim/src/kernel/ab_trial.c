@@ -1,5 +1,5 @@
 /* A/B trials: two ways to execute a kernel, and which one is faster. */
-#include "launch/ab_trial.h"
+#include "kernel/ab_trial.h"
 
 #include <stdlib.h>
 

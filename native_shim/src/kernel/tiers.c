@@ -1,6 +1,6 @@
 /* Code for some launches of a kernel: asked for, loaded, chosen. */
 #define _GNU_SOURCE
-#include "launch/tiers.h"
+#include "kernel/tiers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/thread.h"
-#include "launch/executable.h"
-#include "launch/kernel.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
 #include "loader/load.h"
 #include "memory/mem.h"
 #include "memory/svm.h"
@@ -108,8 +108,8 @@ static bool take_code(struct cld_tier *code, uint64_t most_local, struct cld_msg
         cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)answer.symbol.size, (const char *)answer.symbol.data);
         return false;
     }
-    bool is_late = code->kind == CLD_TIER_TILED || is_of_size(code) ||
-                   code->kind == CLD_TIER_MORE || (code->kind == CLD_TIER_ANY && code->values);
+    bool is_late = code->kind == CLD_TIER_TILED || is_of_size(code) || code->kind == CLD_TIER_MORE ||
+                   (code->kind == CLD_TIER_ANY && code->values);
     if (is_late && code->local_static > most_local) { /* a launch that goes over to it has room for so much */
         cld_log(2, "clEnqueueNDRangeKernel: code that needs more local memory");
         return false;
@@ -375,7 +375,8 @@ static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch
 static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
     bool may_be_idle = size[0] % info->width || info->width == 1 || info->reqd_local_size[0];
-    return info->flags & CLD_KERNEL_HAS_LINEAR && may_be_idle && size[1] * size[2] > 1 && has_one_size(launch);
+    return info->flags & CLD_KERNEL_HAS_LINEAR && may_be_idle && size[1] * size[2] > 1 &&
+           has_one_size(launch);
 }
 
 static bool has_tiles(const uint64_t *tile, const uint64_t *size) {

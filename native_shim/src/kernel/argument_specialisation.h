@@ -7,8 +7,8 @@
 #ifndef CLD_ARGUMENT_SPECIALISATION_H
 #define CLD_ARGUMENT_SPECIALISATION_H
 
-#include "launch/ab_trial.h"
-#include "launch/tiers.h"
+#include "kernel/ab_trial.h"
+#include "kernel/tiers.h"
 #include "runtime/command.h"
 
 enum { CLD_MOST_SPECIALISATIONS = 4 };

@@ -2,7 +2,7 @@
 #ifndef CLD_EXECUTABLE_H
 #define CLD_EXECUTABLE_H
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 
 /* Loads the code of a built program, once: program->variants are there afterwards, and stay until the next
  * build. CL_INVALID_PROGRAM_EXECUTABLE if it is not built. */

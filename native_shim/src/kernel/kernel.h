@@ -3,12 +3,12 @@
 #define CLD_KERNEL_H
 
 #include "abi/kernel_abi.h"
-#include "launch/prefetch_trial.h"
+#include "kernel/prefetch_trial.h"
 #include "object/objects.h"
 
 struct cld_code; /* loader/load.h: a mapped object file */
 struct cld_mem;  /* memory/mem.h */
-struct cld_tier; /* launch/tiers.h */
+struct cld_tier; /* kernel/tiers.h */
 
 /* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
 struct cld_executable {
@@ -80,7 +80,7 @@ enum cld_kernel_flags {
     CLD_KERNEL_SUB_GROUPS = 4,
     /* No work-item can tell how they are divided into groups. */
     CLD_KERNEL_FREE_GROUPS = 8,
-    /* There is code of these kinds (launch/tiers.h): without NARROW and REST `entry` is for all launches,
+    /* There is code of these kinds (kernel/tiers.h): without NARROW and REST `entry` is for all launches,
      * with NARROW for those with global ids and sizes below 2^30 at most. REST stands for ANY where
      * work-items can tell their groups. */
     CLD_KERNEL_NARROW = 16,
@@ -103,7 +103,7 @@ struct cld_kernel_info {
     _Atomic int32_t holds;
     struct cld_executable *executable; /* held */
     char *name;
-    cld_kernel_fn entry; /* NULL: each launch runs code of launch/tiers.h */
+    cld_kernel_fn entry; /* NULL: each launch runs code of kernel/tiers.h */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */
@@ -130,7 +130,7 @@ struct cld_kernel_info {
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */
     uint32_t specialisable_args[CLD_MOST_SPECIALISABLE]; /* their numbers: images, samplers, small integers */
     struct cld_specialisation_history
-        *history;                    /* launch/argument_specialisation.h; NULL without such arguments */
+        *history;                    /* kernel/argument_specialisation.h; NULL without such arguments */
     _Atomic uint64_t busy_time;      /* ns that launches of such kernels were estimated to take, in all */
     _Atomic uint64_t item_time;      /* running estimate of ns per work-item, times 1024; 0 is unknown */
     struct cld_prefetch_trial ahead; /* whether it pays to do so, for READS_AHEAD */

@@ -1,7 +1,7 @@
 /* Whether to fetch ahead. CPUs differ: their own prefetchers may do better alone, and prefetches take the
  * places of what is on its way. Memory that others use as well is twice as fast in one second as in the next,
  * so pieces of one launch are compared, not launches. */
-#include "launch/prefetch_trial.h"
+#include "kernel/prefetch_trial.h"
 
 #include <stdlib.h>
 

@@ -1,15 +1,15 @@
 /* From a built program's answer to code that runs: maps the objects, makes the program-scope variables and
  * the kernel infos of the data plane. */
 #define _GNU_SOURCE
-#include "launch/executable.h"
+#include "kernel/executable.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "answers.h"
 #include "base/log.h"
-#include "launch/argument_specialisation.h"
-#include "launch/tiers.h"
+#include "kernel/argument_specialisation.h"
+#include "kernel/tiers.h"
 #include "loader/load.h"
 #include "object/lock.h"
 #include "python/door.h"

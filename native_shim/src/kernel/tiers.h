@@ -3,7 +3,7 @@
 #ifndef CLD_TIERS_H
 #define CLD_TIERS_H
 
-#include "launch/kernel.h"
+#include "kernel/kernel.h"
 
 /* In the order of pipeline.VARIANTS. */
 enum cld_tier_kind {
@@ -15,7 +15,8 @@ enum cld_tier_kind {
     CLD_TIER_ANY,     /* for groups that do not consist of whole tiles, where work-items can tell them */
     CLD_TIER_SOON,    /* for formats of images, quick to compile: a launch waits for it */
     CLD_TIER_OVERLAP, /* for launches whose buffers overlap where the others assume that they do not */
-    CLD_TIER_LINEAR,  /* for groups of one size whose rows leave lanes idle: these follow the linear local id */
+    CLD_TIER_LINEAR,  /* for groups of one size whose rows leave lanes idle: these follow the linear local id
+                       */
 };
 
 /* Nanoseconds that a kernel must have run for before it gets code that launches can do without. To compile it

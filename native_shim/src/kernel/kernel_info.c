@@ -1,10 +1,10 @@
 /* What is known of compiled kernels, and their code: held by whoever uses them, freed with the last hold. */
-#include "launch/executable.h"
+#include "kernel/executable.h"
 
 #include <stdlib.h>
 
-#include "launch/argument_specialisation.h"
-#include "launch/tiers.h"
+#include "kernel/argument_specialisation.h"
+#include "kernel/tiers.h"
 #include "loader/load.h"
 
 void cld_executable_drop(struct cld_executable *executable) {

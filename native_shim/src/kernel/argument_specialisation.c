@@ -1,5 +1,5 @@
 /* Code for arguments that keep their values: when it is asked for, which launches run it, whether it pays. */
-#include "launch/argument_specialisation.h"
+#include "kernel/argument_specialisation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "abi/image_abi.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "launch/kernel.h"
-#include "launch/tiers.h"
+#include "kernel/kernel.h"
+#include "kernel/tiers.h"
 
 /* Nanoseconds that a kernel must have run for, and launches, before its values are looked at; twice as long
  * the next time. An argument counts as constant that changed so often and once in so many launches. */
