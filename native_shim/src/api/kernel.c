@@ -62,9 +62,9 @@ static struct cld_kernel *new_kernel(struct cld_program *program, struct cld_ker
     return kernel;
 }
 
-static struct cld_kernel_info *find_info(const struct cld_variant *variant, const char *name) {
-    int64_t place = cld_variant_find(variant, name);
-    return place < 0 ? NULL : variant->infos[place];
+static struct cld_kernel_info *find_info(const struct cld_program_build *build, const char *name) {
+    int64_t place = cld_program_build_find(build, name);
+    return place < 0 ? NULL : build->infos[place];
 }
 
 static bool same_definition(const struct cld_kernel_info *a, const struct cld_kernel_info *b) {
@@ -84,9 +84,9 @@ static bool same_definition(const struct cld_kernel_info *a, const struct cld_ke
 static bool infos_of_devices(const struct cld_program *program, const char *name,
                              struct cld_kernel_info ***infos) {
     *infos = NULL;
-    bool everywhere = program->variant_count == 1 && program->device_count == program->context->device_count;
+    bool everywhere = program->build_count == 1 && program->device_count == program->context->device_count;
     for (uint32_t i = 0; i < program->device_count; i++)
-        everywhere = everywhere && program->variant_of[i] == 0;
+        everywhere = everywhere && program->build_of[i] == 0;
     if (everywhere)
         return true;
     *infos = calloc(program->device_count, sizeof **infos);
@@ -94,8 +94,8 @@ static bool infos_of_devices(const struct cld_program *program, const char *name
         return false;
     for (uint32_t i = 0; i < program->device_count; i++) {
         struct cld_kernel_info *info = NULL;
-        if (program->variant_of[i] >= 0)
-            info = find_info(&program->variants[program->variant_of[i]], name);
+        if (program->build_of[i] >= 0)
+            info = find_info(&program->builds[program->build_of[i]], name);
         if (info)
             atomic_fetch_add(&info->holds, 1);
         (*infos)[i] = info;
@@ -106,8 +106,8 @@ static bool infos_of_devices(const struct cld_program *program, const char *name
 /* Makes the kernel of that name. The program is locked and loaded. */
 static cl_int make_kernel(struct cld_program *program, const char *name, struct cld_kernel **kernel) {
     struct cld_kernel_info *info = NULL;
-    for (uint32_t i = 0; i < program->variant_count; i++) {
-        struct cld_kernel_info *other = find_info(&program->variants[i], name);
+    for (uint32_t i = 0; i < program->build_count; i++) {
+        struct cld_kernel_info *other = find_info(&program->builds[i], name);
         /* "CL_INVALID_KERNEL_DEFINITION if the function definition for __kernel function given by kernel_name
          * such as the number of arguments, the argument types are not the same for all devices for which the
          * program executable has been built." */
@@ -145,10 +145,9 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
 /* "Kernel objects are not created for any __kernel functions in program that do not have the same function
  * definition across all devices for which a program executable has been successfully built." */
 static bool same_everywhere(const struct cld_program *program, uint32_t place) {
-    const struct cld_variant *first = program->variants;
-    for (uint32_t i = 1; i < program->variant_count; i++) {
-        const struct cld_kernel_info *other =
-            find_info(&program->variants[i], first->executable->names[place]);
+    const struct cld_program_build *first = program->builds;
+    for (uint32_t i = 1; i < program->build_count; i++) {
+        const struct cld_kernel_info *other = find_info(&program->builds[i], first->executable->names[place]);
         if (!first->infos[place] || !other || !same_definition(first->infos[place], other))
             return false;
     }
@@ -161,19 +160,19 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
     CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
     cl_int status = cld_program_load(program);
     /* Their number is known before they are compiled, where they are not to be compared. */
-    if (!status && (kernels || program->variant_count > 1))
+    if (!status && (kernels || program->build_count > 1))
         status = cld_program_load_kernels(program, NULL);
     CLD_REQUIRE(!status, status, "the program has no executable, or none that can be loaded");
     cld_lock(program);
-    const struct cld_variant *variant = program->variants;
-    uint32_t count = 0, made = 0, most = variant ? variant->executable->name_count : 0;
+    const struct cld_program_build *build = program->builds;
+    uint32_t count = 0, made = 0, most = build ? build->executable->name_count : 0;
     for (uint32_t i = 0; i < most; i++)
         count += same_everywhere(program, i);
     bool room = !kernels || num_kernels >= count;
     for (uint32_t i = 0; kernels && room && !status && i < most; i++)
         if (same_everywhere(program, i)) {
             struct cld_kernel *kernel = NULL;
-            status = make_kernel(program, variant->executable->names[i], &kernel);
+            status = make_kernel(program, build->executable->names[i], &kernel);
             if (!status)
                 kernels[made++] = (cl_kernel)kernel;
         }

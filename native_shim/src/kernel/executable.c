@@ -15,15 +15,15 @@
 #include "python/door.h"
 #include "runtime/context_notify.h"
 
-static void drop_variants(struct cld_variant *variants, uint32_t count) {
+static void drop_builds(struct cld_program_build *builds, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t kernels = variants[i].executable ? variants[i].executable->name_count : 0;
-        for (uint32_t k = 0; variants[i].infos && k < kernels; k++)
-            cld_kernel_info_drop(variants[i].infos[k]);
-        free(variants[i].infos);
-        cld_executable_drop(variants[i].executable);
+        uint32_t kernels = builds[i].executable ? builds[i].executable->name_count : 0;
+        for (uint32_t k = 0; builds[i].infos && k < kernels; k++)
+            cld_kernel_info_drop(builds[i].infos[k]);
+        free(builds[i].infos);
+        cld_executable_drop(builds[i].executable);
     }
-    free(variants);
+    free(builds);
 }
 
 /* The object's code; NULL, and logged, if it cannot be loaded. */
@@ -199,19 +199,19 @@ static bool is_named(const char *name, const struct cld_bytes *other) {
     return strlen(name) == other->size && !memcmp(name, other->data, other->size);
 }
 
-/* What was made before a failure is in the variant. */
-static bool take_variant(struct cld_variant *variant, uint32_t number,
-                         const struct cld_answer_executable *answer) {
+/* What was made before a failure is in the build. */
+static bool take_build(struct cld_program_build *build, uint32_t number,
+                       const struct cld_answer_executable *answer) {
     struct cld_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
         return false;
     atomic_store(&executable->holds, 1);
-    variant->executable = executable;
+    build->executable = executable;
     executable->number = number;
     if (!take_names(executable, answer) || !load_code(executable, answer) ||
         !make_globals(executable, answer))
         return false;
-    if (!(variant->infos = calloc((size_t)answer->names_count + 1, sizeof *variant->infos)))
+    if (!(build->infos = calloc((size_t)answer->names_count + 1, sizeof *build->infos)))
         return false;
     uint32_t at = 0; /* kernels are in the order of the names */
     for (uint32_t i = 0; i < answer->kernels_count; i++, at++) {
@@ -221,7 +221,7 @@ static bool take_variant(struct cld_variant *variant, uint32_t number,
         if (at == executable->name_count || kernel->object < -1 || kernel->object >= answer->objects_count)
             return false;
         struct cld_code *code = kernel->object < 0 ? NULL : executable->code[kernel->object];
-        if (!(variant->infos[at] = take_kernel(executable, code, kernel)))
+        if (!(build->infos[at] = take_kernel(executable, code, kernel)))
             return false;
     }
     return copy_bytes(&executable->options, &executable->options_size, &answer->options) &&
@@ -229,40 +229,40 @@ static bool take_variant(struct cld_variant *variant, uint32_t number,
 }
 
 /* Variants, and which of them each device has. NULL when the answer is malformed or memory is out. */
-static struct cld_variant *take_variants(const struct cld_answer_executables *answer, uint32_t device_count,
-                                         uint32_t *count, int32_t **variant_of) {
+static struct cld_program_build *take_builds(const struct cld_answer_executables *answer,
+                                             uint32_t device_count, uint32_t *count, int32_t **build_of) {
     uint32_t wanted = answer->executables_count;
-    struct cld_variant *variants = calloc(wanted + 1, sizeof *variants);
+    struct cld_program_build *builds = calloc(wanted + 1, sizeof *builds);
     int32_t *of = calloc(device_count + 1, sizeof *of);
     *count = 0;
-    bool whole = variants && of && wanted && answer->of_devices_count == device_count;
+    bool whole = builds && of && wanted && answer->of_devices_count == device_count;
     for (; whole && *count < wanted; ++*count)
-        whole = take_variant(&variants[*count], *count, &answer->executables[*count]);
+        whole = take_build(&builds[*count], *count, &answer->executables[*count]);
     if (whole) {
         for (uint32_t i = 0; i < device_count; i++)
             of[i] = answer->of_devices[i] < wanted ? (int32_t)answer->of_devices[i] : -1;
-        *variant_of = of;
-        return variants;
+        *build_of = of;
+        return builds;
     }
-    if (variants)
-        drop_variants(variants, *count);
+    if (builds)
+        drop_builds(builds, *count);
     free(of);
     return NULL;
 }
 
-static struct cld_variant *get_variants(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
-                                        int32_t **variant_of) {
+static struct cld_program_build *get_builds(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
+                                            int32_t **build_of) {
     struct cld_answer_executables answer;
-    struct cld_variant *variants = NULL;
+    struct cld_program_build *builds = NULL;
     if (cld_answer_executables_read(reply, &answer))
-        variants = take_variants(&answer, device_count, count, variant_of);
+        builds = take_builds(&answer, device_count, count, build_of);
     cld_answer_executables_free(&answer);
-    return variants;
+    return builds;
 }
 
 cl_int cld_program_load(struct cld_program *program) {
     cld_lock(program);
-    bool loaded = program->variants != NULL;
+    bool loaded = program->builds != NULL;
     uint64_t generation = program->generation;
     cld_unlock(program);
     if (loaded)
@@ -272,10 +272,10 @@ cl_int cld_program_load(struct cld_program *program) {
     cld_put_int(&request, (int64_t)program->obj.key);
     cld_put_int(&request, cld_door_may_change());
     cl_int status = cld_door_call("program_executable", &request, &reply);
-    struct cld_variant *variants = NULL;
-    int32_t *variant_of = NULL;
+    struct cld_program_build *builds = NULL;
+    int32_t *build_of = NULL;
     uint32_t count = 0;
-    if (!status && !(variants = get_variants(&reply, program->device_count, &count, &variant_of)))
+    if (!status && !(builds = get_builds(&reply, program->device_count, &count, &build_of)))
         status = CL_OUT_OF_RESOURCES;
     cld_msg_free(&request);
     cld_msg_free(&reply);
@@ -284,33 +284,33 @@ cl_int cld_program_load(struct cld_program *program) {
     if (status)
         return status;
     cld_lock(program);
-    bool current = generation == program->generation, first = !program->variants;
+    bool current = generation == program->generation, first = !program->builds;
     if (current && first) {
-        program->variants = variants;
-        program->variant_count = count;
-        program->variant_of = variant_of;
+        program->builds = builds;
+        program->build_count = count;
+        program->build_of = build_of;
     }
     cld_unlock(program);
     if (!current || !first) { /* another thread was faster, or began another build */
-        drop_variants(variants, count);
-        free(variant_of);
+        drop_builds(builds, count);
+        free(build_of);
     }
     return current ? CL_SUCCESS : CL_INVALID_PROGRAM_EXECUTABLE;
 }
 
 void cld_program_unload(struct cld_program *program) {
     cld_lock(program);
-    struct cld_variant *variants = program->variants;
-    uint32_t count = program->variant_count;
-    int32_t *variant_of = program->variant_of;
-    program->variants = NULL;
-    program->variant_count = 0;
-    program->variant_of = NULL;
+    struct cld_program_build *builds = program->builds;
+    uint32_t count = program->build_count;
+    int32_t *build_of = program->build_of;
+    program->builds = NULL;
+    program->build_count = 0;
+    program->build_of = NULL;
     program->generation++;
     cld_unlock(program);
-    if (variants)
-        drop_variants(variants, count);
-    free(variant_of);
+    if (builds)
+        drop_builds(builds, count);
+    free(build_of);
 }
 
 /* Kernels of an executable that are not compiled. */
@@ -321,9 +321,9 @@ struct wanted {
     uint32_t *places; /* among its names */
 };
 
-int64_t cld_variant_find(const struct cld_variant *variant, const char *name) {
-    for (uint32_t i = 0; i < variant->executable->name_count; i++)
-        if (!strcmp(variant->executable->names[i], name))
+int64_t cld_program_build_find(const struct cld_program_build *build, const char *name) {
+    for (uint32_t i = 0; i < build->executable->name_count; i++)
+        if (!strcmp(build->executable->names[i], name))
             return i;
     return -1;
 }
@@ -332,25 +332,25 @@ int64_t cld_variant_find(const struct cld_variant *variant, const char *name) {
  * first where something is. False if there is none. CL_OUT_OF_HOST_MEMORY without memory for the answer. */
 static cl_int find_missing(struct cld_program *program, const char *name, struct wanted *wanted) {
     *wanted = (struct wanted){.generation = program->generation};
-    for (uint32_t v = 0; v < program->variant_count && !wanted->count; v++) {
-        const struct cld_variant *variant = &program->variants[v];
-        uint32_t first = 0, end = variant->executable->name_count;
+    for (uint32_t v = 0; v < program->build_count && !wanted->count; v++) {
+        const struct cld_program_build *build = &program->builds[v];
+        uint32_t first = 0, end = build->executable->name_count;
         if (name) {
-            int64_t place = cld_variant_find(variant, name);
+            int64_t place = cld_program_build_find(build, name);
             if (place < 0)
                 continue;
             first = (uint32_t)place;
             end = first + 1;
         }
         for (uint32_t i = first; i < end; i++) {
-            if (variant->infos[i])
+            if (build->infos[i])
                 continue;
             if (!wanted->places && !(wanted->places = malloc((end - i) * sizeof *wanted->places)))
                 return CL_OUT_OF_HOST_MEMORY;
             wanted->places[wanted->count++] = i;
         }
         if (wanted->count) {
-            wanted->executable = variant->executable;
+            wanted->executable = build->executable;
             atomic_fetch_add(&wanted->executable->holds, 1);
         }
     }
@@ -378,22 +378,22 @@ static cl_int ask(const struct cld_program *program, const struct wanted *wanted
     return status;
 }
 
-/* Puts a kernel into the variant, unless another thread has. Drops the code if it is not taken. The program
+/* Puts a kernel into the build, unless another thread has. Drops the code if it is not taken. The program
  * is locked. */
-static bool put(struct cld_variant *variant, uint32_t place, struct cld_code *code,
+static bool put(struct cld_program_build *build, uint32_t place, struct cld_code *code,
                 const struct cld_answer_kernel *answer) {
-    struct cld_executable *executable = variant->executable;
+    struct cld_executable *executable = build->executable;
     bool has_room = atomic_load(&executable->code_count) < executable->code_room;
     struct cld_kernel_info *info =
-        variant->infos[place] || !has_room ? NULL : take_kernel(executable, code, answer);
+        build->infos[place] || !has_room ? NULL : take_kernel(executable, code, answer);
     if (info) {
-        variant->infos[place] = info;
+        build->infos[place] = info;
         if (code)
             add_code(executable, code);
     } else if (code) {
         cld_code_unload(code);
     }
-    return variant->infos[place];
+    return build->infos[place];
 }
 
 /* Loads what was made, without the program's lock, and puts it where it belongs. */
@@ -412,12 +412,12 @@ static cl_int take(struct cld_program *program, const struct wanted *wanted,
     }
     cld_lock(program);
     bool is_current = program->generation == wanted->generation;
-    struct cld_variant *variant = program->variants;
-    while (is_current && variant->executable != wanted->executable)
-        variant++;
+    struct cld_program_build *build = program->builds;
+    while (is_current && build->executable != wanted->executable)
+        build++;
     for (uint32_t i = 0; i < wanted->count; i++) {
         if (is_current && is_whole)
-            is_whole = put(variant, wanted->places[i], codes[i], &answer->kernels[i]);
+            is_whole = put(build, wanted->places[i], codes[i], &answer->kernels[i]);
         else if (codes[i])
             cld_code_unload(codes[i]);
     }

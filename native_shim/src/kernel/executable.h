@@ -4,7 +4,7 @@
 
 #include "kernel/kernel.h"
 
-/* Loads the code of a built program, once: program->variants are there afterwards, and stay until the next
+/* Loads the code of a built program, once: program->builds are there afterwards, and stay until the next
  * build. CL_INVALID_PROGRAM_EXECUTABLE if it is not built. */
 cl_int cld_program_load(struct cld_program *program);
 
@@ -13,8 +13,8 @@ cl_int cld_program_load(struct cld_program *program);
  * compiled. */
 cl_int cld_program_load_kernels(struct cld_program *program, const char *name);
 
-/* Where a kernel of that name is in variant->infos; -1: there is none. */
-int64_t cld_variant_find(const struct cld_variant *variant, const char *name);
+/* Where a kernel of that name is in build->infos; -1: there is none. */
+int64_t cld_program_build_find(const struct cld_program_build *build, const char *name);
 
 /* Forgets what was loaded; kernels that exist keep their own hold on it. */
 void cld_program_unload(struct cld_program *program);

@@ -27,7 +27,7 @@ struct cld_executable {
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */
-struct cld_variant {
+struct cld_program_build {
     struct cld_executable *executable; /* held */
     struct cld_kernel_info **infos;    /* for each of its names, held; NULL: not compiled yet */
 };
@@ -35,9 +35,9 @@ struct cld_variant {
 struct cld_program {
     struct cld_object obj;       /* key: the Python peer: source, IL, build state, logs, binaries */
     struct cld_context *context; /* held */
-    uint32_t variant_count;      /* loaded by the first clCreateKernel after a build; 0 before */
-    struct cld_variant *variants;
-    int32_t *variant_of;           /* of each of devices: an index, or -1 if it has no executable */
+    uint32_t build_count;        /* loaded by the first clCreateKernel after a build; 0 before */
+    struct cld_program_build *builds;
+    int32_t *build_of;             /* of each of devices: an index, or -1 if it has no executable */
     uint64_t generation;           /* of builds: what was loaded before the last one began is stale */
     _Atomic uint32_t kernel_count; /* attached kernel objects: they forbid a rebuild */
     uint32_t device_count;
