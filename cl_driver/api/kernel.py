@@ -90,34 +90,40 @@ def get_kernel_work_group_info(program: Program, name: bytes, param_name: int) -
 
 @entrypoint("kernel_variant", Program)
 def kernel_variant(
-    program: Program, executable: int, name: bytes, kind: int, size: list[int], apart: int, values: list[Any]
+    program: Program,
+    executable: int,
+    name: bytes,
+    key: list[int],
+    size: list[int],
+    apart: int,
+    values: list[Any],
 ) -> list[Any]:
-    """TIER: code for some launches of a kernel, for the data plane.
+    """VARIANT: code for some launches of a kernel, for the data plane.
 
-    executable: number in the answer of program_executable; kind: enum cld_tier_kind; values: number of
+    executable: number in the answer of program_executable; key: see variants.kind_of(); values: number of
     an argument, its bytes, those of the next one... apart: bits, KernelInfo.apart_args.
     """
     found = program.executables[executable]
-    return _variant(found.options, found.il, name, kind, size, apart, values)
+    return _variant(found.options, found.il, name, key, size, apart, values)
 
 
 @entrypoint("kernel_variant_of")
 def kernel_variant_of(
-    options: bytes, il: bytes, name: bytes, kind: int, size: list[int], apart: int, values: list[Any]
+    options: bytes, il: bytes, name: bytes, key: list[int], size: list[int], apart: int, values: list[Any]
 ) -> list[Any]:
     """The same for a program whose peer was lost with the runtime process that had it."""
-    return _variant(options.decode("utf-8", "surrogateescape"), il, name, kind, size, apart, values)
+    return _variant(options.decode("utf-8", "surrogateescape"), il, name, key, size, apart, values)
 
 
 def _variant(
-    options: str, il: bytes, name: bytes, kind: int, size: list[int], apart: int, values: list[Any]
+    options: str, il: bytes, name: bytes, key: list[int], size: list[int], apart: int, values: list[Any]
 ) -> list[Any]:
     from ..service import client
 
     pairs = list(zip(values[::2], values[1::2], strict=True))
     numbers = [number for number in range(apart.bit_length()) if apart >> number & 1]
-    code = client.kernel_variant(options, il, name.decode(), kind, size, pairs, numbers)
-    return answers.TIER(
+    code = client.kernel_variant(options, il, name.decode(), key, size, pairs, numbers)
+    return answers.VARIANT(
         object=code.object,
         symbol=code.symbol,
         local_static=code.local_static,

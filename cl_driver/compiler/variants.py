@@ -23,37 +23,67 @@ from .required_rows import lanes_of_any_size, requires_short_rows
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
 _UNROLLED_TEXT = 300_000
 
-# The kinds of such code (enum cld_tier_kind). Several work-items at a time do not suit rows of few,
-# and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only below): "narrow". The entry of a
-# kernel whose groups no work-item can tell is for whole vectors of work-items, and "rest" for what it
-# leaves. "tiled" is for groups that consist of tiles, "group" for groups of one size. "any" is for groups
-# that do not consist of whole vectors, where work-items can tell them. "tiled" is for groups that no
-# work-item can tell, too, where the entry has no parts so that it is compiled soon, once the kernel has run
-# for a while. "more" is for all launches that the entry suits: what takes so much longer to compile that only
-# such a kernel is worth it (PlanOptions.thorough). For formats of images there is "any", and "soon", which a
-# launch waits for: one work-item at a time, which takes less time to compile, but for large launches of
-# kernels with loops. Long launches go over to "any" before they end. What the entry assumes of
-# arguments (apart_args) all of these do but "narrow", "soon", and "overlap", which takes launches of which
-# that is not true. "linear" is for groups of one size whose rows leave lanes idle: lanes go on in the next
-# row.
+# The kinds of such code: each is some points of the data plane's key (kind_of()). Several work-items at a
+# time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only
+# below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole vectors of work-
+# items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group" for groups of
+# one size. "any" is for groups that do not consist of whole vectors, where work-items can tell them.
+# "tiled" is for groups that no work-item can tell, too, where the entry has no parts so that it is compiled
+# soon, once the kernel has run for a while. "more" is for all launches that the entry suits: what takes so
+# much longer to compile that only such a kernel is worth it (PlanOptions.thorough). For formats of images
+# there is "any", and "soon", which a launch waits for: one work-item at a time, which takes less time to
+# compile, but for large launches of kernels with loops. Long launches go over to "any" before they end.
+# What the entry assumes of arguments (apart_args) all of these do but "narrow", "soon", and "overlap",
+# which takes launches of which that is not true. "linear" is for groups of one size whose rows leave lanes
+# idle: lanes go on in the next row.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
 _KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear"
 VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR = _KINDS
 
+# struct cld_variant_key: how much work goes into code (enum cld_tier), and which launches it is for, and
+# how it takes their work-items (enum cld_launch_shape).
+TIERS = FIRST, HOT = "first", "hot"
+SHAPES = "items", "rest", "tiles", "group", "linear", "any"
+
+_KIND_OF = {
+    (FIRST, "items"): NARROW,
+    (FIRST, "rest"): REST,
+    (FIRST, "any"): ANY,
+    (HOT, "tiles"): TILED,
+    (HOT, "group"): GROUP,
+    (HOT, "linear"): LINEAR,
+    (HOT, "any"): MORE,
+}
+
+
+def kind_of(key: list[int]) -> str:
+    """Of VARIANTS. key: numbers in TIERS and in SHAPES; whether the code may assume that buffers are apart;
+    whether the values of arguments are formats of images."""
+    number, shape, assumes_apart, has_formats = key
+    tier = TIERS[number]
+    if has_formats:
+        return ANY if tier == HOT else SOON
+    if SHAPES[shape] == ANY and not assumes_apart:
+        return OVERLAP
+    return _KIND_OF[tier, SHAPES[shape]]
+
 
 def kernel_variant(
     program: Prepared,
     name: str,
-    kind: int,
+    key: list[int],
     size: list[int],
     values: Iterable[tuple[int, bytes]],
     apart: Iterable[int],
 ) -> VariantCode:
-    """An object of such code; see variant(). kind: number in VARIANTS. Raises CompileError."""
+    """An object of such code; see variant(). key: see kind_of(). Raises CompileError."""
     argument_values = tuple((index, data) for index, data in values)
-    code = variant(program, name, VARIANTS[kind], size, apart, argument_values)
-    data = object_of(program.context, code, VARIANTS[kind], has_argument_values=bool(argument_values))
+    kind = kind_of(key)
+    if kind == SOON and SHAPES[key[1]] == ANY:
+        size = [1, 1, 1]
+    code = variant(program, name, kind, size, apart, argument_values)
+    data = object_of(program.context, code, kind, has_argument_values=bool(argument_values))
     return VariantCode(
         object=data,
         symbol=code.symbol,

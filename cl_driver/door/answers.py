@@ -121,8 +121,8 @@ KERNELS = Answer(
     kernels=(List(KERNEL), "in the order in which they were asked for"),
 )
 
-TIER = Answer(
-    "tier",
+VARIANT = Answer(
+    "variant",
     "The answer of kernel_variant and kernel_variant_of: code for some launches of a kernel.",
     object=(Bytes(), "an object file; empty: there is none"),
     symbol=(Bytes(), "of its entry; or why there is none"),
@@ -148,4 +148,4 @@ BUILD = Answer(
     is_executable=(U32, "the program is one now"),
 )
 
-ANSWERS = (EXECUTABLES, KERNELS, TIER, LIMITS, BUILD)
+ANSWERS = (EXECUTABLES, KERNELS, VARIANT, LIMITS, BUILD)

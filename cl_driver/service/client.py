@@ -367,13 +367,13 @@ class Service:
         options: str,
         il: bytes,
         name: str,
-        kind: int,
+        key: list[int],
         size: list[int],
         values: list[tuple[int, bytes]],
         apart: list[int],
     ) -> VariantCode:
         """See the function of that name."""
-        what = [name, kind, size, values, apart]
+        what = [name, key, size, values, apart]
         keys = self.entries.keys(self.entries.key("variant", options, il, wire.encode(what)))
         start, found = time.time(), self.entries.load(keys)
         try:
@@ -478,7 +478,7 @@ def kernel_variant(
     options: str,
     il: bytes,
     name: str,
-    kind: int,
+    key: list[int],
     size: list[int],
     values: list[tuple[int, bytes]] | None = None,
     apart: list[int] | None = None,
@@ -486,10 +486,10 @@ def kernel_variant(
     """Code for some launches of a kernel of the executable that was made of this IL; an empty object, and
     why, where there is none.
 
-    options, il: of the executable; kind: number in variants.VARIANTS; size: see variants.variant(); values:
+    options, il: of the executable; key: see variants.kind_of(); size: see variants.variant(); values:
     numbers of arguments, and their bytes; apart: KernelInfo.apart_args.
     """
-    return service().kernel_variant(options, il, name, kind, size, values or [], apart or [])
+    return service().kernel_variant(options, il, name, key, size, values or [], apart or [])
 
 
 def unload() -> None:

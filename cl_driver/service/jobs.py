@@ -188,7 +188,7 @@ def kernel_variant(
     job: Job,
     il: bytes,
     name: str,
-    kind: int,
+    key: list[int],
     size: list[int],
     values: list[tuple[int, bytes]],
     apart: list[int],
@@ -201,13 +201,13 @@ def kernel_variant(
     _load_stages()
     from ..compiler import pipeline, variants
 
-    is_patient = bool(values) and variants.VARIANTS[kind] not in (pipeline.SOON, variants.ANY)
+    is_patient = bool(values) and variants.kind_of(key) not in (pipeline.SOON, variants.ANY)
     is_patient = is_patient and settings.text("CL_DRIVER_VALUE_CODE") != "now"
 
     def make() -> list[Any]:
         if is_patient:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENT)
-        return variants.kernel_variant(_prepare(job, il), name, kind, size, values, apart).to_values()
+        return variants.kernel_variant(_prepare(job, il), name, key, size, values, apart).to_values()
 
     return background.start(make)() if is_patient else make()
 

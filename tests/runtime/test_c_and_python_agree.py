@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from cl_driver import settings
+from cl_driver.compiler import pipeline, variants
 from cl_driver.door import answers
 from cl_driver.door.codec import decode, encode
 from cl_driver.jit.executable import MOST_SPECIALISABLE
@@ -198,3 +199,19 @@ def test_values_of_arguments():
     (most,) = re.findall(r"CLD_MOST_SPECIALISABLE = (\d+)", (SHIM / "src/kernel/kernel.h").read_text())
     assert int(most) == MOST_SPECIALISABLE
     assert answers.KERNEL.fields["specialisable_arguments"][0].most == MOST_SPECIALISABLE
+
+
+def test_keys_of_variants():
+    """The numbers of tiers and of launch shapes, and that each kind of code has a key."""
+    header = (SHIM / "src/kernel/variant.h").read_text()
+    assert re.findall(r"CLD_TIER_(\w+),", header) == [tier.upper() for tier in variants.TIERS]
+    assert re.findall(r"CLD_SHAPE_(\w+),", header) == [shape.upper() for shape in variants.SHAPES]
+    choice = (SHIM / "src/kernel/variant_choice.c").read_text()
+    rows = re.findall(r"CLD_TIER_(\w+), CLD_SHAPE_(\w+), (true|false),", choice)
+    keys = [
+        [variants.TIERS.index(tier.lower()), variants.SHAPES.index(shape.lower()), apart == "true", False]
+        for tier, shape, apart in rows
+    ]
+    kinds = {variants.kind_of(key) for key in keys}
+    assert kinds == set(variants.VARIANTS) - {pipeline.SOON}
+    assert {variants.kind_of([tier, 5, 1, 1]) for tier in (0, 1)} == {pipeline.SOON, variants.ANY}

@@ -26,9 +26,12 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage", "native",
+    "value_code", "images", "storage", "native", "variants",
 )  # fmt: skip
-LINK = {"value_code": ["-Wl,--wrap=cld_now"]}
+WRAPPED = {
+    "value_code": ["cld_now"],
+    "variants": ["cld_door_call", "cld_code_load", "cld_code_symbol", "cld_code_unload"],
+}
 SETTINGS = {"value_code": {"CL_DRIVER_THREADS": "2"}}  # how many groups a trial takes depends on it
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
 
@@ -63,7 +66,8 @@ def program(objects, name: str, sanitize: str) -> Path:
         fresh = target.with_suffix(".new")
         flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]
         command = [builder.compiler, *flags, str(sources[0]), *map(str, files), "-o", str(fresh), "-pthread"]
-        shim.run([*command, *LINK.get(name, ()), *shim.LIBRARIES])
+        wrapped = (f"-Wl,--wrap={function}" for function in WRAPPED.get(name, ()))
+        shim.run([*command, *wrapped, *shim.LIBRARIES])
         fresh.replace(target)
     return target
 

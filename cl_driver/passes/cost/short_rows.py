@@ -18,7 +18,7 @@ from .latency import TRIPS, depth_of, work_of
 from .pressure import vector_pressure
 from .width import registers
 
-# Rows of fewer work-items are executed one by one (native_shim/src/kernel/tiers.c).
+# Rows of fewer work-items are executed one by one (native_shim/src/kernel/variant_choice.c).
 _SHORTEST_ROW = 4
 
 # What such lanes must gain: it takes more code.

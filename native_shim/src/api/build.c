@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 #include "python/door.h"
 #include "python/requests.h"
 

@@ -5,17 +5,15 @@
 #include <string.h>
 
 #include "abi/image_abi.h"
-#include "base/log.h"
 #include "base/settings.h"
 #include "kernel/kernel.h"
-#include "kernel/tiers.h"
+#include "kernel/tiles.h"
+#include "kernel/variant.h"
+#include "runtime/command.h"
 
 /* Nanoseconds that a kernel must have run for, and launches, before its values are looked at; twice as long
  * the next time. An argument counts as constant that changed so often and once in so many launches. */
 enum { FIRST_WAIT = 100000000, FEWEST_LAUNCHES = 8, FEW_CHANGES = 2, CHANGE_EVERY = 64 };
-
-/* Combinations of formats and samplers that a kernel gets code for, and how much of it for one. */
-enum { MOST_FORMATS = 64, CODES_OF_FORMAT = 4 };
 
 /* Work-items of a launch from which on loops are worth to be compiled for several of them at a time. */
 enum { LARGE = 1 << 16 };
@@ -68,67 +66,17 @@ static void read_words(const struct cld_kernel_info *info, const uint8_t *args, 
     }
 }
 
-static bool has_values(const struct cld_tier *code, const uint64_t *words) {
-    for (uint32_t i = 0; code->values >> i; i++)
-        if ((code->values >> i & 1) && words[i] != code->words[i])
-            return false;
-    return true;
-}
-
-static bool has_shape(const struct cld_tier *code, enum cld_tier_kind kind, const uint64_t *size) {
-    return code->kind == kind && !memcmp(code->size, size, sizeof code->size);
-}
-
 /* Whether it turned out that it does not pay to know these values. It may pay to know those of all arguments.
  */
-static bool is_useless(const struct cld_kernel_info *info, const struct cld_tier *code) {
-    const struct cld_specialisation *tried = (const struct cld_specialisation *)code;
-    return code->values != (1u << info->specialisable_count) - 1 &&
-           atomic_load_explicit(&tried->ab_trial.state, memory_order_relaxed) == CLD_REJECTED;
+static bool is_useless(const struct cld_kernel_info *info, const struct cld_variant *code) {
+    return code->key.values != (1u << info->specialisable_count) - 1 &&
+           atomic_load_explicit(&code->ab_trial.state, memory_order_relaxed) == CLD_REJECTED;
 }
 
-/* Whether a launch runs the code, whose object is there. */
-static bool choose(struct cld_specialisation *code, const struct cld_launch *launch,
-                   struct cld_ab_run **trial) {
+/* Whether a launch runs the code, which is there. */
+static bool choose(struct cld_variant *code, const struct cld_launch *launch, struct cld_ab_run **trial) {
     uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
     return cld_ab_trial_choose(&code->ab_trial, items, trial);
-}
-
-/* Code that is yet to be made. state: whether it is tried or taken as it is. */
-static struct cld_tier *new_code(enum cld_tier_kind kind, const uint64_t *size, uint32_t values,
-                                 const uint64_t *words, int32_t state) {
-    struct cld_specialisation *made = calloc(1, sizeof *made);
-    if (!made)
-        return NULL;
-    struct cld_tier *code = &made->code;
-    code->kind = kind;
-    memcpy(code->size, size, sizeof code->size);
-    code->values = values;
-    memcpy(code->words, words, sizeof code->words);
-    atomic_init(&made->ab_trial.state, state);
-    return code;
-}
-
-/* Adds code (NULL is none), unless another thread has added the like, or there are `most`; NULL then, and it
- * is dropped. */
-static struct cld_tier *add_code(struct cld_specialisation_history *history, struct cld_tier *added,
-                                 unsigned most) {
-    if (!added)
-        return NULL;
-    struct cld_tier *first = atomic_load_explicit(&history->codes, memory_order_acquire);
-    do {
-        unsigned count = 0;
-        bool known = false;
-        for (const struct cld_tier *at = first; at && !known; at = at->next, count++)
-            known = at->values == added->values && has_shape(at, added->kind, added->size) &&
-                    has_values(at, added->words);
-        if (known || count >= most) {
-            cld_tier_drop(added);
-            return NULL;
-        }
-        added->next = first;
-    } while (!atomic_compare_exchange_weak(&history->codes, &first, added));
-    return added;
 }
 
 static void note(struct cld_specialisation_history *history, uint32_t count, const uint64_t *words) {
@@ -165,111 +113,79 @@ static uint32_t constant_values(const struct cld_kernel_info *info) {
     return values;
 }
 
-/* What the code that was chosen stands for; false where there is nothing for values. size: of struct
- * cld_tier, if it were one. */
-static bool find_shape(const struct cld_kernel_info *info, const struct cld_tier *chosen,
-                       enum cld_tier_kind *kind, uint64_t *size) {
-    if (chosen && (chosen->kind == CLD_TIER_NARROW || chosen->kind == CLD_TIER_OVERLAP))
+/* The key of code for a launch's values in place of what was chosen; false where there is to be none. */
+static bool find_key(const struct cld_kernel_info *info, const struct cld_variant *chosen,
+                     struct cld_variant_key *key) {
+    if (chosen && !chosen->key.assumes_apart)
         return false;
-    if (chosen && chosen->kind != CLD_TIER_REST) {
-        *kind = chosen->kind;
-        memcpy(size, chosen->size, sizeof chosen->size);
+    key->assumes_apart = true;
+    key->values = (1u << info->specialisable_count) - 1;
+    if (chosen && chosen->key.shape != CLD_SHAPE_REST) {
+        key->tier = chosen->key.tier;
+        key->shape = chosen->key.shape;
+        memcpy(key->size, chosen->key.size, sizeof key->size);
         return true;
     }
     bool has_tiles = !(info->flags & CLD_KERNEL_TILED); /* else they are another code's */
-    *kind = CLD_TIER_TILED;
-    size[0] = info->width;
-    size[1] = has_tiles ? info->tile_width : info->width;
-    size[2] = has_tiles ? info->tile_height : 1;
+    key->tier = CLD_TIER_HOT;
+    key->shape = CLD_SHAPE_TILES;
+    key->size[0] = info->width;
+    key->size[1] = has_tiles ? info->tile_width : info->width;
+    key->size[2] = has_tiles ? info->tile_height : 1;
     return true;
 }
 
-static struct cld_tier *find_code(struct cld_specialisation_history *history, enum cld_tier_kind kind,
-                                  const uint64_t *size, const uint64_t *words) {
-    struct cld_tier *code = atomic_load_explicit(&history->codes, memory_order_acquire);
-    while (code && (!has_values(code, words) || !has_shape(code, kind, size)))
-        code = code->next;
-    return code;
-}
-
-static bool has_room(struct cld_specialisation_history *history, unsigned most) {
-    const struct cld_tier *code = atomic_load_explicit(&history->codes, memory_order_acquire);
-    for (; code && most; code = code->next)
-        most--;
-    return most;
-}
-
-static const uint64_t any_size[3];
-
-/* The best code for a launch's formats, which may not be there yet: asked for once the kernel has run for a
- * while. NULL where there is to be none. */
-static struct cld_tier *wish(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                             const uint64_t *words) {
-    struct cld_specialisation_history *history = info->history;
-    struct cld_tier *code = find_code(history, CLD_TIER_ANY, any_size, words);
-    if (cld_tier_is_there(code))
-        return code;
-    bool now = history->now || cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "now");
-    if (!now && cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off"))
-        return NULL;
-    if (!code) {
-        uint32_t values = history->now ? (1u << info->specialisable_count) - 1 : history->of_images;
-        add_code(history, new_code(CLD_TIER_ANY, any_size, values, words, CLD_ADOPTED),
-                 CODES_OF_FORMAT * MOST_FORMATS);
-        code = find_code(history, CLD_TIER_ANY, any_size, words);
-    }
-    if (!code || cld_tier_is_there(code))
-        return code;
-    if (now && !atomic_exchange(&code->is_asked_for, true))
-        cld_tier_ask(kernel, info, code, true);
-    else if (atomic_load_explicit(&info->busy_time, memory_order_relaxed) >= CLD_WORTH_IT)
-        cld_tier_ask_once(kernel, info, code);
-    return code;
-}
-
 /* Code for a launch's formats that it waits for: of a large launch some that may take longer to compile, of
- * which there are two, for groups of whole vectors and for all. Threads that need it at once make it twice:
- * see tiers.c. NULL if it cannot be made. */
-static struct cld_tier *need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                             const struct cld_launch *launch, const uint64_t *words) {
-    struct cld_specialisation_history *history = info->history;
-    const uint64_t vector[3] = {info->tile_width, info->tile_width, 1}, large[3] = {1, 1, 1};
-    bool has_rest = cld_tier_has_rest(vector, launch);
-    bool is_large = launch->global_size[0] * launch->global_size[1] * launch->global_size[2] >= LARGE;
-    const uint64_t *sizes[] = {has_rest ? large : vector, large};
-    for (int i = 0; i < 2; i++) { /* of larger launches */
-        struct cld_tier *better = find_code(history, CLD_TIER_SOON, sizes[i], words);
-        if (cld_tier_is_there(better))
+ * which there are two, for groups of whole vectors and for all. NULL if it cannot be made. */
+static const struct cld_variant *need(const struct cld_kernel *kernel, struct cld_kernel_info *info,
+                                      const struct cld_launch *launch, const struct cld_variant_key *best) {
+    const uint32_t vector[3] = {info->tile_width, info->tile_width, 1};
+    enum { VECTORS, ALL, ITEMS, KEYS };
+    static const uint8_t shapes[KEYS] = {CLD_SHAPE_TILES, CLD_SHAPE_ANY, CLD_SHAPE_ITEMS};
+    struct cld_variant_key keys[KEYS];
+    for (int i = 0; i < KEYS; i++) {
+        keys[i] = *best;
+        keys[i].tier = CLD_TIER_FIRST;
+        keys[i].shape = shapes[i];
+        keys[i].assumes_apart = i != ITEMS;
+        keys[i].values = info->history->of_images;
+    }
+    memcpy(keys[VECTORS].size, vector, sizeof vector);
+    int large = cld_has_rest(vector, launch) ? ALL : VECTORS;
+    for (int i = large; i < ITEMS; i++) { /* of larger launches */
+        const struct cld_variant *better = cld_variant_find(info, &keys[i]);
+        if (cld_variant_is_there(better))
             return better;
     }
-    const uint64_t *size = is_large ? sizes[0] : any_size;
-    struct cld_tier *code = find_code(history, CLD_TIER_SOON, size, words);
-    if (!code && has_room(history, CODES_OF_FORMAT * MOST_FORMATS) &&
-        (code = new_code(CLD_TIER_SOON, size, history->of_images, words, CLD_ADOPTED))) {
-        cld_tier_ask(kernel, info, code, true);
-        add_code(history, code, CODES_OF_FORMAT * MOST_FORMATS);
-        code = find_code(history, CLD_TIER_SOON, size, words);
-    }
-    return cld_tier_is_there(code) ? code : NULL;
+    bool is_large = launch->global_size[0] * launch->global_size[1] * launch->global_size[2] >= LARGE;
+    const struct cld_variant_key *key = &keys[is_large ? large : ITEMS];
+    const struct cld_variant *code = cld_variant_find(info, key);
+    if (!code || cld_variant_state(code) != CLD_VARIANT_FAILED)
+        cld_variant_need(kernel, info, key, &code);
+    return cld_variant_is_there(code) ? code : NULL;
 }
 
 /* Kernels with images: code for any format is so slow that a launch waits for code for its own, and goes over
  * to better code if that comes while it runs. */
 static void choose_for_images(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
-    uint64_t words[CLD_MOST_SPECIALISABLE] = {0};
-    read_words(info, command->kernel.args, words);
-    struct cld_tier *code = wish(kernel, info, words);
-    if (cld_tier_is_there(code)) {
-        command->kernel.code = code;
+    const struct cld_specialisation_history *history = info->history;
+    struct cld_variant_key key = {.tier = CLD_TIER_HOT, .shape = CLD_SHAPE_ANY, .assumes_apart = true};
+    key.values = history->now ? (1u << info->specialisable_count) - 1 : history->of_images;
+    read_words(info, command->kernel.args, key.words);
+    struct cld_variant *best = cld_variant_want(kernel, info, &key, history->now);
+    if (cld_variant_is_there(best)) {
+        command->kernel.variant = best;
         return;
     }
-    struct cld_tier *soon = need(kernel, info, &command->kernel.launch, words);
+    const struct cld_variant *soon = need(kernel, info, &command->kernel.launch, &key);
     if (!soon)
         return;
-    if (code)
-        command->kernel.wish = cld_tier_wish_new(kernel, info, soon, code, PATIENCE * soon->making_time);
-    command->kernel.code = command->kernel.wish ? code : soon;
+    if (!best && !cld_setting_is(CL_DRIVER_GROUP_CODE_SETTING, "off"))
+        best = cld_variant_add(info, &key);
+    if (best)
+        command->kernel.wish = cld_variant_wish_new(kernel, info, soon, best, PATIENCE * soon->making_time);
+    command->kernel.variant = command->kernel.wish ? best : soon;
 }
 
 bool cld_specialisation_is_of_images(const struct cld_kernel_info *info) {
@@ -279,37 +195,34 @@ bool cld_specialisation_is_of_images(const struct cld_kernel_info *info) {
 void cld_specialisation_choose(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_specialisation_history *history = info->history;
+    const struct cld_variant *chosen = command->kernel.variant;
     const struct cld_launch *launch = &command->kernel.launch;
     for (int i = 0; i < 3; i++) /* which is not looked at for code that may not rely on it */
         if (launch->global_offset[i] + launch->global_size[i] > 1u << 30)
             return;
     if (history->of_images) {
-        if (!command->kernel.code || command->kernel.code->kind != CLD_TIER_OVERLAP)
+        if (!chosen || chosen->key.assumes_apart || !info->apart)
             choose_for_images(command, kernel);
         return;
     }
-    enum cld_tier_kind kind;
-    uint64_t words[CLD_MOST_SPECIALISABLE] = {0}, size[3];
-    if (!find_shape(info, command->kernel.code, &kind, size))
+    struct cld_variant_key key;
+    if ((chosen && !cld_variant_is_there(chosen)) || !find_key(info, chosen, &key))
         return;
-    read_words(info, command->kernel.args, words);
-    struct cld_tier *code = atomic_load_explicit(&history->codes, memory_order_acquire);
-    while (code && (!has_values(code, words) || !has_shape(code, kind, size) || is_useless(info, code)))
+    read_words(info, command->kernel.args, key.words);
+    struct cld_variant *code = atomic_load_explicit(&info->variants, memory_order_acquire);
+    while (code && (!code->key.values || !cld_variant_key_suits(&code->key, &key) || is_useless(info, code)))
         code = code->next;
     if (!code) {
-        uint32_t values = (1u << info->specialisable_count) - 1;
         if (!history->now) {
-            note(history, info->specialisable_count, words);
-            values = constant_values(info);
+            note(history, info->specialisable_count, key.words);
+            key.values = constant_values(info);
         }
-        if (!values)
+        if (!key.values || !(code = cld_variant_add(info, &key)))
             return;
-        code = new_code(kind, size, values, words, history->now ? CLD_ADOPTED : CLD_TRIAL);
-        if (!(code = add_code(history, code, CLD_MOST_SPECIALISATIONS)))
-            return;
-        cld_tier_ask(kernel, info, code, history->now);
+        if (history->now)
+            atomic_store(&code->ab_trial.state, CLD_ADOPTED);
+        cld_variant_ask(kernel, info, code, history->now);
     }
-    if (atomic_load_explicit(&code->entry, memory_order_acquire) &&
-        choose((struct cld_specialisation *)code, launch, &command->kernel.trial))
-        command->kernel.code = code;
+    if (cld_variant_is_there(code) && choose(code, launch, &command->kernel.trial))
+        command->kernel.variant = code;
 }

@@ -7,17 +7,9 @@
 #ifndef CLD_ARGUMENT_SPECIALISATION_H
 #define CLD_ARGUMENT_SPECIALISATION_H
 
-#include "kernel/ab_trial.h"
-#include "kernel/tiers.h"
-#include "runtime/command.h"
+#include "kernel/kernel.h"
 
-enum { CLD_MOST_SPECIALISATIONS = 4 };
-
-/* Code for some values. */
-struct cld_specialisation {
-    struct cld_tier code;         /* the first member: a list of these is a list of those */
-    struct cld_ab_trial ab_trial; /* with the code for all values */
-};
+struct cld_event;
 
 /* What is known of the values that a kernel was launched with. Threads may lose one another's updates. */
 struct cld_specialisation_history {
@@ -27,7 +19,6 @@ struct cld_specialisation_history {
     _Atomic uint32_t changes[CLD_MOST_SPECIALISABLE];   /* how often there was another one */
     _Atomic uint32_t launches;                          /* all since the kernel's busy_time was `since` */
     _Atomic uint64_t since, wait;                       /* after `wait` more ns code may be asked for */
-    _Atomic(struct cld_tier *) codes;
 };
 
 /* Makes a kernel's history, if it has arguments that matter, and if the settings allow. It is freed with the

@@ -9,7 +9,7 @@
 #include "answers.h"
 #include "base/log.h"
 #include "kernel/argument_specialisation.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 #include "loader/load.h"
 #include "object/lock.h"
 #include "python/door.h"

@@ -6,9 +6,9 @@
 #include "kernel/prefetch_trial.h"
 #include "object/objects.h"
 
-struct cld_code; /* loader/load.h: a mapped object file */
-struct cld_mem;  /* memory/mem.h */
-struct cld_tier; /* kernel/tiers.h */
+struct cld_code;    /* loader/load.h: a mapped object file */
+struct cld_mem;     /* memory/mem.h */
+struct cld_variant; /* kernel/variant.h */
 
 /* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
 struct cld_executable {
@@ -80,20 +80,20 @@ enum cld_kernel_flags {
     CLD_KERNEL_SUB_GROUPS = 4,
     /* No work-item can tell how they are divided into groups. */
     CLD_KERNEL_FREE_GROUPS = 8,
-    /* There is code of these kinds (kernel/tiers.h): without NARROW and REST `entry` is for all launches,
-     * with NARROW for those with global ids and sizes below 2^30 at most. REST stands for ANY where
-     * work-items can tell their groups. */
+    /* There are variants (kernel/variant.h) of the shapes ITEMS, REST and TILES: without NARROW and REST
+     * `entry` is for all launches, with NARROW for those with global ids and sizes below 2^30 at most. Where
+     * work-items can tell their groups, what REST says is for the shape ANY. */
     CLD_KERNEL_NARROW = 16,
     CLD_KERNEL_REST = 32,
     CLD_KERNEL_TILED = 64,
     /* The tiled code is so much faster that the first launch waits for it. */
     CLD_KERNEL_TILES_FIRST = 128,
-    /* Code of the kind MORE is faster than `entry`, for all launches that this suits but those with large
-       ids. */
+    /* Hot code of the shape ANY is faster than `entry`, for all launches that this suits but those with
+     * large ids. */
     CLD_KERNEL_HAS_MORE = 256,
     /* It fetches what it is about to read, if the launch says that it should (cld_launch.ahead_kib). */
     CLD_KERNEL_READS_AHEAD = 512,
-    /* There may be code of the kind LINEAR. */
+    /* There may be code of the shape LINEAR. */
     CLD_KERNEL_HAS_LINEAR = 1024,
 };
 
@@ -103,7 +103,7 @@ struct cld_kernel_info {
     _Atomic int32_t holds;
     struct cld_executable *executable; /* held */
     char *name;
-    cld_kernel_fn entry; /* NULL: each launch runs code of kernel/tiers.h */
+    cld_kernel_fn entry; /* NULL: each launch runs a variant */
     uint32_t arg_count;
     struct cld_arg_info *args;
     uint32_t block_size;    /* of the argument block */
@@ -123,10 +123,10 @@ struct cld_kernel_info {
         counted; /* 1 + the argument of which threads may have copies (launch/privatised_histogram.h), or 0 */
     uint32_t counted_size; /* bytes of its elements */
     uint64_t flags;        /* enum cld_kernel_flags */
-    uint64_t apart; /* bits: arguments whose buffers no other argument's may overlap, but for code NARROW and
-                     * OVERLAP (cl_driver/passes/loops/promote_memory.py) */
+    uint64_t apart;        /* bits: arguments whose buffers no other argument's may overlap, but for code that
+                            * assumes        nothing of them (cl_driver/passes/loops/promote_memory.py) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
-    _Atomic(struct cld_tier *) codes;
+    _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */
     uint32_t specialisable_args[CLD_MOST_SPECIALISABLE]; /* their numbers: images, samplers, small integers */
     struct cld_specialisation_history

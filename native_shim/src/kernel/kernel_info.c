@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kernel/argument_specialisation.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 #include "loader/load.h"
 
 void cld_executable_drop(struct cld_executable *executable) {
@@ -23,28 +22,11 @@ void cld_executable_drop(struct cld_executable *executable) {
     free(executable);
 }
 
-void cld_tier_drop(struct cld_tier *list) {
-    while (list) {
-        struct cld_tier *next = list->next;
-        if (list->code)
-            cld_code_unload(list->code);
-        free(list);
-        list = next;
-    }
-}
-
-static void drop_history(struct cld_specialisation_history *history) {
-    if (!history)
-        return;
-    cld_tier_drop(atomic_load(&history->codes));
-    free(history);
-}
-
 void cld_kernel_info_drop(struct cld_kernel_info *info) {
     if (!info || atomic_fetch_sub(&info->holds, 1) != 1)
         return;
-    cld_tier_drop(atomic_load(&info->codes));
-    drop_history(info->history);
+    cld_variants_drop(info);
+    free(info->history);
     cld_executable_drop(info->executable);
     free(info->name);
     free(info->args);

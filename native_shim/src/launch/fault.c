@@ -22,7 +22,7 @@
 #include "base/settings.h"
 #include "kernel/argument_specialisation.h"
 #include "kernel/kernel.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 #include "loader/load.h"
 
 enum { MOST_NAME = 160, MOST_STACK = 64 << 10 };
@@ -105,10 +105,10 @@ static struct registers registers_of(int number, const ucontext_t *context) {
 
 static bool find_in_code(const struct cld_event *command, const void *address, struct cld_code_place *place) {
     bool has_wish = cld_specialisation_is_of_images(command->kernel.info) && command->kernel.wish;
-    const struct cld_tier *meanwhile = has_wish ? cld_tier_meanwhile(command->kernel.wish) : NULL;
-    const struct cld_tier *codes[] = {command->kernel.code, meanwhile};
+    const struct cld_variant *meanwhile = has_wish ? cld_variant_meanwhile(command->kernel.wish) : NULL;
+    const struct cld_variant *codes[] = {command->kernel.variant, meanwhile};
     for (int i = 0; i < 2; i++)
-        if (codes[i] && cld_tier_is_there(codes[i]) && codes[i]->code &&
+        if (codes[i] && cld_variant_is_there(codes[i]) && codes[i]->code &&
             cld_code_find(codes[i]->code, address, place))
             return true;
     const struct cld_executable *executable = command->kernel.info->executable;

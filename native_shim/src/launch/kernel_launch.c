@@ -9,7 +9,7 @@
 #include "kernel/argument_specialisation.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 #include "launch/fault.h"
 #include "launch/ndrange.h"
 #include "launch/privatised_histogram.h"
@@ -26,7 +26,7 @@ static struct cld_ab_run *trial_of(const struct cld_event *command) {
     return cld_specialisation_is_of_images(command->kernel.info) ? NULL : command->kernel.trial;
 }
 
-static struct cld_tier_wish *wish_of(const struct cld_event *command) {
+static struct cld_variant_wish *wish_of(const struct cld_event *command) {
     return cld_specialisation_is_of_images(command->kernel.info) ? command->kernel.wish : NULL;
 }
 
@@ -66,20 +66,21 @@ static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uin
     return true;
 }
 
-static bool runs_entry(const struct cld_tier *code) {
-    return !code || code->kind == CLD_TIER_REST;
+static bool runs_entry(const struct cld_variant *code) {
+    return !code || code->key.shape == CLD_SHAPE_REST;
 }
 
 /* What a launch runs from now on instead of the entry, or after it. */
-static const struct cld_tier *code_of(const struct cld_event *command) {
-    if (cld_tier_is_there(command->kernel.code))
-        return command->kernel.code;
-    const struct cld_tier_wish *wish = wish_of(command);
-    return wish ? cld_tier_meanwhile(wish) : NULL;
+static inline const struct cld_variant *code_of(const struct cld_event *command) {
+    if (cld_variant_is_there(command->kernel.variant))
+        return command->kernel.variant;
+    const struct cld_variant_wish *wish = wish_of(command);
+    return wish ? cld_variant_meanwhile(wish) : NULL;
 }
 
 /* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
-static bool find_scratch_size(const struct cld_event *command, const struct cld_tier *code, uint64_t *size) {
+static bool find_scratch_size(const struct cld_event *command, const struct cld_variant *code,
+                              uint64_t *size) {
     const struct cld_kernel_info *info = command->kernel.info;
     const uint64_t *local = command->kernel.launch.local_size;
     uint64_t items = local[0] * local[1] * local[2];
@@ -89,7 +90,7 @@ static bool find_scratch_size(const struct cld_event *command, const struct cld_
 }
 
 static void run_groups(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_tier *code, struct cld_self *self, uint64_t first, uint64_t last) {
+                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
@@ -98,7 +99,7 @@ static void run_groups(struct cld_event *command, const struct cld_launch *launc
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */
 static void run_panels(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_tier *code, struct cld_self *self, uint64_t first, uint64_t last) {
+                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     const uint64_t *count = launch->num_groups, panel = command->panel;
     uint64_t plane = count[0] * count[1], taken;
     for (; first < last; first += taken) {
@@ -111,13 +112,13 @@ static void run_panels(struct cld_event *command, const struct cld_launch *launc
     }
 }
 
-static void run_range(struct cld_event *command, const struct cld_launch *launch, const struct cld_tier *code,
-                      struct cld_self *self, uint64_t first, uint64_t last) {
+static void run_range(struct cld_event *command, const struct cld_launch *launch,
+                      const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     (command->panel ? run_panels : run_groups)(command, launch, code, self, first, last);
 }
 
 /* Pieces that fetch ahead and pieces that do not, in turn, each timed. */
-static void run_pieces(struct cld_event *command, const struct cld_tier *code, struct cld_self *self,
+static void run_pieces(struct cld_event *command, const struct cld_variant *code, struct cld_self *self,
                        uint64_t first, uint64_t last) {
     struct cld_prefetch_trial *ahead = &command->kernel.info->ahead;
     struct cld_launch launches[2] = {command->kernel.launch, command->kernel.launch};
@@ -135,8 +136,8 @@ static void run_pieces(struct cld_event *command, const struct cld_tier *code, s
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     if (wish_of(command))
-        cld_tier_wish_look(wish_of(command));
-    const struct cld_tier *code = code_of(command);
+        cld_variant_wish_look(wish_of(command));
+    const struct cld_variant *code = code_of(command);
     uint64_t scratch_size;
     if (!find_scratch_size(command, code, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
@@ -180,7 +181,7 @@ static void end_kernel(struct cld_event *command, cl_int status) {
     if (trial_of(command))
         cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
                        status == CL_COMPLETE ? command->total : 0);
-    cld_tier_wish_drop(wish_of(command));
+    cld_variant_wish_drop(wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
@@ -241,11 +242,10 @@ enum { LOCAL_ROOM = 128 };
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */
 static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_tier *code = code_of(command);
-    bool runs_it = runs_entry(code) || code->kind == CLD_TIER_TILED || code->kind == CLD_TIER_GROUP ||
-                   code->kind == CLD_TIER_LINEAR || code->kind == CLD_TIER_MORE ||
-                   code->kind == CLD_TIER_SOON;
-    uint64_t used = runs_it ? info->local_static : 0;
+    const struct cld_variant *code = code_of(command);
+    /* Hot code, that a launch goes over to, needs no more than the kernel's info says. */
+    bool may_change = runs_entry(code) || code != command->kernel.variant || code->key.tier == CLD_TIER_HOT;
+    uint64_t used = may_change ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
     uint64_t local = used; /* with room between arguments */
@@ -316,7 +316,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.info = info;
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
-    command->kernel.code = NULL;
+    command->kernel.variant = NULL;
     command->kernel.trial = NULL;
     command->kernel.ahead_piece = 0;
     command->panel = 0;
@@ -329,13 +329,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     if (!status && !empty) {
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_ndrange_regroup(queue, info, launch);
-        status = cld_tier_choose(kernel, info, launch, &command->kernel.code);
-        /* Nothing is worth waiting for code for any format. */
-        if (!status && info->history &&
-            (info->history->of_images || code_of(command) == command->kernel.code))
-            cld_specialisation_choose(command, kernel);
-        if (!status && !info->entry && !command->kernel.code)
-            status = cld_tier_need_any(kernel, info, &command->kernel.code);
+        status = cld_variant_choose(command, kernel);
         uint64_t scratch_size;
         if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
             status = CL_OUT_OF_RESOURCES;

@@ -19,11 +19,11 @@ struct cld_event;
 struct cld_work; /* work_stealing.h */
 
 /* What commands hold of folders above. */
-struct cld_mem;         /* memory/mem.h */
-struct cld_kernel_info; /* kernel/kernel.h */
-struct cld_tier;        /* kernel/tiers.h */
-struct cld_tier_wish;   /* the same */
-struct cld_ab_run;      /* kernel/ab_trial.h */
+struct cld_mem;          /* memory/mem.h */
+struct cld_kernel_info;  /* kernel/kernel.h */
+struct cld_variant;      /* kernel/variant.h */
+struct cld_variant_wish; /* the same */
+struct cld_ab_run;       /* kernel/ab_trial.h */
 
 /* A dependency, in the dependency's list; the storage is the dependent's. */
 struct cld_edge {
@@ -111,10 +111,10 @@ struct cld_event {
             uint8_t *args;                /* `inline_args` or malloced */
             uint32_t local_size;          /* bytes of local memory, with room between arguments */
             uint32_t ahead_piece; /* work-groups that go the same way (kernel/prefetch_trial.h); 0: all do */
-            const struct cld_tier *code; /* the info's, or NULL */
+            const struct cld_variant *variant; /* the info's, or NULL */
             union {
-                struct cld_ab_run *trial;   /* malloced, or NULL; of kernels without images */
-                struct cld_tier_wish *wish; /* likewise, of those with images: for `code` */
+                struct cld_ab_run *trial;      /* malloced, or NULL; of kernels without images */
+                struct cld_variant_wish *wish; /* likewise, of those with images: for `variant` */
             };
         } kernel;
         struct cld_copy_region copy;

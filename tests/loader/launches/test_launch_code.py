@@ -1,4 +1,4 @@
-"""Code that is made for some launches only, when there is one (native_shim/src/kernel/tiers.c)."""
+"""Code that is made for some launches only, when there is one (native_shim/src/kernel/variant_choice.c)."""
 
 import pytest
 

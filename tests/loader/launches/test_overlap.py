@@ -1,5 +1,5 @@
 """Launches whose arguments are memory of one another, of a kernel that accumulates in memory: what a loop
-reads is what it wrote (native_shim/src/kernel/tiers.c, cl_driver/passes/loops/promote_memory.py)."""
+reads is what it wrote (native_shim/src/kernel/variant_choice.c, cl_driver/passes/loops/promote_memory.py)."""
 
 import ctypes
 

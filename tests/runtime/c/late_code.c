@@ -2,7 +2,7 @@
  * executed once, and launches that it does not suit alone never run it. No compiler: C functions are the
  * code. */
 #include "harness.h"
-#include "kernel/tiers.h"
+#include "kernel/variant.h"
 
 enum { GROUPS = 3000, ITEMS = 64, LANES = 8 };
 
@@ -10,7 +10,7 @@ static cl_context context;
 static cl_command_queue queue;
 static _Atomic int usual_groups, late_groups, any_groups;
 static _Atomic int executed[GROUPS + 1];
-static _Atomic(struct cld_tier *) comes_midway;
+static _Atomic(struct cld_variant *) comes_midway;
 
 static void note(_Atomic int *count, uint64_t first, uint64_t last) {
     for (; first < last; first++) {
@@ -32,41 +32,38 @@ static void any(const struct cld_launch *launch, const uint8_t *args, struct cld
     note(&any_groups, first, last);
 }
 
-static void install(struct cld_tier *code) {
+static void install(struct cld_variant *code, cld_kernel_fn entry) {
     code->scratch_fixed = 8192;
-    atomic_store_explicit(&code->entry, late, memory_order_release);
+    code->entry = entry;
+    atomic_store_explicit(&code->state, CLD_VARIANT_THERE, memory_order_release);
 }
 
 static void usual(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                   uint64_t first, uint64_t last) {
     (void)launch, (void)args, (void)thread;
-    struct cld_tier *code = atomic_exchange(&comes_midway, NULL);
+    struct cld_variant *code = atomic_exchange(&comes_midway, NULL);
     if (code)
-        install(code);
+        install(code, late);
     note(&usual_groups, first, last);
     usleep((useconds_t)(last - first));
 }
 
-static struct cld_tier *add_code(cl_kernel kernel, enum cld_tier_kind kind, uint64_t lanes) {
-    struct cld_tier *code = calloc(1, sizeof *code);
-    CHECK(code);
-    code->kind = kind;
-    if (lanes)
-        memcpy(code->size, (uint64_t[]){lanes, lanes, 1}, sizeof code->size);
-    code->next = atomic_load(&info_of(kernel)->codes);
-    atomic_store(&info_of(kernel)->codes, code);
-    return code;
-}
-
 /* A kernel for groups of which there is tiled code that was asked for. */
-static cl_kernel make_kernel(struct cld_tier **tiled) {
+static cl_kernel make_kernel(struct cld_variant **tiled) {
     cl_kernel kernel = test_kernel(context, usual, "");
     struct cld_kernel_info *info = info_of(kernel);
     info->flags = CLD_KERNEL_WIDE | CLD_KERNEL_TILED | CLD_KERNEL_REST;
     info->width = info->tile_width = LANES;
     info->tile_height = 1;
-    *tiled = add_code(kernel, CLD_TIER_TILED, LANES);
-    atomic_store(&add_code(kernel, CLD_TIER_ANY, 0)->entry, any);
+    const struct cld_variant_key tiles = {
+        .tier = CLD_TIER_HOT, .shape = CLD_SHAPE_TILES, .assumes_apart = true, .size = {LANES, LANES, 1}};
+    const struct cld_variant_key all = {
+        .tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_ANY, .assumes_apart = true};
+    *tiled = cld_variant_add(info, &tiles);
+    struct cld_variant *rest = cld_variant_add(info, &all);
+    CHECK(*tiled && rest);
+    atomic_store(&(*tiled)->state, CLD_VARIANT_ASKED);
+    install(rest, any);
     return kernel;
 }
 
@@ -91,23 +88,23 @@ static void expect(int usual_count, int late_count, int any_count) {
 
 /* A launch of so many items that waits, and what it runs when the code comes, or fails, before it starts. */
 static void waits(size_t items, bool comes) {
-    struct cld_tier *tiled;
+    struct cld_variant *tiled;
     cl_kernel kernel = make_kernel(&tiled);
     cl_int status;
     cl_event gate = clCreateUserEvent(context, &status);
     OK(status);
     enqueue(kernel, items, gate);
     if (comes)
-        install(tiled);
+        install(tiled, late);
     else
-        atomic_store(&tiled->has_failed, true);
+        atomic_store(&tiled->state, CLD_VARIANT_FAILED);
     OK(clSetUserEventStatus(gate, CL_COMPLETE));
     finish(kernel, (int)((items + ITEMS - 1) / ITEMS));
     OK(clReleaseEvent(gate));
 }
 
 static void comes_while_it_runs(void) {
-    struct cld_tier *tiled;
+    struct cld_variant *tiled;
     cl_kernel kernel = make_kernel(&tiled);
     atomic_store(&comes_midway, tiled);
     enqueue(kernel, GROUPS * ITEMS, NULL);

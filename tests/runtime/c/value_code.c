@@ -9,6 +9,7 @@
 
 #include "harness.h"
 #include "kernel/argument_specialisation.h"
+#include "kernel/variant.h"
 
 enum { GROUPS = 4, ITEMS = 64, KNOWN = 7, LONG_TIME = 1000000 };
 
@@ -135,28 +136,29 @@ static void launch_one(cl_command_queue queue, cl_kernel kernel, int a, int b, s
     OK(clFinish(queue));
 }
 
-static struct cld_specialisation *codes_of(cl_kernel kernel) {
-    return (struct cld_specialisation *)atomic_load(&info_of(kernel)->history->codes);
+static struct cld_variant *codes_of(cl_kernel kernel) {
+    return atomic_load(&info_of(kernel)->variants);
 }
 
 /* Launches with values that stay until code is asked for. */
-static struct cld_specialisation *ask(cl_command_queue queue, cl_kernel kernel) {
+static struct cld_variant *ask(cl_command_queue queue, cl_kernel kernel) {
     for (int i = 0; i < 2000 && !codes_of(kernel); i++)
         launch_one(queue, kernel, KNOWN, i, GROUPS);
-    struct cld_specialisation *code = codes_of(kernel);
+    struct cld_variant *code = codes_of(kernel);
     CHECK(code);
-    CHECK_IS(code->code.values, 1); /* the other one changed all the time */
-    CHECK_IS(code->code.words[0], KNOWN);
-    CHECK_IS(code->code.kind, CLD_TIER_TILED);
-    CHECK(!atomic_load(&code->code.entry));
+    CHECK_IS(code->key.values, 1); /* the other one changed all the time */
+    CHECK_IS(code->key.words[0], KNOWN);
+    CHECK(code->key.shape == CLD_SHAPE_TILES && code->key.tier == CLD_TIER_HOT);
+    CHECK(!cld_variant_is_there(code));
     return code;
 }
 
-static void install(struct cld_specialisation *code) {
-    atomic_store_explicit(&code->code.entry, special, memory_order_release);
+static void install(struct cld_variant *code) {
+    code->entry = special;
+    atomic_store_explicit(&code->state, CLD_VARIANT_THERE, memory_order_release);
 }
 
-static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_specialisation *code) {
+static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_variant *code) {
     for (int i = 0; i < 100 && atomic_load(&code->ab_trial.state) == CLD_TRIAL; i++) {
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
         launch_one(queue, kernel, KNOWN + 1, 0, GROUPS);
@@ -167,7 +169,7 @@ static void try_out(cl_command_queue queue, cl_kernel kernel, struct cld_special
 static void faster_is_kept(void) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = value_kernel();
-    struct cld_specialisation *code = ask(queue, kernel);
+    struct cld_variant *code = ask(queue, kernel);
     launch_one(queue, kernel, KNOWN, 0, GROUPS);
     CHECK_IS(atomic_load(&special_groups), 0);
     install(code);
@@ -188,7 +190,7 @@ static void faster_is_kept(void) {
 static void slower_is_not(void) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = value_kernel();
-    struct cld_specialisation *code = ask(queue, kernel);
+    struct cld_variant *code = ask(queue, kernel);
     atomic_store(&special_pace, 2000000);
     install(code);
     try_out(queue, kernel, code);
@@ -197,8 +199,8 @@ static void slower_is_not(void) {
     for (int i = 0; i < 20; i++)
         launch_one(queue, kernel, KNOWN, 0, GROUPS);
     CHECK_IS(atomic_load(&special_groups), 0);
-    for (const struct cld_tier *at = &codes_of(kernel)->code; at; at = at->next)
-        CHECK(at == &code->code || at->values != 1); /* nor is it asked for again, but perhaps for both */
+    for (const struct cld_variant *at = codes_of(kernel); at; at = at->next)
+        CHECK(at == code || at->key.values != 1); /* nor is it asked for again, but perhaps for both */
     atomic_store(&special_pace, 100000);
     OK(clReleaseKernel(kernel));
     OK(clReleaseCommandQueue(queue));
@@ -222,7 +224,7 @@ static void values_that_stay_for_a_while(void) {
     unsigned count = 0;
     for (int i = 0; i < 500; i++)
         launch_one(queue, kernel, i / 70, 3, 4 * GROUPS);
-    for (const struct cld_tier *code = &codes_of(kernel)->code; code; code = code->next)
+    for (const struct cld_variant *code = codes_of(kernel); code; code = code->next)
         count++;
     CHECK(count >= 1 && count <= CLD_MOST_SPECIALISATIONS);
     atomic_store(&usual_pace, 300000);
@@ -231,15 +233,15 @@ static void values_that_stay_for_a_while(void) {
 }
 
 static _Atomic int first_groups;
-static _Atomic(struct cld_tier *) comes_midway;
+static _Atomic(struct cld_variant *) comes_midway;
 
 /* What a launch of a kernel with images waits for. */
 static void first_code(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                        uint64_t first, uint64_t last) {
     (void)launch, (void)args, (void)thread;
-    struct cld_tier *better = atomic_exchange(&comes_midway, NULL);
+    struct cld_variant *better = atomic_exchange(&comes_midway, NULL);
     if (better)
-        atomic_store_explicit(&better->entry, special, memory_order_release);
+        install(better);
     for (; first < last; first++) {
         atomic_fetch_add(&first_groups, 1);
         spend(usual_pace);
@@ -252,14 +254,13 @@ static cl_kernel image_kernel(uint64_t making_time) {
     struct cld_kernel_info *info = info_of(kernel);
     info->entry = NULL;
     info->history->of_images = 1;
-    struct cld_specialisation *made = calloc(1, sizeof *made);
+    const struct cld_variant_key key = {
+        .tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_ITEMS, .values = 1, .words = {KNOWN}};
+    struct cld_variant *made = cld_variant_add(info, &key);
     CHECK(made);
-    made->code.kind = CLD_TIER_SOON;
-    made->code.values = 1;
-    made->code.words[0] = KNOWN;
-    made->code.making_time = making_time;
-    atomic_store(&made->code.entry, first_code);
-    atomic_store(&info->history->codes, &made->code);
+    made->making_time = making_time;
+    made->entry = first_code;
+    atomic_store(&made->state, CLD_VARIANT_THERE);
     return kernel;
 }
 
@@ -269,14 +270,14 @@ static void better_code_for_images(void) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = image_kernel(LONG_TIME);
     launch_one(queue, kernel, KNOWN, 0, 1);
-    struct cld_specialisation *better = codes_of(kernel);
-    CHECK_IS(better->code.kind, CLD_TIER_ANY);
-    CHECK(!atomic_load(&better->code.is_asked_for));
+    struct cld_variant *better = codes_of(kernel);
+    CHECK(better->key.shape == CLD_SHAPE_ANY && better->key.tier == CLD_TIER_HOT);
+    CHECK_IS(atomic_load(&better->state), CLD_VARIANT_NAMED);
     launch_one(queue, kernel, KNOWN, 0, MANY);
-    CHECK(atomic_load(&better->code.is_asked_for));
+    CHECK(atomic_load(&better->state) != CLD_VARIANT_NAMED);
     CHECK_IS(atomic_load(&first_groups), 1 + MANY);
     CHECK_IS(atomic_load(&special_groups), 0);
-    atomic_store(&comes_midway, &better->code);
+    atomic_store(&comes_midway, better);
     launch_one(queue, kernel, KNOWN, 0, MANY);
     CHECK(atomic_load(&special_groups) > 0 && atomic_load(&first_groups) > 1 + MANY);
     CHECK_IS(atomic_load(&special_groups) + atomic_load(&first_groups), 1 + 2 * MANY);
@@ -316,9 +317,9 @@ static void threads(void) {
     }
     for (int i = 0; i < 5000 && !codes_of(kernel); i++)
         usleep(1000);
-    for (struct cld_tier *code = &codes_of(kernel)->code; code; code = code->next)
-        if (code->values == 1 && code->words[0] == KNOWN)
-            install((struct cld_specialisation *)code);
+    for (struct cld_variant *code = codes_of(kernel); code; code = code->next)
+        if (code->key.values == 1 && code->key.words[0] == KNOWN)
+            install(code);
     for (int i = 0; i < 4; i++) {
         pthread_join(users[i].thread, NULL);
         OK(clReleaseKernel(users[i].kernel));

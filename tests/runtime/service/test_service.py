@@ -91,7 +91,7 @@ def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
         assert scaled(executable) == EXPECTED
 
 
-NARROW, TILED = (variants.VARIANTS.index(kind) for kind in (variants.NARROW, variants.TILED))
+NARROW, TILED = [0, variants.SHAPES.index("items"), 0, 0], [1, variants.SHAPES.index("tiles"), 1, 0]
 
 
 def executable_width(executable: Executable) -> int:
