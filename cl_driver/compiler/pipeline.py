@@ -26,8 +26,8 @@ from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
 from ..passes.cost import width
-from ..passes.cost.inner_loops import prefers_inner_loops
-from ..passes.cost.own_places import prefers_own_places
+from ..passes.cost.one_item import prefers_one
+from ..passes.cost.work import PlanCosts
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
@@ -336,18 +336,13 @@ def lower(
                     options.remarks.choose("width", "it has images, whose formats are not known")
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
             plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
-            is_free = not (fixed or program.context.target.width)
-            if is_free and (
-                width.prefers_one(plan)
-                or width.prefers_own_vectors(plan, program.context.target)
-                or prefers_inner_loops(plan)
-                or prefers_own_places(plan, "avx512f" in program.context.target.features)
-            ):
+            costs = PlanCosts(plan, program.context.target)
+            if not (fixed or program.context.target.width) and prefers_one(costs):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
             if may_widen and not alone:
                 may_widen = False
-                chosen, may_wait = width.parts(plan, program.context.target)
+                chosen, may_wait = width.parts(costs)
                 if may_wait and vectors == "full":
                     later = chosen
                     if options.remarks is not None:
@@ -357,9 +352,10 @@ def lower(
                     options, coarsened = chosen, passes.coarsened(plan, chosen)
                     if coarsened is None:
                         continue
-                    plan = coarsened
+                    plan, costs = coarsened, PlanCosts(coarsened, program.context.target)
             if hot:
                 passes.version_by_guards(plan)
+                costs = PlanCosts(plan, program.context.target)
             specialisable: list[int] = []
             if not (unoptimised or program.uses_sub_groups(name) or program.context.options.opt_disable):
                 specialisable = plan.specialisable_args[:MOST_SPECIALISABLE]
@@ -371,7 +367,7 @@ def lower(
             code.remark = code.remark or refusal
             if not program.context.target.parts:
                 code.may_run_in_lockstep = plan.may_run_in_lockstep and not unoptimised
-                code.tiles, code.tiles_first = width.tiles(plan, program.context.target)
+                code.tiles, code.tiles_first = width.tiles(costs)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups

@@ -7,6 +7,7 @@ from ...spirv.enums import Op
 from ...spirv.layout import member_offset, size_of
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
+from ..ir.shapes import ShapeInfo
 
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _POINTER_STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
@@ -44,6 +45,16 @@ class Sums:
         if found is None:
             found = self._found[value] = self._of(value, depth) or Sum(0, {value: 1})
         return found
+
+    def step(self, value: Value, shapes: ShapeInfo) -> int | None:
+        """By how much a lane's value is above that of the lane before; None if that is not known."""
+        total = 0
+        for term, factor in self.of(value).factors.items():
+            stride = shapes.stride(term)
+            if not isinstance(stride, int):
+                return None
+            total += stride * factor
+        return total
 
     def _of(self, value: Value, depth: int) -> Sum | None:
         if is_constant_int(value):

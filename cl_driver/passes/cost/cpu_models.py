@@ -11,25 +11,34 @@ generation that made a difference.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from ...device.target import Target
-from ...records import field, record, replace
+from ...records import field, record
 
 ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
 NAMES = (
     "instructions of all kinds", "scalar arithmetic", "vector arithmetic", "products", "sums", "shuffles",
     "loads", "stores", "divisions and roots",
 )  # fmt: skip
-_OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
+RESOURCES = len(NAMES)
+OF_VECTORS = (VECTOR, MULTIPLY, ADD, SHUFFLE)
+_IN_CODE = slice(SCALAR, DIVIDE)  # micro-operations that are instructions, too, however long some take
 
 
 @record(eq=False)
 class Cost:
-    """slots: of each resource; latency: cycles until the result is there."""
+    """slots: of each resource; latency: cycles until the result is there; temporaries: registers that are
+    needed besides those of operands and result. Of what was finished: used: (resource, slots) of what it
+    takes; code: micro-operations by which code is longer."""
 
-    slots: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))
+    slots: list[float] = field(default_factory=lambda: [0.0] * RESOURCES)
     latency: float = 0.0
+    temporaries: int = 0
+    used: list[tuple[int, float]] = field(default_factory=list)
+    code: float = 0.0
 
     def add(self, resource: int, slots: float) -> Cost:
         """Uses so many slots more, each of which is a micro-operation, but for divisions."""
@@ -37,6 +46,17 @@ class Cost:
         if resource != DIVIDE:
             self.slots[ISSUE] += slots
         return self
+
+    def finish(self) -> Cost:
+        """Notes what is used."""
+        self.used = [(resource, slots) for resource, slots in enumerate(self.slots) if slots]
+        self.code = sum(self.slots[_IN_CODE])
+        return self
+
+
+def on_vectors(slots: list[float]) -> float:
+    """Micro-operations on vector registers."""
+    return sum(slots[k] for k in OF_VECTORS)
 
 
 @record(frozen=True)
@@ -50,7 +70,11 @@ class CpuModel:
     roots of a register of floats and doubles; a lane of gathers and scatters; masked accesses; atomics.
     caches: bytes of the first and second cache, and of the last one, which cores share, as they share a
     launch; line_cycles: of a line from the second and the last cache and from memory, as streams; window:
-    micro-operations that a core looks ahead; registers: of vectors; clock: GHz.
+    micro-operations that wait for others while a core looks for work behind them: its schedulers hold them,
+    which are smaller than what it reorders; registers: of vectors; narrow: slots that an operation or an
+    access takes which fills half of a register or less; code_cache: bytes of the innermost cache for
+    instructions, code_bytes: of one, fetch_cycles: of one from the next cache, about 14 bytes a cycle, of
+    which half is hidden; clock: GHz.
     """
 
     name: str
@@ -81,58 +105,78 @@ class CpuModel:
     masked_store_cycles: float = 1
     atomic_cycles: float = 18
     mispredicted: float = 16
-    window: int = 224
+    window: int = 97
+    narrow: float = 1
+    code_cache: int = 32 << 10
+    code_bytes: int = 8
+    fetch_cycles: float = 0.3
     caches: tuple[int, int, int] = (32 << 10, 1 << 20, 8 << 20)
     line_cycles: tuple[float, float, float] = (2, 8, 20)
     clock: float = 3.0
 
 
-# Intel: Haswell to Skylake of clients; Skylake of servers, Ice Lake, Golden Cove with 512 bits.
-_SKYLAKE = CpuModel("skylake", 256, 16, False, caches=(32 << 10, 256 << 10, 8 << 20), line_cycles=(2, 6, 14))
-_SKYLAKE_SERVER = CpuModel(
-    "skylake-avx512", 512, 32, True, vector=2, scatter_cycles=1.2, gather_cycles=0.65,
-    divide_cycles=(10, 16), root_cycles=(12, 24), line_cycles=(2, 12, 18),
-    caches=(32 << 10, 1 << 20, 24 << 20),
-)  # fmt: skip
-_ICE_LAKE = replace(
-    _SKYLAKE_SERVER, name="icelake", issue=5, window=352, caches=(48 << 10, 1280 << 10, 36 << 20),
-    atomic_cycles=18,
-)  # fmt: skip
-_GOLDEN_COVE = replace(
-    _ICE_LAKE, name="golden-cove", issue=6, scalar=5, store=1, window=512, add_latency=3, gather_cycles=0.6,
-    caches=(48 << 10, 2 << 20, 60 << 20), integer_divide_cycles=(6, 10),
-)  # fmt: skip
-_GOLDEN_COVE_NARROW = replace(
-    _GOLDEN_COVE, name="golden-cove (256 bits)", vector_bits=256, registers=16, has_masks=False, vector=3,
-    shuffle=2, load=3, store=2, divide_cycles=(5, 8), root_cycles=(6, 9),
-)  # fmt: skip
+# Models by name: the one that each is like, and how it differs. Few are ever made in one process.
+_MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    # Intel: Haswell to Skylake of clients; Skylake of servers, Ice Lake, Golden Cove with 512 bits.
+    "skylake": ("", {
+        "vector_bits": 256, "registers": 16, "has_masks": False, "caches": (32 << 10, 256 << 10, 8 << 20),
+        "line_cycles": (2, 6, 14),
+    }),
+    "skylake-avx512": ("", {
+        "vector_bits": 512, "registers": 32, "has_masks": True, "vector": 2, "scatter_cycles": 1.2,
+        "gather_cycles": 0.65, "divide_cycles": (10, 16), "root_cycles": (12, 24), "line_cycles": (2, 12, 18),
+        "caches": (32 << 10, 1 << 20, 24 << 20),
+    }),
+    "icelake": ("skylake-avx512", {
+        "issue": 5, "window": 125, "caches": (48 << 10, 1280 << 10, 36 << 20), "atomic_cycles": 18,
+    }),
+    "golden-cove": ("icelake", {
+        "issue": 6, "scalar": 5, "store": 1, "window": 150, "add_latency": 3, "gather_cycles": 0.6,
+        "caches": (48 << 10, 2 << 20, 60 << 20), "integer_divide_cycles": (6, 10),
+    }),
+    "golden-cove (256 bits)": ("golden-cove", {
+        "vector_bits": 256, "registers": 16, "has_masks": False, "vector": 3, "shuffle": 2, "load": 3,
+        "store": 2, "divide_cycles": (5, 8), "root_cycles": (6, 9),
+    }),
+    # AMD: Zen 2 and 3 with 256 bits, Zen 4, whose units have 256 bits and take registers of 512 in two steps.
+    "zen3": ("", {
+        "vector_bits": 256, "registers": 16, "has_masks": False, "issue": 6, "vector": 4, "shuffle": 2,
+        "load": 2, "store": 1, "add_latency": 3, "multiply_latency": 4, "product_latency": 3, "products": 1,
+        "shuffle_latency": 2, "divide_latency": (10, 13), "divide_cycles": (3.5, 5), "root_cycles": (5, 9),
+        "integer_divide_cycles": (6, 10), "gather_cycles": 1.2, "gather_operations": 5, "scatter_cycles": 2,
+        "masked_store_cycles": 12, "atomic_cycles": 8, "mispredicted": 13, "window": 96,
+        "caches": (32 << 10, 512 << 10, 32 << 20), "line_cycles": (2, 4, 12), "clock": 3.3,
+    }),
+    "zen4 (256 bits)": ("zen3", {
+        "window": 128, "caches": (32 << 10, 1 << 20, 32 << 20), "gather_cycles": 1.0,
+    }),
+    "zen4": ("zen4 (256 bits)", {
+        "vector_bits": 512, "registers": 32, "has_masks": True, "vector": 2, "multiply": 1, "add": 1,
+        "shuffle": 1, "load": 1, "store": 0.5, "divide_cycles": (7, 10), "root_cycles": (10, 18),
+        "gather_cycles": 1.0, "scatter_cycles": 2, "masked_store_cycles": 1, "narrow": 0.5,
+    }),
+    # 128 bits: x86-64-v2, whose cores start three vector operations; Arm's Neoverse N1.
+    "x86-64": ("skylake", {"vector_bits": 128}),
+    "x86-64 of AMD": ("zen3", {"vector_bits": 128}),
+    "neoverse": ("", {
+        "vector_bits": 128, "registers": 32, "has_masks": False, "scalar": 3, "vector": 2, "add_latency": 2,
+        "product_latency": 4, "products": 1, "shuffle_latency": 2, "load_latency": 5,
+        "divide_cycles": (5, 10), "root_cycles": (7, 14), "gather_cycles": 1.5, "gather_operations": 3,
+        "atomic_cycles": 10, "mispredicted": 11, "window": 80, "caches": (64 << 10, 1 << 20, 32 << 20),
+        "line_cycles": (3, 8, 16),
+        "code_cache": 64 << 10, "clock": 2.6,
+    }),
+}  # fmt: skip
 
-# AMD: Zen 2 and 3 with 256 bits, Zen 4, whose units have 256 bits and take registers of 512 in two steps.
-_ZEN3 = CpuModel(
-    "zen3", 256, 16, False, issue=6, vector=4, shuffle=2, load=2, store=1, add_latency=3, multiply_latency=4,
-    product_latency=3, products=1, shuffle_latency=2, divide_latency=(10, 13), divide_cycles=(3.5, 5),
-    root_cycles=(5, 9), integer_divide_cycles=(6, 10), gather_cycles=1.2, gather_operations=5,
-    scatter_cycles=2, masked_store_cycles=12, atomic_cycles=8, mispredicted=13, window=256,
-    caches=(32 << 10, 512 << 10, 32 << 20), line_cycles=(2, 4, 12), clock=3.3,
-)  # fmt: skip
-_ZEN4_NARROW = replace(
-    _ZEN3, name="zen4 (256 bits)", window=320, caches=(32 << 10, 1 << 20, 32 << 20), gather_cycles=1.0
-)
-_ZEN4 = replace(
-    _ZEN4_NARROW, name="zen4", vector_bits=512, registers=32, has_masks=True, vector=2, multiply=1, add=1,
-    shuffle=1, load=1, store=0.5, divide_cycles=(7, 10), root_cycles=(10, 18), gather_cycles=1.0,
-    scatter_cycles=2, masked_store_cycles=1,
-)  # fmt: skip
 
-# 128 bits: x86-64-v2, whose cores start three vector operations; Arm's Neoverse N1.
-_NARROW = replace(_SKYLAKE, name="x86-64", vector_bits=128)
-_NARROW_AMD = replace(_ZEN3, name="x86-64 of AMD", vector_bits=128)
-_NEOVERSE = CpuModel(
-    "neoverse", 128, 32, False, scalar=3, vector=2, add_latency=2, product_latency=4, products=1,
-    shuffle_latency=2, load_latency=5, divide_cycles=(5, 10), root_cycles=(7, 14), gather_cycles=1.5,
-    gather_operations=3, atomic_cycles=10, mispredicted=11, window=128,
-    caches=(64 << 10, 1 << 20, 32 << 20), line_cycles=(3, 8, 16), clock=2.6,
-)  # fmt: skip
+@functools.cache
+def _model(name: str) -> CpuModel:
+    fields: dict[str, Any] = {}
+    like = name
+    while like:
+        like, changes = _MODELS[like]
+        fields = {**changes, **fields}
+    return CpuModel(name, **fields)
 
 
 def cycles(slots: list[float], model: CpuModel) -> tuple[float, int]:
@@ -142,7 +186,7 @@ def cycles(slots: list[float], model: CpuModel) -> tuple[float, int]:
         model.store, 1.0,
     )  # fmt: skip
     taken = list(slots)
-    taken[VECTOR] = sum(slots[k] for k in _OF_VECTORS)
+    taken[VECTOR] = on_vectors(slots)
     times = [count / per_cycle for count, per_cycle in zip(taken, started, strict=True)]
     most = max(range(len(times)), key=times.__getitem__)
     return times[most], most
@@ -159,16 +203,22 @@ def find_model(
     features: AbstractSet[str], vector_bits: int, is_arm: bool, is_amd: bool, far_ahead: bool
 ) -> CpuModel:
     """The CPU with these features; is_amd: its masked stores are slow; far_ahead: it reads far ahead."""
+    return _model(_name_of(features, vector_bits, is_arm, is_amd, far_ahead))
+
+
+def _name_of(
+    features: AbstractSet[str], vector_bits: int, is_arm: bool, is_amd: bool, far_ahead: bool
+) -> str:
     if is_arm:
-        return _NEOVERSE
+        return "neoverse"
     if vector_bits < 256:
-        return _NARROW_AMD if is_amd else _NARROW
+        return "x86-64 of AMD" if is_amd else "x86-64"
     if is_amd:
         if vector_bits == 512:
-            return _ZEN4
-        return _ZEN4_NARROW if far_ahead and "gfni" in features else _ZEN3
+            return "zen4"
+        return "zen4 (256 bits)" if far_ahead and "gfni" in features else "zen3"
     if vector_bits == 512:
         if "avx512fp16" in features:
-            return _GOLDEN_COVE
-        return _ICE_LAKE if "avx512vbmi" in features else _SKYLAKE_SERVER
-    return _GOLDEN_COVE_NARROW if "avxvnni" in features else _SKYLAKE
+            return "golden-cove"
+        return "icelake" if "avx512vbmi" in features else "skylake-avx512"
+    return "golden-cove (256 bits)" if "avxvnni" in features else "skylake"

@@ -20,12 +20,11 @@ from .locality import Access, traffic
 from .operations import Operations
 from .region_visits import Visits
 from .region_work import RegionWork
+from .work import VECTOR_OVERHEAD
 
-# Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group, and of a vector
-# (ids, the loop over them).
+# Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group.
 LAUNCH_OVERHEAD = 12.0
 _GROUP_OVERHEAD = 60.0
-_VECTOR_OVERHEAD = 3.0
 _GROUPS_OF_CORE = 4  # that a launch makes for a core where it may choose
 
 
@@ -80,7 +79,7 @@ class _Estimator:
         groups = math.prod(launch.groups)
         if self.plan.has_free_groups:  # they are as large as suits the launch
             groups = min(groups, _GROUPS_OF_CORE * launch.cores)
-        overhead = vectors * _VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
+        overhead = vectors * VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
         busy = vectors * result.cycles + overhead
         fetching = sum(n * each for n, each in zip(result.lines, model.line_cycles, strict=True))
         spread = min(launch.cores, groups)

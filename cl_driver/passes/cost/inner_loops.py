@@ -11,22 +11,14 @@ from typing import TypeAlias
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import size_of
-from ...spirv.module import Block, Function, Instruction, Kind, Value
+from ...spirv.module import Block, Instruction, Kind, Value
 from ..analysis.sums import Sum, Sums
-from ..ir.dominance import LoopNest, dominators
-from ..ir.instructions import PURE, is_constant_int, predecessors
-from ..ir.plan import KernelPlan
+from ..ir.instructions import ADDRESS, PURE, is_constant_int
 from ..ir.shapes import ShapeInfo
-from .latency import TRIPS, depth_of
+from .cpu_models import RESOURCES, cycles
+from .operations import CONTIGUOUS, Operations, is_access, size_in_memory
+from .work import RegionCosts
 
-# Cycles of one work-item: an access to its own place, as one of many in a gather or a scatter; an operation
-# of scalar code; a value that an iteration of scalar code waits for. A vector operation is half a cycle.
-_PLACE = 1.25
-_SCALAR = 0.33
-_CARRIED = 2.5
-_VECTOR = 0.5
-
-_WORTH = 1.2
 _OWN = 0.5  # the share of accesses that must be at places of each work-item's own
 _CHECKS = 8  # pairs of arrays that LLVM compares to find out whether they overlap
 
@@ -42,50 +34,42 @@ _DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, Op.FRem, Op
 _Access: TypeAlias = tuple[Instruction, Sum]
 
 
-def prefers_inner_loops(plan: KernelPlan) -> bool:
-    """Whether a plan with lanes is to be given up for one with one work-item at a time."""
-    options = plan.options
-    region = plan.region_of_lanes
-    if region is None:
-        return False
-    with_lanes, without = _cycles(region.function, region.shapes, options.width)
-    if without * _WORTH > with_lanes:
-        return False
-    if options.remarks is not None:
-        why = "goes through memory of its own, one element after the other, so that its loops become vectors"
-        cycles = f"{with_lanes:.0f} with lanes, {without:.0f} without"
-        options.remarks.choose("width", f"each work-item {why}; estimated cycles: {cycles}")
-    return True
+def cycles_with_inner_loops(region: RegionCosts) -> float | None:
+    """Cycles of a work-item without lanes, where some loops become vectors; None if none does."""
+    nest = region.nest
+    single = [loop for loop in nest.loops if loop.blocks == {loop.header}]
+    found = [loop for loop in single if _is_of_rows(loop.header, region.sums, region.shapes)]
+    if not found:
+        return None
+    model = region.operations.model
+    total = region.cycles_alone
+    for loop in found:
+        work = region.alone.loops[loop]
+        total -= work.cycles(model)
+        total += work.times * _in_vectors(loop.header, region.operations)
+    return total
 
 
-def _cycles(function: Function, shapes: ShapeInfo, lanes: int) -> tuple[float, float]:
-    """Estimates for one work-item: with lanes, and without."""
-    before = predecessors(function)
-    nest = LoopNest(function, dominators(function, before), before)
-    sums, with_lanes, without = Sums(), 0.0, 0.0
-    for block in function.blocks:
-        innermost = nest.innermost.get(block)
-        times = float(TRIPS ** depth_of(innermost))
-        operations = sum(i.op is not Op.Phi for i in block.instructions)
-        in_vectors = times * operations * _VECTOR / lanes
-        with_lanes += in_vectors
-        is_single = innermost is not None and innermost.blocks == {block}
-        places = _places(block, sums, shapes) if is_single else 0
-        if places:
-            with_lanes += times * places * _PLACE
-            without += in_vectors
-        else:
-            carries = is_single and _counter(block) is None
-            without += times * max(operations * _SCALAR, carries * _CARRIED)
-    return with_lanes, without
+def _in_vectors(block: Block, operations: Operations) -> float:
+    """Cycles of an iteration, as one of as many as vectors have lanes."""
+    width = operations.model.vector_bits // 32
+    values = [i for i in block.instructions if i.op not in ADDRESS]
+    inside = Operations(operations.model, ShapeInfo(dict.fromkeys(values, None)), width)
+    slots = [0.0] * RESOURCES
+    for i in values:
+        step = size_in_memory(i) if is_access(i) else 0
+        cost = inside.usual_access(i, CONTIGUOUS, step) if step else inside.cost(i)
+        for resource, count in cost.used:
+            slots[resource] += count
+    return cycles(slots, operations.model)[0] / width
 
 
-def _places(block: Block, sums: Sums, shapes: ShapeInfo) -> int:
-    """How many accesses of a loop of one block are to a row of each work-item, if it writes to one and its
-    iterations may be executed at the same time; else 0."""
+def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
+    """Whether accesses of a loop of one block are to a row of each work-item, it writes to one, and its
+    iterations may be executed at the same time."""
     counter = _counter(block)
     if counter is None:
-        return 0
+        return False
     phi, step = counter
     inside = set(block.instructions)
     accesses: list[_Access] = []
@@ -94,26 +78,26 @@ def _places(block: Block, sums: Sums, shapes: ShapeInfo) -> int:
             accesses.append((i, sums.of(i.operands[0])))
         elif i.op is Op.ExtInst:
             if i.operands[1] not in _FUNCTIONS:
-                return 0
+                return False
         elif i.op in _DIVISIONS or i.op not in PURE:
-            return 0
+            return False
     stores = [(i, at) for i, at in accesses if i.op is Op.Store]
     if not stores or len({i.mask for i, _ in accesses}) > 1:
-        return 0
+        return False
     own = 0
     for i, at in accesses:
         pointer, size = i.operands[0], size_of(i.type or i.operands[1].type)
         moves = at.factors.get(phi, 0) * step
         if i.memory is not None and i.memory.volatile or pointer.type.storage is StorageClass.Function:
-            return 0
+            return False
         if any(v in inside for v in at.factors if v is not phi) or moves not in (size, -size, 0):
-            return 0
+            return False
         if moves == 0 and i.op is Op.Store:
-            return 0
+            return False
         own += moves != 0 and _is_own(shapes, pointer, size)
     if own < _OWN * len(accesses) or not _is_independent(accesses, stores, phi, step):
-        return 0
-    return own
+        return False
+    return True
 
 
 def _counter(block: Block) -> tuple[Instruction, int] | None:

@@ -6,6 +6,8 @@ all lanes, or differs by the same step, is scalar code. This follows what codege
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Type, Value, Variable
@@ -19,9 +21,12 @@ from .cpu_models import (
     ADD,
     DIVIDE,
     ISSUE,
+    LOAD,
     MULTIPLY,
+    OF_VECTORS,
     SCALAR,
     SHUFFLE,
+    STORE,
     VECTOR,
     Cost,
     CpuModel,
@@ -44,12 +49,21 @@ _SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightLogical, Op.ShiftRightAri
 _CONVERSIONS = frozenset((Op.ConvertSToF, Op.ConvertUToF, Op.ConvertFToS, Op.ConvertFToU, Op.FConvert))
 _LOGIC = frozenset((Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.LogicalEqual, Op.LogicalNotEqual))
 
+# What functions of the builtin library are made of (codegen/library/names.py): instructions of AVX-512, of
+# which two are quotients and roots.
+_OF_LIBRARY = 0x10000
+_LIBRARY_QUOTIENT, _LIBRARY_ROOT = _OF_LIBRARY + 4, _OF_LIBRARY + 5
+
 # OpenCL.std: what is one instruction or a few, by what they are made of; and cycles of functions of the
 # library for one work-item, which are made of some ten to a hundred: those of the same functions in glibc
 # and SLEEF.
 _FUSED = frozenset((Std.fma, Std.mad))
-_ROOTS = frozenset((Std.sqrt, Std.native_sqrt, Std.half_sqrt, Std.rsqrt, Std.native_rsqrt, Std.half_rsqrt))
-_QUOTIENTS = frozenset((Std.native_divide, Std.half_divide, Std.native_recip, Std.half_recip))
+_ROOTS = frozenset(
+    (_LIBRARY_ROOT, Std.sqrt, Std.native_sqrt, Std.half_sqrt, Std.rsqrt, Std.native_rsqrt, Std.half_rsqrt)
+)
+_QUOTIENTS = frozenset(
+    (_LIBRARY_QUOTIENT, Std.native_divide, Std.half_divide, Std.native_recip, Std.half_recip)
+)
 _FEW = {
     Std.fclamp: 2, Std.mix: 2, Std.step: 2, Std.sign: 3, Std.smoothstep: 6, Std.fract: 3, Std.copysign: 2,
     Std.bitselect: 2, Std.s_clamp: 2, Std.u_clamp: 2, Std.s_abs_diff: 3, Std.u_abs_diff: 3, Std.rotate: 3,
@@ -74,13 +88,15 @@ _FUNCTIONS = {
     Std.native_exp2: 10, Std.native_log2: 15, Std.native_tan: 30, Std.half_exp: 12, Std.half_log: 15,
     Std.half_sin: 20, Std.half_cos: 20, Std.half_powr: 30,
 }  # fmt: skip
-_LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
+LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
 STORES = frozenset((
     Std.vstoren, Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
     Std.vstorea_halfn_r,
 ))  # fmt: skip
 _OTHER_FUNCTION = 40  # of any other
 _CALL = 5  # cycles of a call itself
+_MIXED = 0.25  # the share of vectors that are partly in a mask of which nothing is known
+_NOTHING = Cost()
 
 
 class Operations:
@@ -88,6 +104,7 @@ class Operations:
 
     def __init__(self, model: CpuModel, shapes: ShapeInfo, width: int) -> None:
         self.model, self.shapes, self.width = model, shapes, width
+        self._made: dict[tuple[object, ...], Cost] = {}
 
     def is_varying(self, value: Value) -> bool:
         """Whether lanes of a value are told apart by more than a step."""
@@ -107,9 +124,34 @@ class Operations:
         return max(1.0, self.width * _bits(type_) / bits)
 
     def cost(self, i: Instruction) -> Cost:
-        """Of what is not memory (see access)."""
-        op, cost = i.op, Cost()
+        """Of what is not memory (see access). Instructions that are alike have the same."""
+        op = i.op
         if op in _FREE:
+            return _NOTHING
+        extra: object = None
+        if op is Op.ExtInst:
+            extra = i.operands[1]
+        elif op in _DIVISIONS:
+            extra = is_constant_int(i.operands[1])
+        elif op in ADDRESS:
+            extra = i in self.shapes.private
+        of_first = getattr(i.operands[0], "type", None) if i.operands else None
+        key = op, id(i.type), id(of_first), self.is_varying(i), extra
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._narrowed(self._cost(i), i.type).finish()
+        return found
+
+    def _narrowed(self, cost: Cost, type_: Type | None) -> Cost:
+        """The same for one work-item, whose values leave most of a register empty."""
+        if self.width == 1 and type_ is not None and 2 * 8 * size_of_value(type_) <= self.model.vector_bits:
+            for resource in (*OF_VECTORS, LOAD, STORE):
+                cost.slots[resource] *= self.model.narrow
+        return cost
+
+    def _cost(self, i: Instruction) -> Cost:
+        op, cost = i.op, Cost()
+        if op is Op.Load:  # of ids, which are there already: others are accesses
             return cost
         if op is Op.VectorShuffle:
             if self.width == 1:
@@ -165,6 +207,7 @@ class Operations:
         elif op in (Op.FRem, Op.FMod):
             self._divide(cost, element, count)
             cost.add(VECTOR, 10 * count).latency += 30
+            cost.temporaries = 3
         elif op in _DIVISIONS:
             self._divide_integers(cost, i, element, count)
         elif op is Op.IMul:
@@ -174,6 +217,7 @@ class Operations:
             of_longs = _is_long(element) or _is_long(_element(i.operands[0].type))
             steps = 6 if of_longs and not model.has_masks and self.width > 1 else 1
             cost.add(ADD, steps * max(count, self.width * each / model.vector_bits)).latency = 4 + steps
+            cost.temporaries = 3 if steps > 1 else 0
         elif op in (Op.SConvert, Op.UConvert):
             wider = max(_bits(element), _bits(_element(i.operands[0].type)))
             registers = max(1.0, self.width * wider / model.vector_bits)
@@ -203,10 +247,13 @@ class Operations:
         if is_constant_int(i.operands[1]):
             self._multiply_integers(cost, element.width, 2 * count)
             cost.add(VECTOR, 3 * count).latency += 3
+            cost.temporaries += 1
         elif element.width <= 16:
             cost.add(VECTOR, 6 * count).add(DIVIDE, self.model.divide_cycles[0] * count).latency = 26
+            cost.temporaries = 2
         elif element.width == 32 and self.width > 1:  # as doubles
             cost.add(VECTOR, 12 * count).add(DIVIDE, self.model.divide_cycles[1] * 2 * count).latency = 30
+            cost.temporaries = 4
         else:
             busy = self.model.integer_divide_cycles[element.width > 32]
             cost.add(DIVIDE, busy * self.width).add(SHUFFLE, 2 * self.width).latency = 30
@@ -215,8 +262,10 @@ class Operations:
         model = self.model
         if width > 32 and self.width > 1:
             cost.add(MULTIPLY, 3 * count).add(VECTOR, (0 if model.has_masks else 5) * count).latency = 12
+            cost.temporaries = 0 if model.has_masks else 3  # of halves: their sums, and products across
         elif width == 8:
             cost.add(MULTIPLY, 2 * count).add(SHUFFLE, 2 * count).latency = 10
+            cost.temporaries = 2
         else:
             products = model.products if width == 32 else 1
             cost.add(MULTIPLY, products * count).latency = model.product_latency
@@ -226,6 +275,8 @@ class Operations:
         count = self.registers(i.type) if of_vectors else 1.0
         if function in _FUSED and _is_float(_element(i.type)):
             cost.add(MULTIPLY, count).latency = model.multiply_latency
+        elif function >= _OF_LIBRARY and function not in _QUOTIENTS | _ROOTS:
+            cost.add(VECTOR, count).latency = model.multiply_latency
         elif function in _ROOTS or function in _QUOTIENTS:
             self._divide(cost, _element(i.type), count, is_root=function in _ROOTS)
             if function in (Std.rsqrt, Std.native_rsqrt, Std.half_rsqrt):
@@ -252,12 +303,50 @@ class Operations:
         """Of an access to local memory at places that are known when code is made, of groups in lockstep."""
         return access_costs.in_registers(self.reach(i, None), self.model)
 
+    def slot(self, i: Instruction) -> Cost:
+        """Of an access to what is kept from one region to the next."""
+        slot, is_load, cost = i.operands[0], i.op is PassOp.SlotLoad, Cost()
+        count = 0.1 if slot.uniform else 1.0 if slot.stride is not None else self.registers(slot.type)
+        cost.add(LOAD if is_load else STORE, count).latency = self.model.load_latency if is_load else 0
+        return cost
+
+    def usual_access(self, i: Instruction, kind: str, lane_stride: int | None) -> Cost:
+        """Of an access to memory of which no more is known. Accesses that are alike have the same."""
+        is_masked = i.mask is not None and not _is_entry(i.mask)
+        key = i.op, id(accessed_type(i)), is_write(i), kind, lane_stride, is_masked
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self.access(i, kind, lane_stride, _MIXED).finish()
+        return found
+
+    def how_reached(self, i: Instruction, ask: Callable[[Instruction], int | None]) -> tuple[str, int | None]:
+        """How lanes reach memory, and how many bytes apart they are. ask: for that of places that shapes do
+        not tell apart."""
+        if self.width == 1:
+            return CONTIGUOUS, None
+        pointer, index, step = place_of(i)
+        stride = self.shapes.strides.get(pointer, 0)
+        size = size_in_memory(i)
+        if index is not None:
+            more = self.shapes.strides.get(index, 0)
+            known = isinstance(stride, int) and isinstance(more, int)
+            stride = stride + more * step if known else None  # type: ignore[operator]
+        if pointer in self.shapes.private:
+            return (PRIVATE, size) if stride == 0 else (SCATTERED, None)
+        if not isinstance(stride, int):
+            stride = ask(i)
+            if stride is None:
+                return SCATTERED, None
+        if stride == 0:
+            return UNIFORM, 0
+        return (CONTIGUOUS, stride) if abs(stride) == size else (STRIDED, stride)
+
     def access(self, i: Instruction, kind: str, lane_stride: int | None, mixed: float) -> Cost:
         """Of an access to memory. kind: how lanes reach it; lane_stride: bytes between them, if it is known;
         mixed: how often its mask is neither empty nor full."""
         reach, model = self.reach(i, lane_stride, mixed), self.model
         if self.width == 1 or kind == UNIFORM:
-            return access_costs.uniform(reach, model)
+            return self._narrowed(access_costs.uniform(reach, model), accessed_type(i))
         if kind == PRIVATE:
             return access_costs.pieces(reach, model)
         if kind == CONTIGUOUS:
@@ -321,7 +410,7 @@ def _packed_size(type_: Type) -> int:
 def is_access(i: Instruction) -> bool:
     """Whether an instruction reads or writes memory that has to be reached."""
     if i.op is Op.ExtInst:
-        return i.operands[1] in _LOADS or i.operands[1] in STORES
+        return i.operands[1] in LOADS or i.operands[1] in STORES
     if i.op is Op.Load:
         source = i.operands[0]
         if isinstance(source, Instruction) and source.op in ADDRESS:
@@ -339,6 +428,11 @@ def _element(type_: Type) -> Type:
     while type_.kind in (Kind.VECTOR, Kind.ARRAY):
         type_ = type_.element
     return type_
+
+
+def size_of_value(type_: Type) -> int:
+    """Bytes of a value in registers."""
+    return (type_.count if type_.kind is Kind.VECTOR else 1) * _bits(_element(type_)) // 8
 
 
 def _is_float(type_: Type) -> bool:

@@ -1,19 +1,25 @@
 """How many vector registers a linearised region needs at once, and how many vectors may be executed together.
 
-A value that varies between lanes takes registers from where it is computed to its last use; masks, addresses
-and what is the same in all lanes are elsewhere. The innermost loops count, where there are any.
+A value that varies between lanes takes registers from where it is computed to its last use, and what takes
+several instructions needs more of them meanwhile; masks, addresses and what is the same in all lanes are
+elsewhere. The innermost loops count, where there are any.
 """
 
 from __future__ import annotations
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Type
-from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import ADDRESS, INTEGER_ATOMICS, predecessors
+from ..ir.dominance import DominatorTree, Loop, LoopNest
+from ..ir.instructions import ADDRESS, INTEGER_ATOMICS
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
+from .operations import Operations
 
 LARGEST = 3_000  # instructions of a region beyond which nobody looks
+_IN_STEPS = frozenset((
+    Op.IMul, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, Op.FRem, Op.FMod, Op.ConvertSToF, Op.ConvertUToF,
+    Op.ConvertFToS, Op.ConvertFToU, Op.FConvert,
+))  # fmt: skip
 RARELY = 2  # how much less a register counts in a loop's blocks that not every iteration comes to
 
 
@@ -31,24 +37,29 @@ def registers_of(type_: Type, lane_bits: int) -> int:
     return 0
 
 
-def vector_pressure(function: Function, shapes: ShapeInfo, lane_bits: int) -> int | None:
+def vector_pressure(
+    function: Function, operations: Operations, nest: LoopNest, tree: DominatorTree[Block]
+) -> int | None:
     """Registers that are needed at once; None for functions that are too large to look at."""
     if sum(len(block.instructions) for block in function.blocks) > LARGEST:
         return None
+    strides = operations.shapes.strides
+    lane_bits = max(1, operations.model.vector_bits // operations.width)
     sizes: dict[Instruction, int] = {}
+    temporaries: dict[Instruction, int] = {}
     for block in function.blocks:
         for i in block.instructions:
-            stride = shapes.strides.get(i, 0)
+            stride = strides.get(i, 0)
             if i.type is not None and (stride is None or (type(stride) is tuple and None in stride)):
                 sizes[i] = registers_of(i.type, lane_bits)
+                more = operations.cost(i).temporaries if i.op in _IN_STEPS else 0
+                if more:
+                    temporaries[i] = more
     live_out = _live_out(function, sizes)
-    before = predecessors(function)
-    tree = dominators(function, before)
-    nest = LoopNest(function, tree, before)
     innermost = {block: loop for loop in nest.loops if not loop.children for block in loop.blocks}
     most = 0
     for block in innermost or function.blocks:
-        peak = _peak(block, live_out[block], sizes)
+        peak = _peak(block, live_out[block], sizes, temporaries)
         # What stands behind a jump over an empty mask, say what a function of the library does with numbers
         # that are very large, is executed less often than the loop that it is in.
         if innermost and not any(tree.dominates(block, latch) for latch in innermost[block].latches):
@@ -64,23 +75,18 @@ LEAST_GATHERS = 3
 _FREE = ADDRESS | {Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject}
 
 
-def divergent_loops(function: Function) -> int | None:
+def divergent_loops(nest: LoopNest) -> int | None:
     """How many loops of a linearised function go on while any lane does; None if it has no loops at all."""
-    before = predecessors(function)
-    loops = LoopNest(function, dominators(function, before), before).loops
-    if not loops:
+    if not nest.loops:
         return None
-    conditions = [latch.terminator.operands[0] for loop in loops for latch in loop.latches]
+    conditions = [latch.terminator.operands[0] for loop in nest.loops for latch in loop.latches]
     return sum(isinstance(c, Instruction) and c.op is PassOp.AnyLane for c in conditions)
 
 
-def mostly_gathers(function: Function, shapes: ShapeInfo) -> bool:
+def mostly_gathers(nest: LoopNest, shapes: ShapeInfo) -> bool:
     """Whether all that a linearised function does in its inner loops is done while any lane goes on, and most
     of it is to access memory at places of each lane's own: rows of sparse matrices, lists of neighbours."""
-    before = predecessors(function)
-    inner = [
-        loop for loop in LoopNest(function, dominators(function, before), before).loops if not loop.children
-    ]
+    inner = [loop for loop in nest.loops if not loop.children]
     return bool(inner) and all(_gathers(loop, shapes) for loop in inner)
 
 
@@ -133,7 +139,12 @@ def _live_out(function: Function, sizes: dict[Instruction, int]) -> dict[Block, 
     return live_out
 
 
-def _peak(block: Block, live_out: set[Instruction], sizes: dict[Instruction, int]) -> int:
+def _peak(
+    block: Block,
+    live_out: set[Instruction],
+    sizes: dict[Instruction, int],
+    temporaries: dict[Instruction, int],
+) -> int:
     live = set(live_out)
     total = peak = sum(sizes[v] for v in live)
     for i in reversed(block.instructions):
@@ -146,5 +157,5 @@ def _peak(block: Block, live_out: set[Instruction], sizes: dict[Instruction, int
             if isinstance(operand, Instruction) and operand in sizes and operand not in live:
                 live.add(operand)
                 total += sizes[operand]
-        peak = max(peak, total)
+        peak = max(peak, total + temporaries.get(i, 0))
     return peak

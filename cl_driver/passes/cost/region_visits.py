@@ -15,7 +15,8 @@ from ..ir.plan import KernelPlan, PlanOptions, Region, Slot
 from ..ir.shapes import ShapeInfo
 from .launch import Launch, Number, Samples
 from .sampled_values import Numbers, Surroundings, any_lane, differences
-from .trips import UNKNOWN_TRIPS, Flow, follow, graph_of
+from .trips import Flow, follow, graph_of
+from .work import UNKNOWN_TRIPS
 
 _VISITS = 200  # regions that are visited one after the other before it is taken to be all
 _MOST_ROUNDS = 1 << 16

@@ -7,8 +7,6 @@ and loaded again come on top.
 
 from __future__ import annotations
 
-import math
-
 from ...spirv.enums import Op
 from ...spirv.module import Block, Instruction
 from ..ir.dominance import Loop
@@ -16,16 +14,12 @@ from ..ir.fold import signed
 from ..ir.instructions import ATOMICS, PURE, is_arithmetic
 from ..ir.ops import PassOp
 from ..ir.plan import Region
-from ..ir.shapes import Stride
 from .cpu_models import ISSUE, LOAD, NAMES, STORE, Cost, cycles
-from .latency import finished
 from .launch import Samples
 from .locality import LINE, Access
 from .operations import (
-    CONTIGUOUS,
     PRIVATE,
     SCATTERED,
-    STRIDED,
     UNIFORM,
     Operations,
     is_access,
@@ -34,11 +28,10 @@ from .operations import (
     place_of,
     size_in_memory,
 )
-from .pressure import LARGEST, vector_pressure
+from .pressure import vector_pressure
 from .sampled_values import Frame, Numbers, any_lane, base_of
 from .trips import Flow
-
-_ITERATION = 1.0  # micro-operations to count an iteration
+from .work import ITERATION, LoopWork, chains, missing_registers, spill
 
 
 class RegionWork:
@@ -72,13 +65,18 @@ class RegionWork:
                         total[k] += slots * times
         for each in flow.nest.loops:
             total = of_loops.setdefault(each, [0.0] * len(NAMES))
-            total[ISSUE] += _ITERATION * flow.mean(each.header)
-        self._spill(of_loops)
+            total[ISSUE] += ITERATION * flow.mean(each.header)
+        missing = self._missing_registers()
+        blocks = flow.nest.own_blocks()
         for loop, total in of_loops.items():
-            busy, _ = cycles(total, model)
+            spill(total, missing)
             memory = max(total[LOAD] / model.load, total[STORE] / model.store)
             arithmetic = cycles([0.0 if k in (LOAD, STORE) else n for k, n in enumerate(total)], model)[0]
-            self.cycles += math.hypot(busy, self._waiting(loop, total))
+            times = flow.mean(loop.header) if loop is not None else 1.0
+            entries = self._entries(loop.header, loop, loop.parent) if loop is not None else 1.0
+            longest, carried = chains(blocks[loop], loop, lambda i: self.costs[i].latency)
+            rounds = max(1.0, times / max(entries, 1e-9))
+            self.cycles += LoopWork(times, rounds, total, longest=longest, carried=carried).cycles(model)
             self.arithmetic += arithmetic
             self.memory += memory
             self.slots = [a + b for a, b in zip(self.slots, total, strict=True)]
@@ -114,19 +112,12 @@ class RegionWork:
         if is_access(i):
             return self._access(i, block)
         if i.op is PassOp.SlotLoad or i.op is PassOp.SlotStore:
-            slot = i.operands[0]
-            cost = Cost()
-            if not self.in_lockstep:
-                count = 0.1 if slot.uniform else 1.0 if slot.stride is not None else None
-                count = self.operations.registers(slot.type) if count is None else count
-                cost.add(LOAD if i.op is PassOp.SlotLoad else STORE, count)
-                cost.latency = self.model.load_latency if i.op is PassOp.SlotLoad else 0
-            return cost
+            return Cost() if self.in_lockstep else self.operations.slot(i)
         return self.operations.cost(i)
 
     def _access(self, i: Instruction, block: Block) -> Cost:
         pointer, size = place_of(i)[0], size_in_memory(i)
-        kind, stride = self._kind(i, size)
+        kind, stride = self.operations.how_reached(i, self._sampled_stride)
         times = self.flow.mean(block)
         of_items = size / self.operations.width if kind == UNIFORM else size
         self.bytes[kind] = self.bytes.get(kind, 0.0) + of_items * times
@@ -153,27 +144,6 @@ class RegionWork:
         pairs = zip(any_lane(self.samples, inside), any_lane(self.samples, outside), strict=True)
         both = [a * b if isinstance(a, float) and isinstance(b, float) else 0.0 for a, b in pairs]
         return self._mean(both[:: len(self.samples.lanes)])
-
-    def _kind(self, i: Instruction, size: int) -> tuple[str, int | None]:
-        """How lanes reach memory, and how far apart they do."""
-        operations, shapes = self.operations, self.operations.shapes
-        pointer, index, step = place_of(i)
-        stride: Stride = shapes.strides.get(pointer, 0)
-        if index is not None:
-            more = shapes.strides.get(index, 0)
-            known = isinstance(stride, int) and isinstance(more, int)
-            stride = stride + more * step if known else None  # type: ignore[operator]
-        if operations.width == 1:
-            return CONTIGUOUS, size
-        if pointer in shapes.private:
-            return (PRIVATE, size) if stride == 0 else (SCATTERED, None)
-        if not isinstance(stride, int):
-            stride = self._sampled_stride(i)
-            if stride is None:
-                return SCATTERED, None
-        if stride == 0:
-            return UNIFORM, 0
-        return (CONTIGUOUS, stride) if abs(stride) == size else (STRIDED, stride)
 
     def _sampled_stride(self, i: Instruction) -> int | None:
         """What the stride of most vectors is, where it is known only when they run."""
@@ -230,52 +200,13 @@ class RegionWork:
     def _mean(self, values: list[float]) -> float:
         return self.samples.mean(values)
 
-    def _spill(self, of_loops: dict[Loop | None, list[float]]) -> None:
-        """Stores and reloads of registers of which there are not enough, where that is looked at."""
+    def _missing_registers(self) -> float:
+        """The share of registers that are needed and not there, where that is looked at."""
         function = self.region.function
-        count = sum(len(block.instructions) for block in function.blocks)
-        if self.operations.width == 1 or count > LARGEST:
-            return
-        lane_bits = self.model.vector_bits // self.operations.width
-        pressure = vector_pressure(function, self.operations.shapes, max(1, lane_bits))
-        if pressure is None or pressure <= self.model.registers:
-            return
-        share = 1 - self.model.registers / pressure
-        for total in of_loops.values():
-            operations = sum(total[k] for k in range(2, 6))
-            total[LOAD] += 0.5 * share * operations
-            total[STORE] += 0.25 * share * operations
-            total[ISSUE] += 0.75 * share * operations
-
-    def _waiting(self, loop: Loop | None, total: list[float]) -> float:
-        """Cycles that the longest chain of instructions takes, as far as a core does not fill them with other
-        iterations or the next vectors."""
-        flow, window = self.flow, self.model.window
-        blocks = [b for b in flow.nest.order if flow.nest.innermost.get(b) is loop]
-        start: dict[Instruction, float] = {}
-
-        def latency(i: Instruction) -> float:
-            return self.costs[i].latency
-
-        if loop is None:
-            longest = max(finished(blocks, start, latency).values(), default=0.0)
-            return longest * total[ISSUE] / (total[ISSUE] + window)
-        times = flow.mean(loop.header)
-        if times <= 0:
+        if self.operations.width == 1:
             return 0.0
-        start = dict.fromkeys(loop.header.phis(), 0.0)
-        done = finished(blocks, start, latency)
-        longest = max(done.values(), default=0.0)
-        carried = 0.0
-        for phi in start:
-            values = zip(phi.operands[::2], phi.operands[1::2], strict=True)
-            start[phi] = max((done.get(v, 0.0) for v, b in values if b in loop.latches), default=0.0)
-        if not loop.children:
-            carried = max(finished(blocks, start, latency).values(), default=0.0) - longest
-        each = total[ISSUE] / times
-        trips = max(1.0, times / max(self._entries(loop.header, loop, loop.parent), 1e-9))
-        carried *= min(1.0, trips * each / window)
-        return times * max(carried, longest * each / (each + window))
+        pressure = vector_pressure(function, self.operations, self.flow.nest, self.flow.tree)
+        return missing_registers(pressure, self.model) if pressure is not None else 0.0
 
 
 def _offsets(frame: Frame, i: Instruction) -> Numbers:

@@ -21,7 +21,7 @@ def share_of_rows(
 ) -> float:
     """The weight of what `count` rows do together, as a share of what they do one by one.
 
-    weights: of each instruction; row_ids: ids of work-items that are one more in each row.
+    weights: of instructions that have one; row_ids: ids of work-items that are one more in each row.
     """
     numbers: dict[tuple[Any, ...], int] = {}
     total = distinct = 0.0
@@ -33,7 +33,7 @@ def share_of_rows(
                 key = _key(i, row, mine, sums, row_ids)
                 before = len(numbers)
                 mine[i] = numbers.setdefault(key, before)
-                weight = weights[i]
+                weight = weights.get(i, 0.0)
                 total += weight
                 if len(numbers) > before:
                     distinct += weight

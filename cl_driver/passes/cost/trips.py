@@ -17,8 +17,8 @@ from ..ir.fold import signed
 from ..ir.instructions import predecessors
 from ..ir.ops import PassOp
 from .sampled_values import Frame, Numbers, Surroundings, differences
+from .work import UNKNOWN_TRIPS
 
-UNKNOWN_TRIPS = 8.0  # of a loop of which nothing is known
 _WAITING = 1.8  # how much longer the last lane of a vector stays in such a loop than one does
 _CERTAIN = 0.9999  # a probability that is not guessed from data
 _FOLLOWED = 40  # iterations of what does not grow by the same step

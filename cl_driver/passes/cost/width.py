@@ -11,18 +11,15 @@ from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
 from ...spirv.tables import of_class
-from ..analysis.redundant_items import redundant_dimensions
 from ..analysis.strides import Strides
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
 from ..ir.remarks import Remarks
-from .latency import Work, work_of
+from .operations import LOADS, STORES
 from .packed_profit import stays_packed
-from .pressure import divergent_loops, mostly_gathers, vector_pressure
+from .pressure import divergent_loops
 from .row_reuse import share_of_rows
-
-# Bytes of private memory of all lanes, with which no cache is left.
-_MOST_PRIVATE = 8 << 20
+from .work import UNKNOWN_TRIPS, WORTH, PlanCosts, RegionCosts, Work, work_of
 
 # The narrowest vectors of work-items.
 _FEWEST_LANES = 4
@@ -41,15 +38,7 @@ _PLAIN = frozenset((
     Std.s_mul24, Std.u_mul24, Std.s_add_sat, Std.u_add_sat, Std.s_sub_sat, Std.u_sub_sat, Std.s_hadd,
     Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount,
 ))  # fmt: skip
-_LOADS = frozenset((Std.vloadn, Std.vload_half, Std.vload_halfn, Std.vloada_halfn))
-_STORES = frozenset((
-    Std.vstoren, Std.vstore_half, Std.vstore_half_r, Std.vstore_halfn, Std.vstore_halfn_r, Std.vstorea_halfn,
-    Std.vstorea_halfn_r,
-))  # fmt: skip
-_WORTH = 1.2
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
-_ITERATIONS = 8
-_MOSTLY = 0.9  # the share of a kernel's work that is on such vectors where lanes are left to them
 
 # What all work-items of a launch see alike; and where they take turns, or meet.
 _SIZES = frozenset(
@@ -70,8 +59,10 @@ _ROOM_OF_EIGHT = 0.75
 # part more often than those in the next rows.
 _WAITING = (0.08, 0.03)
 
-# More vectors are more code to compile: what they have to gain, unless they share what rows have in common.
-_GAIN, _GAIN_OF_EIGHT = 1.05, 1.1
+# More vectors are more code, which has to gain something: what one vector, two and four may take longer than
+# the best of them, unless rows share what they have in common; and what eight have to gain.
+_MORE = {1: 1.05, 2: 1.1, 4: 1.0}
+_GAIN_OF_EIGHT = 1.1
 
 # Instructions that parts may add to a kernel that has them from the start: these compile quickly.
 _FEW = 40
@@ -153,11 +144,11 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     and iterations that wait for one another are as many at a time as there are lanes.
     """
     alone = together = 0.0  # operations of a work-item
-    loads = stores = 0
+    loads = stores = 0.0
     loops = False
     for i, times in ((i, times) for f in functions for b, times in _times(f) for i in b.instructions):
         extended = i.operands[1] if i.op is Op.ExtInst else None
-        is_load, is_store = i.op is Op.Load or extended in _LOADS, i.op is Op.Store or extended in _STORES
+        is_load, is_store = i.op is Op.Load or extended in LOADS, i.op is Op.Store or extended in STORES
         if i.op in _NOT_ALONE or (extended is not None and not (is_load or is_store or extended in _PLAIN)):
             return False
         loops |= times > 1
@@ -177,7 +168,7 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
         together += times * (registers + shuffles)
     if alone * _MUCH < together and not loops:
         return True
-    return loads > 4 * stores and alone < _WORTH * together
+    return loads > 4 * stores and alone < WORTH * together
 
 
 def has_loops(functions: Iterable[Function]) -> bool:
@@ -185,14 +176,14 @@ def has_loops(functions: Iterable[Function]) -> bool:
     return any(times > 1 for function in functions for _, times in _times(function))
 
 
-def _times(function: Function) -> Iterable[tuple[Block, int]]:
+def _times(function: Function) -> Iterable[tuple[Block, float]]:
     """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
-    times = dict.fromkeys(function.blocks, 1)
+    times = dict.fromkeys(function.blocks, 1.0)
     places = {block: place for place, block in enumerate(function.blocks)}
     for place, block in enumerate(function.blocks):
         for start in (places[b] for b in block.successors() if places[b] <= place):
             for inside in function.blocks[start : place + 1]:
-                times[inside] *= _ITERATIONS
+                times[inside] *= UNKNOWN_TRIPS
     return times.items()
 
 
@@ -204,63 +195,13 @@ def _bits(type_: Type | None) -> int:
     return type_.width if type_.kind in (Kind.INT, Kind.FLOAT) else 0
 
 
-def prefers_one(plan: KernelPlan) -> bool:
-    """Whether a kernel is better off with one work-item at a time than with a lane for each."""
-    if plan.options.width > 1 and not plan.options.sub_groups:
-        private = plan.private_size * plan.options.width
-        if private > _MOST_PRIVATE:
-            if plan.options.remarks is not None:
-                plan.options.remarks.choose(
-                    "width", f"private memory of all lanes would take {private} bytes"
-                )
-            return True
-        if 0 in redundant_dimensions(plan):
-            if plan.options.remarks is not None:
-                why = "all work-items of a row do the same, so that one of them is enough"
-                plan.options.remarks.choose("width", why)
-            return True
-    region = plan.region_of_lanes
-    if region is None or not mostly_gathers(region.function, region.shapes):
-        return False
-    if plan.options.remarks is not None:
-        why = "do little but access memory at places of each lane's own"
-        plan.options.remarks.choose("width", f"its loops, which lanes leave one by one, {why}")
-    return True
-
-
-def prefers_own_vectors(plan: KernelPlan, target: Target) -> bool:
-    """Whether the vectors that a kernel calculates with fill the registers, and code with a lane for each
-    work-item, where each of them takes as many registers as there are lanes, is too long to be fast."""
-    options = plan.options
-    region = plan.region_of_lanes
-    if region is None:
-        return False
-    instructions = [i for block in region.function.blocks for i in block.instructions]
-    if not any(_bits(i.type) >= target.vector_bits for i in instructions):
-        return False
-    work = work_of(region.function, region.shapes, target.vector_bits // options.width, options.width)
-    full = sum(work.weights[i] for i in instructions if _bits(i.type) >= target.vector_bits)
-    if not work.fetched(1) or full < _MOSTLY * sum(work.weights.values()):
-        return False
-    lanes, room = options.width, registers(target)
-    pressure = vector_pressure(region.function, region.shapes, target.vector_bits // lanes) or 0
-    together = work.cycles(1, pressure, room)
-    alone = lanes * work.alone(lanes).cycles(1, -(-pressure // lanes), room)
-    if alone * _WORTH > together:
-        return False
-    if options.remarks is not None:
-        why = f"{together:.0f} with {lanes} lanes, whose code is too long, {alone:.0f} without"
-        options.remarks.choose("width", f"its vectors fill registers; estimated cycles: {why}")
-    return True
-
-
-def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
+def parts(costs: PlanCosts) -> tuple[PlanOptions, bool]:
     """The options of a plan with as many parts as are estimated to be fastest, and whether the kernel should
     get them only once it has run for a while: without parts it compiles faster (tests/bench/compile.py).
 
     Only where groups can be made to fit: more rows than a launch has, or longer ones, would be idle lanes.
     """
-    options = plan.options
+    plan, options = costs.plan, costs.plan.options
 
     def say(why: str) -> None:
         if options.remarks is not None:
@@ -272,12 +213,11 @@ def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
         say("work-items can tell how they are divided into groups, which may not fill several vectors")
         return options, False
     region = plan.regions[0]
-    axis = _axis([region]) or int(_stores_columns(region))
+    of_region = costs.of(region)
+    axis = _axis([of_region]) or int(_stores_columns(of_region))
     if not axis and plan.module.images and _row_ids(region):
-        bits = target.vector_bits // options.width
-        work = work_of(region.function, region.shapes, bits, options.width)
-        axis = int(_share(plan, region, work, 2) < _SHARED)
-    found, gain, why = _best(plan, [region], axis, target)
+        axis = int(_share(plan, region, of_region.work, 2) < _SHARED)
+    found, gain, why = _best(plan, [of_region], axis)
     say(why)
     if found == 1:
         return options, False
@@ -285,21 +225,18 @@ def parts(plan: KernelPlan, target: Target) -> tuple[PlanOptions, bool]:
     return replace(options, parts=found, part_axis=axis), added >= _FEW and gain < _LARGE_GAIN
 
 
-def _best(
-    plan: KernelPlan, regions: list[Region], axis: int, target: Target, most: int = 8
-) -> tuple[int, float, str]:
+def _best(plan: KernelPlan, regions: list[RegionCosts], axis: int, most: int = 8) -> tuple[int, float, str]:
     """How many vectors are best executed together, how much faster that is than one by one, and why."""
-    lanes, lane_bits, room = plan.options.width, target.vector_bits // plan.options.width, registers(target)
+    room = regions[0].operations.model.registers
     pressures = []
     for region in regions:
-        of_region = vector_pressure(region.function, region.shapes, lane_bits)
-        if of_region is None:
+        if region.pressure is None:
             return 1, 1.0, "the kernel is too large to look at"
-        pressures.append(of_region)
-    works = [work_of(region.function, region.shapes, lane_bits, lanes) for region in regions]
+        pressures.append(region.pressure)
+    works = [_work(region, axis) for region in regions]
     if any(work.walks for work in works):
         return 1, 1.0, "its lanes walk through rows, of which caches hold few at a time"
-    loops = [divergent_loops(region.function) for region in regions]
+    loops = [divergent_loops(region.nest) for region in regions]
     is_divergent, pressure = any(loops), max(pressures)
     if is_divergent or loops == [None] or 8 * pressure > _ROOM_OF_EIGHT * room:
         most = min(most, 4)
@@ -307,20 +244,27 @@ def _best(
     cycles = {}
     for count in (count for count in (1, 2, 4, 8) if count <= most):
         shares = [
-            _share(plan, region, work, count) if axis else 1.0
+            _share(plan, region.region, work, count) if axis else 1.0
             for region, work in zip(regions, works, strict=True)
         ]
         parts = zip(works, pressures, shares, strict=True)
-        together = sum(work.cycles(count, p, room, share) for work, p, share in parts)
+        together = sum(work.cycles(count, p, share) for work, p, share in parts)
         cycles[count] = together * (1 + waiting * (count - 1))
-    gain = 1.0 if axis and not is_divergent else _GAIN
-    limit = min(time for count, time in cycles.items() if count < 8) * gain
-    found = next(count for count, time in cycles.items() if time <= limit)
+    least = min(time for count, time in cycles.items() if count < 8)
+    is_shared = axis and not is_divergent
+    found = next(
+        count for count, more in _MORE.items() if cycles[count] <= least * (1.0 if is_shared else more)
+    )
     if cycles.get(8, math.inf) * _GAIN_OF_EIGHT <= cycles[found]:
         found = 8
     times = ", ".join(f"{time:.0f} with {count}" for count, time in cycles.items())
     why = f"each needs {pressure} of {room} vector registers at once; estimated cycles: {times}"
     return found, cycles[1] / cycles[found], why
+
+
+def _work(costs: RegionCosts, axis: int) -> Work:
+    """What vectors do: each for itself what differs in a row or, of several rows, what comes of their ids."""
+    return work_of(costs, costs.operations, _of_rows(costs)) if axis else costs.work
 
 
 def _row_ids(region: Region) -> set[Instruction]:
@@ -334,66 +278,67 @@ def _share(plan: KernelPlan, region: Region, work: Work, count: int) -> float:
     return share_of_rows(region.function, work.weights, _row_ids(region), count)
 
 
-def tiles(plan: KernelPlan, target: Target) -> tuple[PlanOptions | None, bool]:
+def tiles(costs: PlanCosts) -> tuple[PlanOptions | None, bool]:
     """The options of code with parts for launches whose groups consist of tiles, or None if that is not worth
     another object: without loops, or along rows between barriers (trees leave rows early, row by row). And
     whether it is so much faster that no launch should do without it."""
-    options = plan.options
+    plan, options = costs.plan, costs.plan.options
     if options.width == 1 or options.parts > 1 or options.sub_groups or plan.has_free_groups:
         return None, False
     if plan.has_lane_loops:
         return None, False
-    regions = [region for region in plan.regions if not region.once]
+    regions = [costs.of(region) for region in plan.regions if not region.once]
     axis = _axis(regions)
     if plan.uses_barrier and not axis:
         return None, False
-    if not any(recurs(plan, region) or divergent_loops(region.function) is not None for region in regions):
+    if not any(recurs(plan, costs.region) or costs.nest.loops for costs in regions):
         return None, False
-    found, gain, why = _best(plan, regions, axis, target, most=4 if plan.uses_barrier else 8)
+    found, gain, why = _best(plan, regions, axis, most=4 if plan.uses_barrier else 8)
     if found > 1 and options.remarks is not None:
         options.remarks.choose("parts of tiles", f"for groups of whole tiles: {why}")
     chosen = replace(options, parts=found, part_axis=axis) if found > 1 else None
     return chosen, not plan.uses_barrier and gain >= _GAIN_OF_TILES
 
 
-def registers(target: Target) -> int:
-    """Vector registers of a core."""
-    return 32 if target.vector_bits == 512 or target.architecture == "aarch64" else 16
-
-
-def _axis(regions: list[Region]) -> int:
+def _axis(regions: list[RegionCosts]) -> int:
     """The dimension along which several vectors are taken: 1 for kernels that ask for their ids in it.
 
     But where nothing is a loop and comparisons tell rows apart, those of one row share all that comes of
     these; so do stencils that leave their edges out.
     """
     axis = 0
-    for region in regions:
-        of_rows = _of_rows(region)
+    for costs in regions:
+        of_rows = _of_rows(costs)
         if not of_rows:
             continue
         axis = 1
-        if divergent_loops(region.function) is None and any(map(_compares_ints, of_rows)):
+        if not costs.nest.loops and any(map(_compares_ints, of_rows)):
             return 0
     return axis
 
 
-def _stores_columns(region: Region) -> bool:
+def _stores_columns(costs: RegionCosts) -> bool:
     """Whether the work-item of the next row stores right behind or before, and the next of its row elsewhere:
     several rows are one store then (codegen/access/store_merging.py)."""
-    of_rows = _of_rows(region)
+    of_rows = _of_rows(costs)
     steps = Strides(1, of_rows.__contains__)
     for store in (i for i in of_rows if i.op is Op.Store):
         pointer, value = store.operands[:2]
         size = _bits(value.type) // 8
         near = (size, -size)
-        if size and steps.of(pointer) in near and region.shapes.stride(pointer) not in (0, *near):
+        if size and steps.of(pointer) in near and costs.shapes.stride(pointer) not in (0, *near):
             return True
     return False
 
 
-def _of_rows(region: Region) -> set[Instruction]:
-    """The ids of dimension 1 of a region, and what depends on them."""
+def _of_rows(costs: RegionCosts) -> set[Instruction]:
+    """The ids of dimension 1 of a region, and what depends on them; found out once."""
+    if costs.of_rows is None:
+        costs.of_rows = _depending(costs.region)
+    return costs.of_rows
+
+
+def _depending(region: Region) -> set[Instruction]:
     found, before = _row_ids(region), 0
     while len(found) > before:
         before = len(found)

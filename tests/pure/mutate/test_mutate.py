@@ -124,13 +124,13 @@ def test_the_page(tmp_path):
 
 def test_a_run():
     """A guard that a test has, and a change that nothing can notice."""
-    path, guard = "cl_driver/passes/cost/width.py", "private > _MOST_PRIVATE"
+    path, guard = "cl_driver/passes/cost/one_item.py", "private > _MOST_PRIVATE"
     places = {mutation.line for mutation in find([path]) if mutation.before == guard}
     assert len(places) == 1
-    what, tests = f"{path}:{places.pop()}", "tests/pure/passes/cost/test_width.py"
+    what, tests = f"{path}:{places.pop()}", "tests/pure/passes/cost/test_one_item.py"
     command = [sys.executable, "-m", "tests.mutate", "--jobs", "1", what, "--tests", tests]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=500)
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    lost = [line.partition(" prefers_one: ")[2] for line in lines if line.startswith("survived: ")]
+    lost = [line.partition(" _why: ")[2] for line in lines if line.startswith("survived: ")]
     assert lost == [f"{guard}  ►  private >= _MOST_PRIVATE"], done.stdout

@@ -11,6 +11,7 @@ import pytest
 from cl_driver.builtins.library import suitable
 from cl_driver.device import target
 from cl_driver.passes.cost import width
+from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan
 from tests.runtime.images import reference as reference
@@ -105,7 +106,7 @@ def choice(kernel: str, order: str, type_: str):
     module = Program(compiled(SOURCE), OPTIONS).module
     entry = next(p for p in module.entry_points if p.name == kernel)
     functions = suitable(builtin_library(), frozenset(machine.features))
-    return width.parts(plan(module, entry, options, functions), machine)[0]
+    return width.parts(PlanCosts(plan(module, entry, options, functions), machine))[0]
 
 
 @pytest.mark.parametrize("order, type_", FORMATS[:3])

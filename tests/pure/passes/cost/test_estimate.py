@@ -203,5 +203,5 @@ def test_ordinary_builds_do_without():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.rpartition(".")[2] for name in done.stdout.split() if ".passes.cost." in name}
     assert "width" in loaded
-    unwanted = {"estimate", "launch", "operations", "locality", "trips", "sampled_values"}
+    unwanted = {"estimate", "launch", "locality", "region_work", "trips", "sampled_values"}
     assert loaded & unwanted == set()

@@ -2,8 +2,10 @@
 
 import pytest
 
+from cl_driver.device.target import Target
 from cl_driver.passes.analysis.sums import Sums
-from cl_driver.passes.cost.inner_loops import prefers_inner_loops
+from cl_driver.passes.cost.one_item import prefers_one
+from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.spirv.enums import Op
 
 from ..support import compile_cl, make_plan
@@ -14,8 +16,13 @@ HEAD = (
 )
 
 
-def prefers(body, width=8):
-    return prefers_inner_loops(make_plan(compile_cl(f"{HEAD} {body} }}"), "k", width=width))
+def prefers(source, width=8, **options):
+    plan = make_plan(compile_cl(source), "k", width=width, **options)
+    return prefers_one(PlanCosts(plan, Target("x86_64-unknown-linux-gnu", (), 256)))
+
+
+def of(body, **options):
+    return prefers(f"{HEAD} {body} }}", **options)
 
 
 def row(statement, start="0", step="j++"):
@@ -39,8 +46,8 @@ ROW = row("b[i * n + j] = a[i * n + j] * 2;")
     ],
 )
 def test_rows_of_work_items(body):
-    assert prefers(body)
-    assert not prefers(body, width=1)
+    assert of(body)
+    assert not of(body, width=1)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_rows_of_work_items(body):
     ],
 )  # fmt: skip
 def test_lanes_stay(body, why):
-    assert not prefers(body), why
+    assert not of(body), why
 
 
 def test_more_arrays_than_are_compared():
@@ -78,14 +85,14 @@ def test_more_arrays_than_are_compared():
             f"kernel void k({arrays}, int n) {{ int i = get_global_id(0);"
             f" for (int j = 0; j < n; j++) a0[i * n + j] = {total}; }}"
         )
-        assert prefers_inner_loops(make_plan(compile_cl(source), "k", width=8)) is expected
+        assert prefers(source) is expected
 
 
 def test_it_says_why():
     from cl_driver.passes.ir.remarks import Remarks
 
     remarks = Remarks()
-    assert prefers_inner_loops(make_plan(compile_cl(f"{HEAD} {ROW} }}"), "k", width=8, remarks=remarks))
+    assert of(ROW, remarks=remarks)
     assert "goes through memory of its own" in remarks.choices["width"]
 
 

@@ -1,12 +1,14 @@
-"""What decides about lanes and parts: loops of gathers take work-items one by one; stencils that leave their
-edges out take several vectors of one row, not of several."""
+"""What decides about lanes and parts: stencils that leave their edges out take several vectors of one row,
+not of several."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from cl_driver.device.target import Target
-from cl_driver.passes.cost import latency, width
+from cl_driver.passes.cost import width
+from cl_driver.passes.cost.cpu_models import model_of
+from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.spirv.reflect import called
 
 from ..support import compile_cl, entry, make_plan
@@ -15,57 +17,6 @@ HEAD = (
     "kernel void k(global int *out, global const int *start, global const int *column, global const int *x, "
     "int n, global int *marks) { int i = get_global_id(0), s = 0; "
 )
-
-
-def prefers_one(body, width_=16):
-    module = compile_cl(f"{HEAD} {body} out[i] = s; }}")
-    return width.prefers_one(make_plan(module, "k", width=width_))
-
-
-def row(body):
-    return f"for (int k = start[i]; k < start[i + 1]; k++) {body}"
-
-
-SPARSE = row("s += marks[k] * x[column[k]];")
-WORK = row("{ int v = marks[k] * x[column[k]]; s += v ^ (v << 3) ^ (v * v) ^ (s >> v); }")
-
-
-@pytest.mark.parametrize(
-    "body, one",
-    [
-        (SPARSE, True),
-        (row("marks[column[k]] = x[k];"), True),
-        (row("atomic_add(&marks[column[k]], x[k]);"), True),
-        (row("s += x[column[k]];"), False),
-        (WORK, False),
-        ("for (int k = 0; k < n; k++) s += start[k * n + i] * x[column[k * n + i]];", False),
-        ("for (int k = 0; k < n; k++) s += x[column[marks[(k ^ i) * n]]];", False),  # all lanes go on
-        ("s = x[column[start[i]]] + x[marks[start[i]]];", False),
-        (SPARSE + WORK, False),
-    ],
-)
-def test_one_work_item_at_a_time(body, one):
-    assert prefers_one(body) == one
-
-
-def test_it_is_no_choice_at_width_1():
-    assert not prefers_one(SPARSE, 1)
-
-
-@pytest.mark.parametrize(
-    "id_, one", [("get_group_id(0)", True), ("get_global_id(1)", True), ("get_local_id(0)", False)]
-)
-def test_rows_that_do_the_same(id_, one):
-    """One work-item stands for all of a row."""
-    module = compile_cl(f"kernel void k(global int *out, global int *in) {{ out[{id_}] = in[{id_}]; }}")
-    assert width.prefers_one(make_plan(module, "k", width=8)) == one
-
-
-@pytest.mark.parametrize("size, one", [(1 << 16, False), (1 << 20, True)])
-def test_much_private_memory(size, one):
-    """No cache holds that of all lanes."""
-    body = f"int own[{size >> 2}]; for (int k = 0; k < n; k++) own[k * k % n] += x[k]; s = own[n];"
-    assert prefers_one(body) == one
 
 
 @pytest.mark.parametrize(
@@ -81,8 +32,8 @@ def test_much_private_memory(size, one):
     ],
 )
 def test_rows_or_one_row(body, axis):
-    module = compile_cl(f"{HEAD} {body} }}")
-    assert width._axis(make_plan(module, "k", width=16).regions) == axis
+    plan = make_plan(compile_cl(f"{HEAD} {body} }}"), "k", width=16)
+    assert width._axis([PlanCosts(plan, AVX512).of(region) for region in plan.regions]) == axis
 
 
 AVX2, AVX512 = (Target("x86_64-unknown-linux-gnu", (), bits) for bits in (256, 512))
@@ -100,20 +51,18 @@ def best(monkeypatch):
     """
 
     def ask(*regions, axis=0, target=AVX2, most=8, share=1.0):
-        asked = [SimpleNamespace(function=region, shapes=None) for region in regions]
-        pressures = {target.vector_bits // 8: lambda region: region["pressure"]}  # by the bits of a lane
-        monkeypatch.setattr(width, "vector_pressure", lambda region, shapes, bits: pressures[bits](region))
+        operations = SimpleNamespace(model=model_of(target))
+        asked = [
+            SimpleNamespace(operations=operations, region=r, nest=r, pressure=r["pressure"]) for r in regions
+        ]
         monkeypatch.setattr(width, "divergent_loops", lambda region: region["loops"])
-        monkeypatch.setattr(width, "work_of", lambda region, shapes, bits, lanes: work(region))
+        monkeypatch.setattr(width, "_work", lambda costs, axis: work(costs.region))
         monkeypatch.setattr(width, "_share", lambda plan, region, work, count: share if count > 1 else 1.0)
-        plan = SimpleNamespace(options=SimpleNamespace(width=8))
-        return width._best(plan, asked, axis, target, most)[:2]
+        return width._best(None, asked, axis, most)[:2]
 
     def work(region):
         times = dict(zip((1, 2, 4, 8), region["cycles"], strict=True))
-        return SimpleNamespace(
-            walks=region["walks"], cycles=lambda count, p, room, share: times[count] * share
-        )
+        return SimpleNamespace(walks=region["walks"], cycles=lambda count, p, share: times[count] * share)
 
     return ask
 
@@ -228,39 +177,3 @@ def test_a_value_of_all_lanes_fits_into_the_registers(type_, avx2, avx512):
     source = f"kernel void k(global {type_} *a, {type_} d) {{ {type_} x = a[get_global_id(0)]; "
     source += "for (int k = 0; k < 9; k++) x = sin(x) / d; a[get_global_id(0)] = x; }"
     assert (chosen(source), chosen(source, AVX512)) == (avx2, avx512)
-
-
-def rounds(count, chained):
-    """A kernel that takes many steps on vectors of 256 bits for each value of a list: each of them needs what
-    the step before gave, or one of several that are independent."""
-    names = ["a"] if chained else ["a", "b", "c", "d", "e", "f"]
-    steps = [f"{{0}} = ({{0}} ^ v) + {k * 977 + 1}u;".format(names[k % len(names)]) for k in range(count)]
-    declared = " ".join(f"uint8 {name} = x[i + {n}];" for n, name in enumerate(names))
-    return (
-        "kernel void k(global uint8 *out, global const uint8 *x, constant uint8 *list, int n) { "
-        f"int i = get_global_id(0); {declared} for (int j = 0; j < n; j++) {{ uint8 v = list[j] + a; "
-        f"{' '.join(steps)} }} out[i] = {' + '.join(names)}; }}"
-    )
-
-
-@pytest.mark.parametrize(
-    "count, chained, own",
-    [(400, False, True), (40, False, False), (400, True, False)],
-    ids=["too long for lanes", "short", "lanes fill its gaps"],
-)
-def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, chained, own):
-    plan = make_plan(compile_cl(rounds(count, chained)), "k", width=8)
-    assert width.prefers_own_vectors(plan, AVX2) == own
-
-
-def test_scalars_have_lanes_however_long_the_code_is():
-    source = rounds(400, False).replace("uint8", "uint")
-    assert not width.prefers_own_vectors(make_plan(compile_cl(source), "k", width=8), AVX2)
-
-
-def test_more_vectors_are_not_worth_code_beyond_the_cache():
-    """A loop of 3000 operations is 24 KB, twice that is more than the cache for instructions has."""
-    small = latency.Work(units=8 * 600.0, loops=[(8, 600, 400, 0)], code=[(8 * 600.0, 600)])
-    large = latency.Work(units=8 * 3000.0, loops=[(8, 3000, 400, 0)], code=[(8 * 3000.0, 3000)])
-    assert small.cycles(2, 4, 16) < small.cycles(1, 4, 16)
-    assert large.cycles(2, 4, 16) > large.cycles(1, 4, 16)

@@ -1,0 +1,143 @@
+"""Whether a kernel is better off with one work-item at a time than with a lane for each."""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Instruction, Kind, Type
+from ..analysis.redundant_items import redundant_dimensions
+from ..ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
+from ..ir.ops import PassOp
+from .inner_loops import cycles_with_inner_loops
+from .operations import size_of_value
+from .pressure import mostly_gathers
+from .work import WORTH, PlanCosts, RegionCosts
+
+# Bytes of private memory of all lanes, with which no cache is left.
+_MOST_PRIVATE = 8 << 20
+
+_MOSTLY = 0.9  # the share of a kernel's work that is on vectors that fill registers, where they count
+
+# Cycles of an access at a place of its own with lanes, where the CPU gathers and scatters and where it does
+# not, and without lanes; of any other operation with lanes, that is its share of a vector's, and without.
+# LLVM makes less of addresses and of records without lanes than work.py knows.
+_GATHERED, _BY_LANE, _ALONE = 1.25, 1.6, 0.8
+_VECTOR, _SCALAR = 0.5, 0.33
+
+_FREE = ADDRESS | TERMINATORS | frozenset((
+    Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
+    PassOp.EntryMask, PassOp.AnyLane,
+))  # fmt: skip
+_GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic)
+_NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.POINTER))
+
+
+def prefers_one(costs: PlanCosts) -> bool:
+    """Whether a plan with lanes is to be given up for one with one work-item at a time."""
+    plan = costs.plan
+    if plan.options.width == 1:
+        return False
+    why = _why(costs)
+    if why is not None and plan.options.remarks is not None:
+        plan.options.remarks.choose("width", why)
+    return why is not None
+
+
+def _why(costs: PlanCosts) -> str | None:
+    plan = costs.plan
+    if not plan.options.sub_groups:
+        private = plan.private_size * plan.options.width
+        if private > _MOST_PRIVATE:
+            return f"private memory of all lanes would take {private} bytes"
+        if 0 in redundant_dimensions(plan):
+            return "all work-items of a row do the same, so that one of them is enough"
+    region = costs.of_lanes
+    if region is None:
+        return None
+    if mostly_gathers(region.nest, region.shapes):
+        why = "do little but access memory at places of each lane's own"
+        return f"its loops, which lanes leave one by one, {why}"
+    return _why_estimated(region)
+
+
+def _why_estimated(region: RegionCosts) -> str | None:
+    """Why the estimate is in favour of one work-item at a time, in kernels of which it can be trusted."""
+    if _has_long_code(region):
+        why = "its vectors fill registers, and code with lanes is too long"
+        with_lanes, alone = region.cycles_with_lanes, region.cycles_alone
+    elif places := _cycles_of_places(region):
+        why = "it mostly accesses memory at places of each lane's own"
+        with_lanes, alone = places
+    elif rows := cycles_with_inner_loops(region):
+        why = "each work-item goes through memory of its own, one element after the other, so that its loops "
+        why += "become vectors"
+        with_lanes, alone = region.cycles_with_lanes, rows
+    else:
+        return None
+    if alone * WORTH > with_lanes:
+        return None
+    return f"{why}; estimated cycles of a work-item: {with_lanes:.3g} with lanes, {alone:.3g} without"
+
+
+def _has_long_code(region: RegionCosts) -> bool:
+    """Whether the vectors that a kernel calculates with fill the registers, and code with a lane for each
+    work-item, where each of them takes as many registers as there are lanes, does not stay in its cache."""
+    bits = region.operations.model.vector_bits
+    types = {i.type for b in region.function.blocks for i in b.instructions}
+    filling = {type_ for type_ in types if _fills(type_, bits)}
+    if not filling or not region.work.fetched(1):
+        return False
+    weights = region.work.weights
+    full = sum(weight for i, weight in weights.items() if i.type in filling)
+    return full >= _MOSTLY * sum(weights.values())
+
+
+def _fills(type_: Type | None, bits: int) -> bool:
+    return type_ is not None and type_.kind is Kind.VECTOR and 8 * size_of_value(type_) >= bits
+
+
+def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
+    """Cycles of a work-item with a lane and without, in a kernel with accesses at places in global memory
+    that have nothing to do with one another. None if there are none, or what cannot be compared with them:
+    loops, for what lanes do side by side there, one work-item may have to wait for, and what is not known to
+    be as fast without lanes.
+    """
+    if region.nest.loops:
+        return None
+    words = less = others = 0
+    for i in (i for block in region.function.blocks for i in block.instructions):
+        type_ = i.operands[1].type if i.op is Op.Store else i.type
+        if i.op in _FREE or type_ is None:
+            continue
+        if i.op in (Op.Load, Op.Store):
+            if _is_own(i, type_, region):
+                words += type_.width >= 32
+                less += type_.width < 32
+            elif region.shapes.stride(i.operands[0]) != 0:
+                others += 1
+        elif type_.kind not in _NUMBERS or not (i.op in PURE or _is_plain(i)):
+            return None
+        elif region.shapes.stride(i) != 0:
+            others += 1
+    if not words + less:
+        return None
+    gathers = region.operations.model.has_masks
+    with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
+    with_lanes += others * _VECTOR / region.operations.width
+    return with_lanes, (words + less) * _ALONE + others * _SCALAR
+
+
+def _is_plain(i: Instruction) -> bool:
+    """Whether an instruction is a function that became no other ones, and has no effect."""
+    return i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT | EXTINST_LOADS
+
+
+def _is_own(i: Instruction, type_: Type, region: RegionCosts) -> bool:
+    """Whether lanes access places that have nothing to do with one another, or are apart by what only a run
+    tells. Steps that are known are vectors that are shuffled: records, columns."""
+    pointer = i.operands[0]
+    if type_.kind not in (Kind.INT, Kind.FLOAT) or pointer.type.storage not in _GLOBAL:
+        return False
+    if region.shapes.stride(pointer) is not None:
+        return False
+    step = region.step(i)
+    return step is None or abs(step) > size_of_value(type_)

@@ -1,0 +1,156 @@
+"""Which kernels are better off with one work-item at a time: loops of gathers, accesses at places of each
+work-item's own, long code of vectors that fill registers."""
+
+import pytest
+
+from cl_driver.device.target import Target
+from cl_driver.passes.cost.one_item import prefers_one
+from cl_driver.passes.cost.work import PlanCosts
+from cl_driver.passes.ir.remarks import Remarks
+
+from ..support import compile_cl, make_plan
+
+AVX2, AVX512 = (Target("x86_64-unknown-linux-gnu", (), bits) for bits in (256, 512))
+
+
+def prefers(source, target=AVX512, **options):
+    plan = make_plan(compile_cl(source), "k", **{"width": target.vector_bits // 32, **options})
+    return prefers_one(PlanCosts(plan, target))
+
+
+HEAD = (
+    "kernel void k(global int *out, global const int *start, global const int *column, global const int *x, "
+    "int n, global int *marks) { int i = get_global_id(0), s = 0; "
+)
+
+
+def of_loop(body, **options):
+    return prefers(f"{HEAD} {body} out[i] = s; }}", **options)
+
+
+def row(body):
+    return f"for (int k = start[i]; k < start[i + 1]; k++) {body}"
+
+
+SPARSE = row("s += marks[k] * x[column[k]];")
+WORK = row("{ int v = marks[k] * x[column[k]]; s += v ^ (v << 3) ^ (v * v) ^ (s >> v); }")
+
+
+@pytest.mark.parametrize(
+    "body, one",
+    [
+        (SPARSE, True),
+        (row("marks[column[k]] = x[k];"), True),
+        (row("atomic_add(&marks[column[k]], x[k]);"), True),
+        (row("s += x[column[k]];"), False),
+        (WORK, False),
+        ("for (int k = 0; k < n; k++) s += start[k * n + i] * x[column[k * n + i]];", False),
+        ("for (int k = 0; k < n; k++) s += x[column[marks[(k ^ i) * n]]];", False),  # all lanes go on
+        ("s = x[column[start[i]]] + x[marks[start[i]]];", False),
+        (SPARSE + WORK, False),
+    ],
+)
+def test_one_work_item_at_a_time(body, one):
+    assert of_loop(body) == one
+
+
+def test_it_is_no_choice_at_width_1():
+    assert not of_loop(SPARSE, width=1)
+
+
+@pytest.mark.parametrize(
+    "id_, one", [("get_group_id(0)", True), ("get_global_id(1)", True), ("get_local_id(0)", False)]
+)
+def test_rows_that_do_the_same(id_, one):
+    """One work-item stands for all of a row."""
+    source = f"kernel void k(global int *out, global int *in) {{ out[{id_}] = in[{id_}]; }}"
+    assert prefers(source, AVX2) == one
+
+
+@pytest.mark.parametrize("size, one", [(1 << 16, False), (1 << 20, True)])
+def test_much_private_memory(size, one):
+    """No cache holds that of all lanes."""
+    body = f"int own[{size >> 2}]; for (int k = 0; k < n; k++) own[k * k % n] += x[k]; s = own[n];"
+    assert of_loop(body) == one
+
+
+PLACES = (
+    "typedef struct { float x, y, z, w, r, s; } Record; "
+    "kernel void k(global float *out, global const Record *in, global const int *at, int n, local int *l, "
+    "global const char *bytes) { uint i = get_global_id(0); "
+)
+
+
+def of_places(body, target=AVX2, **options):
+    return prefers(f"{PLACES} {body} }}", target, **options)
+
+
+RECORD = (
+    "Record r = in[at[i]]; out[4 * i] = r.x; out[4 * i + 1] = r.y; "
+    "out[4 * i + 2] = r.z; out[4 * i + 3] = r.w;"
+)
+SCATTER = "int p = at[i]; out[p] = 1; out[p + 77] = 2; out[p * 3] = 3;"
+
+
+@pytest.mark.parametrize("body", [RECORD, f"if (i < n) {{ {RECORD} }}", SCATTER])
+def test_mostly_places(body):
+    assert of_places(body)
+    assert not of_places(body, width=1)
+
+
+@pytest.mark.parametrize(
+    "body, why",
+    [
+        ("out[i] = at[i];", "neighbours"),
+        ("out[i] = at[(int)i * n + 3] + at[i + n];", "more is done than one gather"),
+        ("out[4 * (size_t)i] = in[i].x + in[i].y;", "a known step: vectors that are shuffled"),
+        ("size_t j = i; out[8 * j] = in[j].x * in[j].y + in[j].z * in[j].w;", "records of a known size"),
+        ("out[i] = at[i + n] + at[i - n] + at[i * 1];", "neighbours, if sums do not wrap"),
+        ("float s = in[at[i]].x; s = sin(s) * exp(s) + s * 3; out[i] = s;", "arithmetic"),
+        ("float s = 0; for (int k = 0; k < n; k++) s += in[at[k * n + i]].x; out[i] = s;", "a loop"),
+        ("int p = at[i]; l[p] = l[p * 3] + l[p * 7]; out[i] = l[p ^ 1];", "local memory"),
+        ("atomic_inc((volatile global int *)out + at[i]);", "atomics"),
+        ("l[i] = at[at[i]]; barrier(1); out[at[i]] = l[at[i] & 7];", "a barrier"),
+    ],
+)
+def test_lanes_stay(body, why):
+    assert not of_places(body), why
+
+
+def test_cpus_that_gather():
+    """An access costs less there, but if it is of bytes: then nothing gathers."""
+    some = "int p = at[i]; out[p] = in[p].x * in[p].y + in[p].z * in[p].w * n;"
+    assert of_places(some) and not of_places(some, target=AVX512)
+    assert of_places("int p = at[i]; out[p] = bytes[p] + bytes[p + 99] + bytes[p + 333];", target=AVX512)
+
+
+def test_it_says_why():
+    remarks = Remarks()
+    assert of_places(RECORD, remarks=remarks)
+    assert "places of each lane's own" in remarks.choices["width"]
+
+
+def rounds(count, chained):
+    """A kernel that takes many steps on vectors of 256 bits for each value of a list: each of them needs what
+    the step before gave, or one of several that are independent."""
+    names = ["a"] if chained else ["a", "b", "c", "d", "e", "f"]
+    steps = [f"{{0}} = ({{0}} ^ v) + {k * 977 + 1}u;".format(names[k % len(names)]) for k in range(count)]
+    declared = " ".join(f"uint8 {name} = x[i + {n}];" for n, name in enumerate(names))
+    return (
+        "kernel void k(global uint8 *out, global const uint8 *x, constant uint8 *list, int n) { "
+        f"int i = get_global_id(0); {declared} for (int j = 0; j < n; j++) {{ uint8 v = list[j] + a; "
+        f"{' '.join(steps)} }} out[i] = {' + '.join(names)}; }}"
+    )
+
+
+@pytest.mark.parametrize(
+    "count, chained, own",
+    [(400, False, True), (40, False, False), (400, True, False)],
+    ids=["too long for lanes", "short", "lanes fill its gaps"],
+)
+def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, chained, own):
+    assert prefers(rounds(count, chained), AVX2) == own
+
+
+def test_scalars_have_lanes_however_long_the_code_is():
+    assert not prefers(rounds(400, False).replace("uint8", "uint"), AVX2)
