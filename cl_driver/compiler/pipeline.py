@@ -404,7 +404,7 @@ def _lacks_formats(program: Prepared, name: str, options: passes.PlanOptions) ->
 def object_of(
     context: Context, code: codegen.KernelCode, variant: str = "", has_argument_values: bool = False
 ) -> bytes:
-    """LLVM IR to an object. variant: of variants.VARIANTS, or "" for the entry; has_argument_values: whether
+    """LLVM IR to an object. variant: of variants.KINDS, or "" for the entry; has_argument_values: whether
     values of arguments are constants in it. Raises CompileError."""
     from ..jit import emit  # loads LLVM: a front-end job need not wait for it
 

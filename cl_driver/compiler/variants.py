@@ -38,8 +38,8 @@ _UNROLLED_TEXT = 300_000
 # idle: lanes go on in the next row.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-_KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear"
-VARIANTS = NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR = _KINDS
+KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear"
+NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR = KINDS
 
 # struct cld_variant_key: how much work goes into code (enum cld_tier), and which launches it is for, and
 # how it takes their work-items (enum cld_launch_shape).
@@ -58,7 +58,7 @@ _KIND_OF = {
 
 
 def kind_of(key: list[int]) -> str:
-    """Of VARIANTS. key: numbers in TIERS and in SHAPES; whether the code may assume that buffers are apart;
+    """Of KINDS. key: numbers in TIERS and in SHAPES; whether the code may assume that buffers are apart;
     whether the values of arguments are formats of images."""
     number, shape, assumes_apart, has_formats = key
     tier = TIERS[number]
@@ -101,7 +101,7 @@ def variant(
     apart: Iterable[int] = (),
     values: Values = (),
 ) -> codegen.KernelCode:
-    """One of VARIANTS as LLVM IR.
+    """One of KINDS as LLVM IR.
 
     size: the local size for "group" and "linear"; work-items per vector, and those of a row, and rows, that
     are taken at a time for "rest" and "tiled"; for "soon" zeros, or for a large launch the same of which its

@@ -23,7 +23,7 @@ INCLUDES = (f"-I{SHIM / 'src'}", f"-I{ROOT / 'build' / 'gen'}")
 def echo(made):
     """echo(messages): what the C codec makes of each; None where it refuses."""
     program = compile_c(
-        ROOT / "tests/runtime/c/codec_echo.c",
+        ROOT / "tests/runtime/c/agree/codec_echo.c",
         made / "codec_echo",
         *INCLUDES,
         "-fsanitize=address,undefined",
@@ -89,7 +89,7 @@ def test_codec_of_damaged_messages(echo):
 def accepts(made):
     """accepts(messages): whether C takes each for an answer of program_executable."""
     program = compile_c(
-        ROOT / "tests/runtime/c/answers_read.c",
+        ROOT / "tests/runtime/c/agree/answers_read.c",
         made / "answers_read",
         *INCLUDES,
         "-fsanitize=address,undefined",
@@ -168,7 +168,7 @@ def test_answers_have_all_their_fields():
 
 
 def test_settings(made):
-    source = ROOT / "tests/runtime/c/settings_print.c"
+    source = ROOT / "tests/runtime/c/agree/settings_print.c"
     program = compile_c(
         source, made / "settings_print", *INCLUDES, str(SHIM / "src/base/settings.c"), "-pthread"
     )
@@ -213,5 +213,5 @@ def test_keys_of_variants():
         for tier, shape, apart in rows
     ]
     kinds = {variants.kind_of(key) for key in keys}
-    assert kinds == set(variants.VARIANTS) - {pipeline.SOON}
+    assert kinds == set(variants.KINDS) - {pipeline.SOON}
     assert {variants.kind_of([tier, 5, 1, 1]) for tier in (0, 1)} == {pipeline.SOON, variants.ANY}

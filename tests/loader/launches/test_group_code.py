@@ -39,7 +39,7 @@ def load(child: Child, name: str, tmp_path) -> None:
 
 
 def made(tmp_path, kind: str = "group") -> set[str]:
-    """Kernels for which there is such code (variants.VARIANTS)."""
+    """Kernels for which there is such code (variants.KINDS)."""
     return {path.name.split(".")[0] for path in (tmp_path / "dump").rglob(f"*.{kind}.o")}
 
 
