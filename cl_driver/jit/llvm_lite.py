@@ -22,13 +22,13 @@ from .errors import CompileError
 Machine: TypeAlias = Any
 Module: TypeAlias = Any
 
-# The steps of the short list as methods of llvmlite's pass manager, or what does the same and more.
+# A step of the short list that llvmlite does not have, and the others as methods of its pass manager.
+_LACKING = "early-cse"
 _METHODS = {
     "always-inline": "always_inliner",
     "globaldce": "global_dead_code_eliminate",
     "sroa": "sroa",
     "simplifycfg": "simplify_cfg",
-    "early-cse": "instruction_combine",
     "newgvn": "new_gvn",
     "instcombine": "instruction_combine",
 }
@@ -80,7 +80,8 @@ class Lite:
             builder = llvm.create_pass_builder(machine, _options(2, False))
             manager = llvm.create_new_module_pass_manager()
             for name in self._short_list:
-                getattr(manager, f"add_{_METHODS[name]}_pass")()
+                if name != _LACKING:
+                    getattr(manager, f"add_{_METHODS[name]}_pass")()
         else:
             level = 2 if passes == "scalar" else int(passes[1])
             builder = llvm.create_pass_builder(machine, _options(level, level > 1 and passes != "scalar"))

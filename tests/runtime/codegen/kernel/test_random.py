@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cl_driver import settings
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
 from cl_driver.interp.run import run as interpret
@@ -84,6 +85,7 @@ def test_many_small_random_kernels():
 
 
 @pytest.mark.skipif(IS_EMULATED, reason="runs on this CPU")
+@pytest.mark.skipif(settings.text("CL_DRIVER_LLVM") == "llvmlite", reason="llvmlite has no early-cse")
 def test_llvm_ends():
     """NewGVN by itself takes all memory for this kernel."""
     command = [sys.executable, "-m", "tests.runtime.random_many", "--count", "1", "--seed", "130011688"]
