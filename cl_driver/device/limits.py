@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_WORK_GROUP_SIZE = 4096
-SUB_GROUP_SIZES = (4, 8, 16, 32)  # that a kernel may require (cl_intel_required_subgroup_size)
+SUB_GROUP_SIZES = (4, 8, 16, 32, 64)  # that a kernel may require (cl_intel_required_subgroup_size)
 MAX_PARAMETER_SIZE = 4352  # 255 arguments of up to 16 bytes, and a few structures by value
 MEM_BASE_ADDR_ALIGN = 128  # bytes: the largest built-in type is long16
 LOCAL_MEMORY_MINIMUM = 64 << 10

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.limits import SUB_GROUP_SIZES
 from cl_driver.device.target import host_target
 from cl_driver.interp.run import run as interpret
 from tests.marks import halved
@@ -120,3 +121,9 @@ def test_every_function(name):
 def test_wider_than_any_register():
     check("moves_uint_all", [(64, 70, 70, True), (32, 40, 40, False)])
     check("ballots_uint_some", [(64, 70, 70, False), (32, 40, 40, True)])
+
+
+@pytest.mark.parametrize("name", ["arithmetic_int_some", "ballots_uint_some", "moves_char_some"])
+def test_the_largest_sub_groups(name):
+    """Of which the last one of a group is not full."""
+    check(name, [(max(SUB_GROUP_SIZES), 70, 70, True)])
