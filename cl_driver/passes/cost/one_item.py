@@ -27,6 +27,7 @@ _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
     PassOp.EntryMask, PassOp.AnyLane,
 ))  # fmt: skip
+_MOVES = ADDRESS | {Op.Load, Op.Store}  # which calculate nothing
 _GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic)
 _NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.POINTER))
 
@@ -63,7 +64,7 @@ def _why_estimated(region: RegionCosts) -> str | None:
     """Why the estimate is in favour of one work-item at a time, in kernels of which it can be trusted."""
     if _has_long_code(region):
         why = "its vectors fill registers, and code with lanes is too long"
-        with_lanes, alone = region.cycles_with_lanes, region.cycles_alone
+        with_lanes, alone = region.cycles_with_lanes, region.cycles_of_own_vectors
     elif places := _cycles_of_places(region):
         why = "it mostly accesses memory at places of each lane's own"
         with_lanes, alone = places
@@ -86,7 +87,7 @@ def _has_long_code(region: RegionCosts) -> bool:
     filling = {type_ for type_ in types if _fills(type_, bits)}
     if not filling or not region.work.fetched(1):
         return False
-    weights = region.work.weights
+    weights = {i: weight for i, weight in region.work.weights.items() if i.op not in _MOVES}
     full = sum(weight for i, weight in weights.items() if i.type in filling)
     return full >= _MOSTLY * sum(weights.values())
 

@@ -252,6 +252,8 @@ def _best(plan: KernelPlan, regions: list[RegionCosts], axis: int, most: int = 8
         cycles[count] = together * (1 + waiting * (count - 1))
     least = min(time for count, time in cycles.items() if count < 8)
     is_shared = axis and not is_divergent
+    if pressure > room and not is_shared:
+        return 1, 1.0, f"each needs {pressure} vector registers at once, of which there are {room}"
     found = next(
         count for count, more in _MORE.items() if cycles[count] <= least * (1.0 if is_shared else more)
     )

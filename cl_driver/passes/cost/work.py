@@ -134,7 +134,7 @@ class Work:
         busy = sum(loop.cycles(self.model, vectors, share, missing) for loop in self.loops.values())
         return busy + self.once / vectors + self.fetched(vectors) * share * self.model.fetch_cycles
 
-    def fetched(self, vectors: int) -> float:
+    def fetched(self, vectors: float) -> float:
         """Micro-operations of one vector that come from beyond the cache for instructions: of a loop of twice
         its size all, of a smaller one a share, since nobody knows yet how long the code will be."""
         model = self.model
@@ -202,12 +202,23 @@ class RegionCosts:
     @functools.cached_property
     def cycles_with_lanes(self) -> float:
         """Of a work-item that has a lane."""
-        return self.work.cycles(1, self.pressure or 0) / self.operations.width
+        pressure = self.pressure
+        if pressure is None:  # too long to look at: more than there are
+            pressure = self.operations.width * self.operations.model.registers
+        return self.work.cycles(1, pressure) / self.operations.width
 
     @functools.cached_property
     def cycles_alone(self) -> float:
         """Of a work-item without lanes."""
         return self.alone.cycles(1, self.pressure_alone)
+
+    @property
+    def cycles_of_own_vectors(self) -> float:
+        """Of a work-item without lanes whose vectors fill registers: it does the same by code that is shorter
+        by as many times. Chains are not longer than cores look ahead where there is so much of it."""
+        lanes, work = self.operations.width, self.work
+        shorter = work.fetched(1) - work.fetched(1 / lanes)
+        return self.cycles_with_lanes - shorter * work.model.fetch_cycles / lanes
 
     @property
     def pressure_alone(self) -> int:
