@@ -125,7 +125,8 @@ def _pypi_source(source: Source, work: Path, out: Path) -> None:
 
 def _read(url: str, accept: str = "*/*") -> bytes:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept})) as answer:
+        request = urllib.request.Request(url, headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return bytes(answer.read())
     except OSError as error:
         raise Missing(f"{url}: {error}") from error

@@ -27,7 +27,9 @@ def has_many_calls(function: Function, lanes: int) -> bool:
 
 def is_call(i: Instruction) -> bool:
     """Whether an instruction is a call that may be in a loop: vectors of bools are no arrays in memory."""
-    return i.op is Op.FunctionCall and i.type is not None and i.type.kind is not Kind.BOOL
+    if i.op is not Op.FunctionCall or i.type is None:
+        return False
+    return i.type.kind is Kind.VOID or all(t.kind is not Kind.BOOL for t in leaf_types(i.type))
 
 
 def loop_over_lanes(e: WideOperands, i: Instruction, lowering: Lowering) -> list[str]:

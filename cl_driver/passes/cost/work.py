@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Container
 
 from ...device.target import Target
-from ...records import field, record
+from ...records import field, record, replace
 from ...spirv.enums import Op
 from ...spirv.module import Block, Instruction, Value
 from ..analysis.sums import Sums
@@ -134,7 +134,7 @@ class Work:
         busy = sum(loop.cycles(self.model, vectors, share, missing) for loop in self.loops.values())
         return busy + self.once / vectors + self.fetched(vectors) * share * self.model.fetch_cycles
 
-    def fetched(self, vectors: float) -> float:
+    def fetched(self, vectors: int) -> float:
         """Micro-operations of one vector that come from beyond the cache for instructions: of a loop of twice
         its size all, of a smaller one a share, since nobody knows yet how long the code will be."""
         model = self.model
@@ -168,8 +168,15 @@ class RegionCosts:
         """How often a loop's iterations run for a vector."""
         times = 1.0
         while loop is not None:
-            times, loop = times * (self.known[loop] or UNKNOWN_TRIPS), loop.parent
+            times *= self.known[loop] or UNKNOWN_TRIPS
+            if self.is_seldom(loop.header, loop.parent):
+                times /= _SELDOM
+            loop = loop.parent
         return times
+
+    def is_seldom(self, block: Block, loop: Loop | None) -> bool:
+        """Whether iterations of a loop may do without a block."""
+        return loop is not None and not any(self.tree.dominates(block, latch) for latch in loop.latches)
 
     def step(self, access: Instruction) -> int | None:
         """By how many bytes lanes are apart, if no sum wraps: codegen/access/runtime_contiguity.py asks when
@@ -214,11 +221,17 @@ class RegionCosts:
 
     @property
     def cycles_of_own_vectors(self) -> float:
-        """Of a work-item without lanes whose vectors fill registers: it does the same by code that is shorter
-        by as many times. Chains are not longer than cores look ahead where there is so much of it."""
+        """Of a work-item without lanes whose vectors fill registers: its chains take as long as those of all
+        lanes together, but it has only a share of their micro-operations, registers and code, and its
+        branches go the way that is not predicted as much less often."""
         lanes, work = self.operations.width, self.work
-        shorter = work.fetched(1) - work.fetched(1 / lanes)
-        return self.cycles_with_lanes - shorter * work.model.fetch_cycles / lanes
+        loops = {
+            loop: replace(each, own=[a / lanes for a in each.own], shared=[a / lanes for a in each.shared])
+            for loop, each in work.loops.items()
+        }
+        code = [(units / lanes, own / lanes, shared / lanes) for units, own, shared in work.code]
+        one = replace(work, once=work.once / lanes, loops=loops, code=code)
+        return one.cycles(1, self.pressure_alone)
 
     @property
     def pressure_alone(self) -> int:
@@ -250,7 +263,7 @@ class PlanCosts:
 def work_of(costs: RegionCosts, operations: Operations, own: Container[Instruction] | None) -> Work:
     """Of a linearised region. own: values that vectors which are executed together have each for itself; None
     if nothing is shared."""
-    nest, tree, model = costs.nest, costs.tree, operations.model
+    nest, model = costs.nest, operations.model
     work = Work(model)
     always: dict[Loop | None, tuple[float, float]] = {}  # of an iteration, what all iterations come to
     for loop, blocks in nest.own_blocks().items():
@@ -260,7 +273,7 @@ def work_of(costs: RegionCosts, operations: Operations, own: Container[Instructi
         found, of_own, of_shared = LoopWork(times, trips), 0.0, 0.0
         latencies: dict[Instruction, float] = {}
         for block in blocks:
-            is_seldom = loop is not None and not any(tree.dominates(block, latch) for latch in loop.latches)
+            is_seldom = costs.is_seldom(block, loop)
             often = times / _SELDOM if is_seldom else times
             for i in block.instructions:
                 cost = operations.cost(i) if i.op not in _MEMORY else _cost(i, costs, operations)
@@ -295,10 +308,9 @@ def work_of(costs: RegionCosts, operations: Operations, own: Container[Instructi
 def _add_code(work: Work, costs: RegionCosts, always: dict[Loop | None, tuple[float, float]]) -> None:
     """Notes how long the code of loops is, with that of the loops inside; a kernel is a loop over its
     vectors."""
-    tree = costs.tree
     code = dict(always)
     for loop in reversed(costs.nest.loops):
-        if loop.parent is None or any(tree.dominates(loop.header, latch) for latch in loop.parent.latches):
+        if not costs.is_seldom(loop.header, loop.parent):
             around, inside = code[loop.parent], code[loop]
             code[loop.parent] = around[0] + inside[0], around[1] + inside[1]
     work.code = [(costs.times(loop) * own, *code[loop]) for loop, (own, _) in always.items()]

@@ -256,8 +256,8 @@ cl_int cld_variant_need(const struct cld_kernel *kernel, struct cld_kernel_info 
                         const struct cld_variant_key *key, const struct cld_variant **found) {
     struct cld_variant *variant = cld_variant_find(info, key);
     *found = NULL;
-    if (!variant && !(variant = cld_variant_add(info, key)))
-        return CL_OUT_OF_RESOURCES;
+    if (!variant && !(variant = cld_variant_add(info, key))) /* of such keys there is always room for one */
+        return CL_OUT_OF_HOST_MEMORY;
     if (!cld_variant_is_there(variant)) {
         struct request request = new_request(kernel, info, variant);
         cl_int status = make(&request);

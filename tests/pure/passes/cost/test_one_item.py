@@ -130,9 +130,10 @@ def test_it_says_why():
     assert "places of each lane's own" in remarks.choices["width"]
 
 
-def rounds(count):
-    """A kernel that takes many steps on vectors of 256 bits for each value of a list, on several in turns."""
-    names = ["a", "b", "c", "d", "e", "f"]
+def rounds(count, chained):
+    """A kernel that takes many steps on vectors of 256 bits for each value of a list: each of them needs what
+    the step before gave, or one of several that are independent."""
+    names = ["a"] if chained else ["a", "b", "c", "d", "e", "f"]
     steps = [f"{{0}} = ({{0}} ^ v) + {k * 977 + 1}u;".format(names[k % len(names)]) for k in range(count)]
     declared = " ".join(f"uint8 {name} = x[i + {n}];" for n, name in enumerate(names))
     return (
@@ -142,10 +143,14 @@ def rounds(count):
     )
 
 
-@pytest.mark.parametrize("count, own", [(400, True), (40, False)], ids=["too long for lanes", "short"])
-def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, own):
-    assert prefers(rounds(count), AVX2) == own
+@pytest.mark.parametrize(
+    "count, chained, own",
+    [(400, False, True), (40, False, False), (400, True, False)],
+    ids=["too long for lanes", "short", "lanes fill its gaps"],
+)
+def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, chained, own):
+    assert prefers(rounds(count, chained), AVX2) == own
 
 
 def test_scalars_have_lanes_however_long_the_code_is():
-    assert not prefers(rounds(400).replace("uint8", "uint"), AVX2)
+    assert not prefers(rounds(400, False).replace("uint8", "uint"), AVX2)
