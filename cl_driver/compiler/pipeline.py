@@ -277,7 +277,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     required = program.reflections[name].required_local_size
     if any(required):
         code.has_linear &= required[0] % code.width > 0
-        code.has_linear |= requires_short_rows(program, name)
+        code.has_linear |= requires_short_rows(program, name) and not code.is_for_any_image
     suits_all = code.has_free_groups and not code.assumes_small_ids
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     if code.tiles is not None and any(required) and not code.has_free_groups:

@@ -1,7 +1,7 @@
 """Whether the iterations of a kernel's inner loops are better made into vectors than its work-items: each
 work-item goes through a row or a block of memory of its own, element by element, and iterations do not wait
-for one another. With a lane for each work-item, each access is a gather or a scatter; without, LLVM's loop
-vectoriser makes whole vectors of them.
+for one another, or only for sums of integers, which may be added up in any order. With a lane for each
+work-item, each access is a gather or a scatter; without, LLVM's loop vectoriser makes whole vectors of them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _FUNCTIONS = frozenset((
     Std.copysign, Std.sqrt, Std.native_sqrt, Std.floor, Std.ceil, Std.rint, Std.trunc, Std.s_abs, Std.s_max,
     Std.s_min, Std.s_clamp, Std.u_max, Std.u_min, Std.u_clamp,
 ))  # fmt: skip
+# What integers are added up with, in any order.
+_REDUCTIONS = frozenset((Op.IAdd, Op.BitwiseAnd, Op.BitwiseOr, Op.BitwiseXor))
 _DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, Op.FRem, Op.FMod))
 
 # A load or a store, and its address.
@@ -65,12 +67,12 @@ def _in_vectors(block: Block, operations: Operations) -> float:
 
 
 def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
-    """Whether accesses of a loop of one block are to a row of each work-item, it writes to one, and its
-    iterations may be executed at the same time."""
-    counter = _counter(block)
-    if counter is None:
+    """Whether accesses of a loop of one block are to a row of each work-item, it writes to one or adds up
+    what it reads, and its iterations may be executed at the same time."""
+    found = _counter(block)
+    if found is None:
         return False
-    phi, step = counter
+    phi, step, adds_up = found
     inside = set(block.instructions)
     accesses: list[_Access] = []
     for i in block.instructions[:-1]:
@@ -82,7 +84,7 @@ def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
         elif i.op in _DIVISIONS or i.op not in PURE:
             return False
     stores = [(i, at) for i, at in accesses if i.op is Op.Store]
-    if not stores or len({i.mask for i, _ in accesses}) > 1:
+    if not (stores or adds_up) or len({i.mask for i, _ in accesses}) > 1:
         return False
     own = 0
     for i, at in accesses:
@@ -100,20 +102,31 @@ def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
     return True
 
 
-def _counter(block: Block) -> tuple[Instruction, int] | None:
-    """The only value but masks that a loop carries along, an integer, and by how much it grows."""
-    phis = [phi for phi in block.phis() if phi.type.kind is not Kind.BOOL]
-    if len(phis) != 1 or phis[0].type.kind is not Kind.INT:
+def _counter(block: Block) -> tuple[Instruction, int, bool] | None:
+    """The integer that a loop counts with, by how much it grows, and whether the loop adds up integers; None
+    if it carries anything else along but masks."""
+    counters: list[tuple[Instruction, int]] = []
+    sums = 0
+    for phi in block.phis():
+        if phi.type.kind is Kind.BOOL:
+            continue
+        following = next(v for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True) if b is block)
+        if phi.type.kind is not Kind.INT or not isinstance(following, Instruction):
+            return None
+        if following.op in (Op.IAdd, Op.ISub) and following.operands[0] is phi:
+            by = following.operands[1]
+            if is_constant_int(by):
+                step = Sums().of(by).constant
+                counters.append((phi, step if following.op is Op.IAdd else -step))
+                continue
+        if following.op not in _REDUCTIONS or following.operands.count(phi) != 1:
+            return None
+        if sum(i.operands.count(phi) + i.operands.count(following) for i in block.instructions) != 2:
+            return None
+        sums += 1
+    if len(counters) != 1:
         return None
-    (phi,) = phis
-    following = next(v for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True) if b is block)
-    if not isinstance(following, Instruction) or following.op not in (Op.IAdd, Op.ISub):
-        return None
-    a, b = following.operands
-    if a is not phi or not is_constant_int(b):
-        return None
-    step = Sums().of(b).constant
-    return phi, step if following.op is Op.IAdd else -step
+    return *counters[0], sums > 0
 
 
 def _is_own(shapes: ShapeInfo, pointer: Value, size: int) -> bool:
