@@ -39,11 +39,23 @@ _HALF_TO_ONE = 2  # of vgetmantps, with the sign of the source
 
 def pays(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """Whether an instruction, on operands of this form, is to be computed so."""
+    # For programs that do not ask for special cases there are shorter ways.
+    return pays_for_root(e, f, i) and not {"arcp", "fast"} & {*e.flags(i).split()}
+
+
+def pays_for_quotient(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
+    """The same for a / b of finite numbers, by programs that may have it as a times 1 / b."""
+    flags = {*e.flags(i).split()}
+    return pays_for_root(e, f, i) and ("fast" in flags or {"arcp", "nnan", "ninf"} <= flags)
+
+
+def pays_for_root(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
+    """The same for roots, under any flags: LLVM's estimates miss roots that are floats, and programs cut
+    these to integers."""
     options = e.options
     if not options.slow_division or options.exact_division or f.count * 32 < options.vector_bits:
         return False
-    # LLVM has estimates of its own for programs that do not ask for special cases.
-    return is_float(i) and "arcp" not in (flags := e.flags(i)) and "fast" not in flags and not is_strict(i)
+    return is_float(i) and not is_strict(i)
 
 
 def pays_f64(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
@@ -195,6 +207,14 @@ def reciprocal(e: FunctionEmitter, f: Form, x: str) -> str:
     estimate = rough_reciprocal(e, f, x)
     residual = _fma(e, f, _minus(e, f, x), estimate, f.splat("float", "1.0"))
     return fixup(e, f, estimate, _fma(e, f, residual, estimate, estimate), FIRST_IF_NAN)
+
+
+def quotient(e: FunctionEmitter, f: Form, a: str, b: str) -> str:
+    """a / b of finite numbers whose reciprocals are no subnormals; exact where it is a float."""
+    estimate = rough_reciprocal(e, f, b)
+    rough = _times(e, f, a, estimate)
+    residual = _fma(e, f, _minus(e, f, b), rough, a)
+    return _fma(e, f, residual, estimate, rough)
 
 
 def square_root(e: FunctionEmitter, f: Form, x: str) -> str:

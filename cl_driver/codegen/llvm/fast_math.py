@@ -41,6 +41,13 @@ def _text(flags: Iterable[str]) -> str:
     return "".join(f"{flag} " for flag in flags)
 
 
+def without_estimates(flags: str) -> str:
+    """Flags, each followed by a space, without the one by which LLVM estimates roots; those of reciprocals of
+    roots, which no program takes for exact, it estimates for the division's."""
+    spelled = _EVERYTHING.split() if "fast" in flags.split() else flags.split()
+    return _text(flag for flag in spelled if flag != "afn")
+
+
 class FastMath:
     """The flags of one function's instructions; each text ends in a space or is empty."""
 

@@ -160,6 +160,8 @@ def float_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
     """OpFAdd, OpFSub, OpFMul, OpFDiv."""
     if i.op is Op.FDiv and a == f.splat("float", _ONE) and reciprocals.pays(e, f, i):
         return reciprocals.reciprocal(e, f, b)
+    if i.op is Op.FDiv and reciprocals.pays_for_quotient(e, f, i):
+        return reciprocals.quotient(e, f, a, b)
     return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
 
 

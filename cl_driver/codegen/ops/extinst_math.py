@@ -13,6 +13,7 @@ from ...spirv.module import Instruction, Type, Value
 from ..expand import reciprocals
 from ..library.names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
 from ..llvm.emitter import FunctionEmitter
+from ..llvm.fast_math import without_estimates
 from ..llvm.forms import Form
 from ..llvm.registry import componentwise_extended, lowers_extended
 from ..llvm.types import alignment_of, component_count, element_type, float_text, ir_type
@@ -96,11 +97,13 @@ def by_component(
 @componentwise_extended(Std.sqrt, Std.native_sqrt)
 def square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
     """sqrt, native_sqrt."""
-    if reciprocals.pays(e, f, i):
+    is_native = i.operands[1] == Std.native_sqrt
+    if (reciprocals.pays if is_native else reciprocals.pays_for_root)(e, f, i):
         return reciprocals.square_root(e, f, a)
     if reciprocals.pays_f64(e, f, i):
         return reciprocals.square_root_f64(e, f, a)
-    return e.intrinsic("sqrt", f, ir_type(element_type(i.type)), a, flags=e.flags(i))
+    flags = e.flags(i) if is_native else without_estimates(e.flags(i))
+    return e.intrinsic("sqrt", f, ir_type(element_type(i.type)), a, flags=flags)
 
 
 @componentwise_extended(Std.half_sqrt)

@@ -7,6 +7,11 @@ import numpy as np
 import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.compiler.pipeline import codegen_options
+from cl_driver.compiler.source import Context
+from cl_driver.device.target import host_target
+from cl_driver.records import replace
+from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, compile_c
 
 TYPES = {"float": np.float32, "double": np.float64}
@@ -367,6 +372,45 @@ def test_nan_codes_and_mixing():
     t = np.clip(i / 4, 0, 1)
     assert np.allclose(out[:, 1], i + (10 - i) * 0.25) and np.allclose(out[:, 2], t * t * (3 - 2 * t))
     assert (out[:, 3] == -1).all()
+
+
+WHOLE = """
+kernel void quotients(global const float *a, global const float *b, global int *out) {
+    size_t i = get_global_id(0);
+    out[i] = (int)(a[i] / b[i]);
+}
+kernel void by_one(global const float *a, float b, global int *out) {
+    size_t i = get_global_id(0);
+    out[i] = (int)(a[i] / b);
+}
+kernel void roots(global const float *a, global int *out) {
+    size_t i = get_global_id(0);
+    out[i] = (int)sqrt(a[i]);
+}
+"""
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("cpu", ["", "x86-64-v3", "x86-64-v2"])
+@pytest.mark.skipif(IS_EMULATED, reason="other CPUs of x86")
+def test_fast_math_cuts_whole_quotients_and_roots_to_what_they_are(cpu, slow):
+    """llama.cpp's kernel_upscale takes int(i / 0.5f) for the pixel that it reads."""
+    target = host_target(cpu)
+    options = codegen_options(Context(target, "-cl-fast-relaxed-math", {}))
+    options = replace(options, slow_division=slow and target.vector_bits == 512)
+    n = 1 << 12
+    p = Program(compile_c(WHOLE, "-cl-std=CL3.0 -cl-fast-relaxed-math"), options)
+    wanted = np.arange(n, dtype=np.int32)
+    divisors = (wanted % 61 + 1).astype(np.float32)
+    out = np.zeros(n, np.int32)
+    floats = wanted.astype(np.float32)
+    p.run("quotients", n, 64, floats * divisors, divisors, out)
+    assert np.array_equal(out, wanted)
+    for divisor in np.float32([0.5, 3, 7, 0.125]):
+        p.run("by_one", n, 64, floats * divisor, divisor, out)
+        assert np.array_equal(out, wanted)
+    p.run("roots", n, 64, floats**2, out)
+    assert np.array_equal(out, wanted)
 
 
 def test_fast_math_options_reach_the_code():
