@@ -48,7 +48,7 @@ def _demand(e: AccessEmitter, i: Instruction) -> str:
         return ways.ID
     if pointer in e.builtin_addresses:
         return ways.ID
-    if i.memory is not None and i.memory.volatile:
+    if ways.is_seen(e, i):
         return ways.VOLATILE
     if i in e.interleaved and e.mask_of(i) is None:
         return ways.FIELD

@@ -50,7 +50,7 @@ def store(e: AccessEmitter, i: Instruction) -> None:
 
 
 def _demand(e: AccessEmitter, i: Instruction) -> str:
-    if i.memory is not None and i.memory.volatile:
+    if ways.is_seen(e, i):
         return ways.VOLATILE
     if i in e.merged_stores:
         return ways.MERGED

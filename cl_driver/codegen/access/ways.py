@@ -15,11 +15,11 @@ from ...passes.cost import access_costs
 from ...passes.cost.access_costs import CostOf, Reach
 from ...passes.cost.cpu_models import Cost, CpuModel
 from ...records import record, replace
-from ...spirv.enums import Op
+from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.errors import CodegenError
 from ..llvm.types import leaf_types, size_of
-from ..ops.memory import offset_pointer
+from ..ops.memory import offset_pointer, storage_of
 from .addresses import Address, address_of
 from .emitter import AccessEmitter
 from .gather_scatter import leaf_offsets, ways_anywhere
@@ -27,7 +27,7 @@ from .natures import ALIKE, NEIGHBOURS
 
 # What an access demands.
 ID = "id"  # no memory at all: a built-in variable
-VOLATILE = "volatile"  # each lane by itself, in order
+VOLATILE = "volatile"  # each lane by itself, in order, for others may look
 PIECES = "pieces"  # private memory in pieces (layout/private_layout.py)
 IN_REGISTERS = "in registers"  # local memory that registers hold (lockstep/lane_constants.py)
 PACKED = "packed"  # a value with all components in one vector (packed_vectors.py)
@@ -79,8 +79,9 @@ class Access:
     def metadata(self, e: AccessEmitter) -> str:
         """What is known of other accesses."""
         if self._metadata is None:
-            is_load = not self.is_store and self.mask is None
-            self._metadata = e.alias_metadata(self.pointer, is_load=is_load)
+            is_load, memory = not self.is_store and self.mask is None, self.i.memory
+            is_volatile = memory is not None and memory.volatile
+            self._metadata = "" if is_volatile else e.alias_metadata(self.pointer, is_load=is_load)
         return self._metadata
 
     @property
@@ -286,6 +287,17 @@ def pieces(e: AccessEmitter, pointer: Value, type_: Type) -> list[tuple[Type, Ad
             at = Address(None, 0, e.emit(where) if offset else address.leaf)
         found.append((t, at))
     return found
+
+
+def is_seen(e: AccessEmitter, i: Instruction) -> bool:
+    """Whether an access is volatile, and of memory where it may matter that each lane has one of its own.
+
+    Local memory belongs to the thread that runs the group. Kernels say volatile there to have values written
+    and read where they stand, and this they are for all lanes at once, too.
+    """
+    if i.memory is None or not i.memory.volatile:
+        return False
+    return e.lane_constants is not None or storage_of(i.operands[0]) is not StorageClass.Workgroup
 
 
 def may_wait(e: AccessEmitter, i: Instruction) -> bool:
