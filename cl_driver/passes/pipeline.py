@@ -46,6 +46,7 @@ from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
 from .scalar.cse import drop_repeated
+from .scalar.exchange_loops import replace_exchanges
 from .scalar.private_arrays import improve_arrays
 from .scalar.reducible import make_reducible
 from .scalar.scalarise import scalarise
@@ -125,6 +126,8 @@ def plan(
     run_pass("simplify", simplify, options, function, types)
     if has_images and options.width > 1:
         run_pass("scalarise", scalarise, options, function, types)
+        run_pass("simplify", simplify, options, function, types)
+    if options.width > 1 and run_pass("exchange_loops", replace_exchanges, options, function, types):
         run_pass("simplify", simplify, options, function, types)
 
     if options.linear_group:

@@ -56,7 +56,7 @@ def _and_parents(loop: Loop) -> set[Loop | None]:
 
 def _asked(loop: Loop) -> set[Any]:
     """The addresses of what decides whether a loop goes on, of atomics and volatile loads in it."""
-    found: set[Any] = set()  # of what _address gives
+    found: set[Any] = set()  # of what address_key gives
     seen: set[Instruction] = set()
     pending: list[Value] = []
     for block in loop.blocks:
@@ -68,7 +68,7 @@ def _asked(loop: Loop) -> set[Any]:
             continue
         seen.add(value)
         if value.op in ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
-            found.add(_address(value.operands[0]))
+            found.add(address_key(value.operands[0]))
         elif value.op is Op.Phi:
             # Which way the values came was decided by branches.
             for source in value.operands[1::2]:
@@ -83,15 +83,15 @@ def _writes(instruction: Instruction, addresses: set[Any]) -> bool:
     op = instruction.op
     if op is Op.AtomicLoad or not (op in ATOMICS or op is Op.Store):
         return False
-    return _address(instruction.operands[0]) in addresses
+    return address_key(instruction.operands[0]) in addresses
 
 
-def _address(pointer: Operand) -> Any:
+def address_key(pointer: Operand) -> Any:
     """The same for pointers that are computed alike."""
     while type(pointer) is Instruction and pointer.op in _CASTS:
         pointer = pointer.operands[0]
     if type(pointer) is Instruction and pointer.op in ADDRESS:
-        base, *indices = (_address(o) for o in pointer.operands)
+        base, *indices = (address_key(o) for o in pointer.operands)
         return (base, *indices) if any(i != 0 for i in indices) else base
     if isinstance(pointer, Constant) and isinstance(pointer.value, int):
         return pointer.value
