@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...passes.cost import access_costs
 from ...passes.ir.remarks import GATHER, LANES, ROWS, SCATTER
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Value
+from ..library.shared_code import is_written_out, shared
 from ..llvm.forms import MANGLED, form
 from ..llvm.options import CodegenOptions
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
@@ -23,6 +24,8 @@ from .block_transpose import (
 from .emitter import AccessEmitter
 
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+# Lines of LLVM IR for each lane, those of shuffles being long.
+_LINES_OF_LOAD, _LINES_OF_STORE, _LINES_OF_ROW = 5, 3, 6
 _JOINED = {"i8": 8, "i16": 16}  # bits of what lanes load that are joined before they become a vector
 _EXTENSIONS = {Op.SConvert: "sext", Op.UConvert: "zext"}
 
@@ -134,11 +137,16 @@ def _lanes_of(
     f, is_gathered = e.form, by_instruction and _is_gathered(t)
     _note(e, GATHER if is_gathered else LANES, t, mask, affine and affine[1])
     if not is_gathered:
-        places = _places(e, addresses, mask, affine, "spare", offset)
-        values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in places]
-        if t in _JOINED and e.width * _JOINED[t] >= 64:
-            return _joined(e, t, values)
-        return _inserted(e, t, values)
+
+        def by_lane(places: Iterator[str], _: list[str], metadata: str) -> list[str]:
+            values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in list(places)]
+            if t in _JOINED and e.width * _JOINED[t] >= 64:
+                return [_joined(e, t, values)]
+            return [_inserted(e, t, values)]
+
+        places = Places(e, addresses, mask, affine, "spare", offset)
+        key = "load", t, alignment
+        return places.each(e, key, _LINES_OF_LOAD * e.width, [], [f(t)], metadata, by_lane)[0]
     where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
     return e.emit(
         f"call {f(t)} @llvm.masked.gather.{f.suffix(MANGLED[t])}.{f.suffix('p0')}"
@@ -168,26 +176,62 @@ def _joined(e: AccessEmitter, t: str, values: list[str]) -> str:
     return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
 
 
-def _places(
-    e: AccessEmitter,
-    addresses: str,
-    mask: str | None,
-    affine: tuple[str, int] | None,
-    instead: str,
-    offset: int = 0,
-) -> list[str]:
-    """Each lane's address; in lanes outside of the mask that of 128 bytes that nobody minds."""
-    if affine is not None and mask is None:
-        first, stride = affine
-        steps = [lane * stride + offset for lane in range(e.width)]
-        return [e.emit(f"getelementptr i8, ptr {first}, i64 {step}") if step else first for step in steps]
-    f = e.form
-    if offset:
-        addresses = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}")
-    if mask is not None:
-        other = e.splat(e.harmless_memory(instead), "ptr", f)
-        addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
-    return [e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width)]
+class Places:
+    """Each lane's address: lane 0's and a stride, or a vector; in lanes outside of the mask that of 128 bytes
+    that nobody minds (`instead`)."""
+
+    def __init__(
+        self,
+        e: AccessEmitter,
+        addresses: str,
+        mask: str | None,
+        affine: tuple[str, int] | None,
+        instead: str,
+        offset: int = 0,
+    ) -> None:
+        self.stride: int | None = None
+        self.offset, self.operand = offset, addresses
+        if affine is not None and mask is None:
+            self.operand, self.stride = affine
+            return
+        f = e.form
+        if offset:
+            self.operand = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}")
+        if mask is not None:
+            other = e.splat(e.harmless_memory(instead), "ptr", f)
+            select = f"select {f('i1')} {mask}, {f('ptr')} {self.operand}, {f('ptr')} {other}"
+            self.operand = e.emit(select)
+
+    def of_lanes(self, e: AccessEmitter, operand: str) -> Iterator[str]:
+        """The addresses, made of such an operand, each emitted when it is asked for."""
+        for lane in range(e.width):
+            if self.stride is None:
+                yield e.emit(f"extractelement {e.form('ptr')} {operand}, i32 {lane}")
+                continue
+            step = lane * self.stride + self.offset
+            yield e.emit(f"getelementptr i8, ptr {operand}, i64 {step}") if step else operand
+
+    def each(
+        self,
+        e: AccessEmitter,
+        key: tuple[object, ...],
+        lines: int,
+        parameters: list[tuple[str, str]],
+        results: list[str],
+        metadata: str,
+        build: Callable[[Iterator[str], list[str], str], list[str]],
+    ) -> list[str]:
+        """What build() makes of the addresses, of what else it is given, and of metadata, which only code
+        that is written out has: see shared_code.py."""
+        if is_written_out(e, lines):
+            e.written_out += lines
+            return build(self.of_lanes(e, self.operand), [operand for _, operand in parameters], metadata)
+        own = "ptr" if self.stride is not None else e.form("ptr"), self.operand
+        steps = None if self.stride is None else (self.stride, self.offset)
+        return shared(
+            e, (*key, steps), [own, *parameters], results,
+            lambda operands: build(self.of_lanes(e, operands[0]), operands[1:], ""),
+        )  # fmt: skip
 
 
 def _rows(
@@ -202,10 +246,20 @@ def _rows(
     """The leaves of OpenCL vectors, each loaded as one."""
     count, t = len(types), memory_type(types[0])
     _note(e, ROWS, t, mask, affine and affine[1])
-    places = _places(e, addresses, mask, affine, "spare")
+    key = "rows", t, count, alignment
+    leaves = Places(e, addresses, mask, affine, "spare").each(
+        e, key, _LINES_OF_ROW * e.width, [], [e.form(t)] * count, metadata,
+        lambda places, _, metadata: _leaves_of_rows(e, list(places), metadata, types, alignment),
+    )  # fmt: skip
+    return [from_memory(e, types[0], leaf) for leaf in leaves]
+
+
+def _leaves_of_rows(
+    e: AccessEmitter, places: list[str], metadata: str, types: Sequence[Type], alignment: int
+) -> list[str]:
+    count, t = len(types), memory_type(types[0])
     if goes_in_blocks(e, t, count):
-        leaves = take_rows_apart(e, t, _blocks_of_rows(e, places, metadata, t, count, alignment))
-        return [from_memory(e, types[0], leaf) for leaf in leaves]
+        return take_rows_apart(e, t, _blocks_of_rows(e, places, metadata, t, count, alignment))
     # Where vectors have 256 bits, LLVM makes two loads and one shuffle of each pair of 64 bits; of more at
     # once it makes many blends, and keeps everything in registers.
     taken = count if "avx512f" in e.options.features or size_of(types[0]) < 8 else min(count, 2)
@@ -214,7 +268,7 @@ def _rows(
         offset = first * size_of(types[0])
         aligned = min(alignment, offset & -offset or alignment)
         leaves += _some_of_rows(e, places, metadata, t, taken, offset, aligned)
-    return [from_memory(e, types[0], leaf) for leaf in leaves]
+    return leaves
 
 
 def _blocks_of_rows(
@@ -280,17 +334,30 @@ def scatter(
     by_instruction = (how or ways_anywhere(e, type_, True, mask is not None)[0]) == access_costs.GATHER
     if type_.kind is Kind.VECTOR and count & (count - 1) == 0:
         t = memory_type(types[0])
-        data, length = interleave(e, t, leaves, count), e.width * count
+        length = e.width * count
         if size <= 8:
+            data = interleave(e, t, leaves, count)
             whole = f"i{8 * size}"
             data = e.emit(f"bitcast <{length} x {t}> {data} to {e.form(whole)}")
             _store_lanes(e, addresses, mask, metadata, whole, data, 0, alignment, stride, by_instruction)
             return
         _note(e, ROWS, t, mask, stride)
-        for lane, at in enumerate(_places(e, addresses, mask, None, "dump")):
-            own = ", ".join(f"i32 {lane * count + k}" for k in range(count))
-            row = f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
-            e.emit_void(f"store <{count} x {t}> {e.emit(row)}, ptr {at}, align {alignment}{metadata}")
+
+        def by_row(places: Iterator[str], leaves: list[str], metadata: str) -> list[str]:
+            data = interleave(e, t, leaves, count)
+            for lane, at in enumerate(list(places)):
+                own = ", ".join(f"i32 {lane * count + k}" for k in range(count))
+                row = (
+                    f"shufflevector <{length} x {t}> {data}, <{length} x {t}> poison, <{count} x i32> <{own}>"
+                )
+                e.emit_void(f"store <{count} x {t}> {e.emit(row)}, ptr {at}, align {alignment}{metadata}")
+            return []
+
+        given = [(e.form(t), leaf) for leaf in leaves]
+        key = "store rows", t, count, alignment
+        Places(e, addresses, mask, None, "dump").each(
+            e, key, _LINES_OF_ROW * e.width, given, [], metadata, by_row
+        )
         return
     for leaf_type, value, offset in zip(types, leaves, leaf_offsets(type_), strict=True):
         aligned = min(alignment, size_of(leaf_type)) if offset or count > 1 else alignment
@@ -314,9 +381,16 @@ def _store_lanes(
     f, has_scatters = e.form, by_instruction and _is_gathered(t)
     _note(e, SCATTER if has_scatters else LANES, t, mask, stride)
     if not has_scatters:
-        for lane, at in enumerate(_places(e, addresses, mask, None, "dump", offset)):
-            one = e.emit(f"extractelement {f(t)} {value}, i32 {lane}")
-            e.emit_void(f"store {t} {one}, ptr {at}, align {alignment}{metadata}")
+
+        def by_lane(places: Iterator[str], values: list[str], metadata: str) -> list[str]:
+            for lane, at in enumerate(list(places)):
+                one = e.emit(f"extractelement {f(t)} {values[0]}, i32 {lane}")
+                e.emit_void(f"store {t} {one}, ptr {at}, align {alignment}{metadata}")
+            return []
+
+        key = "store", t, alignment
+        places = Places(e, addresses, mask, None, "dump", offset)
+        places.each(e, key, _LINES_OF_STORE * e.width, [(f(t), value)], [], metadata, by_lane)
         return
     where = e.emit(f"getelementptr i8, {f('ptr')} {addresses}, i64 {offset}") if offset else addresses
     e.emit_void(

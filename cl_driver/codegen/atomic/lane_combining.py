@@ -12,6 +12,8 @@ from ...passes.ir.remarks import LANES, REDUCED
 from ...spirv.enums import Op
 from ...spirv.module import Instruction
 from ..access.addresses import address_of, all_lanes
+from ..access.gather_scatter import Places
+from ..library.shared_code import is_written_out
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type
 from ..llvm.versioning import emit_versions
@@ -20,6 +22,8 @@ from ..ops.atomics import read_modify_write as one_by_one
 from .atomic_reduction import ATOMICRMW, COMBINED, combine, reduce
 from .emitter import AtomicEmitter
 from .lane_indices import Place, place_by_index
+
+_LINES_OF_TURN = 6  # of LLVM IR for each lane
 
 _SUBTRACTS = (Op.AtomicISub, Op.AtomicIDecrement)
 
@@ -87,7 +91,7 @@ def _turns(e: AtomicEmitter, i: Instruction) -> Callable[[], None]:
     """
     place, mask = place_by_index(e, i.operands[0]), e.mask_of(i)
     value, values = _values_in_lanes(e, i)
-    if place is not None:
+    if place is not None and is_written_out(e, _LINES_OF_TURN * e.width):
         return lambda: _in_turn_by_index(e, i, place, mask, value, values)
     addresses = all_lanes(e, address_of(e, i.operands[0]))
     return lambda: _in_turn(e, i, addresses, mask, value, values)
@@ -111,13 +115,19 @@ def _in_turn(
     make loads wait. A Zen 4 is slow where an address comes straight from a vector register, so indices are
     used where possible (python -m tests.bench.throughput --filter histogram).
     """
-    f = e.form
+    t = ir_type(i.type)
     e.note(LANES, masked=mask is not None)
-    if mask is not None:
-        other = e.splat(e.harmless_memory("counter"), "ptr", f)
-        addresses = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {addresses}, {f('ptr')} {other}")
-    lanes = (e.emit(f"extractelement {f('ptr')} {addresses}, i32 {lane}") for lane in range(e.width))
-    e.define_leaves(i, _updates(e, i, lanes, value, values) or ["zeroinitializer"])
+    given = (e.form(t), values) if values is not None else (t, value)
+
+    def build(places: Iterator[str], operands: list[str], _: str) -> list[str]:
+        one, several = ("", operands[0]) if values is not None else (operands[0], None)
+        return _updates(e, i, places, one, several)
+
+    places = Places(e, addresses, mask, None, "counter")
+    results = [e.form(t)] * e.is_used(i)
+    key = i.op, given[0], e.is_used(i)
+    old = places.each(e, key, _LINES_OF_TURN * e.width, [given], results, "", build)
+    e.define_leaves(i, old or ["zeroinitializer"])
 
 
 def _in_turn_by_index(
@@ -125,6 +135,7 @@ def _in_turn_by_index(
 ) -> None:
     """The same in lanes whose addresses differ by small numbers: several of them are extracted at once."""
     e.note(LANES, masked=mask is not None)
+    e.written_out += _LINES_OF_TURN * e.width * (1 + (mask is not None))
     if mask is None:
         e.define_leaves(i, _updates(e, i, place.addresses(e), value, values) or ["zeroinitializer"])
         return

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ...passes.ir.plan import KernelPlan, Slot
 from ...passes.ir.shapes import ShapeInfo
-from ...spirv.module import Instruction, Type, Value, Variable
+from ...spirv.module import Block, Function, Instruction, Type, Value, Variable
 from ..llvm.emitter import ModuleText
 from ..llvm.forms import form
 from ..llvm.registry import Lowering
@@ -28,6 +28,7 @@ class LaneEmitter(AbiFields):
 
     private_stride = 0
     shapes: ShapeInfo
+    function: Function  # of the region that is lowered
 
     def __init__(self, module: ModuleText, plan: KernelPlan, width: int) -> None:
         self.width = width
@@ -40,6 +41,9 @@ class LaneEmitter(AbiFields):
         self.beside_phis: dict[
             Value, Lines
         ] = {}  # of a varying phi: where other phis of its block can be put
+        # library/shared_code.py: lines of what is written out; a function and the blocks of its inner loops.
+        self.written_out = 0
+        self.inner_blocks: tuple[Function, set[Block]] | None = None
         super().__init__(module, plan)
 
     # Shapes.

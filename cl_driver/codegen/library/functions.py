@@ -6,6 +6,7 @@ everything they call. Constants are internal too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from ...spirv.enums import StorageClass
@@ -50,6 +51,7 @@ class ModuleEmitter:
         self._symbols: dict[Function, str] = {}
         self._found: dict[str, Function] = {}
         self._pending: list[Function] = []
+        self._shared: dict[Hashable, str] = {}
 
     # Constants.
 
@@ -117,6 +119,14 @@ class ModuleEmitter:
         self._symbols[function] = symbol
         return symbol
 
+    def shared_function(self, key: Hashable, define: Callable[[str], str]) -> str:
+        """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
+        symbol = self._shared.get(key)
+        if symbol is None:
+            symbol = self._shared[key] = f"@lanes.{len(self._shared)}"
+            self.functions.append(define(symbol))
+        return symbol
+
     def emit_pending(self) -> None:
         """Emits the functions that were asked for, and those that they ask for."""
         while self._pending:
@@ -137,6 +147,7 @@ class ModuleEmitter:
                 *self.functions,
                 f'attributes #0 = {{ {usual} "no-builtin-strlen" "no-builtin-wcslen" }}',
                 f"attributes #1 = {{ alwaysinline {usual} }}",
+                *([f"attributes #2 = {{ noinline {usual} }}"] if self._shared else []),
                 "!0 = !{i32 1}",
                 "",
             ]

@@ -6,7 +6,7 @@ phis are completed when all blocks are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NoReturn, Protocol, final
 
 from ...passes.ir.instructions import reverse_postorder
@@ -81,6 +81,9 @@ class ModuleText(Protocol):
 
     def function_symbol(self, function: Function) -> str:
         """The symbol of a function."""
+
+    def shared_function(self, key: Hashable, define: Callable[[str], str]) -> str:
+        """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
 
 
 class FunctionEmitter:

@@ -26,11 +26,12 @@ from ..access import block_versioning, masked_access, packed_vectors
 from ..access.interleaved_access import find_interleaved
 from ..access.runtime_contiguity import Contiguity
 from ..access.store_merging import find_merged_stores
+from ..library.shared_code import is_written_out
 from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED, Builder, Lowering
 from ..llvm.types import Lines, constant_text, ir_type, leaf_types
-from .lane_loop import has_many_calls, is_call, loop_over_lanes
+from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
 from .operands import WideOperands
 from .ternary_logic import ternary
 
@@ -185,9 +186,12 @@ class WideEmitter(WideOperands):
         types = [self.form(ir_type(t)) for t in leaf_types(i.type)] if has_result else []
         scalars = [ir_type(t) for t in leaf_types(i.type)] if has_result else []
         mask = self.mask_of(i)
-        if is_call(i) and self._has_many_calls():
-            self._define_lanes(i, loop_over_lanes(self, i, lowering), mask)
-            return
+        if may_be_in_loop(i):
+            lines = lines_of(i, self.width, mask is not None)
+            if self._has_many_calls() if is_call(i) else not is_written_out(self, lines):
+                self._define_lanes(i, loop_over_lanes(self, i, lowering), mask)
+                return
+            self.written_out += lines
         self.note(LANES, masked=mask is not None)
         leaves = ["zeroinitializer"] * len(types)
         for lane in range(self.width):
