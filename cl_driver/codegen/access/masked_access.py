@@ -229,7 +229,8 @@ def store_private(
         _store_under(e, MaskedStore(t, 0, data, address, 1, 1, alignment, ""), mask)
         return
     address = address if is_certain else _there(e, address, mask, alignment * e.width)
-    old = e.emit(f"load {whole}, ptr {address}, align {alignment}")
+    # Were it not frozen, LLVM 22 would make a masked store of all three, which takes AMD's cores long.
+    old = e.emit(f"freeze {whole} {e.emit(f'load {whole}, ptr {address}, align {alignment}')}")
     new = e.emit(f"select {e.form('i1')} {mask}, {whole} {data}, {whole} {old}")
     e.emit_void(f"store {whole} {new}, ptr {address}, align {alignment}")
 
