@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value, Variable
 from ..layout.lanes import LaneEmitter
@@ -9,7 +10,7 @@ from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, member_offset, size_of
 from ..ops.memory import access_chain as single_access_chain
-from ..ops.memory import offset_pointer
+from ..ops.memory import chain_terms, offset_pointer
 from .emitter import AccessEmitter
 
 
@@ -76,7 +77,7 @@ def advance(e: AccessEmitter, address: Address, index: Value, scale: int, unsign
 def is_within_variable(e: AccessEmitter, pointer: Value, size: int) -> bool:
     """Whether so many bytes from an address on are in a private variable, though no lane asks for them."""
     end = size
-    while isinstance(pointer, Instruction) and pointer.op is not Op.Variable:
+    while isinstance(pointer, Instruction) and pointer.op not in (Op.Variable, PassOp.PrivatePointer):
         type_, indices = pointer.operands[0].type.element, list(pointer.operands[1:])
         if pointer.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
             number = e.integer(indices.pop(0))
@@ -105,6 +106,17 @@ def access_chain(e: AccessEmitter, i: Instruction) -> None:
         return
     type_, spacing = base.type.element, e.spacing(base)
     address = address_of(e, base)
+    if e.is_spread(base):
+        offset, terms = chain_terms(e, i)
+        leaf, f = all_lanes(e, address), e.form
+        for index, size in terms:
+            steps = e.resized(f, e.leaf(index), ir_type(index.type), "i64", signed=True)
+            distance = e.emit(f"mul {f('i64')} {steps}, {e.splat(e.scaled(base, size), 'i64', f)}")
+            leaf = e.emit(f"getelementptr i8, {f('ptr')} {leaf}, {f('i64')} {distance}")
+        if offset:
+            leaf = e.emit(f"getelementptr i8, {f('ptr')} {leaf}, i64 {e.scaled(base, offset)}")
+        e.define_leaves(i, [leaf])
+        return
     if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         address = advance(e, address, indices.pop(0), size_of(type_) * spacing)
     constant = 0

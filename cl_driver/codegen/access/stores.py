@@ -9,17 +9,18 @@ from collections.abc import Callable
 from ...passes.cost import access_costs
 from ...passes.cost.access_costs import Reach
 from ...passes.cost.cpu_models import Cost, CpuModel
-from ...passes.ir.remarks import ASKED, CONTIGUOUS, SHUFFLED, UNIFORM
+from ...passes.ir.remarks import ASKED, CONTIGUOUS, LANES, SHUFFLED, UNIFORM
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
+from ..layout.private_layout import repeated_byte
 from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, size_of
 from ..llvm.versioning import emit_versions
-from ..ops.memory import access_alignment, hint_of, store_operand
+from ..ops.memory import access_alignment, copy_memory_sized, hint_of, store_operand
 from ..ops.memory import store as single_store
 from . import ways
-from .addresses import Address, all_lanes, is_within_variable
+from .addresses import Address, address_of, all_lanes, is_within_variable
 from .emitter import AccessEmitter, MaskedStore
 from .gather_scatter import addresses_here, interleave, memory_type, scatter, to_memory
 from .interleaved_access import InterleavedAccess, store_interleaved
@@ -30,6 +31,8 @@ from .ways import Access, Table, Way, fixed
 
 # Memory of the host's, a page of which may not be there before something is stored in it.
 _GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.Generic)
+
+_MOST_FILLED = 8  # pieces of memory that are filled without a loop
 
 
 @lowers_wide(Op.Store)
@@ -345,6 +348,40 @@ def store_contiguous(
         return
     store = MaskedStore(t, size_of(element), data, address, stride, count, alignment, metadata, is_global)
     store_masked(e, store, mask or "splat (i1 true)", waits, how)
+
+
+@lowers_wide(Op.CopyMemorySized)
+def copy(e: AccessEmitter, i: Instruction) -> None:
+    """OpCopyMemorySized: to memory in pieces of what is one byte over and over."""
+    target, source, size = i.operands[:3]
+    if e.spacing(target) == 1:
+        e.lane_by_lane(i, copy_memory_sized)
+        return
+    byte, address = repeated_byte(source), address_of(e, target)
+    length = e.integer(size)
+    assert byte is not None and length is not None  # private_layout.py has looked
+    piece, mask = e.piece(target), e.mask_of(i)
+    step, t = e.scaled(target, piece), f"i{8 * piece}"
+    type_, data = Type(Kind.INT, width=8 * piece), e.form.splat(t, str(int.from_bytes(bytes([byte]) * piece)))
+    e.note(CONTIGUOUS if address.single is not None else LANES, masked=mask is not None)
+
+    def fill(index: str) -> None:
+        offset = e.emit(f"mul i64 {index}, {step}")
+        if address.single is None:
+            at = e.emit(f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {offset}")
+            scatter(e, at, type_, [data], piece, mask)
+            return
+        at = e.emit(f"getelementptr i8, ptr {address.single}, i64 {offset}")
+        if mask is None:
+            e.emit_void(f"store {e.form(t)} {data}, ptr {at}, align {piece}")
+        else:
+            store_private(e, t, data, at, piece, mask, is_within_variable(e, target, length))
+
+    if length // piece <= _MOST_FILLED:
+        for k in range(length // piece):
+            fill(str(k))
+    else:
+        e.counted_loop(str(length // piece), fill)
 
 
 def store_piece(e: AccessEmitter, i: Instruction, type_: Type, address: Address, leaf: str) -> None:

@@ -19,7 +19,7 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..llvm.errors import CodegenError
 from ..llvm.types import leaf_types, size_of
-from ..ops.memory import offset_pointer, storage_of
+from ..ops.memory import storage_of
 from .addresses import Address, address_of
 from .emitter import AccessEmitter
 from .gather_scatter import leaf_offsets, ways_anywhere
@@ -277,14 +277,17 @@ def lies_together(e: AccessEmitter, access: Access) -> bool | None:
 
 def pieces(e: AccessEmitter, pointer: Value, type_: Type) -> list[tuple[Type, Address]]:
     """The type and Address of each leaf of what lies in pieces."""
-    address, spacing = address_of(e, pointer), e.spacing(pointer)
+    address = address_of(e, pointer)
     found: list[tuple[Type, Address]] = []
     for t, offset in zip(leaf_types(type_), leaf_offsets(type_), strict=True):
-        if address.single is not None:
-            at = Address(offset_pointer(e, address.single, offset * spacing, ""), address.stride, None)
+        if not offset:
+            at = address
+        elif address.single is not None:
+            single = e.emit(f"getelementptr i8, ptr {address.single}, i64 {e.scaled(pointer, offset)}")
+            at = Address(single, address.stride, None)
         else:
-            where = f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {offset * spacing}"
-            at = Address(None, 0, e.emit(where) if offset else address.leaf)
+            where = f"getelementptr i8, {e.form('ptr')} {address.leaf}, i64 {e.scaled(pointer, offset)}"
+            at = Address(None, 0, e.emit(where))
         found.append((t, at))
     return found
 

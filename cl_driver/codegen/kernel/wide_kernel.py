@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from ...passes.ir.dominance import dominators
-from ...passes.ir.plan import KernelPlan, Region, Slot
+from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot
 from ...spirv.module import Argument, Instruction, Type, Value, Variable
 from ..access.packed_vectors import find_packed
 from ..layout.abi_fields import BuiltinCache
+from ..layout.scratch import ITEMS_ROUNDING
 from ..llvm.emitter import BuiltinAddress, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of
@@ -50,6 +51,9 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         super().__init__(module, plan, width)
         self.private_stride = self.scratch.private_stride
         self._leaf_arrays: dict[tuple[Slot, int], str] = {}  # start of a slot's leaves, but the first
+        self._scaled: dict[int, str] = {}  # see scaled()
+        self._rounds = ""
+        self._spread_arrays: dict[PrivateVariable, str] = {}
         self._row_size = ""  # work-items that lanes are taken from: of a row, or of the group
         self.vectors = _possible(plan, vectors)  # see kernel.emit()
         self._tail = False  # whether there may be fewer work-items than lanes
@@ -90,14 +94,47 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def spacing(self, pointer: Value) -> int:
         """Bytes in memory that a byte of the type that a pointer points to stands for
-        (layout/private_layout.py)."""
-        return self.width if pointer in self.scratch.interleaved else 1
+        (layout/private_layout.py). Of memory that is spread over all work-items of a group: of lanes."""
+        return self.width if pointer in self.scratch.interleaved or pointer in self.scratch.spread else 1
+
+    def is_spread(self, pointer: Value) -> bool:
+        """Whether it is such memory: what a byte stands for is known when the kernel runs."""
+        return pointer in self.scratch.spread
+
+    def scaled(self, pointer: Value, offset: int) -> str:
+        """How far an offset in bytes is in memory, as an i64."""
+        if pointer not in self.scratch.spread or not offset:
+            return super().scaled(pointer, offset)
+        found = self._scaled.get(offset)
+        if found is None:
+            # As a multiple of what LLVM knows not to be 0, pieces do not meet.
+            if not self._rounds:
+                rounds = self.emit_prologue(f"udiv exact i64 {self.rounded_items()}, {ITEMS_ROUNDING}")
+                self._rounds = self.emit_prologue(f"call i64 @llvm.umax.i64(i64 {rounds}, i64 1)")
+            distance = f"mul nsw i64 {self._rounds}, {offset * ITEMS_ROUNDING}"
+            found = self._scaled[offset] = self.emit_prologue(distance)
+        return found
+
+    def context_memory(self, variable: PrivateVariable) -> str:
+        """Lane 0's memory of a PrivateVariable."""
+        before = self.scratch.spread_offset.get(variable)
+        if before is None:
+            return super().context_memory(variable)
+        array = self._spread_arrays.get(variable)
+        if array is None:
+            array = self._spread_arrays[variable] = self._item_array(before)
+        piece = self.scratch.spread_size[variable]
+        return self.emit(f"getelementptr inbounds [{piece} x i8], ptr {array}, i64 {self._item()}")
+
+    def piece(self, pointer: Value) -> int:
+        """Bytes of a piece of private memory of which those of all lanes lie together, 0 for other memory."""
+        return self.scratch.interleaved.get(pointer) or self.scratch.spread.get(pointer, 0)
 
     def stride(self, value: Value) -> int:
         """From one lane to the next, of a scalar that is not varying; in bytes for pointers. CodegenError
         where that is not one number."""
-        piece = self.scratch.interleaved.get(value)
-        if piece is None or not self.has_lanes:
+        piece = self.piece(value)
+        if not piece or not self.has_lanes:
             return super().stride(value)
         stride = self.shapes.strides.get(value, 0)
         if type(stride) is not int:

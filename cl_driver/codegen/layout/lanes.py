@@ -56,6 +56,10 @@ class LaneEmitter(AbiFields):
         """From one lane to the next, of a scalar that is not varying; in bytes for pointers."""
         raise NotImplementedError
 
+    def piece(self, pointer: Value) -> int:
+        """Bytes of a piece of private memory of which those of all lanes lie together, 0 for other memory."""
+        raise NotImplementedError
+
     def stride_is_mixed(self, value: Value) -> bool:
         """True for single values that are not the same in all lanes."""
         raise NotImplementedError

@@ -9,7 +9,7 @@ from ...spirv.enums import Op
 from ...spirv.module import Instruction, Value
 from ..llvm.types import alignment_of, size_of
 from . import abi
-from .private_layout import interleaved_pointers
+from .private_layout import interleaved_pointers, spread_pointers
 from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
@@ -26,8 +26,9 @@ class Scratch:
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
     (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
-    of these (private_layout.py). slot_offset, private_offset: bytes per item before the array of a slot that
-    is not uniform, or of private memory.
+    of these (private_layout.py); spread: the same of memory that lives across barriers, whose pieces are of
+    all items. slot_offset, spread_offset, private_offset: bytes per item before the array of a slot that is
+    not uniform, of such a variable, or of private memory.
     """
 
     def __init__(self, plan: KernelPlan, on_stack: bool, width: int) -> None:
@@ -36,14 +37,20 @@ class Scratch:
         self.uniform: dict[Slot, int] = {}  # offsets from the start of scratch memory
         self.slot_offset: dict[Slot, int] = {}
         self.private_offset = 0
-        self.private_per_item = bool(plan.private_variables)
+        self.spread: dict[Value, int] = {}
+        self.spread_size: dict[PrivateVariable, int] = {}  # of pieces
+        self.spread_offset: dict[PrivateVariable, int] = {}
+        if width > 1:
+            self.spread, self.spread_size = spread_pointers(plan)
+        in_blocks = [v for v in plan.private_variables if v not in self.spread_size]
+        self.private_per_item = bool(in_blocks)
         self.interleaved: dict[Value, int] = {}
         if width > 1 and not self.private_per_item:
             for region in plan.regions:
                 if not region.once:
                     self.interleaved |= interleaved_pointers(region.function, plan.options.remarks)
         size, largest = 0, 1
-        for variable in plan.private_variables:
+        for variable in in_blocks:
             size = self.private[variable] = align(size, variable.alignment)
             size += variable.size
             largest = max(largest, variable.alignment)
@@ -71,20 +78,25 @@ class Scratch:
                 offset += size_of(slot.type)
         self.items_start = align(offset, abi.MEMORY_ALIGN)
         # Largest alignment first: every array then begins at a multiple of its alignment.
-        kept: list[tuple[int, int, Slot | None]] = [
+        kept: list[tuple[int, int, Slot | PrivateVariable | None]] = [
             (alignment_of(slot.type), size_of(slot.type), slot) for slot in plan.slots if not slot.uniform
         ]
+        kept += [(piece, variable.size, variable) for variable, piece in self.spread_size.items()]
         if self.private_per_item:
             kept.append((largest, self.private_stride, None))
         per_item = 0
         for alignment, bytes_, slot_ in sorted(kept, key=lambda entry: -entry[0]):
             if slot_ is None:
                 self.private_offset = per_item
-            else:
+            elif isinstance(slot_, Slot):
                 self.slot_offset[slot_] = per_item
+            else:
+                self.spread_offset[slot_] = per_item
             per_item += align(bytes_, alignment)
         self.per_item = per_item
         self.fixed = self.items_start + (per_item * (ITEMS_ROUNDING - 1) if per_item else 0)
+        # A vector at the end of the last piece may reach beyond it with lanes that have no work-item.
+        self.fixed += width * max(self.spread_size.values(), default=0)
 
 
 def _variables(plan: KernelPlan) -> Iterator[Instruction]:

@@ -308,8 +308,16 @@ class FunctionEmitter:
 
     def spacing(self, pointer: Value) -> int:
         """Bytes in memory that a byte of the type that a pointer points to stands for
-        (layout/private_layout.py)."""
+        (layout/private_layout.py). Of memory that is spread over all work-items of a group: of lanes."""
         return 1
+
+    def is_spread(self, pointer: Value) -> bool:
+        """Whether it is such memory: what a byte stands for is known when the kernel runs."""
+        return False
+
+    def scaled(self, pointer: Value, offset: int) -> str:
+        """How far an offset in bytes is in memory, as an i64."""
+        return str(offset * self.spacing(pointer))
 
     def frozen(self, f: Form, element: str, operand: str) -> str:
         """An operand that is no poison. At width 1 none is, but for what a program must not do."""

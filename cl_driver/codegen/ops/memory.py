@@ -8,9 +8,11 @@ from __future__ import annotations
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Instruction, Kind, MemoryAccess, Type, Undef, Value, Variable
+from ..layout.private_layout import repeated_byte
 from ..layout.program_globals import variable_alignment
 from ..llvm.emitter import Components, FunctionEmitter
 from ..llvm.errors import CodegenError
+from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
 from ..llvm.types import alignment_of, constant_text, element_type, ir_type, member_offset, size_of
 
@@ -62,6 +64,18 @@ def access_chain(e: FunctionEmitter, i: Instruction) -> None:
         return
     inbounds = " inbounds" if i.op in (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain) else ""
     pointer = e.operand(base)
+    if e.is_spread(base):
+        constant, terms = chain_terms(e, i)
+        total = ""
+        for index, size in terms:
+            steps = e.resized(SCALAR, e.operand(index), ir_type(index.type), "i64", signed=True)
+            distance = e.emit(f"mul i64 {steps}, {e.scaled(base, size)}")
+            total = e.emit(f"add i64 {total}, {distance}") if total else distance
+        if constant:
+            distance = e.scaled(base, constant)
+            total = e.emit(f"add i64 {total}, {distance}") if total else distance
+        e.define(i, e.emit(f"getelementptr i8, ptr {pointer}, i64 {total}") if total else pointer)
+        return
     type_, spacing = base.type.element, e.spacing(base)
     offset = 0
     if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
@@ -76,6 +90,33 @@ def access_chain(e: FunctionEmitter, i: Instruction) -> None:
             type_ = type_.element
             pointer, offset = _advance(e, pointer, offset, index, size_of(type_) * spacing, inbounds)
     e.define(i, offset_pointer(e, pointer, offset, inbounds))
+
+
+def chain_terms(e: FunctionEmitter, i: Instruction) -> tuple[int, list[tuple[Value, int]]]:
+    """How many bytes an access chain adds: a number, and indices with what they are multiplied by."""
+    type_, indices = i.operands[0].type.element, list(i.operands[1:])
+    constant = 0
+    terms: list[tuple[Value, int]] = []
+
+    def add(index: Value, size: int) -> int:
+        literal = e.integer(index)
+        if literal is None:
+            terms.append((index, size))
+            return 0
+        width = index.type.width
+        return (literal - (1 << width if literal >> (width - 1) else 0)) * size
+
+    if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+        constant += add(indices.pop(0), size_of(type_))
+    for index in indices:
+        if type_.kind is Kind.STRUCT:
+            number = e.member_number(type_, index)
+            constant += member_offset(type_, number)
+            type_ = type_.members[number]
+        else:
+            type_ = type_.element
+            constant += add(index, size_of(type_))
+    return constant, terms
 
 
 def _advance(
@@ -288,7 +329,7 @@ def _copy(
     if isinstance(source, (Constant, Undef)):
         raise CodegenError("a copy from an address that is a constant")
     width = size.split()[0]
-    byte = _repeated_byte(source)
+    byte = repeated_byte(source)
     if byte is not None:
         e.emit_void(
             f"call void @llvm.memset.p0.{width}(ptr align {alignment} {e.operand(target)}, i8 {byte}, "
@@ -299,26 +340,6 @@ def _copy(
         f"call void @llvm.memcpy.p0.p0.{width}(ptr align {alignment} {e.operand(target)}, "
         f"ptr align {alignment} {e.operand(source)}, {size}, i1 {volatile})"
     )
-
-
-def _repeated_byte(source: Value) -> int | None:
-    """The byte that all of a constant variable consists of: LLVM's SPIR-V back end makes copies from those of
-    llvm.memset."""
-    while isinstance(source, Instruction) and source.op == Op.Bitcast:
-        source = source.operands[0]
-    if not isinstance(source, Variable) or source.type.storage != StorageClass.UniformConstant:
-        return None
-    value = source.initializer
-    if not isinstance(value, Constant):
-        return None
-    if value.value is None:
-        return 0
-    array = value.type
-    if array.kind is not Kind.ARRAY or (array.element.kind, array.element.width) != (Kind.INT, 8):
-        return None
-    first = value.value[0]
-    is_repeated = isinstance(first, Constant) and all(element is first for element in value.value)
-    return (first.value or 0) if is_repeated else None
 
 
 @lowers(Op.LifetimeStart, Op.LifetimeStop, Op.Nop, Op.LoopMerge, Op.SelectionMerge, Op.Line, Op.NoLine)
