@@ -62,7 +62,9 @@ def _why(costs: PlanCosts) -> str | None:
 
 def _why_estimated(region: RegionCosts) -> str | None:
     """Why the estimate is in favour of one work-item at a time, in kernels of which it can be trusted."""
+    worth = WORTH
     if _has_long_code(region):
+        worth = 1.0  # lanes have nothing to gain but chains that wait, and much code to lose by
         why = "its vectors fill registers, and code with lanes is too long"
         with_lanes, alone = region.cycles_with_lanes, region.cycles_of_own_vectors
     elif places := _cycles_of_places(region):
@@ -74,7 +76,7 @@ def _why_estimated(region: RegionCosts) -> str | None:
         with_lanes, alone = region.cycles_with_lanes, rows
     else:
         return None
-    if alone * WORTH > with_lanes:
+    if alone * worth > with_lanes:
         return None
     return f"{why}; estimated cycles of a work-item: {with_lanes:.3g} with lanes, {alone:.3g} without"
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Instruction, Kind, Type, Value, Variable
-from ..ir.instructions import ADDRESS, ATOMICS, is_constant_int
+from ...spirv.module import Constant, Instruction, Kind, Type, Value, Variable
+from ..ir.instructions import ADDRESS, ATOMICS, int_value, is_constant_int
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
@@ -99,6 +99,26 @@ _MIXED = 0.25  # the share of vectors that are partly in a mask of which nothing
 _NOTHING = Cost()
 
 
+_DIVISION = 4  # operations of a division by a constant that is no power of two: multiplication and shifts
+
+
+def _steps_of_division(i: Instruction) -> int:
+    """Operations that LLVM makes of a division by a constant, or by the same one in all components: shifts
+    and masks for powers of two. 0 for any other divisor."""
+    divisor = i.operands[1]
+    if isinstance(divisor, Constant) and isinstance(divisor.value, tuple):
+        first = divisor.value[0]
+        if any(constituent is not first for constituent in divisor.value):
+            return _DIVISION
+        divisor = first
+    if not is_constant_int(divisor):
+        return 0
+    value = int_value(divisor)
+    if value & (value - 1):
+        return _DIVISION
+    return 1 if i.op in (Op.UDiv, Op.UMod) else 3
+
+
 class Operations:
     """Costs of instructions of a region at a width."""
 
@@ -132,7 +152,7 @@ class Operations:
         if op is Op.ExtInst:
             extra = i.operands[1]
         elif op in _DIVISIONS:
-            extra = is_constant_int(i.operands[1])
+            extra = _steps_of_division(i)
         elif op in ADDRESS:
             extra = i in self.shapes.private
         of_first = getattr(i.operands[0], "type", None) if i.operands else None
@@ -184,8 +204,8 @@ class Operations:
     def _scalar(self, i: Instruction) -> Cost:
         op, cost = i.op, Cost()
         if op in _DIVISIONS:
-            if is_constant_int(i.operands[1]):
-                cost.add(SCALAR, 4).latency = 6
+            if steps := _steps_of_division(i):
+                cost.add(SCALAR, steps).latency = 1.5 * steps
             else:
                 cost.add(SCALAR, 2).add(DIVIDE, self.model.integer_divide_cycles[i.type.width > 32])
                 cost.latency = 18
@@ -244,7 +264,10 @@ class Operations:
         cost.latency = model.divide_latency[is_double] + (6 if is_root else 0)
 
     def _divide_integers(self, cost: Cost, i: Instruction, element: Type, count: float) -> None:
-        if is_constant_int(i.operands[1]):
+        steps = _steps_of_division(i)
+        if 0 < steps < _DIVISION:
+            cost.add(VECTOR, steps * count).latency = steps
+        elif steps:
             self._multiply_integers(cost, element.width, 2 * count)
             cost.add(VECTOR, 3 * count).latency += 3
             cost.temporaries += 1
@@ -256,7 +279,8 @@ class Operations:
             cost.temporaries = 4
         else:
             busy = self.model.integer_divide_cycles[element.width > 32]
-            cost.add(DIVIDE, busy * self.width).add(SHUFFLE, 2 * self.width).latency = 30
+            divisions = self.width * (i.type.count if i.type.kind is Kind.VECTOR else 1)
+            cost.add(DIVIDE, busy * divisions).add(SHUFFLE, 2 * divisions).latency = 30
 
     def _multiply_integers(self, cost: Cost, width: int, count: float) -> None:
         model = self.model

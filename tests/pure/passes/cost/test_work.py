@@ -6,8 +6,9 @@ import pytest
 from cl_driver.codegen.library.names import INSTRUCTIONS
 from cl_driver.device.target import Target
 from cl_driver.passes.cost import operations
-from cl_driver.passes.cost.cpu_models import ISSUE, LOAD, RESOURCES, VECTOR, model_of
+from cl_driver.passes.cost.cpu_models import ISSUE, LOAD, RESOURCES, VECTOR, cycles, model_of
 from cl_driver.passes.cost.work import LoopWork, PlanCosts, Work, known_trips
+from cl_driver.spirv.enums import Op
 
 from ..support import compile_cl, make_plan
 
@@ -149,3 +150,19 @@ def test_what_parts_do_alike_is_no_part_of_their_own_work():
     (loop,) = costs.nest.loops
     work = costs.work.loops[loop]
     assert work.own[LOAD] == work.shared[LOAD] == work.times
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize("type_", ["uint", "uint4", "int4"])
+def test_divisions_by_constants_cost_what_becomes_of_them(type_, width):
+    """Multiplications or, by powers of two, which passes make of rotations, shifts and masks."""
+
+    def cost(divisor):
+        source = f"kernel void k(global {type_} *a, global {type_} *b) {{ size_t i = get_global_id(0); "
+        plan = make_plan(compile_cl(f"{source} a[i] = b[i] / ({type_})({divisor}); }}"), "k", width=width)
+        region = PlanCosts(plan, AVX2).of(plan.regions[0])
+        instructions = (i for block in region.function.blocks for i in block.instructions)
+        (i,) = (i for i in instructions if i.op in (Op.UDiv, Op.SDiv, Op.ShiftRightLogical))
+        return cycles(region.operations.cost(i).slots, region.operations.model)[0]
+
+    assert cost("8") < cost("7") < cost("a[i] | 1")
