@@ -56,6 +56,10 @@ _WIDE_INSTRUCTIONS = 40_000
 _WIDE_EXPANDED = 100_000
 WIDE_TEXT = 1_500_000
 
+# The same where large functions stay calls, so that LLVM never sees much at once.
+_CALLING_INSTRUCTIONS = 80_000
+_CALLING_TEXT = 6_000_000
+
 # What is to be done for a kernel however small it is, as the instructions that take as long.
 _KERNEL = 64
 
@@ -127,6 +131,7 @@ class Prepared:
         self.il = il
         self.log = ""
         self._sub_groups: dict[str, bool] = {}  # see uses_sub_groups
+        self._sizes_with_calls: dict[str, int] = {}
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
@@ -173,10 +178,23 @@ class Prepared:
             remarks=remarks,
         )
 
-    def is_too_large(self, name: str) -> bool:
-        """Whether a kernel is too much to be vector code, of which all calls are expanded."""
-        expanded = passes.inlined_size(self.entry_points[name].function)
-        return self.size(name) > _WIDE_INSTRUCTIONS or expanded > _WIDE_EXPANDED
+    def is_too_large(self, name: str, expanded: bool = False) -> bool:
+        """Whether a kernel is too much to be vector code. expanded: with all calls."""
+        size = passes.inlined_size(self.entry_points[name].function)
+        if self.size(name) <= _WIDE_INSTRUCTIONS and size <= _WIDE_EXPANDED:
+            return False
+        return expanded or not 0 < self.size_with_calls(name) <= _CALLING_INSTRUCTIONS
+
+    def size_with_calls(self, name: str) -> int:
+        """Instructions of a kernel as vector code that calls large functions; 0 if it is to call none.
+        Vectors of the program's own do not go well with it: each component is a value of all lanes."""
+        if name not in self._sizes_with_calls:
+            point = self.entry_points[name]
+            size = passes.size_with_calls(self.module, point, self.globals.offsets)
+            if size and width.works_on_vectors(reflect.called(point.function)):
+                size = 0
+            self._sizes_with_calls[name] = size
+        return self._sizes_with_calls[name]
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -323,6 +341,7 @@ def lower(
     is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
     if is_optional:
         options = replace(options, most_text=WIDE_TEXT)
+    options = replace(options, keeps_calls=program.size_with_calls(name) > 0)
     may_widen = not (fixed or program.context.target.parts or program.uses_sub_groups(name))
     later = None
     lanes_of_formats = options.width if may_widen and _lacks_formats(program, name, options) else 0
@@ -340,7 +359,7 @@ def lower(
             if not (fixed or program.context.target.width) and prefers_one(costs):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
                 continue
-            if may_widen and not alone:
+            if may_widen and not alone and not plan.vector_functions:
                 may_widen = False
                 chosen, may_wait = width.parts(costs)
                 if may_wait and vectors == "full":
@@ -353,7 +372,7 @@ def lower(
                     if coarsened is None:
                         continue
                     plan, costs = coarsened, PlanCosts(coarsened, program.context.target)
-            if hot:
+            if hot and not plan.vector_functions:
                 passes.version_by_guards(plan)
                 costs = PlanCosts(plan, program.context.target)
             specialisable: list[int] = []
@@ -362,17 +381,19 @@ def lower(
             is_for_any_image = bool(lanes_of_formats and specialisable)
             is_whole = not (is_entry and is_for_any_image) or options.remarks is not None
             code = codegen.emit(plan, how, library(), program.globals, vectors, is_whole)
-            if options.width > 1 and code.size > WIDE_TEXT and is_optional:
+            most = _CALLING_TEXT if plan.vector_functions else WIDE_TEXT
+            if options.width > 1 and code.size > most and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
                 code.may_run_in_lockstep = plan.may_run_in_lockstep and not unoptimised
-                code.tiles, code.tiles_first = width.tiles(costs)
+                if not plan.vector_functions:
+                    code.tiles, code.tiles_first = width.tiles(costs)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             is_plain = options.width > 1 and not (options.sub_groups or unoptimised or lanes_of_formats)
-            code.has_linear = is_plain and not code.has_free_groups
+            code.has_linear = is_plain and not (code.has_free_groups or plan.vector_functions)
             code.specialisable_args = specialisable
             if lanes_of_formats:  # groups are to suit the code for formats, whatever its parts
                 code.tile = lanes_of_formats, _MOST_ROWS
@@ -381,6 +402,10 @@ def lower(
         except (passes.PlanError, CodegenError) as error:
             if options.width == 1 or fixed:
                 raise
+            is_kept = options.keeps_calls and isinstance(error, passes.PlanError)
+            if is_kept and not program.is_too_large(name, expanded=True):
+                options = replace(options, keeps_calls=False)
+                continue
             if options.parts > 1:
                 if options.remarks is not None:
                     options.remarks.choose("parts", f"more are refused: {error}")

@@ -16,7 +16,7 @@ def requires_short_rows(program: Prepared, name: str) -> bool:
     """Whether a kernel requires groups whose rows leave lanes idle, or fill narrower vectors only, and which
     have enough work-items for a vector."""
     required, target = program.reflections[name].required_local_size, program.context.target
-    if program.uses_sub_groups(name) or program.is_unoptimised(name) or program.is_too_large(name):
+    if program.uses_sub_groups(name) or program.is_unoptimised(name) or program.is_too_large(name, True):
         return False
     lanes = lanes_of_any_size(program, name)
     return lanes > 1 and 0 < required[0] < target.vector_bits // 32 and math.prod(required) >= lanes

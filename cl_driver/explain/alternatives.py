@@ -94,6 +94,7 @@ def plan_of(
     """A plan, with fewer parts or without constants where it cannot be made with all. values: of arguments.
     PlanError, CodegenError or SpirvError where there is none at this width."""
     options = replace(options, native_half=codegen_options(program.context).has_native_half)
+    options = replace(options, keeps_calls=program.size_with_calls(name) > 0)
     functions = library_for(program.context.target)
     ways = [replace(options, argument_values=tuple(sorted((values or {}).items()))), options]
     ways.append(replace(options, parts=1, part_axis=0, group=()))

@@ -317,6 +317,10 @@ def _say_facts(made: Variant, facts: dict[str, list[tuple[Any, ...]]], file: str
         say("plain", f"kept across barriers: {what}{where}, {kinds.get(kind, 'one per work-item')}")
     for name, size in facts.get("kept memory", []):
         say("poor", f"private memory that outlives barriers: {size} bytes {name}".rstrip())
+    for names in facts.get("calls", []):
+        count = len(set(names))
+        versions = f" in {len(names)} versions" if len(names) > count else ""
+        say("plain", f"calls {count} functions at {width} lanes{versions}: {', '.join(sorted(set(names)))}")
     for name, size in facts.get("local", []):
         say("plain", f"local memory: {size} bytes {name.rpartition('.')[2]}".rstrip())
     for variable, piece, why in facts.get("private", []):

@@ -39,14 +39,15 @@ from .lower.expand_builtins import expand_builtins
 from .lower.flush_denormals import flush_denormals
 from .lower.half import promote_halves
 from .lower.images import image_args, lower_images
-from .lower.inline import inline, inlined_size
-from .lower.kept_calls import kept_functions, private_size
+from .lower.inline import inline, inlined_size, inlined_sizes
+from .lower.kept_calls import kept_functions, private_size, sizes_with_calls
 from .lower.mul24 import multiply_plainly
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
 from .scalar.cse import drop_repeated
 from .scalar.exchange_loops import replace_exchanges
+from .scalar.passed_arrays import expand_passed_copies
 from .scalar.private_arrays import improve_arrays
 from .scalar.reducible import make_reducible
 from .scalar.scalarise import scalarise
@@ -56,8 +57,17 @@ from .vectorize.coarsening import copy_parts
 from .vectorize.guard_versioning import version_guards
 from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
+from .vectorize.vector_functions import VectorFunctions
 
-__all__ = ["PlanError", "PlanOptions", "coarsened", "inlined_size", "plan", "version_by_guards"]
+__all__ = [
+    "PlanError",
+    "PlanOptions",
+    "coarsened",
+    "inlined_size",
+    "plan",
+    "size_with_calls",
+    "version_by_guards",
+]
 
 DEFAULT = PlanOptions()
 
@@ -84,7 +94,11 @@ def plan(
     """
     types = module.types
     options = replace(options, width=useful_width(entry_point, options))
-    kept = _kept_functions(module, entry_point, options, shared)
+    kept = _kept_functions(module, entry_point, options, shared, library)
+    calls = VectorFunctions(module, options) if kept and options.width > 1 else None
+    if calls is not None:
+        options = calls.options
+    still_kept = {callee: callee for callee in kept.values()}
     function = run_pass("inline", inline, options, None, module, entry_point.function, kept)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
@@ -112,7 +126,7 @@ def plan(
     if options.width > 1 and library is not None:
         # As early as possible, so that the library's code is simplified with the program's.
         if run_pass("expand_builtins", expand_builtins, options, function, types, library):
-            function = run_pass("inline", inline, options, None, module, function)
+            function = run_pass("inline", inline, options, None, module, function, still_kept)
 
     # Before anything is simplified: what sub-groups do becomes arithmetic.
     run_pass("subgroups", lower_subgroups, options, function, types, options.width)
@@ -145,10 +159,12 @@ def plan(
             options.remarks.choose("width", "its work-items wait for locks that others of a vector may hold")
         if options.group or options.linear_group:
             raise PlanError("work-items that wait for each other's locks")
-        return plan(module, entry_point, replace(options, width=1, parts=1, part_axis=0), library, shared)
+        alone = replace(options, width=1, parts=1, part_axis=0, calls=None)
+        return plan(module, entry_point, alone, library, shared)
 
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
-    result.called_size = sum(map(private_size, kept.values()))
+    if options.width == 1:
+        result.called_size = sum(map(private_size, kept.values()))
     if not has_order and not options.skip:
         apart = {a for number, a in enumerate(function.arguments) if number in options.apart}
         found = run_pass("promote_memory", promote_memory, options, function, apart)
@@ -156,11 +172,15 @@ def plan(
     if options.width > 1:
         # After promotion: what is still in memory are arrays.
         run_pass("private_arrays", improve_arrays, options, function, types)
-    if options.width > 1 and options.thorough:
+    if calls is not None:
+        expand_passed_copies([*kept.values(), function], types)
+        for callee in kept.values():
+            calls.add(callee)
+    if options.width > 1 and options.thorough and not kept:
         # LLVM does it at width 1.
         run_pass("unroll_arrays", unroll_arrays, options, function, types)
         run_pass("unroll_branches", unroll_branches, options, function, types)
-    elif options.width > 1:
+    elif options.width > 1 and not kept:
         result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
     if options.width > 1:
         run_pass("narrow_integers", narrow, options, function, types)
@@ -179,29 +199,71 @@ def plan(
         result.regions.append(only_region(function))
     for region in result.regions:
         finish_region(region, result)
+        if calls is not None:
+            run_pass("vector_functions", calls.bind, options, region.function, region.shapes)
+    if calls is not None:
+        result.vector_functions = calls.made
+        result.assumes_small_ids |= any(made.shapes.assumes_small_ids for made in calls.made.values())
+        if options.remarks is not None:
+            options.remarks.fact("calls", *(made.name for made in calls.made.values()))
     describe(result)
     return result
 
 
 def _kept_functions(
-    module: Module, entry_point: EntryPoint, options: PlanOptions, shared: Container[Variable]
+    module: Module,
+    entry_point: EntryPoint,
+    options: PlanOptions,
+    shared: Container[Variable],
+    library: Library | None,
 ) -> dict[Function, Function]:
     """What a kernel goes on calling: each such function, and what is made of it."""
-    modes = (ExecutionMode.DenormFlushToZero, ExecutionMode.RoundingModeRTZ)
-    if options.width > 1 or options.argument_values or any(map(entry_point.modes.get, modes)):
+    has_lanes = options.width > 1
+    is_plain = not (options.sub_groups or options.group or options.linear_group or options.parts > 1)
+    if has_lanes and not (options.keeps_calls and is_plain and _lanes_may_call(entry_point)):
         return {}
-    if options.skip or _HALF & module.capabilities or Capability.ImageBasic in module.capabilities:
+    if options.argument_values or options.skip or not _may_call(module, entry_point):
         return {}
     made: dict[Function, Function] = {}
     types = module.types
-    for original in kept_functions(module, entry_point.function, shared):
-        function = made[original] = run_pass("inline", inline, options, None, module, original, made)
+    for original in kept_functions(module, entry_point.function, shared, has_lanes):
+        function = run_pass("inline", inline, options, None, module, original, made)
         run_pass("vloadn", load_vectors, options, function, types)
+        if has_lanes:
+            run_pass("mul24", multiply_plainly, options, function)
+        if has_lanes and library is not None:
+            if run_pass("expand_builtins", expand_builtins, options, function, types, library):
+                kept = {callee: callee for callee in made.values()}
+                function = run_pass("inline", inline, options, None, module, function, kept)
+        made[original] = function
         run_pass("simplify", simplify, options, function, types)
         run_pass("sroa", promote, options, function, types)
         run_pass("simplify", simplify, options, function, types)
         drop_lifetimes(function)
+        if has_lanes:
+            run_pass("private_arrays", improve_arrays, options, function, types)
+            run_pass("narrow_integers", narrow, options, function, types)
     return made
+
+
+def _may_call(module: Module, entry_point: EntryPoint) -> bool:
+    """Whether functions are as they would be in any kernel."""
+    modes = (ExecutionMode.DenormFlushToZero, ExecutionMode.RoundingModeRTZ)
+    special = _HALF | {Capability.ImageBasic}
+    return not (special & module.capabilities or any(map(entry_point.modes.get, modes)))
+
+
+def _lanes_may_call(entry_point: EntryPoint) -> bool:
+    """Whether no private memory lives across barriers."""
+    return not any(map(has_boundary, inlined_sizes(entry_point.function)))
+
+
+def size_with_calls(module: Module, entry_point: EntryPoint, shared: Container[Variable]) -> int:
+    """Instructions of a kernel with lanes and of the functions that it goes on calling, or 0 without any."""
+    if not (_may_call(module, entry_point) and _lanes_may_call(entry_point)):
+        return 0
+    kept = kept_functions(module, entry_point.function, shared, has_lanes=True)
+    return sum(sizes_with_calls([*kept, entry_point.function], kept)) if kept else 0
 
 
 def coarsened(plan: KernelPlan, options: PlanOptions) -> KernelPlan | None:

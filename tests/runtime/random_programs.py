@@ -21,13 +21,13 @@ WIDTHS = (1, 8, 16)
 
 @contextlib.contextmanager
 def all_calls_kept(wanted: bool = True):
-    """Whatever may stay a call at width 1 does, while this lasts."""
+    """Whatever may stay a call does, while this lasts; with lanes, as PlanOptions.keeps_calls asks for it."""
     from unittest.mock import patch
 
     from cl_driver.passes.lower import kept_calls
 
     with contextlib.ExitStack() as stack:
-        for name, value in (("FEW", 0), ("SMALL", 0), ("LEAST_CALLS", 1)) if wanted else ():
+        for name, value in (("FEW", 0), ("SMALL", 0), ("LEAST_CALLS", 1), ("LARGE", 0)) if wanted else ():
             stack.enter_context(patch.object(kept_calls, name, value))
         yield
 

@@ -78,6 +78,8 @@ def is_within_variable(e: AccessEmitter, pointer: Value, size: int) -> bool:
     """Whether so many bytes from an address on are in a private variable, though no lane asks for them."""
     end = size
     while isinstance(pointer, Instruction) and pointer.op not in (Op.Variable, PassOp.PrivatePointer):
+        if pointer.op is PassOp.Parameter:
+            return False
         type_, indices = pointer.operands[0].type.element, list(pointer.operands[1:])
         if pointer.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
             number = e.integer(indices.pop(0))

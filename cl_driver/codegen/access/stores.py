@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...passes.analysis.private_uses import repeated_byte
 from ...passes.cost import access_costs
 from ...passes.cost.access_costs import Reach
 from ...passes.cost.cpu_models import Cost, CpuModel
 from ...passes.ir.remarks import ASKED, CONTIGUOUS, LANES, SHUFFLED, UNIFORM
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
-from ..layout.private_layout import repeated_byte
 from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, size_of

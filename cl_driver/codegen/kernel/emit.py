@@ -15,6 +15,7 @@ from ..llvm.errors import CodegenError
 from ..llvm.options import CodegenOptions
 from ..ops import lowerings  # noqa: F401
 from .kernel_emitter import KernelEmitter
+from .vector_function import emit_vector_functions
 from .wide_kernel import WideKernelEmitter
 
 
@@ -101,6 +102,8 @@ def emit(
         emitter, vectors, histogram = wide, wide.vectors, wide.histogram
     try:
         text = emitter.kernel_text()
+        if isinstance(emitter, WideKernelEmitter):
+            module.functions += emit_vector_functions(emitter)
         if is_whole:
             module.emit_pending()
     except CodegenError as error:

@@ -58,7 +58,11 @@ class KernelEmitter(AbiFields):
             for i in block.instructions
         )
         on_stack = plan.private_size <= STACK_LIMIT and not asks_class
-        self.scratch = Scratch(plan, on_stack, self.width)
+        self.scratch = self.make_scratch(plan, on_stack)
+
+    def make_scratch(self, plan: KernelPlan, on_stack: bool) -> Scratch:
+        """The layout of scratch memory."""
+        return Scratch(plan, on_stack, self.width)
 
     # Operands.
 

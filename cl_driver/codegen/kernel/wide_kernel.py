@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from ...passes.ir.dominance import dominators
-from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot
+from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot, VectorFunction
 from ...spirv.module import Argument, Instruction, Type, Value, Variable
 from ..access.packed_vectors import find_packed
 from ..layout.abi_fields import BuiltinCache
 from ..layout.scratch import ITEMS_ROUNDING
+from ..library.functions import UNSAFE_IN_NAMES
 from ..llvm.emitter import BuiltinAddress, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.types import alignment_of, leaf_types, size_of
@@ -19,6 +21,9 @@ from ..ops.memory import load_value, store_operand
 from ..simd.emitter import WideEmitter
 from .kernel_emitter import KernelEmitter
 from .linear_lanes import LINEAR_IDS, id_components, reciprocals
+
+# A version of a function, the piece of each argument (layout/lanes.py), and whether it is for a mask.
+VectorForm: TypeAlias = tuple[VectorFunction, tuple[int, ...], bool]
 
 # Bodies of at most so many instructions are emitted twice: for full vectors, and under a mask for the rest.
 TAIL_LIMIT = 1500
@@ -38,6 +43,22 @@ def _possible(plan: KernelPlan, vectors: str) -> str:
     return vectors if may_be_whole and (comes_apart or vectors == "full") else "full and rest"
 
 
+class VectorSymbols:
+    """The functions that a kernel's lanes call, in one of their forms: version, pieces, whether masked."""
+
+    def __init__(self) -> None:
+        self._symbols: dict[VectorForm, str] = {}
+        self.pending: list[tuple[VectorForm, str]] = []
+
+    def symbol(self, form: VectorForm) -> str:
+        """The symbol of a form, which will be emitted."""
+        if form not in self._symbols:
+            name = form[0].name.translate(UNSAFE_IN_NAMES)
+            self._symbols[form] = symbol = f'@"{name}.lanes.{len(self._symbols)}"'
+            self.pending.append((form, symbol))
+        return self._symbols[form]
+
+
 class WideKernelEmitter(WideEmitter, KernelEmitter):
     """Emits a kernel at a width above 1.
 
@@ -50,6 +71,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     ) -> None:
         super().__init__(module, plan, width)
         self.private_stride = self.scratch.private_stride
+        self.pieces = self.scratch.interleaved  # by the pointer
+        self.functions = VectorSymbols()
         self._leaf_arrays: dict[tuple[Slot, int], str] = {}  # start of a slot's leaves, but the first
         self._scaled: dict[int, str] = {}  # see scaled()
         self._rounds = ""
@@ -95,7 +118,7 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def spacing(self, pointer: Value) -> int:
         """Bytes in memory that a byte of the type that a pointer points to stands for
         (layout/private_layout.py). Of memory that is spread over all work-items of a group: of lanes."""
-        return self.width if pointer in self.scratch.interleaved or pointer in self.scratch.spread else 1
+        return self.width if pointer in self.pieces or pointer in self.scratch.spread else 1
 
     def is_spread(self, pointer: Value) -> bool:
         """Whether it is such memory: what a byte stands for is known when the kernel runs."""
@@ -128,7 +151,11 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
 
     def piece(self, pointer: Value) -> int:
         """Bytes of a piece of private memory of which those of all lanes lie together, 0 for other memory."""
-        return self.scratch.interleaved.get(pointer) or self.scratch.spread.get(pointer, 0)
+        return self.pieces.get(pointer) or self.scratch.spread.get(pointer, 0)
+
+    def vector_symbol(self, version: VectorFunction, pieces: tuple[int, ...], is_masked: bool) -> str:
+        """The symbol of a function for all lanes, or for those of a mask."""
+        return self.functions.symbol((version, pieces, is_masked))
 
     def stride(self, value: Value) -> int:
         """From one lane to the next, of a scalar that is not varying; in bytes for pointers. CodegenError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...passes.ir.plan import KernelPlan, Slot
+from ...passes.ir.plan import KernelPlan, Slot, VectorFunction
 from ...passes.ir.shapes import ShapeInfo
 from ...spirv.module import Block, Function, Instruction, Type, Value, Variable
 from ..llvm.emitter import ModuleText
@@ -123,6 +123,13 @@ class LaneEmitter(AbiFields):
 
     def entry_mask(self) -> str:
         """`<W x i1>`: the lanes that hold a work-item."""
+        raise NotImplementedError
+
+    # Calls.
+
+    def vector_symbol(self, version: VectorFunction, pieces: tuple[int, ...], is_masked: bool) -> str:
+        """The symbol of a function for all lanes, or for those of a mask. pieces: as piece() has it, of each
+        argument."""
         raise NotImplementedError
 
     # Instructions.

@@ -9,7 +9,7 @@ from ...spirv.enums import Op
 from ...spirv.module import Instruction, Value
 from ..llvm.types import alignment_of, size_of
 from . import abi
-from .private_layout import interleaved_pointers, spread_pointers
+from .private_layout import PrivateLayout
 from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
@@ -27,8 +27,9 @@ class Scratch:
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
     (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
     of these (private_layout.py); spread: the same of memory that lives across barriers, whose pieces are of
-    all items. slot_offset, spread_offset, private_offset: bytes per item before the array of a slot that is
-    not uniform, of such a variable, or of private memory.
+    all items. Functions that lanes call have their private memory here, too: none is called twice at a time.
+    slot_offset, spread_offset, private_offset: bytes per item before the array of a slot that is not uniform,
+    of such a variable, or of private memory.
     """
 
     def __init__(self, plan: KernelPlan, on_stack: bool, width: int) -> None:
@@ -40,15 +41,18 @@ class Scratch:
         self.spread: dict[Value, int] = {}
         self.spread_size: dict[PrivateVariable, int] = {}  # of pieces
         self.spread_offset: dict[PrivateVariable, int] = {}
+        self.layout = PrivateLayout(plan.vector_functions)
         if width > 1:
-            self.spread, self.spread_size = spread_pointers(plan)
+            self.spread, self.spread_size = self.layout.spread(plan)
         in_blocks = [v for v in plan.private_variables if v not in self.spread_size]
         self.private_per_item = bool(in_blocks)
         self.interleaved: dict[Value, int] = {}
         if width > 1 and not self.private_per_item:
             for region in plan.regions:
                 if not region.once:
-                    self.interleaved |= interleaved_pointers(region.function, plan.options.remarks)
+                    self.interleaved |= self.layout.of_variables(region.function, plan.options.remarks)
+            for function in plan.vector_functions:
+                self.interleaved |= self.layout.of_variables(function, plan.options.remarks)
         size, largest = 0, 1
         for variable in in_blocks:
             size = self.private[variable] = align(size, variable.alignment)
@@ -100,8 +104,8 @@ class Scratch:
 
 
 def _variables(plan: KernelPlan) -> Iterator[Instruction]:
-    for region in plan.regions:
-        for block in region.function.blocks:
+    for function in (*(region.function for region in plan.regions), *plan.vector_functions):
+        for block in function.blocks:
             for i in block.instructions:
                 if i.op is Op.Variable:
                     yield i

@@ -20,7 +20,7 @@ from ..llvm.types import constant_text, flat, ir_type, size_of
 # Library functions of at most so many instructions are inlined wherever they are called.
 INLINE_LIMIT = 64
 
-_UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
+UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
 
 
 class Library(Protocol):
@@ -114,7 +114,7 @@ class ModuleEmitter:
                 raise CodegenError(f"call of the undefined function {name}")
             symbol = self.function_symbol(defined)
         else:
-            symbol = f'@"{name.translate(_UNSAFE_IN_NAMES)}.{len(self._symbols)}"'
+            symbol = f'@"{name.translate(UNSAFE_IN_NAMES)}.{len(self._symbols)}"'
             self._pending.append(function)
         self._symbols[function] = symbol
         return symbol

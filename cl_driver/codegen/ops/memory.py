@@ -5,10 +5,10 @@ Addresses are GEPs in bytes with offsets from the layout: LLVM 22 loses the prov
 
 from __future__ import annotations
 
+from ...passes.analysis.private_uses import repeated_byte
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Instruction, Kind, MemoryAccess, Type, Undef, Value, Variable
-from ..layout.private_layout import repeated_byte
 from ..layout.program_globals import variable_alignment
 from ..llvm.emitter import Components, FunctionEmitter
 from ..llvm.errors import CodegenError

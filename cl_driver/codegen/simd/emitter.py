@@ -34,6 +34,7 @@ from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
 from .operands import WideOperands
 from .ternary_logic import ternary
+from .vector_calls import call_vector_function
 
 # Effects that a group of lanes has once, not once per lane.
 _ONCE_FOR_ALL = frozenset((
@@ -159,6 +160,9 @@ class WideEmitter(WideOperands):
         if self.shapes.part_of:
             self.select_part(self.shapes.part_of.get(i, 0))
         op = i.op
+        if op is Op.FunctionCall and i.operands[0] in self.plan.vector_functions:
+            call_vector_function(self, i)
+            return
         has_result = i.type is not None and i.type.kind is not Kind.VOID
         wide = WIDE_EXTENDED.get(i.operands[1]) if op is Op.ExtInst else WIDE.get(op)
         if wide is not None and (not has_result or self.is_varying(i) or i.mask is not None):

@@ -268,6 +268,16 @@ def entry_mask(e: AtomicEmitter, i: Instruction) -> None:
     e.define_leaves(i, [e.entry_mask()])
 
 
+@lowers(PassOp.Parameter, PassOp.Result)
+def of_function(e: AtomicEmitter, i: Instruction) -> None:
+    """What comes with a call, and goes back (kernel/vector_function.py)."""
+
+
+@lowers_wide(PassOp.Parameter)
+def parameter(e: AtomicEmitter, i: Instruction) -> None:
+    """The same where it varies."""
+
+
 @lowers(PassOp.FirstItem)
 def first_item(e: AtomicEmitter, i: Instruction) -> None:
     """The value of lane 0 of part 0."""

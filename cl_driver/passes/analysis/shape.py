@@ -23,7 +23,7 @@ from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Function, Instruction, Kind, Value
 from ..ir.dominance import EXIT, Loop, LoopNest, dominators
 from ..ir.instructions import PURE, predecessors, users
-from ..ir.plan import PlanOptions
+from ..ir.plan import KeptCalls, PlanOptions
 from ..ir.shapes import UNIFORM, VARYING, ShapeInfo
 from .branch_regions import BranchRegions
 from .shape_lattice import (
@@ -48,6 +48,7 @@ def analyse_shapes(function: Function, options: PlanOptions) -> ShapeInfo:
     """
     strides = LINEAR_STRIDES if options.linear_lanes else ID_STRIDES
     analysis = _Analysis(function, strides, options.small_ids)
+    analysis.calls = options.calls
     analysis.aligned = aligned_ids(options)
     analysis.width = options.width
     shapes = analysis.run()
@@ -82,6 +83,7 @@ class _Analysis(ValueRules):
         self.of_lanes = id_strides is ID_STRIDES or id_strides is LINEAR_STRIDES
         self.aligned: frozenset[tuple[BuiltIn, int]] = frozenset()
         self.width = 1
+        self.calls: KeptCalls | None = None
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private

@@ -11,8 +11,8 @@ from ..ir.dominance import Loop
 from ..ir.instructions import ADDRESS, EXTINST_WITH_EFFECT
 from ..ir.layout import size_of, step_into
 from ..ir.ops import PassBuiltIn, PassOp
-from ..ir.plan import Slot
-from ..ir.shapes import UNIFORM, VARYING, ScalarStride
+from ..ir.plan import KeptCalls, Slot
+from ..ir.shapes import UNIFORM, VARYING, ScalarStride, Stride
 from .shape_integers import IntegerRules
 from .shape_lattice import (
     LARGEST_LANE,
@@ -36,6 +36,7 @@ class ValueRules(IntegerRules):
     small_ids: bool  # as in PlanOptions
     aligned: frozenset[tuple[BuiltIn, int]]  # see aligned_ids()
     width: int  # lanes
+    calls: KeptCalls | None  # see PlanOptions
     left_loops: dict[Block, list[Loop]]  # exit block: the divergent loops that end there
 
     def phi(self, instruction: Instruction) -> Found:
@@ -265,10 +266,27 @@ class ValueRules(IntegerRules):
         return self.all_or_nothing(instruction.operands)
 
     def call(self, instruction: Instruction) -> Found:
-        """A function of the builtin library: uniform if it promises to depend on its arguments alone."""
+        """A function that stays a call; or one of the builtin library, which is uniform if it promises to
+        depend on its arguments alone."""
+        if self.calls is not None and self.calls.keeps(instruction.operands[0]):
+            shapes: list[tuple[Stride, bool]] = []
+            for argument in instruction.operands[1:]:
+                stride = self.stride_of(argument)
+                if stride is UNKNOWN:
+                    return UNKNOWN
+                shapes.append((stride, argument in self.private))
+            return self.calls.result_of(instruction.operands[0], tuple(shapes))
         if instruction.operands[0].control & 0xC and instruction.type.kind is not Kind.POINTER:
             return self.all_or_nothing(instruction.operands[1:])
         return VARYING
+
+    def parameter(self, instruction: Instruction) -> Found:
+        """PassOp.Parameter: as calls have it."""
+        assert self.calls is not None
+        stride, is_private = self.calls.parameters[instruction]
+        if is_private:
+            self.private.add(instruction)
+        return stride
 
 
 # Work-group collectives, which give every work-item the same unless they scan.
@@ -315,6 +333,7 @@ RULES: dict[Op, Callable[[Any, Instruction], Found]] = {
     Op.Variable: ValueRules.variable,
     Op.ExtInst: ValueRules.ext_inst,
     Op.FunctionCall: ValueRules.call,
+    PassOp.Parameter: ValueRules.parameter,
     PassOp.SlotLoad: ValueRules.slot_load,
     PassOp.PrivatePointer: ValueRules.variable,
     PassOp.GroupItems: lambda self, instruction: UNIFORM,

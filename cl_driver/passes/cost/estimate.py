@@ -20,7 +20,7 @@ from .locality import Access, traffic
 from .operations import Operations
 from .region_visits import Visits
 from .region_work import RegionWork
-from .work import VECTOR_OVERHEAD
+from .work import VECTOR_OVERHEAD, CallCosts
 
 # Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group.
 LAUNCH_OVERHEAD = 12.0
@@ -61,6 +61,7 @@ class _Estimator:
         self.plan, self.model, self.launch = plan, model, launch
         self.options = plan.options
         self.visits = Visits(plan, launch)
+        self.calls = CallCosts(plan, model)
         self.result = Estimate(plan.options.width * plan.options.parts)
         self.once = 0.0  # cycles of what runs once for a group
         self.accesses: list[Access] = []
@@ -109,7 +110,7 @@ class _Estimator:
 
     def _region(self, region: Region, visits: float) -> None:
         width = 1 if region.once else self.options.width
-        operations = Operations(self.model, region.shapes, width)
+        operations = Operations(self.model, region.shapes, width, self.calls.cycles)
         work = RegionWork(self.visits.flow(region), operations, region, bool(self.options.group))
         work.run()
         if region.once:

@@ -57,6 +57,8 @@ def _why(costs: PlanCosts) -> str | None:
     if mostly_gathers(region.nest, region.shapes):
         why = "do little but access memory at places of each lane's own"
         return f"its loops, which lanes leave one by one, {why}"
+    if plan.vector_functions:  # which nobody has looked into without lanes
+        return None
     return _why_estimated(region)
 
 

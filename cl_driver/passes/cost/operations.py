@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Constant, Instruction, Kind, Type, Value, Variable
+from ...spirv.module import Constant, Function, Instruction, Kind, Type, Value, Variable
 from ..ir.instructions import ADDRESS, ATOMICS, int_value, is_constant_int
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
@@ -122,8 +122,11 @@ def _steps_of_division(i: Instruction) -> int:
 class Operations:
     """Costs of instructions of a region at a width."""
 
-    def __init__(self, model: CpuModel, shapes: ShapeInfo, width: int) -> None:
+    def __init__(
+        self, model: CpuModel, shapes: ShapeInfo, width: int, calls: Callable[[Function], float] | None = None
+    ) -> None:
         self.model, self.shapes, self.width = model, shapes, width
+        self._calls = calls  # cycles of a function
         self._made: dict[tuple[object, ...], Cost] = {}
 
     def is_varying(self, value: Value) -> bool:
@@ -155,6 +158,8 @@ class Operations:
             extra = _steps_of_division(i)
         elif op in ADDRESS:
             extra = i in self.shapes.private
+        elif op is Op.FunctionCall:
+            extra = i.operands[0]
         of_first = getattr(i.operands[0], "type", None) if i.operands else None
         key = op, id(i.type), id(of_first), self.is_varying(i), extra
         found = self._made.get(key)
@@ -182,8 +187,9 @@ class Operations:
             return cost
         if op in (Op.BranchConditional, Op.Switch):
             return cost.add(SCALAR, 1)
-        if op is Op.FunctionCall or op in (Op.ControlBarrier,):
-            cost.slots[ISSUE] += _CALL * self.model.issue
+        if op is Op.FunctionCall or op is Op.ControlBarrier:
+            inside = self._calls(i.operands[0]) if self._calls is not None and op is Op.FunctionCall else 0
+            cost.slots[ISSUE] += (_CALL + inside) * self.model.issue
             return cost
         if i.type is None or i.type.kind is Kind.VOID:
             return cost

@@ -40,6 +40,9 @@ _PLAIN = frozenset((
 ))  # fmt: skip
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 
+# The share of values that are vectors in kernels that work on them.
+_FEW_VECTORS = 0.2
+
 # What all work-items of a launch see alike; and where they take turns, or meet.
 _SIZES = frozenset(
     (BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
@@ -169,6 +172,13 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     if alone * _MUCH < together and not loops:
         return True
     return loads > 4 * stores and alone < WORTH * together
+
+
+def works_on_vectors(functions: Iterable[Function]) -> bool:
+    """Whether much of what functions calculate are vectors."""
+    types = [i.type for f in functions for b in f.blocks for i in b.instructions if i.op not in ADDRESS]
+    values = [type_ for type_ in types if type_ is not None and type_.kind is not Kind.VOID]
+    return sum(type_.kind is Kind.VECTOR for type_ in values) > _FEW_VECTORS * len(values)
 
 
 def has_loops(functions: Iterable[Function]) -> bool:

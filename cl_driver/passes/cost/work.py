@@ -17,7 +17,7 @@ from collections.abc import Callable, Container
 from ...device.target import Target
 from ...records import field, record, replace
 from ...spirv.enums import Op
-from ...spirv.module import Block, Instruction, Value
+from ...spirv.module import Block, Function, Instruction, Value
 from ..analysis.sums import Sums
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, ATOMICS, int_value, is_constant_int, predecessors, reads_builtin
@@ -149,10 +149,17 @@ class RegionCosts:
     places that are made of ids and arguments alone are taken to follow one another, whatever they are made of
     these with."""
 
-    def __init__(self, region: Region, model: CpuModel, width: int, follows_ids: bool = False) -> None:
+    def __init__(
+        self,
+        region: Region,
+        model: CpuModel,
+        width: int,
+        follows_ids: bool = False,
+        calls: CallCosts | None = None,
+    ) -> None:
         self.follows_ids = follows_ids
         self.region, self.function, self.shapes = region, region.function, region.shapes
-        self.operations = Operations(model, region.shapes, width)
+        self.operations = Operations(model, region.shapes, width, calls.cycles if calls else None)
         self.sums = Sums()
         self.of_rows: set[Instruction] | None = None  # what depends on ids of dimension 1 (width.py)
         self._before = predecessors(self.function)
@@ -239,6 +246,25 @@ class RegionCosts:
         return -(-(self.pressure or 0) // self.operations.width)
 
 
+class CallCosts:
+    """What the functions that a kernel goes on calling take."""
+
+    def __init__(self, plan: KernelPlan, model: CpuModel) -> None:
+        self._plan, self._model = plan, model
+        self._found: dict[Function, float] = {}
+
+    def cycles(self, function: Function) -> float:
+        """Of one call for a vector of work-items; 0 for functions of the library."""
+        version, width = self._plan.vector_functions.get(function), self._plan.options.width
+        if not function.blocks or (version is None and width > 1):
+            return 0.0
+        if function not in self._found:
+            region = Region(0, function, shapes=version.shapes if version is not None else ShapeInfo())
+            costs = RegionCosts(region, self._model, width, calls=self)
+            self._found[function] = costs.work.cycles(1, 0.0)
+        return self._found[function]
+
+
 class PlanCosts:
     """The same of a plan."""
 
@@ -250,7 +276,8 @@ class PlanCosts:
         """Of a region that does not run once for a group."""
         found = self._regions.get(region.index)
         if found is None:
-            found = self._regions[region.index] = RegionCosts(region, self.model, self.plan.options.width)
+            width, calls = self.plan.options.width, CallCosts(self.plan, self.model)
+            found = self._regions[region.index] = RegionCosts(region, self.model, width, calls=calls)
         return found
 
     @property

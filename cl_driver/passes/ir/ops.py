@@ -23,6 +23,10 @@ ReadLane value, lane             uniform: the value of one lane; modulo the widt
 Permute value, lane              the value of the lane that each lane names; modulo the width
 LaneShuffle a, b, k...           lane l gets lane k[l] of a, or of b for numbers from the width on
 
+Only in functions that stay calls (vectorize/vector_functions.py):
+Parameter k                      the argument number k
+Result value                     what the function returns, in the block of its RegionExit
+
 FlushDenormals value             the number, or zero of its sign if it is subnormal (lower/flush_denormals.py)
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
@@ -64,6 +68,8 @@ class PassOp(Op):
     FlushDenormals: ClassVar[PassOp]
     AnyLaneOfPart: ClassVar[PassOp]
     FirstItem: ClassVar[PassOp]
+    Parameter: ClassVar[PassOp]
+    Result: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

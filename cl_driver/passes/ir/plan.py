@@ -11,12 +11,24 @@ storage in scratch.
 
 from __future__ import annotations
 
+from typing import Protocol, TypeAlias
+
 from ...records import field, record
 from ...spirv.enums import BuiltIn, StorageClass
 from ...spirv.location import Location
-from ...spirv.module import Argument, EntryPoint, Function, Kind, Module, Type, Value, Variable
+from ...spirv.module import (
+    Argument,
+    EntryPoint,
+    Function,
+    Instruction,
+    Kind,
+    Module,
+    Type,
+    Value,
+    Variable,
+)
 from .remarks import Remarks
-from .shapes import ShapeInfo
+from .shapes import ShapeInfo, Stride
 
 # Built-in variables by which a work-item can tell how work-items are divided into groups.
 _OF_GROUPS = frozenset((
@@ -29,6 +41,42 @@ _OF_GROUPS = frozenset((
 
 class PlanError(Exception):
     """A kernel that cannot be compiled; the message is for the build log."""
+
+
+# How each argument of a call differs between lanes, and whether it points into the lane's own memory.
+ArgumentShapes: TypeAlias = tuple[tuple[Stride, bool], ...]
+
+
+class KeptCalls(Protocol):
+    """Functions that stay calls at a width above 1: vectorize/vector_functions.py."""
+
+    parameters: dict[Instruction, tuple[Stride, bool]]  # shapes of PassOp.Parameter
+
+    def keeps(self, function: Function) -> bool:
+        """Whether calls of a function stay calls."""
+
+    def result_of(self, function: Function, shapes: ArgumentShapes) -> Stride:
+        """How what such a call returns differs between lanes."""
+
+
+@record(eq=False, slots=True)
+class VectorFunction:
+    """A function for all lanes, whose arguments have certain shapes.
+
+    function: linearised; its entry mask is that of the call. result: PassOp.Result, if it returns something.
+    """
+
+    name: str
+    function: Function
+    shapes: ShapeInfo
+    parameters: list[Instruction]
+    result: Instruction | None
+
+    @property
+    def returns_one(self) -> bool:
+        """Whether all lanes get the same."""
+        value = self.result.operands[0] if self.result is not None else None
+        return value is not None and self.shapes.is_uniform(value) and value not in self.shapes.private
 
 
 @record(frozen=True, slots=True)
@@ -52,6 +100,8 @@ class PlanOptions:
     verify: bool = False  # run the IR verifier after every pass
     skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
     show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"
+    keeps_calls: bool = False  # at widths above 1, those of large functions stay calls
+    calls: KeptCalls | None = field(default=None, compare=False, repr=False)  # which the passes set
     remarks: Remarks | None = field(default=None, compare=False, repr=False)  # who is told of decisions
 
 
@@ -130,6 +180,7 @@ class KernelPlan:
     globals: list[Variable] = field(default_factory=list)  # CrossWorkgroup variables used, transitively
     builtins: set[BuiltIn] = field(default_factory=set)  # of each Input variable read
     calls: list[Function] = field(default_factory=list)  # of the library, or of kept_calls.py
+    vector_functions: dict[Function, VectorFunction] = field(default_factory=dict)  # that calls are of
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     has_more: bool = False  # there is something that PlanOptions.thorough would do

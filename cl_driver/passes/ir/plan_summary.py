@@ -16,6 +16,8 @@ def describe(plan: KernelPlan) -> None:
     found = _Found()
     for region in plan.regions:
         found.scan(region.function, region.shapes.part_of)
+    for function in plan.vector_functions:
+        found.scan(function, {})
     plan.builtins = found.builtins
     plan.calls = list(found.calls)
     plan.uses_printf = found.uses_printf

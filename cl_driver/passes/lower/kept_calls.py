@@ -1,7 +1,8 @@
 """Which calls of a kernel stay calls, so that its code grows with its source and not with its expansion.
 
-Only for one work-item at a time: a function is then compiled as it is in C, with the stack for its private
-memory. What clang had reason to inline is inlined already (frontend/), so what is left to decide is large.
+For one work-item at a time a function is compiled as it is in C, with the stack for its private memory; for
+several at a time by vectorize/vector_functions.py. What clang had reason to inline is inlined already
+(frontend/), so what is left to decide is large.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ SMALL = 100
 # A function that is called from fewer places costs nothing to inline.
 LEAST_CALLS = 2
 
+# With lanes, functions of so many are called even from one place: of the many values that live in large code
+# most are spilled, also by paths that no lane takes.
+LARGE = 1000
+
+# Functions that call each other one after another with lanes: passes look into what is called.
+DEEPEST = 24
+
 # Bytes of private memory of a function and those that it calls, on the stack of the thread.
 MOST_STACK = 16 << 10
 
@@ -38,10 +46,13 @@ _OF_KERNELS = of_class("Atomic", "Barrier", "Group", "Non-Uniform", "Pipe", "Ima
 }  # fmt: skip
 
 
-def kept_functions(module: Module, entry: Function, shared: Container[Variable]) -> list[Function]:
+def kept_functions(
+    module: Module, entry: Function, shared: Container[Variable], has_lanes: bool = False
+) -> list[Function]:
     """The functions that a kernel goes on calling, callees before their callers.
 
-    shared: program-scope variables whose place only launches know. Functions that are called once, or are
+    shared: program-scope variables whose place only launches know. has_lanes: whether it has several
+    work-items at a time, as vectorize/vector_functions.py has them. Functions that are called once, or are
     small, are not worth a call; those that ask for something of the kernel's cannot be called.
     PlanError if functions call themselves, or if what is left to inline is too much.
     """
@@ -56,17 +67,32 @@ def kept_functions(module: Module, entry: Function, shared: Container[Variable])
     kept: dict[Function, None] = {}
     stack: dict[Function, int] = {}  # bytes of private memory, of those that can be called
     left: dict[Function, int] = {}  # instructions that a function has with calls of what is kept
+    depth: dict[Function, int] = {}  # how many functions that stay calls are called one after another
     for function in sizes:  # callees come first
         inside = callees(function)
         left[function] = _size(function) + sum(left[c] for c in inside if c not in kept)
+        depth[function] = max((depth[c] + (c in kept) for c in inside), default=0)
+        if has_lanes and depth[function] >= DEEPEST:
+            continue
         if function is entry or any(c not in stack for c in inside) or not _can_be_called(function, shared):
             continue
         stack[function] = private_size(function) + sum(stack[c] for c in set(inside))
-        if calls[function] >= LEAST_CALLS and left[function] >= SMALL and stack[function] <= MOST_STACK:
+        is_large = has_lanes and left[function] >= LARGE
+        if (is_large or (calls[function] >= LEAST_CALLS and left[function] >= SMALL)) and (
+            stack[function] <= MOST_STACK
+        ):
             kept[function] = None
     if left[entry] > MAX_INSTRUCTIONS:
         raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
     return list(kept)
+
+
+def sizes_with_calls(functions: list[Function], kept: Container[Function]) -> list[int]:
+    """Instructions of functions where calls of those in `kept` stay calls."""
+    left: dict[Function, int] = {}
+    for function in (f for outer in functions for f in inlined_sizes(outer)):  # callees come first
+        left[function] = _size(function) + sum(left[c] for c in callees(function) if c not in kept)
+    return [left[function] for function in functions]
 
 
 def _size(function: Function) -> int:

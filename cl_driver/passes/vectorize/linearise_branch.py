@@ -23,7 +23,7 @@ LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends an
 _TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 _NEVER_MASKED = frozenset((
     Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable, Op.Variable, PassOp.RegionExit,
-    PassOp.SlotLoad, PassOp.Permute, PassOp.LaneShuffle,
+    PassOp.SlotLoad, PassOp.Permute, PassOp.LaneShuffle, PassOp.Parameter, PassOp.Result,
 ))  # fmt: skip
 
 
