@@ -7,8 +7,8 @@ pure/random/typed.py's.
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts,
 groups in lockstep, or lanes across rows, for this CPU or a lesser one, now and then for the values of
 arguments; code that comes apart is run as full vectors and their rest at times. Every other one has functions
-that clang does not inline, which stay calls at width 1. With --log a run goes on where the last one with that
-file ended. Prints the seeds that fail, and a summary.
+that clang does not inline, which stay calls (tests/pure/random/calling.py). With --log a run goes on where
+the last one with that file ended. Prints the seeds that fail, and a summary.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ CPUS = ("native", "native", "x86-64-v3", "x86-64-v2")
 
 def make(seed: int):
     """The random kernel of a seed."""
-    from tests.pure.random.small import CallingKernel, SmallKernel
+    from tests.pure.random.calling import CallingKernel
+    from tests.pure.random.small import SmallKernel
     from tests.pure.random.typed import TypedKernel
 
     if seed % LARGE == LARGE - 1:
@@ -46,7 +47,7 @@ def kept_calls():
     """Where all calls stay calls that can, however small what they call."""
     from cl_driver.passes.lower import kept_calls as limits
 
-    names = "FEW", "FEW_WITH_LINES", "SMALL", "LEAST_CALLS"
+    names = "FEW", "FEW_WITH_LINES", "SMALL", "LEAST_CALLS", "LARGE"
     before = [getattr(limits, name) for name in names]
     for name in names:
         setattr(limits, name, 0)
@@ -74,9 +75,11 @@ def lanes_alone():
 
 def join(kernels: dict) -> str:
     """One source of several kernels: that of seed 5 is k5."""
+    from tests.pure.random.calling import CALLEES
+
     texts = []
     for seed, kernel in kernels.items():
-        names = "k", "h0", "h1", "h2", "mixed"
+        names = "k", "h0", "h1", "h2", "mixed", *CALLEES
         texts += [f"#define {name} {name}{seed}" if name[0] != "h" else f"#define {name} {name}_{seed}"
                   for name in names]  # fmt: skip
         texts += [kernel.source, *(f"#undef {name}" for name in names)]
@@ -131,6 +134,9 @@ class Batch:
                 interpret(program.module, f"k{seed}", arguments, *sizes, offset, library, width)
             choice = random.Random(f"{seed} {width}")
             parts, axis = choice.choice(PARTS) if width > 1 else (1, 0)
+            keeps = seed % 2 and width > 1 and not kernel.barriers and choice.random() < 0.8
+            if keeps:  # lanes call functions one vector at a time, along rows
+                parts, axis = 1, 0
             cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
             if width > 1 or seed % LARGE == LARGE - 1:
                 llvm = "short", llvm[1]
@@ -140,14 +146,14 @@ class Batch:
             for vectors in ("full", "rest") if comes_apart else ("full and rest",):
                 maker = _Maker(program, width, parts, axis, cpu, vectors, llvm)
                 maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
-                maker.set(thorough=choice.random() < 0.5)
-                if choice.random() < 0.2:
+                maker.set(thorough=choice.random() < 0.5, keeps_calls=bool(keeps))
+                if choice.random() < 0.2 and not keeps:
                     maker.set(argument_values=((2, np.int32(N).tobytes()),))
                 if kernel.barriers and not kernel.sub_groups and choice.random() < 0.8:
                     maker.hold_groups(*sizes)
                 if kernel.sub_groups:
                     maker.hold_sub_groups(flat=not kernel.has_whole_rows(width) or choice.random() < 0.5)
-                elif choice.random() < 0.3:
+                elif choice.random() < 0.3 and not keeps:
                     maker.hold_linear(*sizes)
                 alone = choice.random() < 0.5
                 with kept_calls() if seed % 2 else nullcontext(), lanes_alone() if alone else nullcontext():
@@ -205,7 +211,7 @@ class _Maker:
     @property
     def ways(self) -> str:
         """What else is special about it."""
-        fields = ("group", "argument_values", "thorough", "linear_lanes", "linear_group")
+        fields = ("group", "argument_values", "thorough", "keeps_calls", "linear_lanes", "linear_group")
         return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:

@@ -30,7 +30,7 @@ _DECLARED = {
 }
 
 
-_VARIABLES = "int x = in[g & 31], y = g * 3, z = l, u = n, w = get_group_id(0) + 2;"
+VARIABLES = "int x = in[g & 31], y = g * 3, z = l, u = n, w = get_group_id(0) + 2;"
 
 
 class SmallKernel(MoreKernel):
@@ -93,7 +93,7 @@ class SmallKernel(MoreKernel):
             "              global uint *counters) {"
         )
         self.say("int g = get_global_linear_id(), l = get_local_linear_id();")
-        self.say(_VARIABLES)
+        self.say(VARIABLES)
         result = ["x + 31u * y + 17u * z + u + 7u * w"]
         for name, (declaration, part) in _DECLARED.items():
             if name in words:
@@ -118,25 +118,3 @@ class SmallKernel(MoreKernel):
                 self.say(f"r = r * 33u + {self.as_int(part, base, 1)};")
         self.say("out[g] = r;")
         self.lines.append("}")
-
-
-class CallingKernel(SmallKernel):
-    """The same with functions that clang does not inline, of which each is called."""
-
-    def __init__(self, seed: int):
-        super().__init__(seed)
-        functions = re.compile(r"^(?=\w+ (?:h\d+|mixed)\()", re.MULTILINE)
-        start, end = functions.sub("__attribute__((noinline)) ", self.source).split(_VARIABLES)
-        calls = "".join(
-            f"\n    if (z & {k + 1}) y += h{k}(x, z & 31); else z ^= h{k}(y & 63, u);"
-            for k in range(len(self.helpers))
-        )
-        self.source = start + _VARIABLES + calls + end
-
-    def helper(self) -> None:
-        MoreKernel.helper(self)
-
-    def body(self) -> None:
-        if not self.helpers:
-            self.helper()
-        super().body()

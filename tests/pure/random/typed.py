@@ -35,7 +35,11 @@ class TypedKernel(Kernel):
 
     def __init__(self, seed: int, sub_groups: bool = False):
         self.typed: list[tuple[str, str, int]] = []
-        super().__init__(seed, bool(seed & 1), sub_groups)
+        super().__init__(seed, sub_groups or self.meets(seed), sub_groups)
+
+    def meets(self, seed: int) -> bool:
+        """Whether its work-items meet at barriers."""
+        return bool(seed & 1)
 
     def prepare(self) -> None:
         """Sizes of the launch. Groups without a barrier may be cut off, others are whole."""
