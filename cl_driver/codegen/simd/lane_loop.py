@@ -18,6 +18,7 @@ from ..library.shared_code import shared
 from ..llvm.emitter import Components
 from ..llvm.registry import Lowering
 from ..llvm.types import ir_type, leaf_types
+from ..ops.address_spaces import asks_address_space
 from .operands import WideOperands
 
 # Calls of single lanes up to which they are written out: few are faster so, and LLVM may inline them.
@@ -43,7 +44,10 @@ def is_call(i: Instruction) -> bool:
 
 def may_be_in_loop(i: Instruction) -> bool:
     """Whether an instruction can be in a function with such a loop: it asks for nothing but its operands, and
-    has none of bools, vectors of which are no arrays in memory."""
+    has none of bools, vectors of which are no arrays in memory. What memory a pointer is to only the kernel
+    knows."""
+    if asks_address_space(i):
+        return False
     if i.op not in _SHARED or i.type is None:
         return i.op in _SHARED and not _has_bools(i)
     is_void = i.type.kind is Kind.VOID

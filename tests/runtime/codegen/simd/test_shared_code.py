@@ -97,3 +97,23 @@ def test_little_is_written_out():
     in_loop = f"for (int k = 0; k < n; k++) {{ {many} {many} }}"
     whole, parts = results(in_loop, CodegenOptions(), 8)[1], results(2 * many, CodegenOptions(), 8)[1]
     assert whole.count("call <8 x i8> @lanes.") < parts.count("call <8 x i8> @lanes.")
+
+
+def test_questions_about_address_spaces_are_no_functions():
+    """Where local memory is only the kernel knows."""
+    source = """kernel void k(global int *out) {
+        local int one; one = 2;
+        int i = get_global_id(0), mine = 3, *at = &mine;
+        if (i % 2) at = &one;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        int found = 0;
+        if (i % 3) found += (to_local(at) != 0) + 2 * (to_private(at) != 0) + 4 * (to_global(at) != 0);
+        if (i % 5) found += 8 * *at + 64 * (get_fence(at) == CLK_LOCAL_MEM_FENCE);
+        out[i] = found;
+    }"""
+    i = np.arange(64)
+    odd, out = i % 2, np.zeros(64, np.int32)
+    Program(compile_c(source), width=16).run("k", 64, 32, out)
+    wanted = (i % 3 > 0) * np.where(odd, 1, 2) + (i % 5 > 0) * (8 * np.where(odd, 2, 3))
+    assert np.array_equal(out & 63, wanted)
+    assert (out[(odd == 1) & (i % 5 > 0)] & 64).all()
