@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from _socket import MSG_DONTWAIT, MSG_PEEK, socket
+from select import select
 
 from .. import settings
 from ..frontend import clang_start
@@ -17,9 +18,13 @@ from ..spawn import CHILD_DESCRIPTOR
 from . import limits
 from .protocol import CONNECT_FOR_SOURCE
 
+# Seconds to wait for the first request: who starts this process asks at once, but may lose its CPU before.
+_FIRST_REQUEST = 0.1
+
 
 def _is_for_source() -> bool:
-    """Whether this process has been asked for one that shall compile a source."""
+    """Whether this process is first asked for one that shall compile a source."""
+    select([CHILD_DESCRIPTOR], [], [], _FIRST_REQUEST)
     control = socket(fileno=CHILD_DESCRIPTOR)
     try:
         return control.recv(1, MSG_PEEK | MSG_DONTWAIT) == CONNECT_FOR_SOURCE

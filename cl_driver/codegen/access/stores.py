@@ -359,7 +359,7 @@ def copy(e: AccessEmitter, i: Instruction) -> None:
         return
     byte, address = repeated_byte(source), address_of(e, target)
     length = e.integer(size)
-    assert byte is not None and length is not None  # private_layout.py has looked
+    assert byte is not None and length is not None  # private_uses.py has looked
     piece, mask = e.piece(target), e.mask_of(i)
     step, t = e.scaled(target, piece), f"i{8 * piece}"
     type_, data = Type(Kind.INT, width=8 * piece), e.form.splat(t, str(int.from_bytes(bytes([byte]) * piece)))

@@ -206,12 +206,14 @@ def access_metadata(
     """The metadata of a load or store through a pointer Value, "" or beginning with a comma.
 
     Between barriers no order is defined for accesses of several work-items to memory that they share, so the
-    loop over work-items may be vectorised. Private memory is used again by the next item. Loads get no hint:
-    it gains nothing, and LLVM's x86 back end dies of it where they are of 1 or 2 bytes.
+    loop over work-items may be vectorised, unless some are volatile: LLVM's vectoriser would take these for
+    others, or abort. Private memory is used again by the next item. Loads get no hint: it gains nothing, and
+    LLVM's x86 back end dies of it where they are of 1 or 2 bytes.
     """
     hint = "" if is_load else hint_of(access)
-    if access is None or not access.volatile:
-        hint += e.alias_metadata(pointer, is_load)
+    if access is not None and access.volatile:
+        return hint
+    hint += e.alias_metadata(pointer, is_load)
     return hint + e.access_group if e.access_group and storage_of(pointer) in _SHARED else hint
 
 

@@ -18,6 +18,7 @@ from cl_driver.records import replace
 from cl_driver.spirv.enums import Op
 from tests.runtime.code_loader import Code
 from tests.runtime.kernel_harness import Program, builtin_library, compile_c
+from tests.runtime.passes.test_kept_calls import threefold_calls
 from tests.runtime.random_programs import all_calls_kept
 
 SOURCE = """
@@ -201,14 +202,8 @@ def test_no_calls_where_private_memory_lives_across_barriers(program):
 
 
 def test_a_kernel_is_not_refused_lanes_for_what_it_expands_to():
-    """Each function calls the one before three times: 3 ** 9 times the first when all is expanded."""
-    body = "".join(f"x = x * {k + 3} ^ (x >> {k % 7 + 1});" for k in range(60))
-    text = f"__attribute__((noinline)) int f0(int x) {{ {body} return x; }}"
-    for k in range(1, 10):
-        text += f"__attribute__((noinline)) int f{k}(int x) {{ {body}"
-        text += f" return f{k - 1}(x) + f{k - 1}(x + 1) * f{k - 1}(x ^ 5); }}"
-    text += "kernel void k(global int *to) { to[get_global_id(0)] = f9(to[get_global_id(0)]); }"
-    prepared = pipeline.prepare(bundle.pack([(compile_c(text), {})]), Context(host_target(), "", {}))
+    packed = bundle.pack([(compile_c(threefold_calls()), {})])
+    prepared = pipeline.prepare(packed, Context(host_target(), "", {}))
     prepared.explains = True
     code = pipeline.entry(prepared, "k")
     assert code.width > 1

@@ -112,6 +112,7 @@ CHOICES = {
     "waits": ("uint a = from[i], b = i + 1; while (b) { uint c = a % b; a = b; b = c; } to[i] = a;", (32, 1)),
     "own_rows": ("for (int j = 0; j < k; j++) to[i * k + j] = from[i * k + j] * 3;", (1, 1)),
     "walks": ("uint s = 0; for (int j = 0; j < k; j++) s = 3 * s + from[i * k + j]; to[i] = s;", (16, 1)),
+    "adds_up": ("uint s = 0; for (int j = 0; j < k; j++) s += from[i * k + j]; to[i] = s;", (1, 1)),
     "rows": (
         "int y = get_global_id(1); float sum = 0.0f; for (int j = 0; j < k; j++) "
         "sum += as_float(from[y * k + j]) * as_float(from[j * k + i]); to[y * k + i] = as_uint(sum);",

@@ -37,7 +37,7 @@ def test_work_items_in_step(width):
     assert f"<{width} x i16>, ptr" in text
 
 
-@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("width", [1, 8])
 def test_with_barriers(width):
     """A place that all lanes read is read once for each; masked lanes keep what they have."""
     given, out = np.arange(32, dtype=np.int32) + 5, np.zeros(32, np.int32)
