@@ -29,6 +29,7 @@ from .ir.plan import KernelPlan, PlanError, PlanOptions, Region
 from .ir.plan_summary import describe
 from .ir.shapes import ShapeInfo
 from .ir.verify import verify
+from .loops.hoist_guards import hoist_guards
 from .loops.narrow_integers import narrow
 from .loops.promote_memory import promote_memory
 from .loops.unroll import unroll
@@ -169,6 +170,8 @@ def plan(
         apart = {a for number, a in enumerate(function.arguments) if number in options.apart}
         found = run_pass("promote_memory", promote_memory, options, function, apart)
         result.apart_args = [number for number, a in enumerate(function.arguments) if a in found]
+    if run_pass("hoist_guards", hoist_guards, options, function, types):
+        run_pass("simplify", simplify, options, function, types)
     if options.width > 1:
         # After promotion: what is still in memory are arrays.
         run_pass("private_arrays", improve_arrays, options, function, types)

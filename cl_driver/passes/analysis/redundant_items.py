@@ -7,6 +7,7 @@ from __future__ import annotations
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Instruction, Kind, Variable
 from ..ir.instructions import ADDRESS, EXTINST_PRINTF, PURE, TERMINATORS, int_value, is_constant_int
+from ..ir.link_names import source_name
 from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import KernelPlan
 
@@ -24,6 +25,8 @@ _IDEMPOTENT = PURE | TERMINATORS | frozenset((
     Op.Variable, Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.ExtInst, Op.MemoryBarrier,
     PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
 ))  # fmt: skip
+
+_FENCES = frozenset(("mem_fence", "read_mem_fence", "write_mem_fence"))
 
 
 def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
@@ -57,6 +60,9 @@ def _is_idempotent(i: Instruction) -> bool:
     # What is volatile may be counted by who sees it.
     if i.memory is not None and i.memory.volatile and not _is_of_group(i):
         return False
+    if i.op is Op.FunctionCall:  # of the library, of which code for one work-item keeps some
+        callee = i.operands[0]
+        return callee.linkage is not None and source_name(callee.linkage[0]) in _FENCES
     return i.op in _IDEMPOTENT and not (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF)
 
 

@@ -169,6 +169,8 @@ class Folder:
             return a
         if type(condition) is Constant and condition.type.kind is Kind.BOOL:
             return a if condition.value else b
+        if type(a) is Constant and type(b) is Constant and a.type.kind is Kind.BOOL:
+            return condition if a.value and not b.value else None
         if type(a) is Undef or type(b) is Undef:
             return b if type(a) is Undef else a
         return None

@@ -35,6 +35,7 @@ def redundant(body, width):
         ("*(volatile global int *)out = in[0];", set()),
         ("int3 v = (int3)(get_global_id(0), get_global_id(1), get_global_id(2)); out[v.y] = v.z;", {0}),
         ("out[i + get_local_id(in[0])] = in[i];", set()),
+        ("out[0] = in[0]; mem_fence(CLK_GLOBAL_MEM_FENCE); out[1] = in[1];", {0, 1, 2}),
         ("out[i] = get_local_linear_id();", set()),
         ("out[i] = get_global_linear_id();", set()),
         ("atomic_inc(out);", set()),

@@ -1,0 +1,216 @@
+"""Conditions that keep all of a loop's work from being done are asked before the loop.
+
+    for (i = -r; i <= r; i++)
+        if (y >= 0 && y < h && x + i >= 0) sum += in[y * w + x + i];
+
+does nothing but count where y is outside, which each iteration asks again. Such a loop is passed over:
+
+    if (y >= 0 && y < h)
+        for (i = -r; i <= r; i++)
+            if (x + i >= 0) sum += in[y * w + x + i];
+
+Filters are written like that, most of all for borders. Lanes that all lie outside leave at once, and what is
+left in the loop has fewer masks to compute. A loop may be passed over if it counts by a constant step, has
+one way out, and without what the condition guards changes no memory and no value that is used behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...spirv.enums import Op
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ...spirv.types import TypeTable
+from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
+from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, is_boundary, predecessors
+from .licm import is_invariant, move_to, preheader, split_edge
+
+_MOST = 32  # conditions of one function
+_MOST_MOVED = 12  # instructions that a condition takes
+
+_Leaf = tuple[Instruction, bool]  # a condition, and what it has to be
+
+
+def hoist_guards(function: Function, types: TypeTable) -> bool:
+    """Changes a function in place, before masks are there. True if it did."""
+    changed = False
+    for _ in range(_MOST):
+        before = predecessors(function)
+        tree = dominators(function, before)
+        loops = LoopNest(function, tree, before).inner_first()
+        if not any(_hoist_from(function, types, loop, tree, before) for loop in loops):
+            break
+        changed = True
+    return changed
+
+
+def _hoist_from(
+    function: Function, types: TypeTable, loop: Loop, tree: DominatorTree[Block],
+    before: dict[Block, list[Block]],
+) -> bool:  # fmt: skip
+    """Asks the conditions of a loop before it, if there are any."""
+    exits = [(b, s) for b in loop.blocks for s in b.successors() if s not in loop.blocks]
+    if len(exits) != 1 or len(loop.latches) != 1 or len(loop.blocks) == 1:
+        return False
+    inside = {i for block in loop.blocks for i in block.instructions}
+    if any(is_boundary(i) for i in inside):
+        return False
+    (end,) = exits
+    hoisted: list[_Leaf] = []
+    moved: dict[Instruction, None] = {}
+    values: dict[Instruction, Value] | None = None
+    for leaf, guarded in _guards(loop, tree, before).items():
+        needed = dict(moved)
+        if not is_invariant(leaf[0], inside, needed) or len(needed) > _MOST_MOVED:
+            continue
+        rest = _Rest(loop, inside, guarded)
+        if end[0] in guarded or not rest.only_counts(end[0]):
+            continue
+        found = rest.values_behind(function)
+        if found is not None and (values is None or found == values):
+            hoisted.append(leaf)
+            moved, values = needed, found
+    entry = preheader(function, loop) if hoisted else None
+    if entry is None or values is None:
+        return False
+    move_to(entry, loop, list(moved))
+    _pass_over(function, types, loop, entry, end, hoisted, values)
+    return True
+
+
+def _guards(
+    loop: Loop, tree: DominatorTree[Block], before: dict[Block, list[Block]]
+) -> dict[_Leaf, set[Block]]:
+    """The blocks of a loop that are executed only where a condition holds, for each such condition."""
+    result: dict[_Leaf, set[Block]] = {}
+    for block in tree.order:
+        terminator = block.terminator
+        if block not in loop.blocks or terminator.op is not Op.BranchConditional:
+            continue
+        condition, *targets = terminator.operands
+        for target, wanted in zip(targets, (True, False), strict=False):
+            if target not in loop.blocks or targets[0] is targets[1]:
+                continue
+            if all(source is block or tree.dominates(target, source) for source in before[target]):
+                behind = {b for b in loop.blocks if tree.dominates(target, b)}
+                for leaf in _implied(condition, wanted):
+                    result.setdefault(leaf, set()).update(behind)
+    return result
+
+
+def _implied(condition: Operand, wanted: bool) -> Iterator[_Leaf]:
+    """The conditions that hold wherever one is true, or false."""
+    if type(condition) is not Instruction or condition.type.kind is not Kind.BOOL:
+        return
+    op, operands = condition.op, condition.operands
+    if op is Op.LogicalNot:
+        yield from _implied(operands[0], not wanted)
+    elif op is (Op.LogicalAnd if wanted else Op.LogicalOr):
+        for operand in operands:
+            yield from _implied(operand, wanted)
+    elif op is Op.Select and _is_bool(operands[2 if wanted else 1], not wanted):
+        yield from _implied(operands[0], wanted)
+        yield from _implied(operands[1 if wanted else 2], wanted)
+    else:
+        yield condition, wanted
+
+
+def _is_bool(value: Operand, expected: bool) -> bool:
+    return type(value) is Constant and bool(value.value) is expected
+
+
+class _Rest:
+    """A loop without the blocks that a condition guards."""
+
+    def __init__(self, loop: Loop, inside: set[Instruction], guarded: set[Block]) -> None:
+        self.loop = loop
+        self.inside = inside
+        self.guarded = guarded
+        self.stays: dict[Instruction, Value] = {}  # phis of the header that keep the value they start with
+        self.counts: set[Operand] = set()  # phis of the header to which the same is added each time
+        (latch,) = loop.latches
+        for phi in loop.header.phis():
+            values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
+            again = self._resolve(values.pop(latch))
+            if again is phi and len(values) == 1:
+                (self.stays[phi],) = values.values()
+            elif type(again) is Instruction and again.op in (Op.IAdd, Op.ISub):
+                if again.operands[0] is phi and type(again.operands[1]) is Constant:
+                    self.counts.add(phi)
+
+    def _resolve(self, value: Value, seen: frozenset[Value] = frozenset()) -> Value:
+        """What a value is where nothing guarded is executed."""
+        if type(value) is not Instruction or value.op is not Op.Phi or value not in self.inside:
+            return value
+        if value in seen or value.block is self.loop.header:
+            return value
+        ways = zip(value.operands[::2], value.operands[1::2], strict=True)
+        found = {self._resolve(v, seen | {value}) for v, block in ways if block not in self.guarded}
+        found.discard(value)
+        return found.pop() if len(found) == 1 else value
+
+    def only_counts(self, end: Block) -> bool:
+        """Whether iterations change no memory, and it is a count that ends them."""
+        for block in self.loop.blocks - self.guarded:
+            for i in block.instructions:
+                is_load = i.op is Op.Load and (i.memory is None or not i.memory.volatile)
+                if not (is_load or i.op in PURE or i.op in TERMINATORS or is_arithmetic(i)):
+                    return False
+        return end.terminator.op is Op.BranchConditional and self._is_counted(end.terminator.operands[0])
+
+    def _is_counted(self, value: Value) -> bool:
+        value = self._resolve(value)
+        if type(value) is not Instruction or value not in self.inside:
+            return True
+        if value in self.counts or value in self.stays:
+            return True
+        operands = [o for o in value.operands if isinstance(o, Value)]
+        return value.op in PURE and value.op is not Op.Phi and all(map(self._is_counted, operands))
+
+    def values_behind(self, function: Function) -> dict[Instruction, Value] | None:
+        """What the loop's values that are used behind it are where nothing guarded is executed; None if that
+        takes the loop."""
+        result: dict[Instruction, Value] = {}
+        for i in (i for b in function.blocks if b not in self.loop.blocks for i in b.instructions):
+            for operand in i.operands:
+                if type(operand) is Instruction and operand in self.inside:
+                    value = self._resolve(operand)
+                    if type(value) is Instruction and value in self.inside:
+                        if value not in self.stays:
+                            return None
+                        value = self.stays[value]
+                    result[operand] = value
+        return result
+
+
+def _pass_over(
+    function: Function, types: TypeTable, loop: Loop, entry: Block, end: tuple[Block, Block],
+    leaves: list[_Leaf], values: dict[Instruction, Value],
+) -> None:  # fmt: skip
+    """Enters a loop only where conditions are as wanted, which it then knows."""
+    behind = split_edge(function, *end, "behind")
+    known: dict[Operand, Value] = {}
+    condition: Value | None = None
+    for leaf, wanted in leaves:
+        known[leaf] = types.constant(leaf.type, wanted)
+        each: Value = leaf
+        if not wanted:
+            each = Instruction(Op.LogicalNot, leaf.type, [leaf], entry)
+            entry.instructions.insert(-1, each)
+        if condition is not None:
+            each = Instruction(Op.LogicalAnd, leaf.type, [condition, each], entry)
+            entry.instructions.insert(-1, each)
+        condition = each
+    entry.terminator.op = Op.BranchConditional
+    entry.terminator.operands = [condition, loop.header, behind]
+    merged: dict[Operand, Value] = {}
+    for value, otherwise in values.items():
+        phi = Instruction(Op.Phi, value.type, [value, end[0], otherwise, entry], behind, value.name)
+        behind.instructions.insert(0, phi)
+        merged[value] = phi
+    for block in function.blocks:
+        replaced = known if block in loop.blocks else merged
+        if block is not behind:
+            for i in block.instructions:
+                if not replaced.keys().isdisjoint(i.operands):
+                    i.operands = [replaced.get(o, o) for o in i.operands]
