@@ -7,9 +7,11 @@ ints and handles become arrays of 8-byte words, lists of bytes arrays of char po
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 import sys
+from collections.abc import Callable
 
 from tests.conftest import ROOT
 
@@ -87,16 +89,22 @@ class OpenCL:
     def call(self, name: str, *arguments):
         """Calls a function. Its status if it returns one, else (handle, status): without errcode_ret."""
         prototype = self.prototypes[name]
+        if prototype.result == "cl_int":
+            return self.prepared(name, *arguments)()
         function = getattr(self.library, name)
         types = [_ctype(parameter.declaration) for parameter in prototype.parameters]
         converted = [_argument(value) for value in arguments]
-        if prototype.result == "cl_int":
-            function.restype, function.argtypes = ctypes.c_int32, types
-            return function(*converted)
         function.restype, function.argtypes = ctypes.c_void_p, types
         status = ctypes.c_int32(1)
         handle = function(*converted, ctypes.cast(ctypes.pointer(status), ctypes.c_void_p))
         return handle or 0, status.value
+
+    def prepared(self, name: str, *arguments) -> Callable[[], int]:
+        """A function that returns a status, with its arguments: to be timed, or called many times."""
+        function = self.library[name]
+        function.restype = ctypes.c_int32
+        function.argtypes = [_ctype(parameter.declaration) for parameter in self.prototypes[name].parameters]
+        return functools.partial(function, *map(_argument, arguments))
 
     def extension(self, name: str, *types):
         """An extension function that returns cl_int, or a handle where the first type is c_void_p."""

@@ -23,7 +23,7 @@ from .region_work import RegionWork
 from .work import VECTOR_OVERHEAD, CallCosts
 
 # Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group.
-LAUNCH_OVERHEAD = 12.0
+LAUNCH_OVERHEAD = 1.5
 _GROUP_OVERHEAD = 60.0
 _GROUPS_OF_CORE = 4  # that a launch makes for a core where it may choose
 
