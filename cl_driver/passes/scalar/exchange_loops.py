@@ -12,13 +12,15 @@ finds is another value.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ...records import record
 from ...spirv.enums import Op, OpenCLStd
 from ...spirv.module import Block, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
 from ..analysis.spin_locks import address_key
 from ..ir.dominance import DominatorTree, dominators
-from ..ir.instructions import PURE, is_arithmetic, predecessors, substitute, users
+from ..ir.instructions import PURE, is_arithmetic, predecessors, replace_instructions, users
 
 _EXCHANGES = (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
 
@@ -39,30 +41,39 @@ _LOADS = (Op.Load, Op.AtomicLoad)
 @record(slots=True)
 class _Update:
     """An exchange; `old`: what was loaded, or the phi of that and of what the exchange gave the last time;
-    `new`: what is calculated of it; `same`: the bits of `old` and `new`, and what they were made of."""
+    `new`: what is calculated of it, and of operand number `other`; `same`: the bits of `old` and `new`, and
+    what they were made of."""
 
     exchange: Instruction
     load: Instruction
     old: Instruction
     new: Instruction
     atomic: Op
-    value: Value
-    same: set[Instruction]
+    other: int
+    same: dict[Instruction, None]
+
+
+Users: TypeAlias = dict[Value, list[Instruction]]
 
 
 def replace_exchanges(function: Function, types: TypeTable) -> bool:
     """Changes a function in place. True if there were any: conditions are then constants."""
     exchanges = [i for block in function.blocks for i in block.instructions if i.op in _EXCHANGES]
-    found = False
-    for exchange in exchanges:
-        used_by = users(function)
-        update = _find(exchange, used_by)
-        if update is not None and _is_uninterrupted(update, predecessors(function)):
-            tree = dominators(function)
-            if _is_used_later_only(update, used_by, tree):
-                _replace(function, types, update, used_by, tree)
-                found = True
-    return found
+    if not exchanges:
+        return False
+    used_by, before = users(function), predecessors(function)
+    possible = (_find(exchange, used_by) for exchange in exchanges)
+    updates = [update for update in possible if update is not None and _is_uninterrupted(update, before)]
+    if not updates:
+        return False
+    tree = dominators(function)
+    # Whether one update may be replaced does not depend on others: nothing of another comes between its load
+    # and its exchange.
+    updates = [update for update in updates if _is_used_later_only(update, used_by, tree)]
+    replaced: dict[Value, Value] = {}
+    for update in updates:
+        replaced |= _replace(types, update, used_by, tree)
+    return replace_instructions(function, replaced)
 
 
 def _stripped(value: Operand) -> Operand:
@@ -72,7 +83,7 @@ def _stripped(value: Operand) -> Operand:
     return value
 
 
-def _find(exchange: Instruction, used_by: dict[Value, list[Instruction]]) -> _Update | None:
+def _find(exchange: Instruction, used_by: Users) -> _Update | None:
     """The update that an exchange may be the end of."""
     old, new = _stripped(exchange.operands[5]), _stripped(exchange.operands[4])
     if type(old) is not Instruction or type(new) is not Instruction:
@@ -98,7 +109,7 @@ def _find(exchange: Instruction, used_by: dict[Value, list[Instruction]]) -> _Up
     if is_first == is_second or (is_second and new.op in _ORDERED):
         return None
     same = _same_bits((load, old, new), used_by)
-    return _Update(exchange, load, old, new, atomic, b if is_first else a, same)
+    return _Update(exchange, load, old, new, atomic, first + is_first, same)
 
 
 def _first_of_loop(old: Instruction, exchange: Instruction) -> Operand:
@@ -131,13 +142,13 @@ def _is_comparison(i: Instruction, exchange: Instruction, old: Value) -> bool:
     return (a is exchange and b is old) or (a is old and b is exchange)
 
 
-def _same_bits(values: tuple[Instruction, ...], used_by: dict[Value, list[Instruction]]) -> set[Instruction]:
+def _same_bits(values: tuple[Instruction, ...], used_by: Users) -> dict[Instruction, None]:
     """Values, and what has their bits."""
-    found, work = set(values), list(values)
+    found, work = dict.fromkeys(values), list(values)
     while work:
         for user in used_by.get(work.pop(), ()):
             if user.op in (Op.Bitcast, Op.CopyObject) and user not in found:
-                found.add(user)
+                found[user] = None
                 work.append(user)
     return found
 
@@ -161,9 +172,7 @@ def _is_harmless(i: Instruction) -> bool:
     return i.op in PURE or i.op is Op.Load or is_arithmetic(i)
 
 
-def _is_used_later_only(
-    update: _Update, used_by: dict[Value, list[Instruction]], tree: DominatorTree[Block]
-) -> bool:
+def _is_used_later_only(update: _Update, used_by: Users, tree: DominatorTree[Block]) -> bool:
     """Whether what was loaded serves for nothing but the update before the exchange has happened."""
     for value in update.same:
         for user in used_by.get(value, ()):
@@ -186,12 +195,10 @@ def _is_later(user: Instruction, value: Value, exchange: Instruction, tree: Domi
 
 
 def _replace(
-    function: Function,
-    types: TypeTable,
-    update: _Update,
-    used_by: dict[Value, list[Instruction]],
-    tree: DominatorTree[Block],
-) -> None:
+    types: TypeTable, update: _Update, used_by: Users, tree: DominatorTree[Block]
+) -> dict[Value, Value]:
+    """Puts an atomic into a function. What the exchange, and who asks whether it succeeded, is to be replaced
+    by. Keeps `used_by` up to date."""
     exchange, old, new, load = update.exchange, update.old, update.new, update.load
     block, pointer = exchange.block, load.operands[0]
     made: list[Instruction] = []
@@ -204,7 +211,7 @@ def _replace(
 
     if new.type is not load.type:
         pointer = add(Op.Bitcast, types.pointer(pointer.type.storage, new.type), [pointer])
-    atomic = add(update.atomic, new.type, [pointer, *exchange.operands[1:3], update.value])
+    atomic = add(update.atomic, new.type, [pointer, *exchange.operands[1:3], new.operands[update.other]])
     now: dict[tuple[Value | None, Type], Value] = {(None, new.type): atomic}  # by what was there before
 
     def found(type_: Type) -> Value:
@@ -228,19 +235,19 @@ def _replace(
     for user in used_by.get(exchange, ()):
         if _is_comparison(user, exchange, old):
             replaced[user] = types.constant(user.type, int(user.op is Op.IEqual))
-    for value in [i for b in function.blocks for i in b.instructions if i in update.same]:
-        for user in used_by.get(value, ()):
+    for value in update.same:
+        for user in list(used_by.get(value, ())):
             if user in update.same or user in replaced or user is exchange or user is old:
                 continue
-            if user.op is Op.Phi:
-                user.operands = [
-                    again(o) if o is value and tree.dominates(block, user.operands[k + 1]) else o
-                    for k, o in enumerate(user.operands)
-                ]
-            else:
-                user.operands = [again(o) if o is value else o for o in user.operands]
+            is_phi = user.op is Op.Phi
+            for k, operand in enumerate(user.operands):
+                if operand is value and not (is_phi and not tree.dominates(block, user.operands[k + 1])):
+                    user.operands[k] = again(value)
+                    used_by.setdefault(user.operands[k], []).append(user)
+    for i in made:
+        for operand in i.operands:
+            if isinstance(operand, Value):
+                used_by.setdefault(operand, []).append(i)
     at = block.instructions.index(exchange)
-    block.instructions[at : at + 1] = made
-    substitute(function, replaced)
-    for b in function.blocks:
-        b.instructions = [i for i in b.instructions if i not in replaced]
+    block.instructions[at:at] = made  # replace_instructions() takes it out
+    return replaced

@@ -117,3 +117,28 @@ def test_updates(name, storage, width):
 @pytest.mark.parametrize("name", STAY)
 def test_what_stays(name, storage):
     assert Op.AtomicCompareExchange in atomics(program(STAY[name], storage, 8))
+
+
+CHAIN = """
+kernel void k(volatile global int *cells, global int *out) {
+    int i = get_global_id(0), x = i % 7, first, second;
+    do first = cells[0]; while (atomic_cmpxchg(cells, first, first + x) != first);
+    do second = cells[1]; while (atomic_cmpxchg(cells + 1, second, second ^ first) != second);
+    out[i] = second - first;
+}
+"""
+
+
+@pytest.mark.parametrize("width", [1, 4, 16])
+def test_what_one_update_found_is_the_number_of_the_next(width):
+    made = Program(compile_c(CHAIN), width=width)
+    cells, out = np.array([3, 5], np.int32), np.zeros(ITEMS, np.int32)
+    made.run("k", ITEMS, GROUP, cells, out)
+    first, second, found = 3, 5, []
+    for i in range(ITEMS):
+        found.append(second - first)
+        first, second = first + i % 7, second ^ first
+    np.testing.assert_array_equal(out, found)
+    assert cells.tolist() == [first, second]
+    if width > 1:
+        assert atomics(made) == [Op.AtomicIAdd, Op.AtomicXor]
