@@ -23,6 +23,9 @@ from .options import BuildOptions
 # Inline, so that it may be in every module of a link; its name is reserved.
 KEEPER = b"\n__attribute__((always_inline)) void __cl_driver_keeps_variables(void) {}\n"
 
+# In the names of functions that need corrections.Part.SELDOM.
+_ASYNCHRONOUS = b"async_work_group_"
+
 
 def _has_no_function(spirv: bytes) -> bool:
     """True if no instruction of the module is an OpFunction."""
@@ -132,6 +135,8 @@ def _compile_by(
     parts = [corrections.Part.ALWAYS]
     if options.standard >= (2, 0):
         parts.append(corrections.Part.ATOMICS)
+    if _ASYNCHRONOUS in source:  # most that have it call it: they are spared a second run
+        parts.append(corrections.Part.SELDOM)
 
     def run_clang(arguments: list[str], text: bytes, is_whole: bool | None = False) -> Run:
         return run(found, arguments, text, headers, folder, allowance, is_whole, as_before)
@@ -175,7 +180,8 @@ def _compile_by(
         if done.status and prelude.is_in_the_way(done.errors):
             text = marked_source(source, options, language, with_functions=False)
             done = run_once(text)
-        if done.status == 0 and corrections.asks_for_seldom(done.output):
+        has_all = corrections.Part.SELDOM in parts
+        if done.status == 0 and not has_all and corrections.asks_for_seldom(done.output):
             done = run_once(text, corrections.Part.SELDOM)
     except corrections.CorrectionsError as why:
         return FrontendResult(None, f"error: {why}\n"), f"made no corrections: {why}"

@@ -215,6 +215,30 @@ def test_a_program_has_the_libraries_that_it_can_need(options, parts, language, 
     assert set(asked) == {*parts, "-seldom"}
 
 
+COPIES = """
+event_t e = COPY(a, p, 9, 0);
+wait_group_events(1, &e);
+COPY(p, a, 9, 0);
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-g", "-cl-std=CL2.0"])
+def test_a_program_that_names_asynchronous_copies_is_compiled_once(options, language, monkeypatch):
+    """One whose macros put their names together is compiled again, to the same."""
+    runs = []
+    run = opencl_c.run
+    monkeypatch.setattr(opencl_c, "run", lambda *a, **k: runs.append(a) or run(*a, **k))
+    source = "#define COPY NAME\nkernel void k(global int *p) { local int a[9]; " + COPIES + "}"
+    once = compiled(source.replace("NAME", "async_work_group_copy"), options, language).spirv
+    count = len(runs)
+    paste = "PASTE(async_work, _group_copy)\n#define PASTE(a, b) a##b"
+    twice = compiled(source.replace("NAME", paste), options, language).spirv
+    assert has(once, "GroupAsyncCopy")
+    if options != "-g":
+        assert (count, len(runs) - count) == (1, 2)
+        assert once == twice
+
+
 def test_libraries_are_small():
     sizes = {part: corrections.source(part).count("CLD_FUNCTION ") for part in corrections.Part}
     assert sizes[corrections.Part.ALWAYS] < 600 < sizes[corrections.Part.SELDOM]
