@@ -35,21 +35,23 @@ _UNROLLED_TEXT = 300_000
 # compile, but for large launches of kernels with loops. Long launches go over to "any" before they end.
 # What the entry assumes of arguments (apart_args) all of these do but "narrow", "soon", and "overlap",
 # which takes launches of which that is not true. "linear" is for groups of one size whose rows leave lanes
-# idle: lanes go on in the next row.
+# idle: lanes go on in the next row. "short" is what "any" is for groups of which no row fills a vector: none
+# is full.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear"
-NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR = KINDS
+KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear", "short"
+NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR, SHORT = KINDS
 
 # struct cld_variant_key: how much work goes into code (enum cld_tier), and which launches it is for, and
 # how it takes their work-items (enum cld_launch_shape).
 TIERS = FIRST, HOT = "first", "hot"
-SHAPES = "items", "rest", "tiles", "group", "linear", "any"
+SHAPES = "items", "rest", "tiles", "group", "linear", "any", "short"
 
 _KIND_OF = {
     (FIRST, "items"): NARROW,
     (FIRST, "rest"): REST,
     (FIRST, "any"): ANY,
+    (FIRST, "short"): SHORT,
     (HOT, "tiles"): TILED,
     (HOT, "group"): GROUP,
     (HOT, "linear"): LINEAR,
@@ -120,6 +122,8 @@ def variant(
             return lower(program, name, narrow(program, name), fixed=True)
         if kind == ANY:
             return lower(program, name, options, "full and rest")
+        if kind == SHORT:
+            return lower(program, name, options, "short")
         if kind == OVERLAP:
             return lower(program, name, replace(options, apart=frozenset()), "full and rest")
         if kind == SOON:

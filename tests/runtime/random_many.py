@@ -6,9 +6,10 @@ pure/random/typed.py's.
 
 Each is run by the interpreter as clang wrote it, and by the code of each width, above 1 with random parts,
 groups in lockstep, or lanes across rows, for this CPU or a lesser one, now and then for the values of
-arguments; code that comes apart is run as full vectors and their rest at times. Every other one has functions
-that clang does not inline, which stay calls (tests/pure/random/calling.py). With --log a run goes on where
-the last one with that file ended. Prints the seeds that fail, and a summary.
+arguments; code that comes apart is run as full vectors and their rest at times, other code as that for short
+rows. Every other one has functions that clang does not inline, which stay calls
+(tests/pure/random/calling.py). With --log a run goes on where the last one with that file ended. Prints the
+seeds that fail, and a summary.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ class Batch:
             got = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
             arguments = [got[0], given.copy(), np.int32(N), *got[1:]]
             comes_apart &= not kernel.sub_groups
-            for vectors in ("full", "rest") if comes_apart else ("full and rest",):
+            whole = "short" if random.Random(f"short {seed} {width}").random() < 0.3 else "full and rest"
+            for vectors in ("full", "rest") if comes_apart else (whole,):
                 maker = _Maker(program, width, parts, axis, cpu, vectors, llvm)
                 maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
                 maker.set(thorough=choice.random() < 0.5, keeps_calls=bool(keeps))
@@ -163,8 +165,8 @@ class Batch:
             for name, a, b in zip(("out", "memory", "counters"), want, got, strict=True):
                 where = np.flatnonzero(a != b)[:4]
                 assert not len(where), (
-                    f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {llvm}, "
-                    f"{maker.ways}, alone {alone}: "
+                    f"width {width}, {parts} parts along {axis}, {cpu}, apart {comes_apart}, {whole}, "
+                    f"{llvm}, {maker.ways}, alone {alone}: "
                     f"{name}{where} is {b[where]}, not {a[where]}; "
                     f"{kernel.global_size} in groups of {kernel.local_size}"
                 )

@@ -87,7 +87,8 @@ def emit(
     library: has function(name) -> Function | None. globals_layout: that of the whole program; computed from
     the plan's module if absent. vectors: "full" for groups that consist of whole tiles of
     work-items only, or, if no work-item can tell its group, for the whole tiles of all groups; "rest" for
-    what that leaves of their rows and columns. Both where it pays, else the code is for all. is_whole: with
+    what that leaves of their rows and columns; "short" for all groups, best those of which no row fills a
+    vector. Both where it pays, else the code is for all. is_whole: with
     the functions that it calls; without, the text is not for LLVM.
     """
     if globals_layout is None:

@@ -40,7 +40,7 @@ def _possible(plan: KernelPlan, vectors: str) -> str:
     is_large = any(sum(len(b.instructions) for b in blocks) > TAIL_LIMIT for blocks in bodies)
     comes_apart = plan.has_free_groups and len(plan.regions) == len(bodies) == 1
     may_be_whole = not (options.linear_lanes or options.group or options.sub_groups or is_large)
-    return vectors if may_be_whole and (comes_apart or vectors == "full") else "full and rest"
+    return vectors if may_be_whole and (comes_apart or vectors != "rest") else "full and rest"
 
 
 class VectorSymbols:
@@ -230,7 +230,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
     def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """Each row of work-items, or the group as one: full vectors, then what is left under a mask.
 
-        A large body is emitted once, always under the mask. Groups in lockstep need no loop.
+        A large body is emitted once, always under the mask; so is one for rows that fill no vector. Groups in
+        lockstep need no loop.
         """
         if self.group:
             self.local_ids, self.row, self._tail = ["0", "0", "0"], "0", False
@@ -246,7 +247,8 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
             self._rows_head(r)
             self._row_size = "%lx"
         is_large = sum(len(block.instructions) for block in region.function.blocks) > TAIL_LIMIT
-        self._tail = is_large and self.vectors != "full"
+        self.in_rest = self.vectors == "short"
+        self._tail = self.in_rest or (is_large and self.vectors != "full")
         if self._tail:
             self.emit_void(f"br label %{r}.x")
             full, rest = self._row_size, end

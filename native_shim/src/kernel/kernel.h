@@ -82,7 +82,7 @@ enum cld_kernel_flags {
     CLD_KERNEL_FREE_GROUPS = 8,
     /* There are variants (kernel/variant.h) of the shapes ITEMS, REST and TILES: without NARROW and REST
      * `entry` is for all launches, with NARROW for those with global ids and sizes below 2^30 at most. Where
-     * work-items can tell their groups, what REST says is for the shape ANY. */
+     * work-items can tell their groups, what REST says is for the shapes ANY and SHORT. */
     CLD_KERNEL_NARROW = 16,
     CLD_KERNEL_REST = 32,
     CLD_KERNEL_TILED = 64,

@@ -22,6 +22,7 @@ enum cld_launch_shape {
     CLD_SHAPE_GROUP,  /* groups of one size, in lockstep (cl_driver/passes/groups/lockstep.py) */
     CLD_SHAPE_LINEAR, /* groups of one size whose rows leave lanes idle: these follow the linear local id */
     CLD_SHAPE_ANY,    /* any groups, several work-items at a time */
+    CLD_SHAPE_SHORT,  /* the same, for groups of which no row fills a vector: half as much to compile */
 };
 
 /* Codes of a kernel that differ, differ in this. */

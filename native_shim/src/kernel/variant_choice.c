@@ -101,6 +101,7 @@ enum fact {
     MORE = 64,        /* it would gain from code into which more work went */
     REST = 128,       /* the entry may leave some of it */
     FREE = 256,       /* no work-item can tell how groups are divided */
+    BELOW = 512,      /* no row of its groups fills a vector */
 };
 
 /* A launch, and what was chosen for it so far. */
@@ -135,6 +136,8 @@ static uint32_t find_facts(const struct situation *at) {
         facts |= MORE;
     if (flags & CLD_KERNEL_REST)
         facts |= REST;
+    if (launch->local_size[0] < info->width)
+        facts |= BELOW;
     return facts;
 }
 
@@ -165,6 +168,7 @@ static const struct choice {
     /* What the entry cannot run, or not alone. */
     {FACTS(NARROW, 0), CLD_TIER_FIRST, CLD_SHAPE_ITEMS, false, NO_SIZE, NEEDED},
     {FACTS(REST | FREE, 0), CLD_TIER_FIRST, CLD_SHAPE_REST, true, ENTRY_TILE, NEEDED},
+    {FACTS(REST | BELOW, FREE), CLD_TIER_FIRST, CLD_SHAPE_SHORT, true, NO_SIZE, NEEDED},
     {FACTS(REST, FREE), CLD_TIER_FIRST, CLD_SHAPE_ANY, true, NO_SIZE, NEEDED},
 #undef FACTS
 };

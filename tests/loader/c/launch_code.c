@@ -108,6 +108,9 @@ int main(int count, char **arguments) {
         launch(tied, device, 1008, 21, 1);
         launch(tied, device, 998, 499, 1);
         launch(tied, device, MOST, 32, 1);
+    } else if (!strcmp(kind, "below")) {
+        for (size_t local = 4; local < 8; local++)
+            launch(tied, device, 840 / local * local, local, 1);
     } else if (!strcmp(kind, "tiles")) {
         cl_kernel chained = clCreateKernel(program, "chained", &status);
         OK(status);

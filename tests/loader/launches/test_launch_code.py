@@ -25,6 +25,16 @@ def test_code_is_made_when_it_is_needed(run_client, tmp_path, launches, width):
     assert made - {"loose", "tied", "chained"} == LAUNCHES[launches]
 
 
+@pytest.mark.parametrize("width", ["8", "16"])
+def test_rows_that_fill_no_vector_have_code_of_their_own(run_client, tmp_path, width):
+    """Not for full vectors, too, which would be twice as much to compile."""
+    run_client("launch_code", "below", env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(tmp_path)})
+    assert {path.name for path in tmp_path.glob("tied.*.o")} == {"tied.short.o"}
+    run_client("launch_code", "ragged", env={"CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(tmp_path)})
+    short, any_ = ((tmp_path / f"tied.{code}.ll").stat().st_size for code in ("short", "any"))
+    assert short < 0.9 * any_
+
+
 def test_one_work_item_at_a_time_needs_no_more(run_client, tmp_path):
     for launches in LAUNCHES:
         run_client("launch_code", launches, env={"CL_DRIVER_WIDTH": "1", "CL_DRIVER_DUMP": str(tmp_path)})
