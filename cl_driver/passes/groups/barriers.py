@@ -23,7 +23,16 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
 from ..analysis.shape import analyse_group, analyse_shapes
 from ..ir.dominance import DominatorTree, dominators
-from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, PURE, append, is_boundary, is_by_value, predecessors
+from ..ir.instructions import (
+    ADDRESS,
+    GROUP_OPERATIONS,
+    PURE,
+    append,
+    is_boundary,
+    is_by_value,
+    predecessors,
+    users,
+)  # fmt: skip
 from ..ir.layout import size_of
 from ..ir.lcssa import close_loops
 from ..ir.ops import REGION_END, PassOp
@@ -46,6 +55,7 @@ _CHEAP = frozenset((
     Op.SGreaterThanEqual, Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.LogicalEqual, Op.LogicalNotEqual,
     Op.ConvertPtrToU, Op.ConvertUToPtr,
 )) | ADDRESS | _CASTS  # fmt: skip
+_POINTERS = ADDRESS | _CASTS | {Op.Phi, Op.Select}  # what makes pointers of pointers
 
 
 def note_boundaries(function: Function, options: PlanOptions, what: str) -> None:
@@ -362,8 +372,9 @@ class _Splitter:
             for block in blocks:
                 regions_of.setdefault(block, []).append(index)
         recurring = self.recurring_regions(members)
+        used_by = users(self.function)
         for variable in variables:
-            if self.is_local_to_region(variable, regions_of, recurring, tree):
+            if self.is_local_to_region(variable, used_by, regions_of, recurring, tree):
                 continue
             type_ = variable.type.element
             private = PrivateVariable(
@@ -403,46 +414,35 @@ class _Splitter:
     def is_local_to_region(
         self,
         variable: Instruction,
+        used_by: dict[Value, list[Instruction]],
         regions_of: dict[Block, list[int]],
         recurring: set[int],
         tree: DominatorTree[Block],
     ) -> bool:
         """True if the variable's content never matters after the region that sets it."""
-        derived = {variable}
+        derived, work = {variable}, [variable]
+        while work:
+            for user in used_by.get(work.pop(), ()):
+                if user.op in _POINTERS and user not in derived:
+                    derived.add(user)
+                    work.append(user)
         used: set[int] = set()
         starts: list[Block] = []
         uses: list[Block] = []
-        changed = True
-        while changed:
-            changed = False
-            for block in self.function.blocks:
-                for instruction in block.instructions:
-                    if instruction in derived:
-                        continue
-                    operands = instruction.operands
-                    if derived.isdisjoint(o for o in operands if isinstance(o, Value)):
-                        continue
-                    op = instruction.op
-                    if op in _CASTS or op in ADDRESS or op is Op.Phi or op is Op.Select:
-                        derived.add(instruction)
-                        changed = True
-        for block in self.function.blocks:
-            for instruction in block.instructions:
-                operands = instruction.operands
-                if derived.isdisjoint(o for o in operands if isinstance(o, Value)):
-                    continue
-                op = instruction.op
+        for pointer in derived:
+            for user in used_by.get(pointer, ()):
+                op = user.op
                 if op is Op.LifetimeStart:
-                    starts.append(block)
+                    starts.append(user.block)
                     continue
-                if op is Op.LifetimeStop or instruction in derived and op is not Op.Phi:
+                if op is Op.LifetimeStop or user in derived and op is not Op.Phi:
                     continue
                 if op not in (Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.Phi):
                     return False
-                if op is Op.Store and operands[1] in derived:
+                if op is Op.Store and user.operands[1] in derived:
                     return False
-                used.update(regions_of[block])
-                uses.append(block)
+                used.update(regions_of[user.block])
+                uses.append(user.block)
         if len(used) > 1:
             return False
         if not used & recurring:
