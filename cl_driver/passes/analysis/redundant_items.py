@@ -38,7 +38,14 @@ def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
         for i in (i for block in region.function.blocks for i in block.instructions):
             if region.once or not _is_idempotent(i):
                 return frozenset()
+            for o in i.operands:
+                if type(o) is Variable or (type(o) is Instruction and o.op is Op.Load):
+                    break
+            else:
+                continue  # most have nothing to do with ids
             rest -= _asked_for(i)
+            if not rest:
+                return frozenset()
             if i.op is Op.Load and isinstance(i.operands[0], Variable):
                 continue
             if i.op is Op.CompositeExtract and _is_load_of_ids(i.operands[0]):
