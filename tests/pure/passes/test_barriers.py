@@ -9,6 +9,7 @@ import random
 import numpy as np
 import pytest
 
+from cl_driver.passes.groups import barriers
 from cl_driver.passes.ir.dump import function_text
 
 from .support import Local, compare, compile_cl, make_plan
@@ -439,3 +440,28 @@ def test_a_plan_does_not_depend_on_places_in_memory():
         texts.add("\n".join(function_text(region.function) for region in plan.regions))
         del kept
     assert len(texts) == 1
+
+
+MANY_ARRAYS = """
+kernel void k(global int *out, int n) {
+    int DECLARED;
+    for (int i = 0; i < n; i++) { SET }
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    int inside[7];
+    for (int i = 0; i < n; i++) inside[i % 7] = i;
+    out[get_global_id(0)] = SUM inside[n % 7];
+}
+"""
+
+
+def test_a_kernel_is_looked_through_once_for_all_private_variables(monkeypatch):
+    """Of arrays that are written before a barrier and read behind it each lives across it; others do not."""
+    seen = []
+    users = barriers.users
+    monkeypatch.setattr(barriers, "users", lambda f: seen.append(f) or users(f))
+    text = MANY_ARRAYS.replace("DECLARED", ", ".join(f"a{k}[9]" for k in range(5)))
+    text = text.replace("SET", " ".join(f"a{k}[i % 9] = i * {k};" for k in range(5)))
+    text = text.replace("SUM", " ".join(f"a{k}[n % 9] +" for k in range(5)))
+    made = make_plan(compile_cl(text), "k", width=8)
+    assert [variable.size for variable in made.private_variables] == [36] * 5
+    assert len(seen) == 1

@@ -5,6 +5,7 @@ import pytest
 
 from cl_driver.passes.ir.instructions import ATOMICS
 from cl_driver.passes.pipeline import plan
+from cl_driver.passes.scalar import exchange_loops
 from cl_driver.spirv.enums import Op
 from tests.runtime.kernel_harness import Local, Program, builtin_library, compile_c
 
@@ -142,3 +143,14 @@ def test_what_one_update_found_is_the_number_of_the_next(width):
     assert cells.tolist() == [first, second]
     if width > 1:
         assert atomics(made) == [Op.AtomicIAdd, Op.AtomicXor]
+
+
+def test_a_kernel_is_looked_through_once_for_all_updates(monkeypatch):
+    """Programs that write tries out have hundreds of exchanges."""
+    seen = []
+    users = exchange_loops.users
+    monkeypatch.setattr(exchange_loops, "users", lambda f: seen.append(f) or users(f))
+    one = "do old = p[K]; while (atomic_cmpxchg(p + K, old, old + x) != old);"
+    many = "".join(one.replace("K", str(k)) for k in range(4))
+    assert atomics(program(many, "global", 8)) == [Op.AtomicIAdd] * 4
+    assert len(seen) == 1
