@@ -374,32 +374,42 @@ class LinearisedBranch:
         keep: the block has other predecessors or is a loop's header; the phis stay, with the current block as
         source.
         """
-        names = {s for s, _ in sources}
         for phi in list(block.phis()):
-            choices, rest, came_from = [], [], {}
-            for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
-                if source in names:
-                    choices.append((value, self.edge_masks[source, block]))
-                    came_from[value] = source
-                else:
-                    rest += [value, source]
-            # Not `stay`, which is false in lanes that have left.
-            if phi.type.kind is not Kind.BOOL and any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
-                choices = self.with_block_masks(choices, came_from)
-            distinct = {v for v, _ in choices if not isinstance(v, Undef)}
-            shapes = self.worker.shapes
-            if len(distinct) > 1 and shapes.stride(phi) is not None and phi not in self.worker.stays:
-                # All lanes come by one edge, and the value keeps its shape if any lane says which. `stay` is
-                # the mask itself, and false for lanes that never came into the loop.
-                by_part = shapes.across is not None and shapes.across.stride(phi) is None
-                op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
-                choices = [(v, self.any_of(op, m)) for v, m in choices]
-            value = self.select(phi.type, choices)
+            value, rest = self.merged(phi, sources)
             if keep:
                 phi.operands = [*rest, value, self.current]
             else:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
+
+    def merge_edges(self, block: Block, sources: list[tuple[Block, Block]], join: Block) -> None:
+        """The phis of a block get one value for all of these edges, by way of a block that joins them."""
+        for phi in block.phis():
+            value, rest = self.merged(phi, sources)
+            phi.operands = [*rest, value, join]
+
+    def merged(self, phi: Instruction, sources: list[tuple[Block, Block]]) -> tuple[Value, list[Any]]:
+        """(what a phi takes from these edges, selected here; its operands for all others)"""
+        names = {s for s, _ in sources}
+        choices, rest, came_from = [], [], {}
+        for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
+            if source in names:
+                choices.append((value, self.edge_masks[source, phi.block]))
+                came_from[value] = source
+            else:
+                rest += [value, source]
+        # Not `stay`, which is false in lanes that have left.
+        if phi.type.kind is not Kind.BOOL and any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
+            choices = self.with_block_masks(choices, came_from)
+        distinct = {v for v, _ in choices if not isinstance(v, Undef)}
+        shapes = self.worker.shapes
+        if len(distinct) > 1 and shapes.stride(phi) is not None and phi not in self.worker.stays:
+            # All lanes come by one edge, and the value keeps its shape if any lane says which. `stay` is
+            # the mask itself, and false for lanes that never came into the loop.
+            by_part = shapes.across is not None and shapes.across.stride(phi) is None
+            op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
+            choices = [(v, self.any_of(op, m)) for v, m in choices]
+        return self.select(phi.type, choices), rest
 
     def with_block_masks(self, choices: list[_Choice], came_from: dict[Value, Block]) -> list[_Choice]:
         """Choices at the latch of a live loop under the masks of the blocks where lanes part, in their order.

@@ -8,6 +8,7 @@ import pytest
 
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.spirv.enums import Op
+from cl_driver.spirv.module import Constant, Kind
 
 from .support import compare, compile_cl, make_plan
 
@@ -335,6 +336,33 @@ kernel void both(global int *out, global const int *in, int n) {
     }
     out[i] += r + (i < n);
 }
+kernel void in_turn(global int *out, global const int *in, int n) {
+    int i = get_global_id(0);
+    if (i >= n) return;
+    int a = in[i], b = in[a], c = a * b + n, d = (c ^ a) * 7;
+    if (a == 0 && b == 0) return;
+    if (in[i + 1] + c == d) { out[i] = d; return; }
+    for (int k = 0; k < a; k++) d += in[k] * c;
+    if (d & 1) d = d * 3 + in[b] * c - (d >> 3) * a + (c & d);
+    out[i] = d;
+}
+kernel void two_ways_on(global int *out, global const int *in, int n) {
+    int i = get_global_id(0), a = in[i], r = a * 5, s = 1;
+    if (i < n) {
+        int b = in[i + 1], c = (a + b) * (a ^ n), d = c * c - b, e = (d >> 2) * c;
+        if (e & 1) {
+            r = e * d + in[b] * c - (d & r) * 3;
+            if (b > 3) goto second;
+        } else if (d & 2) {
+            for (int k = 0; k < b; k++) s += in[k] * e;
+            r -= s * d + (c ^ b) * a - e;
+        }
+    }
+    r = r * 7 + n; s ^= r;
+    out[i + 40] = s;
+second:
+    out[i] = r + 2 * s;
+}
 """
 
 
@@ -345,6 +373,22 @@ def test_the_body_of_a_guard_is_jumped_over_as_a_whole():
     assert test.op is PassOp.AnyLane
     assert [i.op for i in behind.instructions] == [PassOp.RegionExit]
     assert not any(i.op in (Op.Load, Op.Store) for i in entry.instructions if i.mask is not None)
+
+
+def test_what_a_large_block_leads_to_is_jumped_over_with_it():
+    """Also where the ways out of it are several."""
+    plan = make_plan(compile_cl(GUARDS), "in_turn", width=8)
+    test, _, behind = plan.regions[0].function.blocks[0].terminator.operands[:3]
+    assert test.op is PassOp.AnyLane
+    assert [i.op for i in behind.instructions] == [PassOp.RegionExit]
+
+
+def test_where_the_lanes_of_a_body_go_on_is_known_behind_it():
+    plan = make_plan(compile_cl(GUARDS), "two_ways_on", width=8)
+    test, _, behind = plan.regions[0].function.blocks[0].terminator.operands[:3]
+    assert test.op is PassOp.AnyLane
+    masks = [i for i in behind.phis() if i.type.kind is Kind.BOOL]
+    assert any(isinstance(o, Constant) and not o.value for phi in masks for o in phi.operands)
 
 
 @pytest.mark.parametrize(
@@ -360,9 +404,9 @@ def test_a_store_to_places_of_each_lanes_own_is_jumped_over(place, is_asked):
     assert len(tests) == is_asked
 
 
-@pytest.mark.parametrize("name", ["guarded", "both"])
+@pytest.mark.parametrize("name", ["guarded", "both", "in_turn", "two_ways_on"])
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 40])
 def test_bodies_of_guards(name, n, widths):
     rng = np.random.default_rng(n)
     values = rng.integers(0, 8, 64).astype(np.int32)
-    compare(compile_cl(GUARDS), name, [np.zeros(40, np.int32), values, n], (40,), (8,), widths)
+    compare(compile_cl(GUARDS), name, [np.zeros(80, np.int32), values, n], (40,), (8,), widths)
