@@ -432,3 +432,33 @@ def test_small_indices_and_values_that_differ_by_steps(width):
     out = np.zeros(32, np.int32)
     Program(compile_c(source), width=width).run("k", 32, 16, out)
     assert (out == 7 - (12 + np.arange(32) % 4)).all()
+
+
+MOST = """
+kernel void k(global int *most, global const int *in, global int *old) {
+    int i = get_global_id(0);
+    old[i] = OPERATION;
+}"""
+
+
+@pytest.mark.parametrize("width", (1, 8))
+@pytest.mark.parametrize("place", ("most", "most + (in[i] & 1)"))
+@pytest.mark.parametrize("operation", ("max", "min"))
+def test_what_is_there_already_is_only_read(operation, place, width):
+    """Nobody can tell, unless what is written releases what was done before."""
+    relaxed = MOST.replace("OPERATION", f"atomic_{operation}({place}, in[i])")
+    ordered = MOST.replace("OPERATION", f"atomic_fetch_{operation}((global atomic_int *)({place}), in[i])")
+    rng = np.random.default_rng(3)
+    given = rng.integers(-100, 100, 40).astype(np.int32)
+    want, before = [0, 0], []
+    for value in given.tolist():
+        at = value & 1 if "&" in place else 0
+        before.append(want[at])
+        want[at] = (max if operation == "max" else min)(want[at], value)
+    for source, is_asked in ((relaxed, True), (ordered, False)):
+        program = Program(compile_c(source), width=width)
+        most, old = np.zeros(2, np.int32), np.zeros(40, np.int32)
+        program.run("k", 40, 8, most, given, old)
+        assert (most.tolist(), old.tolist()) == (want, before)
+        asks = r"load atomic i32, ptr \S+ monotonic.*\n.*icmp s[lg]t .*\n.*br .*\n.*\n.*atomicrmw"
+        assert bool(re.search(asks, program.kernel("k")[0].text)) == is_asked
