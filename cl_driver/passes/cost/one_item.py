@@ -15,6 +15,11 @@ from .work import WORTH, PlanCosts, RegionCosts
 # Bytes of private memory of all lanes, with which no cache is left.
 _MOST_PRIVATE = 8 << 20
 
+_GATHERS = "its loops, which lanes leave one by one, do little but access memory at places of each lane's own"
+
+# Of the cycles of loops that lanes leave one by one, what is won without lanes: they wait for one another.
+_WAITED = 0.5
+
 _MOSTLY = 0.9  # the share of a kernel's work that is on vectors that fill registers, where they count
 
 # Cycles of an access at a place of its own with lanes, where the CPU gathers and scatters and where it does
@@ -51,15 +56,29 @@ def _why(costs: PlanCosts) -> str | None:
             return f"private memory of all lanes would take {private} bytes"
         if 0 in redundant_dimensions(plan):
             return "all work-items of a row do the same, so that one of them is enough"
+    if plan.uses_barrier and _mostly_gathers_between_barriers(costs):
+        return _GATHERS
     region = costs.of_lanes
     if region is None:
         return None
     if mostly_gathers(region.nest, region.shapes):
-        why = "do little but access memory at places of each lane's own"
-        return f"its loops, which lanes leave one by one, {why}"
+        return _GATHERS
     if plan.vector_functions:  # which nobody has looked into without lanes
         return None
     return _why_estimated(region)
+
+
+def _mostly_gathers_between_barriers(costs: PlanCosts) -> bool:
+    """Whether all loops between barriers are better off without lanes, and win more than the rest loses."""
+    plan = costs.plan
+    if plan.options.sub_groups or plan.has_lane_loops:
+        return False
+    regions = [costs.of(region) for region in plan.regions if not region.once]
+    loops = [region for region in regions if region.nest.loops]
+    if not loops or not all(mostly_gathers(region.nest, region.shapes) for region in loops):
+        return False
+    lost = sum(region.cycles_alone - region.cycles_with_lanes for region in regions if region not in loops)
+    return lost < _WAITED * sum(region.cycles_with_lanes for region in loops)
 
 
 def _why_estimated(region: RegionCosts) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Type
 from ..ir.dominance import DominatorTree, Loop, LoopNest
-from ..ir.instructions import ADDRESS, INTEGER_ATOMICS
+from ..ir.instructions import ADDRESS, ATOMICS
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
 from .operations import Operations
@@ -98,7 +98,7 @@ def _gathers(loop: Loop, shapes: ShapeInfo) -> bool:
             return False
     for block in loop.blocks:
         for i in block.instructions:
-            if i.op is Op.Load or i.op is Op.Store or i.op in INTEGER_ATOMICS:
+            if i.op is Op.Load or i.op is Op.Store or i.op in ATOMICS:
                 goes_anywhere = shapes.strides.get(i.operands[0], 0) is None
                 accesses += goes_anywhere
                 work += not goes_anywhere

@@ -42,6 +42,7 @@ WORK = row("{ int v = marks[k] * x[column[k]]; s += v ^ (v << 3) ^ (v * v) ^ (s 
         (SPARSE, True),
         (row("marks[column[k]] = x[k];"), True),
         (row("atomic_add(&marks[column[k]], x[k]);"), True),
+        (row("atomic_exchange((volatile global atomic_int *)&marks[column[k]], x[k]);"), True),
         (row("s += x[column[k]];"), False),
         (WORK, False),
         ("for (int k = 0; k < n; k++) s += start[k * n + i] * x[column[k * n + i]];", False),
@@ -52,6 +53,24 @@ WORK = row("{ int v = marks[k] * x[column[k]]; s += v ^ (v << 3) ^ (v * v) ^ (s 
 )
 def test_one_work_item_at_a_time(body, one):
     assert of_loop(body) == one
+
+
+LEVELS = (
+    "local int l[64]; local int count; int lid = get_local_id(0), m = n; l[lid] = x[i]; "
+    f"if (lid == 0) count = 0; barrier(1); while (m > 0) {{ if (lid < m) {{ i = l[lid]; {SPARSE} }} "
+    "barrier(1); MORE if (s & 1) l[atomic_inc(&count)] = s; barrier(1); m = count; }"
+)
+STEPS = "".join(f"v = v * {k + 3} ^ (v >> {k % 31}) + l[lid ^ {k % 64}]; " for k in range(1, 90))
+ROUNDS = "int v = lid; for (int k = 0; k < n; k++) v = v * v ^ (v >> k); l[lid ^ 1] = v;"
+
+
+@pytest.mark.parametrize(
+    "more, one", [("", True), (f"int v = s; {STEPS} l[lid] = v;", False), (ROUNDS, False)]
+)
+def test_loops_of_gathers_between_barriers(more, one):
+    """They decide, unless other loops, or much else, lose more."""
+    assert of_loop(LEVELS.replace("MORE", f"{more} barrier(1);"), target=AVX2) == one
+    assert not of_loop(LEVELS.replace("MORE", ""), target=AVX2, width=1)
 
 
 def test_it_is_no_choice_at_width_1():
