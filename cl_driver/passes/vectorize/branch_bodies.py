@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .linearise_branch import LinearisedBranch
 
 JUMP_COST = 8  # instructions above which an empty mask jumps over them
-SCATTER_COST = 8  # instructions that a store to places of each lane's own stands for
+SCATTER_COST = 8  # instructions that an access to places of each lane's own stands for
+_MUCH = 3 * JUMP_COST  # the least that is worth a question of its own
 
 
 @record(eq=False, slots=True)
@@ -58,9 +59,9 @@ def find_body(branch: LinearisedBranch, nodes: list[Node], place: int, mask: Val
     if sum(map(branch.weight, blocks)) <= JUMP_COST:
         return None
     if not is_asked and (len(leaving) > 1 or not graph.post.dominates(leaving[0][0], first)):
-        # One question more, which has to save several.
-        asked = [n for n in inside if isinstance(n, Loop) or branch.weight(n) > JUMP_COST]
-        if len(asked) < 2:
+        # One question more, which has to save several, or much that nobody would ask for.
+        rest = [n for n in inside if not isinstance(n, Loop) and branch.weight(n) <= JUMP_COST]
+        if len(inside) - len(rest) < 2 and sum(map(branch.weight_without_lanes, rest)) < _MUCH:
             return None
     return Body(first, set(inside), mask, list(dict.fromkeys(into for _, into in leaving)))
 

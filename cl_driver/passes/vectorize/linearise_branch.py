@@ -226,13 +226,19 @@ class LinearisedBranch:
         these there or not."""
         return len(block.instructions) + SCATTER_COST * sum(map(self.scatters, block.instructions))
 
+    def weight_without_lanes(self, block: Block) -> int:
+        """The same of a block that is executed though no lane comes to it, loads included."""
+        loads = sum(i.op is Op.Load and self.is_scattered(i.operands[0], i.type) for i in block.instructions)
+        return self.weight(block) + SCATTER_COST * loads
+
     def scatters(self, i: Instruction) -> bool:
         """Whether an instruction is such a store."""
-        if i.op is not Op.Store:
-            return False
-        pointer, value = i.operands[:2]
+        return i.op is Op.Store and self.is_scattered(i.operands[0], i.operands[1].type)
+
+    def is_scattered(self, pointer: Value, type_: Type) -> bool:
+        """Whether what lanes access there does not follow one another."""
         stride = self.worker.shapes.stride(pointer)
-        return stride is None or (type(stride) is int and abs(stride) > size_of(value.type))
+        return stride is None or (type(stride) is int and abs(stride) > size_of(type_))
 
     def ends_the_loop(self, block: Block) -> bool:
         """True in a live loop if all lanes that stay in it come through the block."""

@@ -383,6 +383,23 @@ def test_what_a_large_block_leads_to_is_jumped_over_with_it():
     assert [i.op for i in behind.instructions] == [PassOp.RegionExit]
 
 
+@pytest.mark.parametrize("step, is_asked", [(4, True), (1, False)])
+def test_small_blocks_are_asked_for_together_where_much_is_saved(step, is_asked):
+    """Loads at places of each lane's own are much."""
+    source = f"""kernel void k(global int *out, global const int *in, int n) {{
+        int i = get_global_id(0);
+        if (i < n) {{
+            int a = i & n ? in[i * {step} + 1] : 7, b = in[i * {step}];
+            if (a != b) out[b] = i;
+        }}
+    }}"""
+    plan = make_plan(compile_cl(source), "k", width=8)
+    blocks = plan.regions[0].function.blocks
+    tests = [b.terminator.operands[0] for b in blocks if b.terminator.op is Op.BranchConditional]
+    assert len(tests) == 1 + is_asked
+    assert any(i.op is Op.Load and i.mask is not None for i in blocks[0].instructions) != is_asked
+
+
 def test_where_the_lanes_of_a_body_go_on_is_known_behind_it():
     plan = make_plan(compile_cl(GUARDS), "two_ways_on", width=8)
     test, _, behind = plan.regions[0].function.blocks[0].terminator.operands[:3]
