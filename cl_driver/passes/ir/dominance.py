@@ -68,6 +68,11 @@ class DominatorTree(Generic[_Node]):
                 self._leave[node] = clock
                 stack.pop()
 
+    def place(self, node: _Node) -> int:
+        """Where a node is in a walk over the tree. In the order of these places each node comes behind those
+        that lead to it, back edges apart, and all that it dominates follows it at once."""
+        return self._enter[self.number[node]]
+
     def immediate(self, node: _Node) -> _Node | None:
         """The immediate dominator; None for the root."""
         i = self.number[node]

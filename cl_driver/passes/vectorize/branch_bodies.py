@@ -44,10 +44,10 @@ def find_body(branch: LinearisedBranch, nodes: list[Node], place: int, mask: Val
 
     nodes: the influence region in straight order, the block at `place`; mask: the lanes that come to it.
     """
-    first, graph, worker, loop = nodes[place], branch.graph, branch.worker, branch.loop
+    first, graph, worker = nodes[place], branch.graph, branch.worker
     if isinstance(first, Loop) or first in branch.uniform_branches:
         return None
-    if worker.has_lane(mask, branch.filled) or (loop is not None and loop.header in worker.live):
+    if worker.has_lane(mask, branch.filled):
         return None
     inside = [n for n in nodes[place:] if graph.dominators.dominates(first, n)]
     if len(inside) < 2 or nodes[place : place + len(inside)] != inside:

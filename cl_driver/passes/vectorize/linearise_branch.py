@@ -89,12 +89,12 @@ class LinearisedBranch:
 
     def emit(self) -> None:
         """Puts the influence region behind the branch, and the join behind that."""
-        worker = self.worker
         terminator = self.branch.instructions.pop()
         self.leave(self.branch, terminator, self.masks[self.branch])
         self.find_uniform_branches()
         done: set[Node] = set()
-        nodes = sorted(self.influence, key=worker.number_of)
+        # What a node leads to alone follows it at once: such nodes can be jumped over together.
+        nodes = sorted(self.influence, key=self.graph.dominators.place)
         bodies: list[Body] = []  # that have begun, the innermost last
         for place, node in enumerate(nodes):
             if node in done:

@@ -427,3 +427,45 @@ def test_bodies_of_guards(name, n, widths):
     rng = np.random.default_rng(n)
     values = rng.integers(0, 8, 64).astype(np.int32)
     compare(compile_cl(GUARDS), name, [np.zeros(80, np.int32), values, n], (40,), (8,), widths)
+
+
+SELDOM = """
+kernel void k(global int *out, global const int *in, int n) {
+    int i = get_global_id(0), x = in[i], s = 0, d = 1, m = (i * 7 & 15) + n;
+    for (int j = 0; j < m; j++) {
+        x = x * 1103515245 + 12345;
+        if ((x >> 16 & 31) > n) {
+            int y = x * s + d, z = y * y - x * 3, w = z * d + y * s - x;
+            if (y > 0) { s += z * w - y; d = d * 5 + z * z * w - (y + w) * z; }
+            if (w < 0) { if (y < s) { s += w * 25 + y * y * z; d -= z; } else s -= w * z * z * y + d * w; }
+            if ((s & 15) == 5) break;
+        }
+        s += x;
+    }
+    out[i] = s + d;
+}
+"""
+
+
+def test_what_is_seldom_in_a_loop_costs_one_question():
+    """Lanes may leave the loop one by one, and from there."""
+    (region,) = make_plan(compile_cl(SELDOM), "k", width=8).regions
+    head = next(
+        b for b in region.function.blocks if list(b.phis()) and any(i.op is Op.IMul for i in b.instructions)
+    )
+    questions, products, block = 0, 0, head
+    while True:  # the way of an iteration in which no lane has the seldom case
+        products += sum(i.op is Op.IMul for i in block.instructions)
+        terminator = block.terminator
+        if head in terminator.operands:
+            break
+        asks = terminator.op is Op.BranchConditional
+        questions += asks
+        block = terminator.operands[2 if asks else 0]
+    assert (questions, products) == (1, 1)
+
+
+@pytest.mark.parametrize("n", [0, 3, 28, 31])
+def test_seldom(n, widths):
+    values = np.random.default_rng(n).integers(0, 1 << 31, 40).astype(np.int32)
+    compare(compile_cl(SELDOM), "k", [np.zeros(40, np.int32), values, n], (40,), (8,), widths)
