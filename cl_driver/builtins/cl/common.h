@@ -58,13 +58,17 @@ INSTRUCTION double __cld_op_root_f64(double x);
 #define ROUND_F32 0x1.8p23f
 #define ROUND_F64 0x1.8p52
 
-/* 2^k for normal results: -126 <= k <= 127 (-1022 to 1023) */
+/* 2^k for normal results: -126 <= k <= 127 (-1022 to 1023); 0 for one less */
 HELPER float pow2_f32(int k) {
     return as_float((k + 127) << 23);
 }
 HELPER double pow2_f64(int k) {
     return as_double((ulong)(uint)(k + 1023) << 52);
 }
+
+/* The k for which both factors below are 0: the result is 0, and nothing underflows on the way to it. */
+#define ZERO_SCALE_F32 -254.0f
+#define ZERO_SCALE_F64 -2046.0
 
 /* p * 2^k with one rounding, for p near 1 and |k| <= 252 (2040): the first product is exact. */
 HELPER float scale_f32(float p, int k) {

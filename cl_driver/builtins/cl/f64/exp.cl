@@ -13,7 +13,7 @@ HELPER double reduce_exp_f64(double x, __private int *k) {
 
 double __cld_exp_f64(double x) {
     double c = x > 710.0 ? 710.0 : x;
-    c = c < -746.0 ? -746.0 : c;
+    c = c < -746.0 ? ZERO_SCALE_F64 * 0x1.62e42fefa39efp-1 : c;
     int k;
     double r = reduce_exp_f64(c, &k);
     return scale_f64(1.0 + FMA(r * r, poly_exp_f64(r), r), k);
@@ -21,12 +21,12 @@ double __cld_exp_f64(double x) {
 
 double __cld_exp2_f64(double x) {
     double c = x > 1025.0 ? 1025.0 : x;
-    return exp2_pair(c < -1076.0 ? -1076.0 : c, 0.0);
+    return exp2_pair(c < -1076.0 ? ZERO_SCALE_F64 : c, 0.0);
 }
 
 double __cld_exp10_f64(double x) {
     double c = x > 309.0 ? 309.0 : x;
-    c = c < -325.0 ? -325.0 : c;
+    c = c < -325.0 ? ZERO_SCALE_F64 * 0x1.34413509f79ffp-2 : c;
     double t = FMA(c, 0x1.a934f0979a371p1, ROUND_F64);
     int k = (int)as_long(t);
     double kf = t - ROUND_F64;
