@@ -55,6 +55,7 @@ from .scalar.scalarise import scalarise
 from .scalar.simplify import remove_dead_code, simplify
 from .scalar.sroa import promote
 from .vectorize.coarsening import copy_parts
+from .vectorize.edge_versions import has_edges, version_edges
 from .vectorize.guard_versioning import version_guards
 from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
@@ -333,6 +334,13 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
         if may_send_lanes_alone(plan):
             if run_pass("lane_loops", send_lanes_alone, options, region.function, types, options):
                 plan.has_lane_loops = True
+        if not plan.uses_barrier and plan.options.calls is None:
+            if options.thorough:
+                region.edges = run_pass(
+                    "edge_versions", version_edges, options, region.function, types, options
+                )
+            else:
+                plan.has_more |= has_edges(region.function, types, options)
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
         if plan.uses_barrier:

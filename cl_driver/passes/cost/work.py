@@ -165,6 +165,7 @@ class RegionCosts:
         self._before = predecessors(self.function)
         self.tree = dominators(self.function, self._before)
         self.nest = LoopNest(self.function, self.tree, self._before)
+        self._edges = region.edges if region.edges in self._before else None
 
     @functools.cached_property
     def known(self) -> dict[Loop, float | None]:
@@ -182,8 +183,10 @@ class RegionCosts:
         return times
 
     def is_seldom(self, block: Block, loop: Loop | None) -> bool:
-        """Whether iterations of a loop may do without a block."""
-        return loop is not None and not any(self.tree.dominates(block, latch) for latch in loop.latches)
+        """Whether iterations of a loop may do without a block, or most vectors."""
+        if loop is None:
+            return self._edges is not None and self.tree.dominates(self._edges, block)
+        return not any(self.tree.dominates(block, latch) for latch in loop.latches)
 
     def step(self, access: Instruction) -> int | None:
         """By how many bytes lanes are apart, if no sum wraps: codegen/access/runtime_contiguity.py asks when

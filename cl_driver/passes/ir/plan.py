@@ -18,6 +18,7 @@ from ...spirv.enums import BuiltIn, StorageClass
 from ...spirv.location import Location
 from ...spirv.module import (
     Argument,
+    Block,
     EntryPoint,
     Function,
     Instruction,
@@ -158,6 +159,7 @@ class Region:
     once: bool = False
     successors: tuple[int, ...] = ()  # region indices that it may exit to, REGION_END left out
     shapes: ShapeInfo = field(default_factory=ShapeInfo)  # one lane, if nobody says more: all is uniform
+    edges: Block | None = None  # the code for the few vectors at edges begins (vectorize/edge_versions.py)
 
 
 @record(eq=False, slots=True)
