@@ -101,7 +101,8 @@ def find_interleaved(
         key, offset, stride, size = member
         open_accesses = loads if i.op is Op.Load else stores
         access = open_accesses.get(key)
-        if access is None or (i.op is Op.Store and _overlaps(access, offset, size)):
+        clashes = _overlaps if i.op is Op.Store else _is_beyond
+        if access is None or clashes(access, offset, size):
             access = open_accesses[key] = InterleavedAccess(i.op, stride, e.width)
         access.members.append((i, offset, size))
         found[i] = access
@@ -124,6 +125,11 @@ def _apart_from_local(accesses: dict[ArrayKey, InterleavedAccess]) -> dict[Array
 
 def _overlaps(access: InterleavedAccess, offset: int, size: int) -> bool:
     return any(offset < o + n and o < offset + size for _, o, n in access.members)
+
+
+def _is_beyond(access: InterleavedAccess, offset: int, size: int) -> bool:
+    """Whether a load does not lie within one stride with those that are there."""
+    return max(access.end, offset + size) - min(access.low, offset) > access.stride
 
 
 def _member(e: AccessEmitter, i: Instruction) -> tuple[ArrayKey, int, int, int] | None:

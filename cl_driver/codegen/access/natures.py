@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ...passes.ir.instructions import ADDRESS
+from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
@@ -147,6 +147,8 @@ class Natures:
         number = _number_in(value)
         if number is None:
             return ALIKE if natures[1] == ALIKE else None
+        if self.divided_stride(value):
+            return NEIGHBOURS
         divisor = number if value.op in (Op.UDiv, Op.SDiv) else 1 << min(number, 64)
         return ALIKE if natures[0] == ALIKE or divisor >= self.e.width else None
 
@@ -181,6 +183,19 @@ class Natures:
         step, bits = self.e.stride(inner), back.value or 0
         is_whole = bits < value.type.width and step % (1 << bits) == 0
         return step >> bits if is_whole and abs(step) * self.e.width < 1 << value.type.width - 1 else 0
+
+    def divided_stride(self, value: Instruction) -> int:
+        """The stride of an affine value's quotient by a number that divides its stride; else 0. It holds
+        while the value does not wrap around and, with signs, is not below zero."""
+        inner, divisor = value.operands
+        if not is_constant_int(divisor) or self.e.is_varying(inner):
+            return 0
+        number, width = int_value(divisor), value.type.width
+        if value.op is Op.ShiftRightLogical:
+            number = 1 << min(number, width)
+        step = self.e.stride(inner)
+        is_whole = 0 < number < 1 << width - 1 and step > 0 and step % number == 0
+        return step // number if is_whole and step * self.e.width < 1 << width - 1 else 0
 
     def address_terms(self, chain: Instruction) -> list[Term] | None:
         """What an access chain adds up: (pointer, 1), (index, bytes)...; None if there is more to it.

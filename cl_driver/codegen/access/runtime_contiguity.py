@@ -109,6 +109,8 @@ class Contiguity(Natures):
                 return (no_wrap,), e.emit(f"ashr {t} {first}, {operands[1].value or 0}")
             if (inner := sign_extended(value)) is not None:
                 return self._extension(value, inner, stride)
+        if op in (Op.UDiv, Op.SDiv, Op.ShiftRightLogical) and stride and self.divided_stride(value) == stride:
+            return self._quotient(value)
         if op is Op.ExtInst and stride:
             return self._clamped(value, stride)
         if op not in SAME or not isinstance(operands[0], Instruction):
@@ -248,6 +250,17 @@ class Contiguity(Natures):
             return False
         by = str(factor) if factor is not None else e.operand(b)
         return found[0], e.emit(f"mul {t} {found[1]}, {by}")
+
+    def _quotient(self, value: Instruction) -> Answer:
+        """Of an affine value by a number that divides its stride."""
+        e, (inner, divisor), t = self.e, value.operands, ir_type(value.type)
+        signed = value.op is Op.SDiv
+        first = e.emit(f"freeze {t} {e.operand(inner)}")
+        conditions: tuple[str, ...] = (self._no_wrap(inner, first, e.stride(inner), signed),)
+        if signed:
+            conditions = (*conditions, e.emit(f"icmp sge {t} {first}, 0"))
+        name = {Op.SDiv: "sdiv", Op.UDiv: "udiv", Op.ShiftRightLogical: "lshr"}[value.op]
+        return conditions, e.emit(f"{name} {t} {first}, {divisor.value}")
 
     def _sum(self, terms: Sequence[Term], stride: int) -> Answer | Literal[False] | None:
         """(Conditions, lane 0's sum), None or False as of _through.

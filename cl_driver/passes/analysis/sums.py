@@ -51,10 +51,17 @@ class Sums:
         total = 0
         for term, factor in self.of(value).factors.items():
             stride = shapes.stride(term)
+            if stride is None and isinstance(term, Instruction) and term.op in (Op.UDiv, Op.SDiv):
+                stride = self._step_of_quotient(term, shapes)
             if not isinstance(stride, int):
                 return None
             total += stride * factor
         return total
+
+    def _step_of_quotient(self, value: Instruction, shapes: ShapeInfo) -> int | None:
+        step, divisor = self.step(value.operands[0], shapes), value.operands[1]
+        number = int_value(divisor) if is_constant_int(divisor) else 0
+        return step // number if step and number and step % number == 0 else None
 
     def _of(self, value: Value, depth: int) -> Sum | None:
         if is_constant_int(value):

@@ -22,9 +22,21 @@ kernel void mixes(global mixed *out, global const mixed *in) { size_t i = get_gl
 kernel void wide(global longs *out, global const longs *in) { size_t i = get_global_id(0); longs l = in[i]; l.a ^= l.b; out[i] = l; }
 kernel void masked(global three *out, global const three *in) { size_t i = get_global_id(0); if (in[i].b & 1) { three t = in[i]; t.a++; out[i] = t; } }
 kernel void strided(global int *out, global const int *in) { size_t i = get_global_id(0); out[i] = in[3 * i] - in[3 * i + 2]; out[64 + 2 * i] = 4; out[64 + 2 * i + 1] = out[i]; }
+kernel void beside(global int *out, global const int *in) { size_t i = get_global_id(0); out[i] = in[2 * i + 1] - in[2 * i] * 3 + in[2 * i + 2] * 5 - in[2 * i + 4] * 7; }
 """
 FORMS = ((4, 1), (16, 1), (8, 3), (8, 1), (4, 2), (16, 2))
-NAMES = ("copied", "eights", "some", "written_between", "twice", "mixes", "wide", "masked", "strided")
+NAMES = (
+    "copied",
+    "eights",
+    "some",
+    "written_between",
+    "twice",
+    "mixes",
+    "wide",
+    "masked",
+    "strided",
+    "beside",
+)
 ITEMS = 57
 
 
@@ -57,7 +69,8 @@ def test_fields(programs, name, forms):
 
 
 @pytest.mark.parametrize(
-    ("name", "gathers"), [("copied", False), ("eights", False), ("wide", False), ("masked", True)]
+    ("name", "gathers"),
+    [("copied", False), ("eights", False), ("wide", False), ("masked", True), ("beside", False)],
 )
 def test_full_vectors_do_without_gathers(programs, name, gathers):
     """Every access of a full vector is of whole vectors; those of the last one may be gathers."""

@@ -58,6 +58,10 @@ kernel void marched(global int *out, global const int *in, int n, int k) {
   global const int *p = in + (x == k ? x + 3 : x), *q = in + 199 - clamp(x - k, 0, n - 1);
   for (int i = 0; i < (k & 3) + 2; i++) { s += in[a] * 3 + in[b] * 5 + *p * 7 + *q; a += k; b += in[i] & 7; p += k; q -= 3 - i; }
   out[x] = s; }
+kernel void halved(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0); uint u = get_global_id(0);
+  out[(2 * x + k % 2) / 2] = in[(2 * x + k - 19) / 2 + 10] + in[(3 * x + k) / 3] * 3 + in[(2u * u + k) / 2] * 5
+    + in[(uint)(4 * x - k) >> 2 & 127] * 7 + in[(x + k) / 2] * 9 + in[(12 * x + k) / 3 & 127] * 11; }
 kernel void marched_apart(global int *out, global const int *in, int n, int k) {
   int x = get_global_id(0), a = x == 0 ? x : x - 1, b = x == n - 1 ? x : x + 1, c = x % k, s = 0;
   for (int i = 0; i < (x & 3) + k / 7; i++) {
@@ -86,7 +90,7 @@ def programs(compiled):
     "name",
     [
         "clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors",
-        "bounded", "summed", "carried", "marched", "marched_apart",
+        "bounded", "summed", "carried", "marched", "halved", "marched_apart",
     ],
 )  # fmt: skip
 def test_regular_addresses(programs, name, k, forms):
