@@ -6,12 +6,20 @@ from collections.abc import Iterable
 
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Function, Instruction, Kind, Operand, Type, Value
-from ..ir.instructions import is_complement, users
+from ..ir.instructions import ADDRESS, is_complement, users
+from ..ir.layout import walk
 from ..ir.shapes import UNIFORM, VARYING, ScalarStride, ShapeInfo, Stride
 from .shape_lattice import UNKNOWN, Found, Range, Unknown
 
 _NEAR = 1 << 16  # the largest stride, in elements, of indices of which nobody knows that they do not wrap
+_STEPS, _STEP = 4, 1 << 27  # from an index to what is accessed: steps, with casts, and bytes of each
 _IN_BOUNDS = (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain)
+
+
+def _is_short_step(chain: Instruction) -> bool:
+    """Whether an address is a constant beside another one, and _STEPS of them stay below 2^30 bytes."""
+    found: list[tuple[Value, int]] = []
+    return abs(walk(chain, found)) <= _STEP and not found
 
 
 class IntegerRules:
@@ -372,7 +380,9 @@ class IntegerRules:
         return s
 
     def is_only_index(self, instruction: Instruction) -> bool:
-        """Whether an int becomes an index of 64 bits that is nothing but an index of in-bounds addresses.
+        """Whether an int becomes an index of 64 bits that is nothing but an index of in-bounds addresses, or
+        of a place that serves accesses a constant beside it: for `a[i - 1]`, clang may make a place which it
+        does not call in bounds, and a step from there.
 
         An int that wraps around on its way from one lane to the next would be 2^32 elements away from it, in
         the same object, and negative: 2^31 elements before what the pointer points to. Lanes that are not
@@ -383,9 +393,23 @@ class IntegerRules:
         if self.used_by is None:
             self.used_by = users(self.function)
         return all(
-            user.op in _IN_BOUNDS and user.operands[0] is not instruction
+            user.operands[0] is not instruction
+            and (user.op in _IN_BOUNDS or (user.op in ADDRESS and self.is_for_accesses(user)))
             for user in self.used_by.get(instruction, ())
         )
+
+    def is_for_accesses(self, pointer: Instruction, steps: int = _STEPS) -> bool:
+        """Whether a pointer serves loads and stores alone, there or a constant below 2^30 bytes beside."""
+        assert self.used_by is not None  # is_only_index() has asked for it
+        for user in self.used_by.get(pointer, ()):
+            if user.op is Op.Load or (user.op is Op.Store and user.operands[1] is not pointer):
+                continue
+            is_cast = user.op is Op.Bitcast and user.type.kind is Kind.POINTER
+            if not steps or not (is_cast or (user.op in ADDRESS and _is_short_step(user))):
+                return False
+            if not self.is_for_accesses(user, steps - 1):
+                return False
+        return True
 
     def negate(self, instruction: Instruction) -> Found:
         """OpSNegate."""

@@ -25,6 +25,10 @@ def stride(statement, width=8):
         ("*(global int *)(bytes + mad24(x, 12, n)) = 1;", 12),
         ("out[mul24(x, 2) + n] = 1;", 8),
         ("out[(int)((uint)x * 3u + u)] = 1;", 12),
+        ("out[mad24(x, 3, n) - 5] = 1;", 12),  # clang: out + mad24(...), which may be out of bounds, less 5
+        ("global char *p = (global char *)(out + mad24(x, 3, n)) + 8; *(global int *)p = 1;", 12),
+        ("out[(long)mad24(x, 3, n) + (1L << 31)] = 1;", None),  # too far away
+        ("out[mad24(x, 3, n) - 5] = (size_t)(out + (mad24(x, 3, n) - 5)) >> 9;", None),
         ("int i = mad24(x, 3, n); if (i > n) out[i] = 1;", 12),
         ("int i = mad24(x, 3, n); if (i >= 0 && i < n) out[i] = 1;", None),  # -3 becomes 2^32 - 3, and then 0
         ("out[mad24(x, 3, n) & 0xffff] = 1;", None),
@@ -47,6 +51,14 @@ def test_lanes_that_are_elsewhere(n):
     source = f"kernel void k(global int *out, int n) {{ int x = get_global_id(0); {body} }}"
     out = np.arange(100, dtype=np.int32)
     compare(compile_cl(source), "k", [out, n], (24, 1, 1), (12, 1, 1), (1, 4, 8), inner=True)
+
+
+@pytest.mark.parametrize("n", [-40, -7, 3, (1 << 31) - 30, -(1 << 31) + 4])
+def test_lanes_that_are_elsewhere_beside_what_they_access(n):
+    body = "int i = (int)((uint)x * 4u + (uint)n); if (i >= 2 && i < 98) out[i + 2] = in[i - 2] + in[i + 1];"
+    source = f"kernel void k(global int *out, global int *in, int n) {{ int x = get_global_id(0); {body} }}"
+    out = np.arange(100, dtype=np.int32)
+    compare(compile_cl(source), "k", [out, out * 3, n], (24, 1, 1), (12, 1, 1), (1, 4, 8), inner=True)
 
 
 def test_products_and_sums():
