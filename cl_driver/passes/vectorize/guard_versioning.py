@@ -36,7 +36,7 @@ from .linearise_branch import needs_mask
 
 _MOST = 600  # instructions that are copied
 _SMALL = 64  # constants below are lower bounds: ids are mostly above
-_DEPTH = 8  # of expressions that are looked at
+_DEPTH = 16  # of expressions that are looked at
 
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
 _GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))

@@ -24,6 +24,8 @@ EDGES = {
     "apart": "if (x - 2 >= 0 && x + 2 < w) out[i] = in[i - 2] + in[i + 2];",
     "loops": "if (x < w) { int s = 0; for (int j = 0; j < k; j++) s += in[i] * j; out[i] = s; }",
     "wide": "size_t at = get_global_id(0); if (at < (size_t)w) out[i] = in[i] + 1;",
+    "deep": "int c = 2 + ((k >> ((((y + 2) << 1 & 14) + (k & 1)) << 1)) & 7) + 2 * x; if (c > w - 2) return; "
+    "out[i] = in[i + 1];",
     "wraps": "if (x + 0x7ffffff0 > 3) out[i] = in[i] + 5; else out[i] = 7;",
 }
 # What has no edges, or none that can be asked for in scalars.
