@@ -31,6 +31,7 @@ from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED, Builder, Lowering
 from ..llvm.types import Lines, constant_text, ir_type, leaf_types
+from .component_runs import emit_run, find_runs
 from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
 from .operands import WideOperands
 from .ternary_logic import ternary
@@ -53,6 +54,9 @@ class WideEmitter(WideOperands):
         # Phis that have leaves: as FunctionEmitter's, with the name of each.
         self._wide_phis: list[tuple[Lines, int, list[str], Instruction, Block]] = []
         self._many_calls: dict[Function, bool] = {}  # see lane_loop.py
+        self.component_group: range | None = (
+            None  # components that are emitted, if not all: component_runs.py
+        )
         super().__init__(module, plan, width)
 
     # Instructions.
@@ -65,16 +69,20 @@ class WideEmitter(WideOperands):
         if instruction in self.packed:
             packed_vectors.componentwise(self, instruction, operands, build)
             return
-        whole = ternary(self, instruction)
-        if whole is not None:
-            self.leaves_of[instruction] = [whole]
-            return
-        count = len(leaf_types(instruction.type))
-        operand_leaves = [self.leaves(o) for o in operands]
-        self.leaves_of[instruction] = [
-            build(self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in operand_leaves])
-            for k in range(count)
-        ]
+        leaf = ternary(self, instruction)
+        if leaf is None:
+            operand_leaves = [self.leaves(o) for o in operands]
+
+            def leaf(k: int) -> str:
+                return build(
+                    self, self.form, instruction, *[c[k if len(c) > 1 else 0] for c in operand_leaves]
+                )
+
+        if self.component_group is None:
+            self.leaves_of[instruction] = [leaf(k) for k in range(len(leaf_types(instruction.type)))]
+        else:
+            for k in self.component_group:
+                self.leaves_of[instruction][k] = leaf(k)
 
     def emit_instructions(self, instructions: Sequence[Instruction]) -> None:
         """Lowers the instructions of a block by their shapes."""
@@ -96,6 +104,7 @@ class WideEmitter(WideOperands):
         late: Lines
         self.interleaved = interleaved = find_interleaved(self, instructions)
         self.merged_stores = find_merged_stores(self, instructions, interleaved)
+        runs = find_runs(self, instructions)
         if self.lane_constants is not None:
             self.lane_constants.begin_block(instructions)
         for i in instructions:
@@ -135,7 +144,15 @@ class WideEmitter(WideOperands):
                     late = self.late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
-            self.lower(i)
+            run = runs.get(i)
+            if run is None:
+                self.lower(i)
+            elif i is run[-1]:
+                emit_run(self, run)
+                start = len(self.lines)
+                for earlier in run[:-1]:
+                    late = self.late[earlier] = []
+                    self.lines.append(late)
             if self.remarks is not None:
                 self.remarks.end(self.is_varying(i), self.shapes.stride(i))
             if self.debug is not None:

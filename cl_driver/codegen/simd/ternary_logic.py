@@ -6,13 +6,14 @@ in `bitselect(a, b, c ^ a)` or `(a & b) | (c & (a | b))`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeGuard
 
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Value
 from ..atomic.emitter import AtomicEmitter
-from ..llvm.types import ir_type
+from ..llvm.types import ir_type, leaf_types
 
 # What an operation is in operations of LLVM.
 _OPERATIONS = {Op.BitwiseAnd: 1, Op.BitwiseOr: 1, Op.BitwiseXor: 1, Op.Not: 1, Op.ExtInst: 3}
@@ -21,21 +22,29 @@ _TRUTH = 0xF0, 0xCC, 0xAA  # of the three operands, in the immediate
 _MOST_VALUES = 3
 
 
-def ternary(e: AtomicEmitter, i: Instruction) -> str | None:
-    """The instruction's leaf by vpternlog, if it is such logic."""
-    if i.op not in _OPERATIONS or i.type.kind is not Kind.INT or not _is_logic(i):
+def ternary(e: AtomicEmitter, i: Instruction) -> Callable[[int], str] | None:
+    """What makes a leaf of the instruction by vpternlog, if it is such logic."""
+    if i.op not in _OPERATIONS or i.type.kind not in (Kind.INT, Kind.VECTOR) or not _is_logic(i):
         return None
-    bits = e.form.count * i.type.width
+    element = leaf_types(i.type)[0]
+    if element.kind is not Kind.INT or element.width not in (32, 64):
+        return None
+    bits = e.form.count * element.width
     feature = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}.get(bits)
-    if i.type.width not in (32, 64) or feature not in e.options.features:
+    if feature not in e.options.features:
         return None
     values, operations = _values(i)
     if operations < _LEAST or len(values) != _MOST_VALUES:
         return None
     table = _table(i, dict(zip(values, _TRUTH, strict=True))) & 0xFF
-    t, size = e.form(ir_type(i.type)), "d" if i.type.width == 32 else "q"
-    operands = ", ".join(f"{t} {e.leaf(value)}" for value in values)
-    return e.emit(f"call {t} @llvm.x86.avx512.pternlog.{size}.{bits}({operands}, i32 {table})")
+    t, size = e.form(ir_type(element)), "d" if element.width == 32 else "q"
+    leaves = [e.leaves(value) for value in values]
+
+    def leaf(k: int) -> str:
+        operands = ", ".join(f"{t} {of_value[k if len(of_value) > 1 else 0]}" for of_value in leaves)
+        return e.emit(f"call {t} @llvm.x86.avx512.pternlog.{size}.{bits}({operands}, i32 {table})")
+
+    return leaf
 
 
 def _is_logic(value: Value) -> TypeGuard[Instruction]:
