@@ -64,8 +64,10 @@ def _is_of_group(i: Instruction) -> bool:
 
 
 def _is_idempotent(i: Instruction) -> bool:
-    # What is volatile may be counted by who sees it.
-    if i.memory is not None and i.memory.volatile and not _is_of_group(i):
+    # A volatile load may wait for what others write. A volatile store that others of the group repeat may be
+    # made once: whoever looks sees the same.
+    is_volatile = i.memory is not None and i.memory.volatile
+    if is_volatile and i.op is not Op.Store and not _is_of_group(i):
         return False
     if i.op is Op.FunctionCall:  # of the library, of which code for one work-item keeps some
         callee = i.operands[0]

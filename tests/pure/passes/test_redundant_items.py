@@ -32,7 +32,8 @@ def redundant(body, width):
         ("l[0] = in[0]; barrier(CLK_LOCAL_MEM_FENCE); out[0] = l[0];", {0, 1, 2}),
         ("volatile local int *v = l; v[in[0]] += in[1]; out[0] = v[0];", {0, 1, 2}),
         ("volatile local int *v = l; v[in[i]] += in[1]; out[0] = v[0];", {1, 2}),
-        ("*(volatile global int *)out = in[0];", set()),
+        ("*(volatile global int *)out = in[0];", {0, 1, 2}),
+        ("out[0] = *(volatile global const int *)in;", set()),
         ("int3 v = (int3)(get_global_id(0), get_global_id(1), get_global_id(2)); out[v.y] = v.z;", {0}),
         ("out[i + get_local_id(in[0])] = in[i];", set()),
         ("out[0] = in[0]; mem_fence(CLK_GLOBAL_MEM_FENCE); out[1] = in[1];", {0, 1, 2}),
@@ -40,7 +41,7 @@ def redundant(body, width):
         ("out[i] = get_global_linear_id();", set()),
         ("atomic_inc(out);", set()),
         ("printf(\"%d\", i);", set()),
-        ("*(volatile global int *)out = i;", set()),
+        ("*(volatile global int *)out = i;", {1, 2}),
         ("out[i] = work_group_reduce_add(i);", set()),
     ],
 )  # fmt: skip
