@@ -10,7 +10,7 @@ from the first iteration to the last, and addresses vary that follow one another
 
 Whether all lanes choose the usual way is asked first. If so, they run a copy of the kernel in which the
 choices are made; this is done before lanes are looked at, so that everything which follows (shapes, masks,
-parts) finds simpler code. guard_versioning.py decides comparisons that masks are made of, when that is done.
+parts) finds simpler code. Comparisons that masks are made of are decided when that is done, by another pass.
 
 Which way is usual is a guess. If it is wrong, it has cost a test for each vector.
 """

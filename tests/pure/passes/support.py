@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 
 from cl_driver.interp.run import Local, run, run_plan
+from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan, version_by_guards
 from cl_driver.spirv.reading.reader import read
@@ -74,3 +75,19 @@ def compare(module, name, args, global_size, local_size, widths=(1,), global_off
 
 
 __all__ = ["Local", "compare", "compile_cl", "entry", "forget", "make_plan"]
+
+
+def masked(blocks) -> list:
+    """Instructions under a mask that is not the tail's."""
+    found = [i for block in blocks for i in block.instructions if i.mask is not None]
+    return [i for i in found if i.mask.op is not PassOp.EntryMask]
+
+
+def reached(block) -> list:
+    """A block and all that can follow it."""
+    found, work = [], [block]
+    while work:
+        if (one := work.pop()) not in found:
+            found.append(one)
+            work += one.successors()
+    return found

@@ -8,7 +8,7 @@ from cl_driver.passes.pipeline import version_by_guards
 from cl_driver.spirv.enums import Op
 from tests.pure.random.kernels import check
 
-from .support import compare, compile_cl, make_plan
+from .support import compare, compile_cl, make_plan, masked, reached
 
 # Kernels of two dimensions, x and y, of sizes w and h; `k` is no bound.
 EDGES = {
@@ -46,22 +46,6 @@ def module():
         f"{{ int x = get_global_id(0), y = get_global_id(1), i = (y + 1) * w + x; {body} }}"
         for name, body in (EDGES | PLAIN).items()
     ))  # fmt: skip
-
-
-def masked(blocks) -> list:
-    """Instructions under a mask that is not the tail's."""
-    found = [i for block in blocks for i in block.instructions if i.mask is not None]
-    return [i for i in found if i.mask.op is not PassOp.EntryMask]
-
-
-def reached(block) -> list:
-    """A block and all that can follow it."""
-    found, work = [], [block]
-    while work:
-        if (one := work.pop()) not in found:
-            found.append(one)
-            work += one.successors()
-    return found
 
 
 @pytest.mark.parametrize(("width", "parts", "axis"), SHAPES)

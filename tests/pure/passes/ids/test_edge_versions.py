@@ -8,8 +8,7 @@ from cl_driver.passes.cost.work import RegionCosts
 from cl_driver.passes.ir.ops import PassOp
 from tests.pages.stages import target
 
-from ..support import compare, compile_cl, make_plan
-from ..test_guard_versioning import masked, reached
+from ..support import compare, compile_cl, make_plan, masked, reached
 
 # x counts to the global size w, i is the place of x and y in rows of `pitch`; k is a small number.
 EDGES = {
