@@ -10,12 +10,12 @@ than what is loaded again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...passes.ir.instructions import PURE
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Kind, Value
+from ...spirv.module import Instruction, Kind, Operand, Value
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 
 if TYPE_CHECKING:
@@ -30,16 +30,18 @@ Run: TypeAlias = list[Instruction]
 
 def find_runs(e: WideEmitter, instructions: Sequence[Instruction]) -> dict[Instruction, Run]:
     """The run of each instruction that is in one. Uniform values may be computed between its instructions."""
-    found: list[list[Instruction]] = [[]]
+    found: list[dict[Instruction, None]] = [{}]
+    count = 0
     for i in instructions:
         if _is_componentwise(e, i):
-            if found[-1] and found[-1][0].type.count != i.type.count:
-                found.append([])
-            found[-1].append(i)
-        elif found[-1] and not (i.op in PURE and i.op is not Op.Phi and not e.is_varying(i)):
-            found.append([])
+            if i.type.count != count:
+                count = i.type.count
+                found.append({})
+            found[-1][i] = None
+        elif found[-1] and not _may_be_between(e, i, found[-1]):
+            found.append({})
     runs: dict[Instruction, Run] = {}
-    for run in found:
+    for run in map(list, found):
         if len(run) >= _SHORTEST and run[0].type.count > _TOGETHER and _have_room(e, run, instructions):
             runs.update(dict.fromkeys(run, run))
     return runs
@@ -68,6 +70,12 @@ def _is_componentwise(e: WideEmitter, i: Instruction) -> bool:
     if i.op is Op.ExtInst:
         return EXTENDED.get(i.operands[1]) in COMPONENTWISE and i.operands[1] not in WIDE_EXTENDED
     return LOWERINGS.get(i.op) in COMPONENTWISE and i.op not in WIDE
+
+
+def _may_be_between(e: WideEmitter, i: Instruction, run: Container[Operand]) -> bool:
+    """Whether an instruction may be emitted before those of a run that it follows."""
+    is_uniform = i.op in PURE and i.op is not Op.Phi and not e.is_varying(i)
+    return is_uniform and not any(o in run for o in i.operands)
 
 
 def _have_room(e: WideEmitter, run: Run, block: Sequence[Instruction]) -> bool:
