@@ -54,9 +54,8 @@ class WideEmitter(WideOperands):
         # Phis that have leaves: as FunctionEmitter's, with the name of each.
         self._wide_phis: list[tuple[Lines, int, list[str], Instruction, Block]] = []
         self._many_calls: dict[Function, bool] = {}  # see lane_loop.py
-        self.component_group: range | None = (
-            None  # components that are emitted, if not all: component_runs.py
-        )
+        # Components that are emitted, if not all: see component_runs.py.
+        self.component_group: range | None = None
         super().__init__(module, plan, width)
 
     # Instructions.

@@ -17,6 +17,11 @@ def signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
+def signed_value(constant: Constant) -> int:
+    """The same of a constant."""
+    return signed(constant.value or 0, constant.type.width)
+
+
 # Two unsigned integers and their width in bits to a result that is masked afterwards, or None.
 _Law: TypeAlias = Callable[[int, int, int], int | None]
 
@@ -272,7 +277,7 @@ def _constant_step(chain: Instruction) -> int | None:
     type_, total = base.type.element, 0
     if type_ is None or not all(map(is_constant_int, indices)):
         return None
-    numbers = [signed(int_value(index), index.type.width) for index in indices]
+    numbers = [signed_value(index) for index in indices]
     if chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
         total = numbers.pop(0) * size_of(type_)
     for number in numbers:

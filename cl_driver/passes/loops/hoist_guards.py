@@ -25,8 +25,10 @@ from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
 from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, is_boundary, predecessors
 from .licm import is_invariant, move_to, preheader, split_edge
 
-_MOST = 32  # conditions of one function
+_MOST = 32  # loops of one function
+_MOST_LOOKED_AT = 8  # conditions of a loop
 _MOST_MOVED = 12  # instructions that a condition takes
+_DEPTH = 32  # of conditions, phis and expressions that are looked at
 
 _Leaf = tuple[Instruction, bool]  # a condition, and what it has to be
 
@@ -59,10 +61,15 @@ def _hoist_from(
     hoisted: list[_Leaf] = []
     moved: dict[Instruction, None] = {}
     values: dict[Instruction, Value] | None = None
-    for leaf, guarded in _guards(loop, tree, before).items():
+    looked_at = 0
+    for leaf, targets in _guards(loop, tree, before).items():
         needed = dict(moved)
         if not is_invariant(leaf[0], inside, needed) or len(needed) > _MOST_MOVED:
             continue
+        if looked_at == _MOST_LOOKED_AT:
+            break
+        looked_at += 1
+        guarded = {block for block in loop.blocks if any(tree.dominates(t, block) for t in targets)}
         rest = _Rest(loop, inside, guarded)
         if end[0] in guarded or not rest.only_counts(end[0]):
             continue
@@ -80,9 +87,9 @@ def _hoist_from(
 
 def _guards(
     loop: Loop, tree: DominatorTree[Block], before: dict[Block, list[Block]]
-) -> dict[_Leaf, set[Block]]:
-    """The blocks of a loop that are executed only where a condition holds, for each such condition."""
-    result: dict[_Leaf, set[Block]] = {}
+) -> dict[_Leaf, list[Block]]:
+    """The blocks that lead to what a loop does only where a condition holds, for each such condition."""
+    result: dict[_Leaf, list[Block]] = {}
     for block in tree.order:
         terminator = block.terminator
         if block not in loop.blocks or terminator.op is not Op.BranchConditional:
@@ -92,25 +99,24 @@ def _guards(
             if target not in loop.blocks or targets[0] is targets[1]:
                 continue
             if all(source is block or tree.dominates(target, source) for source in before[target]):
-                behind = {b for b in loop.blocks if tree.dominates(target, b)}
                 for leaf in _implied(condition, wanted):
-                    result.setdefault(leaf, set()).update(behind)
+                    result.setdefault(leaf, []).append(target)
     return result
 
 
-def _implied(condition: Operand, wanted: bool) -> Iterator[_Leaf]:
+def _implied(condition: Operand, wanted: bool, depth: int = _DEPTH) -> Iterator[_Leaf]:
     """The conditions that hold wherever one is true, or false."""
     if type(condition) is not Instruction or condition.type.kind is not Kind.BOOL:
         return
     op, operands = condition.op, condition.operands
-    if op is Op.LogicalNot:
-        yield from _implied(operands[0], not wanted)
-    elif op is (Op.LogicalAnd if wanted else Op.LogicalOr):
+    if depth and op is Op.LogicalNot:
+        yield from _implied(operands[0], not wanted, depth - 1)
+    elif depth and op is (Op.LogicalAnd if wanted else Op.LogicalOr):
         for operand in operands:
-            yield from _implied(operand, wanted)
-    elif op is Op.Select and _is_bool(operands[2 if wanted else 1], not wanted):
-        yield from _implied(operands[0], wanted)
-        yield from _implied(operands[1 if wanted else 2], wanted)
+            yield from _implied(operand, wanted, depth - 1)
+    elif depth and op is Op.Select and _is_bool(operands[2 if wanted else 1], not wanted):
+        yield from _implied(operands[0], wanted, depth - 1)
+        yield from _implied(operands[1 if wanted else 2], wanted, depth - 1)
     else:
         yield condition, wanted
 
@@ -128,6 +134,8 @@ class _Rest:
         self.guarded = guarded
         self.stays: dict[Instruction, Value] = {}  # phis of the header that keep the value they start with
         self.counts: set[Operand] = set()  # phis of the header to which the same is added each time
+        self.resolved: dict[Value, Value] = {}
+        self.is_count: dict[Value, bool] = {}
         (latch,) = loop.latches
         for phi in loop.header.phis():
             values = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
@@ -138,16 +146,20 @@ class _Rest:
                 if again.operands[0] is phi and type(again.operands[1]) is Constant:
                     self.counts.add(phi)
 
-    def _resolve(self, value: Value, seen: frozenset[Value] = frozenset()) -> Value:
+    def _resolve(self, value: Value, depth: int = _DEPTH) -> Value:
         """What a value is where nothing guarded is executed."""
         if type(value) is not Instruction or value.op is not Op.Phi or value not in self.inside:
             return value
-        if value in seen or value.block is self.loop.header:
+        if value.block is self.loop.header or not depth:
             return value
-        ways = zip(value.operands[::2], value.operands[1::2], strict=True)
-        found = {self._resolve(v, seen | {value}) for v, block in ways if block not in self.guarded}
-        found.discard(value)
-        return found.pop() if len(found) == 1 else value
+        known = self.resolved.get(value)
+        if known is None:
+            self.resolved[value] = value  # to those that it leads to
+            ways = zip(value.operands[::2], value.operands[1::2], strict=True)
+            found = {self._resolve(v, depth - 1) for v, block in ways if block not in self.guarded}
+            found.discard(value)
+            known = self.resolved[value] = found.pop() if len(found) == 1 else value
+        return known
 
     def only_counts(self, end: Block) -> bool:
         """Whether iterations change no memory, and it is a count that ends them."""
@@ -158,14 +170,19 @@ class _Rest:
                     return False
         return end.terminator.op is Op.BranchConditional and self._is_counted(end.terminator.operands[0])
 
-    def _is_counted(self, value: Value) -> bool:
+    def _is_counted(self, value: Value, depth: int = _DEPTH) -> bool:
         value = self._resolve(value)
         if type(value) is not Instruction or value not in self.inside:
             return True
         if value in self.counts or value in self.stays:
             return True
-        operands = [o for o in value.operands if isinstance(o, Value)]
-        return value.op in PURE and value.op is not Op.Phi and all(map(self._is_counted, operands))
+        known = self.is_count.get(value)
+        if known is None:
+            operands = [o for o in value.operands if isinstance(o, Value)]
+            known = depth > 0 and value.op in PURE and value.op is not Op.Phi
+            known = known and all(self._is_counted(o, depth - 1) for o in operands)
+            self.is_count[value] = known
+        return known
 
     def values_behind(self, function: Function) -> dict[Instruction, Value] | None:
         """What the loop's values that are used behind it are where nothing guarded is executed; None if that

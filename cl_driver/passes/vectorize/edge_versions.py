@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ...spirv.module import Block, Function, Instruction, Kind, Operand, Value
 from ...spirv.types import TypeTable
 from ..analysis.shape import analyse_shapes
 from ..ir.dominance import LoopNest, dominators
+from ..ir.fold import signed_value
 from ..ir.instructions import (
     ATOMICS,
     GROUP_OPERATIONS,
@@ -33,7 +34,6 @@ from ..ir.instructions import (
     append,
     clone_instruction,
     instruction_count,
-    int_value,
     is_arithmetic,
     is_constant_int,
     predecessors,
@@ -190,13 +190,8 @@ def _usual(choice: _Choice, shapes: ShapeInfo) -> bool:
     if op is Op.IEqual or op is Op.INotEqual:
         return op is Op.INotEqual
     bound = choice.b if rises else choice.a
-    is_low = is_constant_int(bound) and _signed(bound) < _SMALL
+    is_low = is_constant_int(bound) and signed_value(bound) < _SMALL
     return ((op in _LESS) == rises) != is_low
-
-
-def _signed(constant: Constant) -> int:
-    number, width = int_value(constant), constant.type.width
-    return number - (1 << width) if number >> (width - 1) else number
 
 
 def _is_early(value: Value, entry: Block, depth: int = _DEPTH) -> bool:
@@ -205,7 +200,7 @@ def _is_early(value: Value, entry: Block, depth: int = _DEPTH) -> bool:
         return True
     is_first = depth > 0 and value.block is entry
     if value.op in _STAY:
-        is_first &= is_constant_int(value.operands[1]) and _signed(value.operands[1]) > 0
+        is_first &= is_constant_int(value.operands[1]) and signed_value(value.operands[1]) > 0
     if not is_first or not (value.op in PURE or is_arithmetic(value) or reads_builtin(value)):
         return False
     return all(_is_early(o, entry, depth - 1) for o in value.operands if isinstance(o, Value))

@@ -14,14 +14,13 @@ from typing import Any
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
 from ...spirv.types import TypeTable
-from ..ir.fold import Folder
+from ..ir.fold import Folder, signed_value
 from ..ir.instructions import (  # fmt: skip
     PURE,
     Copies,
     append,
     clone_instruction,
     instruction_count,
-    int_value,
     is_constant_int,
     is_removable,
     predecessors,
@@ -137,7 +136,7 @@ class _Bounds:
         if op in _EQUAL:
             guess, relation = op is Op.INotEqual, Op.INotEqual
         else:
-            is_low = is_constant_int(b) and _signed(b) < _SMALL
+            is_low = is_constant_int(b) and signed_value(b) < _SMALL
             guess = is_low == (op in _GREATER)
             relation = op if guess else _NEGATED[op]
         key = relation, value, b
@@ -210,14 +209,9 @@ def _sum(value: Value) -> tuple[Value, int]:
     """A value as another one and a constant."""
     added = 0
     while type(value) is Instruction and value.op is Op.IAdd and is_constant_int(value.operands[1]):
-        added += _signed(value.operands[1])
+        added += signed_value(value.operands[1])
         value = value.operands[0]
     return value, added
-
-
-def _signed(constant: Constant) -> int:
-    number, width = int_value(constant), constant.type.width
-    return number - (1 << width) if number >> (width - 1) else number
 
 
 def _is_of_id(value: Value, depth: int = _DEPTH) -> bool:

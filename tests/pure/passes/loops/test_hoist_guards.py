@@ -64,3 +64,19 @@ def test_the_same_is_computed(body, n, m):
     rng = np.random.default_rng(n)
     buffers = [rng.integers(0, 30, 128).astype(np.int32) for _ in range(3)]
     compare(module, "k", [*buffers, n, m], (40,), (20,), widths=(1, 8, 16))
+
+
+@pytest.mark.parametrize("loop", [
+    "for (int j = 0; j < n; j++) if (i < m) {{ {ifs} }}",
+    "int p = i < m; {ands} for (int j = 0; j < n; j++) if (p & (b[j] > 2)) s += b[j];",
+    "for (int j = 0; ; j++) {{ if (i < m) s += b[j]; int q = j; {squares} if (q > n) break; }}",
+])  # fmt: skip
+def test_long_expressions_are_not_looked_through(loop):
+    """Neither by way of all uses of each value, nor by a call in a call for each operation."""
+    numbers = range(1200)
+    text = loop.format(
+        ifs=" ".join(f"if (b[j + {k}] > {k}) s = s * 5 + a[s & 7];" for k in numbers[:200]),
+        ands=" ".join(f"p &= a[{k}] > m;" for k in numbers),
+        squares=" ".join("q = q * q + (q >> 1);" for _ in numbers),
+    )
+    assert make_plan(compile_cl(f"{HEAD} {text} c[i] = s; }}"), "k", width=1).regions
