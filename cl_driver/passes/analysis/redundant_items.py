@@ -23,6 +23,7 @@ _OF_GROUPS = frozenset((
 # functions, or has work-items do something together.
 _IDEMPOTENT = PURE | TERMINATORS | frozenset((
     Op.Variable, Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.ExtInst, Op.MemoryBarrier,
+    Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR,
     PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
 ))  # fmt: skip
 

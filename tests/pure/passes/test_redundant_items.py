@@ -3,6 +3,8 @@
 import pytest
 
 from cl_driver.passes.analysis.redundant_items import redundant_dimensions
+from cl_driver.spirv.enums import Op
+from cl_driver.spirv.module import Instruction
 
 from .support import compile_cl, make_plan
 
@@ -47,6 +49,14 @@ def redundant(body, width):
 )  # fmt: skip
 def test_dimensions(body, dimensions, width):
     assert redundant(body, width) == dimensions
+
+
+def test_what_is_assumed_tells_no_work_items_apart():
+    plan = make_plan(compile_cl(f"{HEAD} out[0] = in[0] > 3; }}"), "k", width=1)
+    block = plan.regions[0].function.blocks[0]
+    (compared,) = (i for i in block.instructions if i.op is Op.SGreaterThan)
+    block.instructions.insert(-1, Instruction(Op.AssumeTrueKHR, None, (compared,), block))
+    assert redundant_dimensions(plan) == {0, 1, 2}
 
 
 def test_nothing_is_redundant_where_functions_are_called():
