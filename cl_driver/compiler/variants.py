@@ -24,7 +24,7 @@ from .required_rows import lanes_of_any_size, requires_short_rows
 _UNROLLED_TEXT = 300_000
 
 # The kinds of such code: each is some points of the data plane's key (kind_of()). Several work-items at a
-# time do not suit rows of few, and ids of 2^30 and above ((int)get_global_id(0) counts lanes up only
+# time do not suit rows of few, and ids of 2^29 and above ((int)get_global_id(0) counts lanes up only
 # below): "narrow". The entry of a kernel whose groups no work-item can tell is for whole vectors of work-
 # items, and "rest" for what it leaves. "tiled" is for groups that consist of tiles, "group" for groups of
 # one size. "any" is for groups that do not consist of whole vectors, where work-items can tell them.

@@ -172,7 +172,7 @@ def kernel_report(
     if code.has_narrow:
         has_sub_groups = program.uses_sub_groups(name)
         how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
-        why = "for launches that the other does not suit: narrow groups, ids of 2^30 and above"
+        why = "for launches that the other does not suit: narrow groups, ids of 2^29 and above"
         made.variants[0].facts.append(Annotation("plain", f"there is code {how} as well, {why}"))
     if code.specialisable_args:
         names = ", ".join(

@@ -179,7 +179,7 @@ class KernelInfo(_Record):
     work-items per vector; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
-    ids or sizes from 2^30 among them; for what it leaves of rows and columns that are not whole tiles
+    ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
     (where groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the
     first launch of such groups waits for that; has_more: whether there is code of that kind; has_linear:
     whether there may be code of that kind, for groups of one size whose rows leave lanes idle; reads_ahead:

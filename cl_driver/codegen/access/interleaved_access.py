@@ -3,7 +3,8 @@
 A field is a stride away from that of the next lane. Loads of fields from one array, with nothing between them
 that might write, are made together where the first of them stands, and stores where the last one stands: as
 vectors of all that lies between, of which shuffles pick or mix the fields. Bytes between fields are read too,
-as far as they lie between what the lanes own: no page is touched that no lane would touch.
+as far as they lie between what the lanes own: no page is touched that no lane would touch. Bytes and shorts,
+as of pixels, are loaded and stored sixteen bytes at a time, of which one shuffle picks what it has.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from ...passes.cost.cpu_models import Cost, CpuModel
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE
 from ...passes.ir.layout import walk
-from ...spirv.enums import Op, StorageClass
+from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.module import Constant, Instruction, Kind, Value
 from ..llvm.forms import MANGLED, form
 from ..llvm.types import ir_type, size_of
 from ..ops.memory import access_alignment
-from .block_transpose import goes_in_blocks, one_vector, put_together, take_apart
+from .block_transpose import goes_in_blocks, one_vector, put_together, shuffle, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import interleave
 
 # An index of an array, and how it is extended, if it is.
 Index: TypeAlias = tuple[Op | None, Value]
-# What an access is of: the address that it is computed from, the indices with their factors, mask and part.
-ArrayKey: TypeAlias = tuple[Value, tuple[tuple[Index, int], ...], Value | None, int]
+# What an access is of: the address that it is computed from, the indices with their factors, bytes of what is
+# smaller than a word, mask and part.
+ArrayKey: TypeAlias = tuple[Value, tuple[tuple[Index, int], ...], int, Value | None, int]
+
+_BLOCK = 16  # bytes of a register within which any byte may change places
 
 
 class InterleavedAccess:
@@ -143,9 +147,9 @@ def _member(e: AccessEmitter, i: Instruction) -> tuple[ArrayKey, int, int, int] 
         return None  # see lockstep/lane_constants.py
     stride = e.stride(pointer) if type_.kind in (Kind.INT, Kind.FLOAT) else 0
     size = size_of(type_)
-    if size not in (4, 8) or stride <= size or stride % 4:
+    if size not in (1, 2, 4, 8) or stride <= size or stride % min(size, 4):
         return None
-    if access_alignment(i.memory, type_) < 4 or pointer in e.shapes.private:
+    if access_alignment(i.memory, type_) < min(size, 4) or pointer in e.shapes.private:
         return None
     base: Value = pointer
     offset = 0
@@ -163,12 +167,13 @@ def _member(e: AccessEmitter, i: Instruction) -> tuple[ArrayKey, int, int, int] 
         rest, more = _without_low_bits(index)
         places.append((rest, each))
         offset += more * each
-    return (base, tuple(places), i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
+    small = size if size < 4 else 0
+    return (base, tuple(places), small, i.mask, e.shapes.part_of.get(i, 0)), offset, stride, size
 
 
 def _without_low_bits(index: Value) -> tuple[Index, int]:
     """(What an index is beside a constant, that constant): of 2 * i | 1, where the rest does not have its
-    bits, and of sums as wide as addresses."""
+    bits, of sums as wide as addresses, and of sums that do not wrap."""
     conversion: Op | None = None
     number = 0
     while isinstance(index, Instruction) and index.op is Op.IAdd and index.type.width == 64:
@@ -179,6 +184,7 @@ def _without_low_bits(index: Value) -> tuple[Index, int]:
     if isinstance(index, Instruction) and index.op in (Op.SConvert, Op.UConvert):
         if index.type.width > index.operands[0].type.width:
             conversion, index = index.op, index.operands[0]
+            index, number = _without_constant(index, conversion is Op.SConvert, number)
     if (
         isinstance(index, Instruction)
         and index.op is Op.BitwiseOr
@@ -188,6 +194,20 @@ def _without_low_bits(index: Value) -> tuple[Index, int]:
         if low < 1 << _zeros(rest):
             index, number = rest, number + low
     return (conversion, index), number
+
+
+def _without_constant(index: Value, is_signed: bool, number: int) -> tuple[Value, int]:
+    """What an index is before it is extended, beside a constant that is added to it and does not wrap; the
+    number with that constant."""
+    decoration = Decoration.NoSignedWrap if is_signed else Decoration.NoUnsignedWrap
+    while isinstance(index, Instruction) and index.op is Op.IAdd and decoration in index.decorations:
+        constant = index.operands[1]
+        if not isinstance(constant, Constant):
+            break
+        value, width = constant.value or 0, index.type.width
+        number += signed(value, width) if is_signed else value
+        index = index.operands[0]
+    return index, number
 
 
 def _zeros(value: Value, depth: int = 0) -> int:
@@ -210,7 +230,9 @@ def _zeros(value: Value, depth: int = 0) -> int:
 def _is_worth_it(e: AccessEmitter, access: InterleavedAccess) -> bool:
     """Loads if they fit in a stride, stores only if they fill it, if that costs no more than each alone."""
     unit, stride, model = access.unit, access.stride, e.cpu
-    if unit < 4 or access.end - access.low > stride or stride // unit > access_costs.MOST_FIELDS:
+    if unit < min(4, access.members[0][2]) or access.end - access.low > stride:
+        return False
+    if stride // unit > access_costs.MOST_FIELDS:
         return False
     if access.op is Op.Store and sum(size for *_, size in access.members) < stride:
         return False
@@ -220,6 +242,9 @@ def _is_worth_it(e: AccessEmitter, access: InterleavedAccess) -> bool:
 
 def load_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:
     """Defines all loads of an access, for vectors without a mask."""
+    if access.unit < 4:
+        _load_small(e, access)
+        return
     first, own, _ = access.members[0]
     low, unit, width, f = access.low, access.unit, e.width, e.form
     count, t, used = access.stride // unit, f"i{8 * unit}", (access.end - low) // unit
@@ -313,6 +338,9 @@ def _joined(e: AccessEmitter, t: str, vectors: list[str]) -> tuple[str, str]:
 
 def store_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:
     """All stores of an access, for vectors without a mask."""
+    if access.unit < 4:
+        _store_small(e, access)
+        return
     (last, own, _), low, unit = access.members[-1], access.low, access.unit
     t, f, fields = f"i{8 * unit}", e.form, []
     for i, _, size in sorted(access.members, key=lambda member: member[1]):
@@ -332,3 +360,67 @@ def store_interleaved(e: AccessEmitter, access: InterleavedAccess) -> None:
         place = last.operands[0], f(t), vector, at, access.stride, 4, metadata, unit
         if e.nontemporal is None or not e.nontemporal.store(e, *place):
             e.emit_void(f"store {f(t)} {vector}, ptr {at}, align 4{metadata}")
+
+
+def _load_small(e: AccessEmitter, access: InterleavedAccess) -> None:
+    """Loads of bytes or shorts: blocks of all that lies between, the last one so that it ends where the last
+    lane's field ends, and of them the elements of each field."""
+    first, own, _ = access.members[0]
+    low, unit, width = access.low, access.unit, e.width
+    count, t = access.stride // unit, f"i{8 * unit}"
+    total = (width - 1) * count + (access.end - low) // unit
+    size = min(_BLOCK // unit, 1 << (total.bit_length() - 1))
+    starts = list(range(0, total - size + 1, size))
+    if starts[-1] + size < total:
+        starts.append(total - size)
+    address, metadata = e.operand(first.operands[0]), e.alias_metadata(first.operands[0], is_load=True)
+    blocks = []
+    for start in starts:
+        at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + start * unit}")
+        blocks.append(e.emit(f"load <{size} x {t}>, ptr {at}, align {unit}{metadata}"))
+    for i, offset, _ in access.members:
+        field = (offset - low) // unit
+        places = [lane * count + field for lane in range(width)]
+        where = [(k := min(place // size, len(starts) - 1), place - starts[k]) for place in places]
+        leaf, wanted = _picked(e, t, blocks, size, where), ir_type(i.type)
+        if wanted != t:
+            leaf = e.emit(f"bitcast {e.form(t)} {leaf} to {e.form(wanted)}")
+        e.define_leaves(i, [leaf])
+
+
+def _store_small(e: AccessEmitter, access: InterleavedAccess) -> None:
+    """Stores of bytes or shorts: blocks that each are picked from the vectors of all fields."""
+    (last, own, _), low, unit, width = access.members[-1], access.low, access.unit, e.width
+    t, fields = f"i{8 * unit}", []
+    for i, _, _ in sorted(access.members, key=lambda member: member[1]):
+        leaf, given = e.leaf(i.operands[1]), ir_type(i.operands[1].type)
+        fields.append(leaf if given == t else e.emit(f"bitcast {e.form(given)} {leaf} to {e.form(t)}"))
+    total, size = width * len(fields), _BLOCK // unit
+    address, metadata = e.operand(last.operands[0]), e.alias_metadata(last.operands[0])
+    for start in range(0, total, size):
+        places = range(start, min(start + size, total))
+        where = [(place % len(fields), place // len(fields)) for place in places]
+        block = _picked(e, t, fields, width, where)
+        at = e.emit(f"getelementptr i8, ptr {address}, i64 {low - own + start * unit}")
+        e.emit_void(f"store <{len(where)} x {t}> {block}, ptr {at}, align {unit}{metadata}")
+
+
+def _picked(e: AccessEmitter, t: str, vectors: list[str], size: int, where: list[tuple[int, int]]) -> str:
+    """A vector of these elements, (vector, place in it) each, of vectors of `size`: so many at a time as a
+    block holds, from which each vector that has some of them is asked once."""
+    block, pieces = _BLOCK * 8 // int(t[1:]), []
+    for first in range(0, len(where), block):
+        wanted, piece = where[first : first + block], ""
+        taken: set[int] = set()
+        for number in sorted({vector for vector, _ in wanted}):
+            places = [str(place) if vector == number else "poison" for vector, place in wanted]
+            lanes = ", ".join(f"i32 {place}" for place in places)
+            f, chosen = f"<{size} x {t}>", f"<{len(wanted)} x i32> <{lanes}>"
+            own = e.emit(f"shufflevector {f} {vectors[number]}, {f} poison, {chosen}")
+            if taken:
+                both = [k if vector in taken else len(wanted) + k for k, (vector, _) in enumerate(wanted)]
+                own = shuffle(e, t, len(wanted), piece, own, both)
+            piece = own
+            taken.add(number)
+        pieces.append(piece)
+    return one_vector(e, t, pieces, block)

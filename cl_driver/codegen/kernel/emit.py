@@ -38,7 +38,7 @@ class KernelCode:
     private_size: int
     width: int
     uses_printf: bool
-    assumes_small_ids: bool  # holds only where every global id and size fits 31 bits
+    assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
     # 1 + the number of the argument that threads may have copies of (privatised_histogram.py), or 0

@@ -201,7 +201,7 @@ class ValueRules(IntegerRules):
         return stride
 
     def small(self, instruction: Instruction, builtin: BuiltIn | None, component: int) -> None:
-        """Bounds an id. The stride of an id never wraps below 2³⁰."""
+        """Bounds an id. The stride of an id never wraps below 2²⁹."""
         if builtin in (BuiltIn.SubgroupLocalInvocationId, PassBuiltIn.Lane):
             self.ranges[instruction] = Range(0, LARGEST_LANE)
         elif builtin in SMALL_INPUTS and self.small_ids:

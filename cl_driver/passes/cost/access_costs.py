@@ -25,6 +25,7 @@ _GUESSED_WRONG = 0.5  # branches of masks that are mixed
 _OF_LANE = 1.0  # cycles of a lane of such a mask in a loop over those that take part: half of them
 _OF_ADDRESS = 0.75  # shuffles that take a lane's address out of a vector
 _MOST_IN_ROW = 8  # bytes of an OpenCL vector that is one number to loads of each lane
+_BLOCK = 16  # bytes within which a shuffle moves any byte anywhere
 MOST_FIELDS = 8  # elements from one lane's field to the next lane's: more vectors of fields are not made
 
 
@@ -195,9 +196,9 @@ def versions_by_mask(r: Reach, model: CpuModel) -> Cost:
 
 
 def may_be_fields(r: Reach) -> bool:
-    """Whether an access may be of fields that lie between whole vectors: numbers of 32 or 64 bits."""
-    is_number = r.leaves == 1 and r.bits in (32, 64)
-    if not is_number or r.is_masked or r.step is None or r.step % 4:
+    """Whether an access may be of fields that lie between whole vectors: numbers of 8 bits or more."""
+    is_number = r.leaves == 1 and r.bits in (8, 16, 32, 64)
+    if not is_number or r.is_masked or r.step is None or r.step % min(4, r.size):
         return False
     return r.size < r.step <= MOST_FIELDS * r.size
 
@@ -207,6 +208,10 @@ def fields(r: Reach, model: CpuModel, together: int = 1) -> Cost:
     lies between is loaded, and halved as often as it takes to tell the fields apart."""
     assert r.step is not None
     cost, resource = _cost(r, model)
+    if r.bits < 32:
+        blocks = math.ceil(r.width * r.step / _BLOCK)
+        cost.latency += model.shuffle_latency
+        return cost.add(resource, blocks / together).add(SHUFFLE, blocks).add(VECTOR, blocks - 1)
     count = max(2.0, r.step / r.size)
     share = min(1.0, together / count)
     shuffles = share * count * math.log2(count) + (1 - share) * (count - 1)

@@ -7,6 +7,7 @@ from ...spirv.module import Instruction, Kind, Type
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
 from ..ir.ops import PassOp
+from .access_costs import leaf_bits
 from .inner_loops import cycles_with_inner_loops
 from .operations import size_of_value
 from .pressure import mostly_gathers
@@ -30,11 +31,11 @@ _VECTOR, _SCALAR = 0.5, 0.33
 
 _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
-    PassOp.EntryMask, PassOp.AnyLane,
+    Op.CompositeInsert, Op.CompositeConstruct, PassOp.EntryMask, PassOp.AnyLane,
 ))  # fmt: skip
 _MOVES = ADDRESS | {Op.Load, Op.Store}  # which calculate nothing
 _GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic)
-_NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.POINTER))
+_NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.POINTER, Kind.VECTOR))
 
 
 def prefers_one(costs: PlanCosts) -> bool:
@@ -127,26 +128,29 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
     """
     if region.nest.loops:
         return None
-    words = less = others = 0
+    words = less = others = of_lanes = 0
     for i in (i for block in region.function.blocks for i in block.instructions):
         type_ = i.operands[1].type if i.op is Op.Store else i.type
         if i.op in _FREE or type_ is None:
             continue
+        leaves = len(leaf_bits(type_)) if type_.kind is Kind.VECTOR else 1
         if i.op in (Op.Load, Op.Store):
             if _is_own(i, type_, region):
                 words += type_.width >= 32
                 less += type_.width < 32
             elif region.shapes.stride(i.operands[0]) != 0:
                 others += 1
+                of_lanes += leaves if leaves == 1 else 2 * leaves  # with shuffles
         elif type_.kind not in _NUMBERS or not (i.op in PURE or _is_plain(i)):
             return None
         elif region.shapes.stride(i) != 0:
             others += 1
+            of_lanes += leaves
     if not words + less:
         return None
     gathers = region.operations.model.has_masks
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
-    with_lanes += others * _VECTOR / region.operations.width
+    with_lanes += of_lanes * _VECTOR / region.operations.width
     return with_lanes, (words + less) * _ALONE + others * _SCALAR
 
 

@@ -94,7 +94,7 @@ class PlanOptions:
     unrolls: bool = True  # loops that argument values count are unrolled (loops/unroll.py)
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
-    small_ids: bool = True  # ids fit 31 bits (checked at launch), so (int)get_global_id(0) stays affine
+    small_ids: bool = True  # ids fit 29 bits (checked at launch), so (int)get_global_id(0) stays affine
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
     most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/analysis/text_size.py); 0 for no limit
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
@@ -191,7 +191,7 @@ class KernelPlan:
     apart_args: list[int] = field(default_factory=list)  # those of PlanOptions.apart that it was assumed of
     # memory_order.py: work-items see others' memory in order, not at barriers alone
     orders_memory: bool = False
-    assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 31 bits
+    assumes_small_ids: bool = False  # some shape holds only if every global id and size fits 29 bits
 
     @property
     def has_free_groups(self) -> bool:

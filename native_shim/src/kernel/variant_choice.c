@@ -14,7 +14,7 @@ enum { SHORTEST_ROW = 4 };
 
 static bool has_large_ids(const struct cld_launch *launch) {
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_ndrange_check() has looked */
-        if (launch->global_offset[i] + launch->global_size[i] > UINT64_C(1) << 30)
+        if (launch->global_offset[i] + launch->global_size[i] >= UINT64_C(1) << 29)
             return true;
     return false;
 }

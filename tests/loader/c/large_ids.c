@@ -1,4 +1,4 @@
-/* Global ids around 2^30 and 2^31, and past 2^32: code that was compiled for small ones must not run there.
+/* Global ids around 2^29, 2^30 and 2^31, and past 2^32: code that was compiled for small ones must not run there.
  */
 #include "client.h"
 
@@ -35,7 +35,7 @@ int main(void) {
     cl_mem whole = make_buffer(context, ITEMS * sizeof(cl_ulong));
     OK(clSetKernelArg(kernel, 0, sizeof as_int, &as_int));
     OK(clSetKernelArg(kernel, 1, sizeof whole, &whole));
-    static const size_t around[] = {0, 1u << 30, (size_t)1 << 31, (size_t)1 << 32, (size_t)3 << 31};
+    static const size_t around[] = {0, 1u << 29, 1u << 30, (size_t)1 << 31, (size_t)1 << 32, (size_t)3 << 31};
     for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
         run(queue, kernel, as_int, whole, around[i]);
         if (around[i]) {

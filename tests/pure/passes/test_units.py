@@ -237,9 +237,16 @@ def test_shapes_of_addresses():
         a[get_global_id(1)] = 0; ((global char *)a)[get_local_id(0) * 5] = 0; a[(i << 2) | 1] = 0;
         a[i * 8 + 2] = 0; a[get_group_id(0) * 64 + i] = 0;
         a[~i] = 0; a[~get_global_id(0) + n] = 0; a[n - 1 - i] = 0; a[~in[i]] = 0; }"""
-    # i << 2 may wrap around for ids near 2^30, and is then out of bounds; n - 1 - i for the least n; i * 8
-    # would be undefined.
+    # n - 1 - i wraps around for the least n; i * 8 would be undefined.
     assert shape_of_stores(source) == [4, 12, 0, None, -4, 0, 5, 16, 32, 4, -4, -4, None, None]
+
+
+def test_small_multiples_of_ids_do_not_wrap():
+    """Places of pixels: of an int, and of what clang makes of one, (i << 32) * 3 >> 32."""
+    source = """kernel void k(global uchar *a) { int i = get_global_id(0);
+        a[3 * i] = 0; a[4 * i + 3] = 0; a[(int)(get_global_id(0) * 3) + 2] = 0;
+        a[(int)(get_global_id(0) * 5)] = 0; }"""
+    assert shape_of_stores(source) == [3, 4, 3, None]
 
 
 def test_linear_lanes_know_the_linear_id_only():

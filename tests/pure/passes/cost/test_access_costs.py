@@ -75,15 +75,17 @@ def test_fields(model):
     def reach(type_, step, **more):
         return replace(costs.reach(TYPES[type_], 8, model, step, False, False), **more)
 
-    assert costs.may_be_fields(reach("float", 8)) and costs.may_be_fields(reach("long", 64))
+    for one in (reach("float", 8), reach("long", 64), reach("byte", 3), reach("byte", 8)):
+        assert costs.may_be_fields(one)
     for other in (
-        reach("float", 4), reach("float", 36), reach("float", 6), reach("float", None), reach("byte", 4),
+        reach("float", 4), reach("float", 36), reach("float", 6), reach("float", None), reach("byte", 9),
         reach("float2", 16), reach("float", 8, is_masked=True), reach("float", -8),
     ):  # fmt: skip
         assert not costs.may_be_fields(other)
     assert price(costs.fields, model, "float", step=8) < price(costs.anywhere, model, "float")
     together = [price(lambda r, m, n=n: costs.fields(r, m, n), model, "float", step=16) for n in (1, 2, 4)]
     assert together == sorted(together, reverse=True)
+    assert price(costs.fields, model, "byte", step=4) < price(costs.anywhere, model, "byte")
     assert price(costs.fields, model, "long", 2, step=64) > price(costs.anywhere, model, "long", 2)
 
 

@@ -105,13 +105,19 @@ def of_places(body, target=AVX2, **options):
 
 
 RECORD = (
-    "Record r = in[at[i]]; out[4 * i] = r.x; out[4 * i + 1] = r.y; "
-    "out[4 * i + 2] = r.z; out[4 * i + 3] = r.w;"
+    "Record r = in[at[i]]; out[9 * i] = r.x; out[9 * i + 1] = r.y; "
+    "out[9 * i + 2] = r.z; out[9 * i + 3] = r.w;"
 )
 SCATTER = "int p = at[i]; out[p] = 1; out[p + 77] = 2; out[p * 3] = 3;"
 
 
-@pytest.mark.parametrize("body", [RECORD, f"if (i < n) {{ {RECORD} }}", SCATTER])
+LOOKED_UP = (
+    "uchar4 p = ((global const uchar4 *)bytes)[i]; "
+    "((global int4 *)out)[i] = (int4)(at[p.x], at[p.y], at[p.z], 1) * p.w;"
+)
+
+
+@pytest.mark.parametrize("body", [RECORD, f"if (i < n) {{ {RECORD} }}", SCATTER, LOOKED_UP])
 def test_mostly_places(body):
     assert of_places(body)
     assert not of_places(body, width=1)
@@ -129,6 +135,7 @@ def test_mostly_places(body):
         ("float s = 0; for (int k = 0; k < n; k++) s += in[at[k * n + i]].x; out[i] = s;", "a loop"),
         ("int p = at[i]; l[p] = l[p * 3] + l[p * 7]; out[i] = l[p ^ 1];", "local memory"),
         ("atomic_inc((volatile global int *)out + at[i]);", "atomics"),
+        ("float4 s = ((global float4 *)out)[i]; s = sin(s) + in[at[i]].x; out[i] = s.x + s.y;", "vectors"),
         ("l[i] = at[at[i]]; barrier(1); out[at[i]] = l[at[i] & 7];", "a barrier"),
     ],
 )

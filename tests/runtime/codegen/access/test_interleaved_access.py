@@ -23,8 +23,14 @@ kernel void wide(global longs *out, global const longs *in) { size_t i = get_glo
 kernel void masked(global three *out, global const three *in) { size_t i = get_global_id(0); if (in[i].b & 1) { three t = in[i]; t.a++; out[i] = t; } }
 kernel void strided(global int *out, global const int *in) { size_t i = get_global_id(0); out[i] = in[3 * i] - in[3 * i + 2]; out[64 + 2 * i] = 4; out[64 + 2 * i + 1] = out[i]; }
 kernel void beside(global int *out, global const int *in) { size_t i = get_global_id(0); out[i] = in[2 * i + 1] - in[2 * i] * 3 + in[2 * i + 2] * 5 - in[2 * i + 4] * 7; }
+kernel void pixels(global uchar *out, global const uchar *in) { int i = 3 * (int)get_global_id(0); uchar r = in[i], g = in[i + 1], b = in[i + 2]; out[i] = b; out[i + 1] = r ^ 3; out[i + 2] = g + r; }
+kernel void two_of_four(global uchar *out, global const uchar *in) { size_t i = get_global_id(0); out[i] = in[4 * i + 1] - in[4 * i + 3]; }
+kernel void one_of_eight(global char *out, global const char *in) { size_t i = get_global_id(0); out[2 * i] = in[8 * i + 5]; out[2 * i + 1] = in[8 * i + 2]; }
+kernel void shorts(global short *out, global const ushort *in) { size_t i = 3 * get_global_id(0), k = 2 * get_global_id(0); short a = in[i] + in[i + 1], b = in[2 * i + 5], c = in[k] - in[k + 1]; out[i + 1] = a; out[i] = b; out[i + 2] = c; }
+kernel void halves(global half *out, global const half *in) { size_t i = get_global_id(0); half t = in[2 * i]; out[2 * i] = in[2 * i + 1]; out[2 * i + 1] = t; }
+kernel void of_pixels(global float *out, global const uchar *in) { int i = get_global_id(0); out[i] = in[3 * i] * 0.25f + in[3 * i + 1] * 0.5f + in[3 * i + 2]; }
 """
-FORMS = ((4, 1), (16, 1), (8, 3), (8, 1), (4, 2), (16, 2))
+FORMS = ((4, 1), (16, 1), (8, 3), (8, 1), (4, 2), (16, 2), (32, 1))
 NAMES = (
     "copied",
     "eights",
@@ -36,6 +42,12 @@ NAMES = (
     "masked",
     "strided",
     "beside",
+    "pixels",
+    "two_of_four",
+    "one_of_eight",
+    "shorts",
+    "halves",
+    "of_pixels",
 )
 ITEMS = 57
 
@@ -70,7 +82,16 @@ def test_fields(programs, name, forms):
 
 @pytest.mark.parametrize(
     ("name", "gathers"),
-    [("copied", False), ("eights", False), ("wide", False), ("masked", True), ("beside", False)],
+    [
+        ("copied", False),
+        ("eights", False),
+        ("wide", False),
+        ("masked", True),
+        ("beside", False),
+        ("pixels", False),
+        ("two_of_four", False),
+        ("shorts", False),
+    ],
 )
 def test_full_vectors_do_without_gathers(programs, name, gathers):
     """Every access of a full vector is of whole vectors; those of the last one may be gathers."""

@@ -20,13 +20,13 @@ kernel void by_global(global float *to, global const float *from, int n) {
   int i = get_global_id(0); float s = n;
   for (int k = 0; k < 8; k++) { s = s * 3 - from[i]; i += get_global_size(0); } to[get_global_id(0)] = s; }
 kernel void pairs(global float *to, global const float2 *from, int n) {
-  int i = get_global_id(0); float2 s = n;
+  int i = get_global_id(0) + 3 * get_global_size(0); float2 s = n;
   for (int k = 0; k < 4; k++) { s = s * 3 - from[i]; i += get_global_size(0); } to[get_global_id(0)] = s.x - s.y; }
 kernel void back(global float *to, global const float *from, int n) {
-  int i = get_global_id(0) + get_local_size(0); float s = 0;
+  int i = get_global_id(0) + get_local_size(0) * 9; float s = 0;
   for (int k = 0; k < 5; k++) { s = s * 3 + from[i]; i -= 7; } to[get_global_id(0)] = s; }
 kernel void some(global float *to, global const float *from, int n) {
-  int i = get_global_id(0); float s = 0; if (get_global_id(0) % 3 != 1) {
+  int i = get_global_id(0) + 3 * get_global_size(0); float s = 0; if (get_global_id(0) % 3 != 1) {
   for (int k = 0; k < 6; k++) { s = s * 3 + from[i]; i += get_global_size(0); } } to[get_global_id(0)] = s; }
 kernel void chosen(global float *to, global const float *from, int n) {
   int i = get_global_id(0); float s = 0;
@@ -35,7 +35,7 @@ kernel void pointed(global float *to, global const float *from, int n) {
   int i = get_global_id(0); float s = 0;
   for (int k = 0; k < 6; k++) { s = s * 3 + from[i]; i += get_global_size(0); } to[get_global_id(0)] = s + from[(int)from[i] + n]; }
 kernel void mixed(global float *to, global const float *from, int n) {
-  int i = get_global_id(0); int s = 0; for (int k = 0; k < 6; k++) { s = s * 3 + (int)from[i]; i += get_global_size(0); }
+  int i = get_global_id(0) + 3 * get_global_size(0); int s = 0; for (int k = 0; k < 6; k++) { s = s * 3 + (int)from[i]; i += get_global_size(0); }
   to[get_global_id(0)] = s + from[get_global_id(0) + n]; }
 """
 CUT = {  # the first index and the step
@@ -66,15 +66,17 @@ def _wanted(name: str, data: np.ndarray) -> np.ndarray:
     if name == "pairs":
         sums = np.full((ITEMS, 2), 5.0)
         for k in range(4):
-            sums = sums * 3 - data.reshape(-1, 2)[ids + k * ITEMS]
+            sums = sums * 3 - data.reshape(-1, 2)[ids + (k + 3) * ITEMS]
         return sums[:, 0] - sums[:, 1]
     if name == "by_global":
         sums += 5
     if name == "back":
-        start, step, count = ids + LOCAL, -7, 5
+        start, step, count = ids + 9 * LOCAL, -7, 5
     else:
         step = LOCAL if name == "by_local" else ITEMS
         count = 6 if name in ("some", "mixed", "chosen", "pointed") else 8
+    if name in ("some", "mixed"):
+        start = ids + 3 * ITEMS
     if name == "chosen":
         for k in range(count):
             sums = np.where(data[ids + k * ITEMS] > 4, sums * 3 + data[ids + (k + 1) * ITEMS], sums)

@@ -46,8 +46,11 @@ class Case(NamedTuple):
 
 IN_LOCKSTEP = (("group", (64, 1, 1)), ("parts", 8))
 BY_ROWS = (("parts", 4), ("part_axis", 1))
-ASKED = "float s = 0; for (int k = 0; k < 6; k++) { s = s * 3 + in[i]; i += get_global_size(0); } "
-PACKED_ASKED = "float4 s = 0; for (int k = 0; k < 4; k++) { s = s * 3 + rows[i]; i += get_global_size(0); } "
+FAR = "i += 3 * get_global_size(0); "  # so that it may not be an int
+ASKED = FAR + "float s = 0; for (int k = 0; k < 6; k++) { s = s * 3 + in[i]; i += get_global_size(0); } "
+PACKED_ASKED = (
+    FAR + "float4 s = 0; for (int k = 0; k < 4; k++) { s = s * 3 + rows[i]; i += get_global_size(0); } "
+)
 ARRAY = "float a[4]; for (int k = 0; k < 4; k++) a[k] = in[i + k * n]; for (int k = 0; k < n; k++) "
 
 LOAD_CASES = {
