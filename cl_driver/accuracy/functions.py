@@ -75,7 +75,7 @@ _ALL = (
     Function("cos", (4, 4, 2), (1.5, 1.9), "Cody-Waite, Payne-Hanek for large arguments; polynomials"),
     Function("cosh", (4, 4, 2), (1.5, 0.8), "exp / 2 + 1 / (2 exp); cosh, sinh of k log(2) + r (double)"),
     Function("cospi", (4, 4, 2), (1.7, 1.6), "exact reduction; (1 - 4 r^2) p(r^2)"),
-    Function("erf", (16, 16, 4), (1.3, 3.5), "polynomial; 1 - exp(p) (float), 128 or 16 pieces (double)"),
+    Function("erf", (16, 16, 4), (4.2, 3.5), "x p(x^2) / q(x^2) (float), 128 or 16 pieces (double)"),
     Function("erfc", (16, 16, 4), (0.56, 7), "exp(-x^2) p((x - c) / (x + c)), or 16 pieces (double)"),
     Function("exp", (3, 3, 2), (1.1, 1.1), "Cody-Waite, polynomial, scaling in two steps"),
     Function("exp2", (3, 3, 2), (0.95, 0.95), "as exp"),

@@ -6,6 +6,8 @@ What is left of log(1 + f) is that after its first two terms, which need more th
 erfc(x) exp(x^2) (x + 3.5) stays between 0.6 and 3.5 on the whole half line; t = (x - 3.5) / (x + 3.5).
 tan(x) = x (1 + z p(z)) / q(z), z = x^2: q is that of the quotient that is right in the zeros of a Chebyshev
 polynomial, p what fits to q as it is rounded.
+erf(x) = x p(z) / (1 + z q(z)) up to where it is 1 in single precision, the largest relative error as small as
+repeated least squares with Lawson's weights make it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import mpmath
+import numpy as np
 
 Real: TypeAlias = Any  # mpmath.mpf: the package has no types
 
@@ -77,6 +80,52 @@ def emit_tan() -> list[str]:
     ]
 
 
+ERF_END = 3.95  # of x: erf is 1 from there on
+ERF_ABOVE, ERF_BELOW = 6, 5  # terms of p and q
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+
+def emit_erf() -> list[str]:
+    """poly_erf_above and poly_erf_below: p and q"""
+    x = ERF_END * np.sin(np.linspace(1e-3, np.pi / 2, 500))
+    ratio = np.array([float(mpmath.erf(v)) for v in x]) / x
+    z, scaled = x * x, (x / ERF_END) ** 2
+    above = np.vander(scaled, ERF_ABOVE, increasing=True)
+    below = np.vander(scaled, ERF_BELOW + 1, increasing=True)[:, 1:]
+    quotient = np.ones_like(z)
+    for _ in range(20):
+        solution = _minimax(np.hstack([above, -below * ratio[:, None]]), ratio, ratio * quotient)
+        quotient = 1 + below @ solution[ERF_ABOVE:]
+    rounded = _as_floats(solution[ERF_ABOVE:] / ERF_END ** (2.0 * np.arange(1, ERF_BELOW + 1)))
+    wanted = ratio * (1 + z * np.polyval(rounded[::-1], z))
+    fitted = _minimax(above, wanted, wanted)
+    return [
+        horner(f"erf_{name}_f32", [float(c).hex() + "f" for c in coefficients[::-1]], "float")
+        for name, coefficients in (
+            ("above", _as_floats(fitted / ERF_END ** (2.0 * np.arange(ERF_ABOVE)))),
+            ("below", rounded),
+        )
+    ]
+
+
+def _as_floats(values: Floats) -> Floats:
+    return values.astype(np.float32).astype(np.float64)
+
+
+def _minimax(columns: Floats, wanted: Floats, scale: Floats, rounds: int = 200) -> Floats:
+    """Factors of columns that make the largest error, measured in `scale`, small (Lawson 1961)."""
+    weights, least, best = np.ones(len(wanted)), np.inf, np.zeros(columns.shape[1])
+    for _ in range(rounds):
+        by = np.sqrt(weights) / scale
+        found = np.linalg.lstsq(columns * by[:, None], wanted * by, rcond=None)[0]
+        errors = abs((columns @ found - wanted) / scale)
+        if errors.max() < least:
+            least, best = errors.max(), found
+        weights = weights * errors
+        weights /= weights.sum()
+    return best
+
+
 def horner(name: str, literals: list[str], type_: str = "double") -> str:
     """One OpenCL C function in Horner form, of the coefficients from the highest on."""
     lines = [f"HELPER {type_} poly_{name}({type_} t)", "{", *_chain("p", "t", literals, type_)]
@@ -129,5 +178,6 @@ if __name__ == "__main__":
         emit("erfcx_f64", scaled_erfc, "-1", "0.775", 22, form=halves),
         emit("log_cubic_f64", log_cubic, "-0.0316", "0.0316", 9, form=halves),
         emit("log2_cubic_f32", log2_cubic, "-0.0159", "0.0159", 3, "float"),
+        *emit_erf(),
     ]
     (pathlib.Path(__file__).parent.parent / "cl" / "math" / "poly_special.h").write_text("\n".join(parts))

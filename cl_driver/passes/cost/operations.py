@@ -82,7 +82,7 @@ _FUNCTIONS = {
     Std.log1p: 25, Std.pow: 45, Std.powr: 40, Std.pown: 45, Std.rootn: 50, Std.sin: 25, Std.cos: 25,
     Std.sincos: 35, Std.tan: 35, Std.sinpi: 20, Std.cospi: 20, Std.asin: 25, Std.acos: 25, Std.atan: 25,
     Std.atan2: 40, Std.sinh: 40, Std.cosh: 35, Std.tanh: 35, Std.asinh: 40, Std.acosh: 40, Std.atanh: 40,
-    Std.cbrt: 30, Std.hypot: 25, Std.erf: 40, Std.erfc: 60, Std.tgamma: 90, Std.lgamma: 90, Std.fmod: 30,
+    Std.cbrt: 30, Std.hypot: 25, Std.erf: 24, Std.erfc: 60, Std.tgamma: 90, Std.lgamma: 90, Std.fmod: 30,
     Std.remainder: 30, Std.frexp: 8, Std.modf: 6, Std.ilogb: 8, Std.logb: 8, Std.nextafter: 10,
     Std.native_exp: 12, Std.native_log: 15, Std.native_sin: 20, Std.native_cos: 20, Std.native_powr: 30,
     Std.native_exp2: 10, Std.native_log2: 15, Std.native_tan: 30, Std.half_exp: 12, Std.half_log: 15,

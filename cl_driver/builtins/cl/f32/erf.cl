@@ -1,17 +1,13 @@
 /* erf and erfc in single precision. */
 
-/* x + x p(x^2) up to 0.9, then 1 - exp(-p(x)), where an error of the small exponential counts little. */
+/* x p(x^2) / (1 + x^2 q(x^2)) up to where it is 1, which roundings must not pass. */
 float __cld_erf_f32(float x) {
-    float ax = ABS(x);
-    float c = ax > 4.0f ? 4.0f : ax;
-    float small = FMA(ax, poly_erf_f32(ax * ax), ax);
-    float t = -poly_erf_tail_f32(c);
-    float n = FMA(t, 0x1.715476p0f, ROUND_F32);
-    int k = as_int(n) - as_int(ROUND_F32);
-    n = n - ROUND_F32;
-    float r = FMA(n, -LN2_LO_F32, FMA(n, -LN2_HI_F32, t));
-    float e = (1.0f + FMA(r * r, poly_exp_f32(r), r)) * pow2_f32(k);
-    return COPYSIGN(ax < 0.9f ? small : 1.0f - e, x);
+    float c = x > 3.95f ? 3.95f : x;
+    c = c < -3.95f ? -3.95f : c;
+    float z = c * c;
+    float y = c * poly_erf_above_f32(z) / FMA(poly_erf_below_f32(z), z, 1.0f);
+    y = y > 1.0f ? 1.0f : y;
+    return y < -1.0f ? -1.0f : y;
 }
 
 /* exp(-x^2) p((|x| - 2) / (|x| + 2)) in double arithmetic, 2 - that for negative x. */

@@ -298,35 +298,6 @@ HELPER float poly_tanh_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -30.11663818359375 */
-HELPER float poly_erf_f32(float t)
-{
-    float p = 0x1.5fff4cp-14f;
-    p = FMA(p, t, -0x1.aafd0ap-11f);
-    p = FMA(p, t, 0x1.54d5a2p-8f);
-    p = FMA(p, t, -0x1.b80ee8p-6f);
-    p = FMA(p, t, 0x1.ce2dfap-4f);
-    p = FMA(p, t, -0x1.812742p-2f);
-    p = FMA(p, t, 0x1.06eba8p-3f);
-    return p;
-}
-
-/* log2 of the relative error of the whole approximation: -28.97515869140625 */
-HELPER float poly_erf_tail_f32(float t)
-{
-    float p = 0x1.3aaff4p-26f;
-    p = FMA(p, t, -0x1.0e7742p-19f);
-    p = FMA(p, t, 0x1.9e5332p-15f);
-    p = FMA(p, t, -0x1.417c32p-11f);
-    p = FMA(p, t, 0x1.3b2218p-8f);
-    p = FMA(p, t, -0x1.b26004p-6f);
-    p = FMA(p, t, 0x1.c34f16p-4f);
-    p = FMA(p, t, 0x1.43763ap-1f);
-    p = FMA(p, t, 0x1.215826p0f);
-    p = FMA(p, t, -0x1.502c1cp-12f);
-    return p;
-}
-
 /* log2 of the relative error of the whole approximation: -34.119873046875 */
 HELPER double poly_erfcx_f32(double t)
 {

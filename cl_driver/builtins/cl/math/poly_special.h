@@ -106,3 +106,24 @@ HELPER float poly_log2_cubic_f32(float t)
     p = FMA(p, t, 0x1.ec709e0000000p-2f);
     return p;
 }
+
+HELPER float poly_erf_above_f32(float t)
+{
+    float p = 0x1.0fe9760000000p-19f;
+    p = FMA(p, t, 0x1.2a845e0000000p-12f);
+    p = FMA(p, t, 0x1.f325480000000p-9f);
+    p = FMA(p, t, 0x1.b127f80000000p-5f);
+    p = FMA(p, t, 0x1.884bc00000000p-3f);
+    p = FMA(p, t, 0x1.20dd740000000p+0f);
+    return p;
+}
+
+HELPER float poly_erf_below_f32(float t)
+{
+    float p = 0x1.3d5b180000000p-15f;
+    p = FMA(p, t, 0x1.32e65a0000000p-10f);
+    p = FMA(p, t, 0x1.ed538c0000000p-7f);
+    p = FMA(p, t, 0x1.d53ca80000000p-4f);
+    p = FMA(p, t, 0x1.0195060000000p-1f);
+    return p;
+}
