@@ -34,6 +34,8 @@ _DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod, Op.FRem, Op
 
 # A load or a store, and its address.
 _Access: TypeAlias = tuple[Instruction, Sum]
+# What a loop counts with, and by how much each grows.
+_Counters: TypeAlias = dict[Value, int]
 
 
 def cycles_with_inner_loops(region: RegionCosts) -> float | None:
@@ -69,10 +71,10 @@ def _in_vectors(block: Block, operations: Operations) -> float:
 def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
     """Whether accesses of a loop of one block are to a row of each work-item, it writes to one or adds up
     what it reads, and its iterations may be executed at the same time."""
-    found = _counter(block)
+    found = _counters(block)
     if found is None:
         return False
-    phi, step, adds_up = found
+    counters, adds_up = found
     inside = set(block.instructions)
     accesses: list[_Access] = []
     for i in block.instructions[:-1]:
@@ -89,23 +91,23 @@ def _is_of_rows(block: Block, sums: Sums, shapes: ShapeInfo) -> bool:
     own = 0
     for i, at in accesses:
         pointer, size = i.operands[0], size_of(i.type or i.operands[1].type)
-        moves = at.factors.get(phi, 0) * step
+        moves = _moves(at, counters)
         if i.memory is not None and i.memory.volatile or pointer.type.storage is StorageClass.Function:
             return False
-        if any(v in inside for v in at.factors if v is not phi) or moves not in (size, -size, 0):
+        if any(v in inside for v in at.factors if v not in counters) or moves not in (size, -size, 0):
             return False
         if moves == 0 and i.op is Op.Store:
             return False
         own += moves != 0 and _is_own(shapes, pointer, size)
-    if own < _OWN * len(accesses) or not _is_independent(accesses, stores, phi, step):
+    if own < _OWN * len(accesses) or not _is_independent(accesses, stores, counters):
         return False
     return True
 
 
-def _counter(block: Block) -> tuple[Instruction, int, bool] | None:
-    """The integer that a loop counts with, by how much it grows, and whether the loop adds up integers; None
-    if it carries anything else along but masks."""
-    counters: list[tuple[Instruction, int]] = []
+def _counters(block: Block) -> tuple[_Counters, bool] | None:
+    """The integers that a loop counts with, and whether it adds up integers; None if it carries anything else
+    along but masks."""
+    counters: _Counters = {}
     sums = 0
     for phi in block.phis():
         if phi.type.kind is Kind.BOOL:
@@ -117,16 +119,19 @@ def _counter(block: Block) -> tuple[Instruction, int, bool] | None:
             by = following.operands[1]
             if is_constant_int(by):
                 step = Sums().of(by).constant
-                counters.append((phi, step if following.op is Op.IAdd else -step))
+                counters[phi] = step if following.op is Op.IAdd else -step
                 continue
         if following.op not in _REDUCTIONS or following.operands.count(phi) != 1:
             return None
         if sum(i.operands.count(phi) + i.operands.count(following) for i in block.instructions) != 2:
             return None
         sums += 1
-    if len(counters) != 1:
-        return None
-    return *counters[0], sums > 0
+    return (counters, sums > 0) if counters else None
+
+
+def _moves(at: Sum, counters: _Counters) -> int:
+    """Bytes from what an iteration accesses to what the next one does."""
+    return sum(at.factors.get(phi, 0) * step for phi, step in counters.items())
 
 
 def _is_own(shapes: ShapeInfo, pointer: Value, size: int) -> bool:
@@ -134,11 +139,11 @@ def _is_own(shapes: ShapeInfo, pointer: Value, size: int) -> bool:
     return stride is None or (isinstance(stride, int) and abs(stride) > 2 * size)
 
 
-def _is_independent(accesses: list[_Access], stores: list[_Access], phi: Instruction, step: int) -> bool:
+def _is_independent(accesses: list[_Access], stores: list[_Access], counters: _Counters) -> bool:
     """Whether no iteration reads, or writes again, what an earlier one wrote, as far as addresses tell."""
     compared = set()
     for store, to in stores:
-        moves = to.factors[phi] * step
+        moves = _moves(to, counters)
         for other, at in accesses:
             if other is store:
                 continue

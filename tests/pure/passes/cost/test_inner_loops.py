@@ -43,6 +43,7 @@ ROW = row("b[i * n + j] = a[i * n + j] * 2;")
         row("a[i * n + j] = a[i * n + j + 1] + b[i * n];"),  # reads what later iterations write
         "for (int j = 0; j < 1000; j++) b[i * 1000 + j] = a[i * 1000 + j] / 3;",
         f"for (int r = 0; r < 100; r++) {row('b[i * n + j] = a[i * n + j] * r;')}",
+        "int k = i * n; " + row("{ b[k] = a[k] * c[j]; k++; }"),  # two counters
         "int s = 0; " + row("s += at[i * n + j] * at[j];") + " at[i] = s;",  # integers, added up in any order
         "int s = 0, t = -1; " + row("{ s += at[i * n + j]; t &= at[i * n + j + 1]; }") + " at[i] = s ^ t;",
     ],
@@ -67,6 +68,7 @@ def test_rows_of_work_items(body):
         ("int s = 0, t = 0;" + row("{ s += at[i * n + j]; t += s; }") + "at[i] = t;", "a sum of sums"),
         ("int s = 0;" + row("s += at[j * n + i];") + "at[i] = s;", "columns are added up"),
         (row("b[i * n + j] = a[at[j]];"), "anything is read"),
+        ("int k = i * n; " + row("{ b[k] = a[k] * c[j]; k += 3; }"), "a counter takes longer steps"),
         (row("b[i * n + j] = a[i * n + j];", step="j += 2"), "not each element"),
         (row("at[i * n + j] = at[i * n + j] / (j + 1);"), "division of integers"),
         (row("b[i * n] = a[i * n + j];"), "always the same place"),
