@@ -43,6 +43,7 @@ from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size, inlined_sizes
 from .lower.kept_calls import kept_functions, private_size, sizes_with_calls
 from .lower.mul24 import multiply_plainly
+from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
@@ -112,6 +113,7 @@ def plan(
             function = run_pass("inline", inline, options, None, module, function)
     if options.argument_values:
         run_pass("argument_values", specialise_arguments, options, function, types, options.argument_values)
+    run_pass("powers", expand_powers, options, function, types)
 
     flushed = entry_point.modes.get(ExecutionMode.DenormFlushToZero)
     if flushed:
@@ -235,6 +237,7 @@ def _kept_functions(
         run_pass("vloadn", load_vectors, options, function, types)
         if has_lanes:
             run_pass("mul24", multiply_plainly, options, function)
+        run_pass("powers", expand_powers, options, function, types)
         if has_lanes and library is not None:
             if run_pass("expand_builtins", expand_builtins, options, function, types, library):
                 kept = {callee: callee for callee in made.values()}

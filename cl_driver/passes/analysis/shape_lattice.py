@@ -24,8 +24,7 @@ UNKNOWN: Final = Unknown.NOT_COMPUTED_YET
 Found: TypeAlias = Stride | Unknown
 Strides: TypeAlias = Mapping[BuiltIn, Stride]
 
-# No id or size of a dimension is above this when PlanOptions.small_ids holds: four times as much is an int,
-# as in `4 * i + 3`.
+# No id or size of a dimension is above this when PlanOptions.small_ids holds: `4 * i + 3` is an int then.
 SMALL_ID = (1 << 29) - 1
 
 SMALL_LOCAL_ID = 1 << 16  # groups have fewer work-items
