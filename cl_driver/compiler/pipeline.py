@@ -501,6 +501,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_width=tile[0],
         tile_height=tile[1],
         free_groups=code.has_free_groups,
+        once_along=sorted(code.once_along),
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,

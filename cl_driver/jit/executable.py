@@ -189,7 +189,8 @@ class KernelInfo(_Record):
     must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow code
     is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
     or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
-    groups, so the data plane may divide anew; most_group_items: of groups for which there may be code of
+    groups, so the data plane may divide anew; once_along: dimensions along which one work-item of a group
+    does it for all; most_group_items: of groups for which there may be code of
     their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
     threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size: bytes of
     its elements; apart_args: numbers of arguments whose buffers no other argument's may overlap where the
@@ -231,6 +232,7 @@ class KernelInfo(_Record):
         tile_width=_small,
         tile_height=_small,
         free_groups=_flag,
+        once_along=_list,
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
@@ -271,6 +273,7 @@ class KernelInfo(_Record):
     tile_width: int
     tile_height: int
     free_groups: bool
+    once_along: list[int]
     most_group_items: int
     counted: int
     counted_size: int
@@ -301,6 +304,8 @@ class KernelInfo(_Record):
             raise ExecutableError("malformed KernelInfo.specialisable_args")
         if not all(map(self._has_buffer, self.apart_args)):
             raise ExecutableError("malformed KernelInfo.apart_args")
+        if not all(type(dimension) is int and 0 <= dimension < 3 for dimension in self.once_along):
+            raise ExecutableError("malformed KernelInfo.once_along")
         return self
 
     def _has_buffer(self, index: object) -> bool:

@@ -42,7 +42,7 @@ class KernelEmitter(AbiFields):
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}
         self.ahead = None if plan.options.group else Ahead()
-        self._redundant = redundant_dimensions(plan)
+        self.redundant = redundant_dimensions(plan)
         self._group_counts: list[str] = []
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
@@ -407,7 +407,7 @@ class KernelEmitter(AbiFields):
         self._rows_head(r)
         self.emit_void(f"br label %{r}.x")
         self.begin_block(f"{r}.x")
-        if 0 in self._redundant:
+        if 0 in self.redundant:
             self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ]")
             self._emit_body(region, f"{r}.b", f"{r}.exit")
             self.emit_void(f"br label %{r}.y.end")
@@ -429,7 +429,7 @@ class KernelEmitter(AbiFields):
             self.emit_void(f"br label %{r}.{axis}")
             self.begin_block(f"{r}.{axis}")
             edges = f"[ 0, %{outer} ]"
-            if dimension not in self._redundant:
+            if dimension not in self.redundant:
                 edges += f", [ %{r}.l{axis}.next, %{r}.{axis}.end ]"
             self.emit_void(f"%{r}.l{axis} = phi i64 {edges}")
             outer = f"{r}.{axis}"
@@ -443,7 +443,7 @@ class KernelEmitter(AbiFields):
         """The ends of the loops over y and z."""
         for dimension, (axis, outer) in enumerate((("y", "z.end"), ("z", "done")), 1):
             self.begin_block(f"{r}.{axis}.end")
-            if dimension in self._redundant:
+            if dimension in self.redundant:
                 self.emit_void(f"br label %{r}.{outer}")
                 continue
             step = self.tile[1] if axis == "y" else 1

@@ -76,10 +76,13 @@ class _Estimator:
         if result.latency > max(result.arithmetic, result.memory):
             result.limit = "instructions that wait for one another"
         result.lines = traffic(self.accesses, model, launch, self.options)
-        vectors = self._vectors()
-        groups = math.prod(launch.groups)
+        redundant = redundant_dimensions(self.plan)
+        vectors = self._vectors(redundant)
         if self.plan.has_free_groups:  # they are as large as suits the launch
+            groups = math.prod(n for dimension, n in enumerate(launch.groups) if dimension not in redundant)
             groups = min(groups, _GROUPS_OF_CORE * launch.cores)
+        else:
+            groups = math.prod(launch.groups)
         overhead = vectors * VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
         busy = vectors * result.cycles + overhead
         fetching = sum(n * each for n, each in zip(result.lines, model.line_cycles, strict=True))
@@ -87,17 +90,13 @@ class _Estimator:
         result.launch = LAUNCH_OVERHEAD + math.hypot(busy, fetching) / (model.clock * 1000 * max(spread, 1))
         return result
 
-    def _vectors(self) -> float:
+    def _vectors(self, redundant: frozenset[int]) -> float:
         """Executions of the code in a launch."""
         options, launch = self.options, self.launch
-        redundant = redundant_dimensions(self.plan)
         if self.plan.has_free_groups:
-            count = 1.0
-            # Rows of groups are as long as suits the launch; each group does what is the same for all once.
-            for dimension, size in enumerate(launch.global_size):
-                of_groups = launch.groups[dimension] if dimension else 1
-                count *= of_groups if dimension in redundant else size
-            return max(_GROUPS_OF_CORE * launch.cores if redundant else 1.0, count / self.result.items)
+            sizes = enumerate(launch.global_size)
+            count = math.prod(size for dimension, size in sizes if dimension not in redundant)
+            return max(1.0, count / self.result.items)
         if options.group or options.linear_lanes:
             each = math.ceil(launch.group_items / self.result.items)
         else:

@@ -95,6 +95,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_READS_AHEAD = 512,
     /* There may be code of the shape LINEAR. */
     CLD_KERNEL_HAS_LINEAR = 1024,
+    /* Along dimension 0, 1, 2 one work-item of a group does it for all. */
+    CLD_KERNEL_ONCE_ALONG = 2048, /* 4096, 8192 */
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -142,20 +142,24 @@ void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_
                          struct cld_launch *launch) {
     uint64_t *local = launch->local_size;
     const uint64_t *global = launch->global_size;
-    double share = (double)global[0] * (double)global[1] * (double)global[2] /
+    /* Where one work-item of a group does it for all, more groups would only do it more often. */
+    uint64_t done[3];
+    for (int i = 0; i < 3; i++)
+        done[i] = info->flags & CLD_KERNEL_ONCE_ALONG << i ? 1 : global[i];
+    double share = (double)done[0] * (double)done[1] * (double)done[2] /
                    (FREE_GROUPS_PER_THREAD * (double)queue->device->compute_units);
     uint64_t target = share < FREE_GROUP ? (uint64_t)share : FREE_GROUP;
     local[0] = info->tile_width;
-    local[1] = global[1] < info->tile_height ? global[1] : info->tile_height;
+    local[1] = done[1] < info->tile_height ? done[1] : info->tile_height;
     local[2] = 1;
-    while (local[0] < global[0] && 2 * local[0] * local[1] <= target)
+    while (local[0] < done[0] && 2 * local[0] * local[1] <= target)
         local[0] *= 2;
-    while (local[1] < global[1] && 2 * local[0] * local[1] <= target)
+    while (local[1] < done[1] && 2 * local[0] * local[1] <= target)
         local[1] *= 2;
-    while (local[2] < global[2] && 2 * local[0] * local[1] * local[2] <= target)
+    while (local[2] < done[2] && 2 * local[0] * local[1] * local[2] <= target)
         local[2] *= 2;
     for (int i = 0; i < 3; i++) {
-        if (local[i] > global[i])
+        if (local[i] > global[i] || done[i] < global[i])
             local[i] = global[i];
         launch->num_groups[i] = global[i] / local[i] + (global[i] % local[i] != 0);
     }
