@@ -337,7 +337,7 @@ def lower(
     functions = library_for(program.context.target)
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
-    options = replace(options, native_half=how.has_native_half, skip=skip)
+    options = replace(options, native_half=how.has_native_half, skip=skip, few_lanes=hot)
     is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
     if is_optional:
         options = replace(options, most_text=WIDE_TEXT)

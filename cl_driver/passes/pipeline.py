@@ -57,6 +57,7 @@ from .scalar.simplify import remove_dead_code, simplify
 from .scalar.sroa import promote
 from .vectorize.coarsening import copy_parts
 from .vectorize.edge_versions import has_edges, version_edges
+from .vectorize.few_lanes import send_few_lanes
 from .vectorize.guard_versioning import version_guards
 from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
@@ -344,6 +345,8 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
                 )
             else:
                 plan.has_more |= has_edges(region.function, types, options)
+            if options.few_lanes:
+                run_pass("few_lanes", send_few_lanes, options, region.function, types, options)
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
         if plan.uses_barrier:

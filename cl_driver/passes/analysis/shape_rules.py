@@ -247,8 +247,8 @@ class ValueRules(IntegerRules):
         return VARYING if operation in scans and instruction.op is not Op.GroupBroadcast else UNIFORM
 
     def of_subgroup(self, instruction: Instruction) -> Found:
-        """What the active lanes share, but not the whole group."""
-        return UNIFORM if self.of_lanes else VARYING
+        """What the active lanes share, and parts if they share the operands: lanes of any part are asked."""
+        return UNIFORM if self.of_lanes else self.all_or_nothing(instruction.operands)
 
     def any_of_part(self, instruction: Instruction) -> Found:
         """The same in all lanes, not in all parts."""

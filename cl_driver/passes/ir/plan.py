@@ -93,6 +93,9 @@ class PlanOptions:
     argument_values: tuple[tuple[int, bytes], ...] = ()  # by index (lower/argument_values.py)
     unrolls: bool = True  # loops that argument values count are unrolled (loops/unroll.py)
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
+    few_lanes: bool = (
+        True  # loops that few lanes come to have code for one at a time (vectorize/few_lanes.py)
+    )
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
     small_ids: bool = True  # ids fit 29 bits (checked at launch), so (int)get_global_id(0) stays affine
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's

@@ -45,7 +45,7 @@ _STAY = ACROSS_LANES | {PassOp.SlotStore, PassOp.PrivatePointer, PassOp.RegionEx
 
 
 @record(slots=True)
-class _Branch:
+class Branch:
     """Blocks that only the branch at the end of `head` comes to, first `entry`; behind them is `join`."""
 
     head: Block
@@ -70,8 +70,8 @@ def send_lanes_alone(function: Function, types: TypeTable, options: PlanOptions)
     shapes = analyse_shapes(function, options)
     found, taken = [], set[Block]()
     for block in [b for b in function.blocks if b in shapes.divergent_branches]:
-        branch = _branch_at(block, before) if block.terminator.op is Op.BranchConditional else None
-        if branch is None or taken & branch.blocks:
+        branch = branch_at(block, before) if block.terminator.op is Op.BranchConditional else None
+        if branch is None or before[branch.entry] != [block] or taken & branch.blocks:
             continue
         inner = [loop for loop in nest.loops if not loop.children and loop.blocks <= branch.blocks]
         if inner and all(is_scattered(loop.blocks, shapes) for loop in inner):
@@ -85,11 +85,11 @@ def send_lanes_alone(function: Function, types: TypeTable, options: PlanOptions)
     return bool(found)
 
 
-def _branch_at(head: Block, before: dict[Block, list[Block]]) -> _Branch | None:
+def branch_at(head: Block, before: dict[Block, list[Block]]) -> Branch | None:
     """The blocks of an `if` without an `else`."""
     targets = head.terminator.operands[1:3]
     for entry, join in (targets, targets[::-1]):
-        if entry is join or before[entry] != [head]:
+        if entry is join or before[join] == [head]:
             continue
         blocks, work = {entry}, [entry]
         while work:
@@ -98,9 +98,11 @@ def _branch_at(head: Block, before: dict[Block, list[Block]]) -> _Branch | None:
                     blocks.add(successor)
                     work.append(successor)
         ends = [b for b in blocks if not b.successors()]
-        only = all(b is entry or blocks.issuperset(before[b]) for b in blocks)
+        only = all(
+            b in blocks or (b is head and inside is entry) for inside in blocks for b in before[inside]
+        )
         if only and not ends and head not in blocks:
-            return _Branch(head, entry, join, blocks, entry is not targets[0])
+            return Branch(head, entry, join, blocks, entry is not targets[0])
     return None
 
 
@@ -119,7 +121,7 @@ def is_scattered(blocks: set[Block], shapes: ShapeInfo) -> bool:
     return accesses >= _LEAST and work <= accesses
 
 
-def _may_go_alone(function: Function, branch: _Branch, shapes: ShapeInfo) -> bool:
+def _may_go_alone(function: Function, branch: Branch, shapes: ShapeInfo) -> bool:
     """Whether nothing is left of the branch but what it does to memory that others see, too."""
     inside = {i for block in branch.blocks for i in block.instructions}
     for i in inside:
@@ -142,12 +144,9 @@ def _may_go_alone(function: Function, branch: _Branch, shapes: ShapeInfo) -> boo
 
 
 class _Rewrite:
-    def __init__(self, function: Function, types: TypeTable, shapes: ShapeInfo, branch: _Branch) -> None:
+    def __init__(self, function: Function, types: TypeTable, shapes: ShapeInfo, branch: Branch) -> None:
         self.function, self.types, self.shapes, self.branch = function, types, shapes, branch
-        self.int = types.int(32)
         self.wide = types.int(64)  # a bit for each lane
-        self.lane: Instruction | None = None
-        self.read: dict[Value, Value] = {}  # what differs between lanes: the value in the lane
 
     def run(self) -> None:
         branch = self.branch
@@ -164,18 +163,12 @@ class _Rewrite:
         some = append(test, Op.INotEqual, self.types.bool(), [bits, self.types.integer(64, 0)])
         append(test, Op.BranchConditional, None, [some, turn, join])
 
-        count = append(turn, Op.ExtInst, self.wide, ["OpenCL.std", OpenCLStd.ctz, bits])
-        lane = self.lane = append(turn, Op.UConvert, self.int, [count])
-        less = append(turn, Op.ISub, self.wide, [bits, self.types.integer(64, 1)])
-        left = append(turn, Op.BitwiseAnd, self.wide, [bits, less])
+        one = OneLane(self.types, self.shapes, branch, turn, bits)
+        left = one.left
         for block in (b for b in self.function.blocks if b in branch.blocks):
             for i in block.instructions:
-                i.operands = [self.value(o, turn) for o in i.operands]
-        pointer = self.types.pointer(StorageClass.Input, self.int)
-        variable = Variable(pointer, name="__spirv_BuiltInLane")
-        variable.builtin = PassBuiltIn.Lane
-        own = append(turn, Op.Load, self.int, [variable])
-        mine = append(turn, Op.IEqual, self.types.bool(), [own, lane])
+                i.operands = [one.value(o) for o in i.operands]
+        mine = one.is_in(turn)
         append(turn, Op.BranchConditional, None, [mine, alone, latch])
 
         append(alone, Op.Branch, None, [entry])
@@ -196,19 +189,40 @@ class _Rewrite:
             others = [(v, b) for v, b in ways if b is not branch.head and b not in branch.blocks]
             phi.operands = [o for way in (*others, (value, test)) for o in way]
 
-    def value(self, value: Operand, turn: Block) -> Operand:
-        """An operand in the lane whose turn it is."""
+
+class OneLane:
+    """The first lane of some whose bits are given, the bits of the others (left), and, in the block where its
+    turn begins, what values from outside of a branch are in it."""
+
+    def __init__(self, types: TypeTable, shapes: ShapeInfo, branch: Branch, turn: Block, bits: Value) -> None:
+        self.types, self.shapes, self.branch, self.turn = types, shapes, branch, turn
+        self.int, wide = types.int(32), types.int(64)
+        count = append(turn, Op.ExtInst, wide, ["OpenCL.std", OpenCLStd.ctz, bits])
+        self.lane = append(turn, Op.UConvert, self.int, [count])
+        less = append(turn, Op.ISub, wide, [bits, types.integer(64, 1)])
+        self.left = append(turn, Op.BitwiseAnd, wide, [bits, less])
+        self.read: dict[Value, Value] = {}  # what differs between lanes: the value in the lane
+
+    def is_in(self, block: Block) -> Instruction:
+        """Whether a lane is the one."""
+        variable = Variable(self.types.pointer(StorageClass.Input, self.int), name="__spirv_BuiltInLane")
+        variable.builtin = PassBuiltIn.Lane
+        own = append(block, Op.Load, self.int, [variable])
+        return append(block, Op.IEqual, self.types.bool(), [own, self.lane])
+
+    def value(self, value: Operand) -> Operand:
+        """An operand in the lane."""
         if not isinstance(value, Instruction) or value.block in self.branch.blocks:
             return value
         stride = self.shapes.strides.get(value, 0)
         if stride == 0:
             return value
         if value not in self.read:
-            self.read[value] = self.read_lane(value, value.type, stride, turn)
+            self.read[value] = self._read(value, value.type, stride)
         return self.read[value]
 
-    def read_lane(self, value: Instruction, type_: Type, stride: object, turn: Block) -> Value:
-        lane = self.lane
+    def _read(self, value: Instruction, type_: Type, stride: object) -> Value:
+        lane, turn = self.lane, self.turn
         if type(stride) is not int or type_.kind is not Kind.INT:
             return append(turn, PassOp.ReadLane, type_, [value, lane])
         first = append(turn, PassOp.ReadLane, type_, [value, self.types.integer(32, 0)])
