@@ -175,8 +175,15 @@ class Prepared:
             parts=int(parts[0]),
             part_axis="xy".index(parts[1]),
             thorough=False,
+            aligned_groups=self.has_aligned_groups(name, chosen),
             remarks=remarks,
         )
+
+    def has_aligned_groups(self, name: str, lanes: int) -> bool:
+        """Whether rows of groups fill vectors of so many lanes: launches are asked for their offset."""
+        columns = self.reflections[name].required_local_size[0]
+        has_images = self.module.images or Capability.ImageBasic in self.module.capabilities
+        return lanes > 1 and columns > 0 and columns % lanes == 0 and not has_images
 
     def is_too_large(self, name: str, expanded: bool = False) -> bool:
         """Whether a kernel is too much to be vector code. expanded: with all calls."""
@@ -296,7 +303,8 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     if any(required):
         code.has_linear &= required[0] % code.width > 0
         code.has_linear |= requires_short_rows(program, name) and not code.is_for_any_image
-    suits_all = code.has_free_groups and not code.assumes_small_ids
+    is_aligned = program.has_aligned_groups(name, code.width)
+    suits_all = code.has_free_groups and not (code.assumes_small_ids or is_aligned)
     code.has_narrow = code.width > 1 and (options.sub_groups or not suits_all)
     if code.tiles is not None and any(required) and not code.has_free_groups:
         tile, options, code.tiles = code.tile_of_tiles, code.tiles, None
@@ -502,6 +510,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_height=tile[1],
         free_groups=code.has_free_groups,
         once_along=sorted(code.once_along),
+        aligned_groups=program.has_aligned_groups(code.name, code.width) and not uses_sub_groups,
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,

@@ -190,13 +190,13 @@ class KernelInfo(_Record):
     is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
     or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
     groups, so the data plane may divide anew; once_along: dimensions along which one work-item of a group
-    does it for all; most_group_items: of groups for which there may be code of
-    their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
-    threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size: bytes of
-    its elements; apart_args: numbers of arguments whose buffers no other argument's may overlap where the
-    entry runs, or what takes its place ("narrow" and "overlap" excepted);
-    specialisable_args: numbers of the arguments for whose values there may be code
-    (passes/lower/argument_values.py);
+    does it for all; aligned_groups: the entry, and what takes its place ("narrow" excepted), are for launches
+    whose offset in dimension 0 is a multiple of any width; most_group_items: of groups for which there may be
+    code of their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of
+    which threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size:
+    bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's may overlap
+    where the entry runs, or what takes its place ("narrow" and "overlap" excepted); specialisable_args:
+    numbers of the arguments for whose values there may be code (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
     """
 
@@ -233,6 +233,7 @@ class KernelInfo(_Record):
         tile_height=_small,
         free_groups=_flag,
         once_along=_list,
+        aligned_groups=_flag,
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
@@ -274,6 +275,7 @@ class KernelInfo(_Record):
     tile_height: int
     free_groups: bool
     once_along: list[int]
+    aligned_groups: bool
     most_group_items: int
     counted: int
     counted_size: int

@@ -346,7 +346,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
             else:
                 plan.has_more |= has_edges(region.function, types, options)
             if options.few_lanes:
-                run_pass("few_lanes", send_few_lanes, options, region.function, types, options)
+                region.few = run_pass("few_lanes", send_few_lanes, options, region.function, types, options)
         region.shapes = run_pass("linearise", linearise, options, region.function, types, options)
         plan.assumes_small_ids |= region.shapes.assumes_small_ids
         if plan.uses_barrier:

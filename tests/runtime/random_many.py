@@ -149,6 +149,7 @@ class Batch:
                 maker = _Maker(program, width, parts, axis, cpu, vectors, llvm)
                 maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
                 maker.set(thorough=choice.random() < 0.5, keeps_calls=bool(keeps))
+                maker.set(few_lanes=random.Random(f"few {seed} {width}").random() < 0.5)
                 if choice.random() < 0.2 and not keeps:
                     maker.set(argument_values=((2, np.int32(N).tobytes()),))
                 if kernel.barriers and not kernel.sub_groups and choice.random() < 0.8:
@@ -213,7 +214,15 @@ class _Maker:
     @property
     def ways(self) -> str:
         """What else is special about it."""
-        fields = ("group", "argument_values", "thorough", "keeps_calls", "linear_lanes", "linear_group")
+        fields = (
+            "group",
+            "argument_values",
+            "thorough",
+            "few_lanes",
+            "keeps_calls",
+            "linear_lanes",
+            "linear_group",
+        )
         return ", ".join(f"{field} {getattr(self.plan_options, field)}" for field in fields)
 
     def run(self, name: str, global_size, local_size, *arguments, offset) -> bool:

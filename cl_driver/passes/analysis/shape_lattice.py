@@ -53,7 +53,11 @@ def aligned_ids(options: PlanOptions) -> frozenset[tuple[BuiltIn, int]]:
     if options.linear_lanes:
         return frozenset({(BuiltIn.LocalInvocationIndex, 0)})
     along_rows = {(BuiltIn.LocalInvocationId, 0)}
-    return frozenset(along_rows | {(BuiltIn.LocalInvocationIndex, 0)} if options.group else along_rows)
+    if options.group:
+        along_rows.add((BuiltIn.LocalInvocationIndex, 0))
+    if options.aligned_groups:
+        along_rows.add((BuiltIn.GlobalInvocationId, 0))
+    return frozenset(along_rows)
 
 
 def part_strides(width: int, axis: int, linear_lanes: bool) -> Strides:

@@ -246,12 +246,8 @@ class ValueRules(IntegerRules):
         scans = (GroupOperation.InclusiveScan, GroupOperation.ExclusiveScan)
         return VARYING if operation in scans and instruction.op is not Op.GroupBroadcast else UNIFORM
 
-    def of_subgroup(self, instruction: Instruction) -> Found:
-        """What the active lanes share, and parts if they share the operands: lanes of any part are asked."""
-        return UNIFORM if self.of_lanes else self.all_or_nothing(instruction.operands)
-
-    def any_of_part(self, instruction: Instruction) -> Found:
-        """The same in all lanes, not in all parts."""
+    def of_lanes_together(self, instruction: Instruction) -> Found:
+        """The same in all lanes of a part, and in all parts if the operands are."""
         return UNIFORM if self.of_lanes else self.all_or_nothing(instruction.operands)
 
     def variable(self, instruction: Instruction) -> Found:
@@ -338,10 +334,10 @@ RULES: dict[Op, Callable[[Any, Instruction], Found]] = {
     PassOp.PrivatePointer: ValueRules.variable,
     PassOp.GroupItems: lambda self, instruction: UNIFORM,
     PassOp.AnyLane: lambda self, instruction: UNIFORM,
-    PassOp.AnyLaneOfPart: ValueRules.any_of_part,
+    PassOp.AnyLaneOfPart: ValueRules.of_lanes_together,
     PassOp.FirstItem: lambda self, instruction: UNIFORM,
-    PassOp.Ballot: ValueRules.of_subgroup,
-    PassOp.ReadLane: ValueRules.of_subgroup,
+    PassOp.Ballot: ValueRules.of_lanes_together,
+    PassOp.ReadLane: ValueRules.of_lanes_together,
     PassOp.EntryMask: lambda self, instruction: VARYING,
 }
 RULES |= dict.fromkeys(_COLLECTIVES, ValueRules.collective)

@@ -176,7 +176,8 @@ class RegionCosts:
         """How often a loop's iterations run for a vector."""
         times = 1.0
         while loop is not None:
-            times *= self.known[loop] or UNKNOWN_TRIPS
+            # Where few lanes are, seldom any is.
+            times *= 1 / _SELDOM if loop.header in self.region.few else self.known[loop] or UNKNOWN_TRIPS
             if self.is_seldom(loop.header, loop.parent):
                 times /= _SELDOM
             loop = loop.parent

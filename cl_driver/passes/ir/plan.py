@@ -93,10 +93,11 @@ class PlanOptions:
     argument_values: tuple[tuple[int, bytes], ...] = ()  # by index (lower/argument_values.py)
     unrolls: bool = True  # loops that argument values count are unrolled (loops/unroll.py)
     thorough: bool = True  # loops may be unrolled to far more code than there was, which takes its time
-    few_lanes: bool = (
-        True  # loops that few lanes come to have code for one at a time (vectorize/few_lanes.py)
-    )
+    few_lanes: bool = False  # loops have code for few lanes, one by one (vectorize/few_lanes.py)
     sub_groups: bool = False  # the width is the size of sub-groups, and stays what it is
+    # The first global id of a group in dimension 0 is a multiple of the width: all have the size that the
+    # kernel requires, and launches are asked for their offset.
+    aligned_groups: bool = False
     small_ids: bool = True  # ids fit 29 bits (checked at launch), so (int)get_global_id(0) stays affine
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
     most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/analysis/text_size.py); 0 for no limit
@@ -163,6 +164,7 @@ class Region:
     successors: tuple[int, ...] = ()  # region indices that it may exit to, REGION_END left out
     shapes: ShapeInfo = field(default_factory=ShapeInfo)  # one lane, if nobody says more: all is uniform
     edges: Block | None = None  # the code for the few vectors at edges begins (vectorize/edge_versions.py)
+    few: list[Block] = field(default_factory=list)  # headers of loops over lanes (vectorize/few_lanes.py)
 
 
 @record(eq=False, slots=True)

@@ -48,13 +48,11 @@ _VALUES = frozenset((Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.VECTOR, Kind.POINTER)
 _READ = frozenset((StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic))
 
 
-def send_few_lanes(function: Function, types: TypeTable, options: PlanOptions) -> bool:
-    """Changes a region function that is not linearised yet. True if there were such branches. Other functions
-    stay as they are, but for their form, which may become that of closed loops."""
+def send_few_lanes(function: Function, types: TypeTable, options: PlanOptions) -> list[Block]:
+    """Changes a region function that is not linearised yet. The headers of the loops over lanes. A function
+    without any stays as it is, but for its form, which may become that of closed loops."""
     found, shapes = _worth(function, types, options)
-    for branch, few in found:
-        _Rewrite(function, types, shapes, branch, few).run()
-    return bool(found)
+    return [_Rewrite(function, types, shapes, branch, few).run() for branch, few in found]
 
 
 def _worth(
@@ -138,7 +136,8 @@ class _Rewrite:
         self.function, self.types, self.shapes, self.branch, self.few = function, types, shapes, branch, few
         self.copies: Copies = {}  # of blocks and instructions
 
-    def run(self) -> None:
+    def run(self) -> Block:
+        """The header of the loop over lanes."""
         branch, types = self.branch, self.types
         head, entry, join = branch.head, branch.entry, branch.join
         many, test, turn, latch = (Block(self.function, n) for n in ("many", "lanes", "turn", "next"))
@@ -177,6 +176,7 @@ class _Rewrite:
             phi.operands += [value, test]
         append(latch, Op.Branch, None, [test])
         self.function.blocks += [many, test, turn, *blocks, latch]
+        return test
 
     def copy(self, inside: list[Block], one: OneLane, others: dict[Block, Block]) -> list[Block]:
         """The blocks again, for a lane. others: what stands for blocks outside of them."""

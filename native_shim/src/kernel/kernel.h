@@ -97,6 +97,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_HAS_LINEAR = 1024,
     /* Along dimension 0, 1, 2 one work-item of a group does it for all. */
     CLD_KERNEL_ONCE_ALONG = 2048, /* 4096, 8192 */
+    /* NARROW code is also for launches whose offset in dimension 0 is no multiple of any width. */
+    CLD_KERNEL_ALIGNED_GROUPS = 16384,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -9,10 +9,13 @@
 #include "memory/svm.h"
 #include "runtime/command.h"
 
-/* Rows of fewer work-items than this are as fast one by one. */
-enum { SHORTEST_ROW = 4 };
+/* Rows of fewer work-items than this are as fast one by one. No vector has more lanes than the other. */
+enum { SHORTEST_ROW = 4, MOST_LANES = 64 };
 
-static bool has_large_ids(const struct cld_launch *launch) {
+/* Whether global ids are not what code for several work-items at a time assumes of them. */
+static bool has_odd_ids(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    if (info->flags & CLD_KERNEL_ALIGNED_GROUPS && launch->global_offset[0] % MOST_LANES)
+        return true;
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_ndrange_check() has looked */
         if (launch->global_offset[i] + launch->global_size[i] >= UINT64_C(1) << 29)
             return true;
@@ -21,7 +24,7 @@ static bool has_large_ids(const struct cld_launch *launch) {
 
 /* Whether the entry that takes several work-items at a time may take these, and is worth it. */
 static bool suits_wide(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    if (has_large_ids(launch))
+    if (has_odd_ids(info, launch))
         return false;
     if (!(info->flags & CLD_KERNEL_SUB_GROUPS))
         return launch->local_size[0] >= SHORTEST_ROW || (info->flags & CLD_KERNEL_FREE_GROUPS);
@@ -30,18 +33,18 @@ static bool suits_wide(const struct cld_kernel_info *info, const struct cld_laun
 }
 
 /* Whether all groups are of one size, for which there may be code. */
-static bool has_one_size(const struct cld_launch *launch) {
+static bool has_one_size(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     for (int i = 0; i < 3; i++)
         if (launch->global_size[i] % launch->local_size[i])
             return false;
-    return !has_large_ids(launch);
+    return !has_odd_ids(info, launch);
 }
 
 /* Whether the work-items of each group fill vectors, and all groups are of one size. */
 static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
     return size[0] % info->width == 0 && size[0] * size[1] * size[2] <= info->most_group_items &&
-           has_one_size(launch);
+           has_one_size(info, launch);
 }
 
 /* Whether rows of groups, all of one size, leave lanes idle that the next rows could fill. Where a kernel
@@ -50,7 +53,7 @@ static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_
     const uint64_t *size = launch->local_size;
     bool may_be_idle = size[0] % info->width || info->width == 1 || info->reqd_local_size[0];
     return info->flags & CLD_KERNEL_HAS_LINEAR && may_be_idle && size[1] * size[2] > 1 &&
-           has_one_size(launch);
+           has_one_size(info, launch);
 }
 
 /* Memory that a kernel may reach through an argument. */
@@ -132,7 +135,7 @@ static uint32_t find_facts(const struct situation *at) {
         facts |= TILES_FIRST;
     if (info->most_group_items && is_whole(info, launch))
         facts |= WHOLE;
-    if (flags & CLD_KERNEL_HAS_MORE && !has_large_ids(launch))
+    if (flags & CLD_KERNEL_HAS_MORE && !has_odd_ids(info, launch))
         facts |= MORE;
     if (flags & CLD_KERNEL_REST)
         facts |= REST;

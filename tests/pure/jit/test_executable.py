@@ -70,6 +70,7 @@ def make_kernel(**changes) -> KernelInfo:
         "tile_height": 4,
         "free_groups": True,
         "once_along": [1, 2],
+        "aligned_groups": False,
         "most_group_items": 512,
         "counted": 0,
         "counted_size": 0,

@@ -25,7 +25,7 @@ def test_branches(name, cpu):
         interpret(Program(data).module, "k", [want, given, 8, floats], size, local)
         for width, parts, axis in ((4, 1, 0), (8, 4, 1), (16, 2, 0), (16, 3, 1)):
             out = np.zeros_like(want)
-            program = Program(data, options, width, parts=parts, part_axis=axis)
+            program = Program(data, options, width, parts=parts, part_axis=axis, few_lanes=True)
             program.run("k", size, local, out, given.copy(), np.int32(8), floats)
             np.testing.assert_array_equal(out, want)
 
@@ -36,7 +36,7 @@ def test_what_other_lanes_would_read():
     given = np.full(300, 100, np.int32)
     given[[5, 13, 25]] = 0
     given[70] = 6
-    program = Program(compile_c(HEAD + body + TAIL), width=8)
+    program = Program(compile_c(HEAD + body + TAIL), width=8, few_lanes=True)
     assert "ctpop" in program.code("k").text
     out = np.zeros(64, np.int32)
     program.run("k", (64, 1, 1), (64, 1, 1), out, given, np.int32(1), np.zeros(64, np.float32))

@@ -84,3 +84,35 @@ def test_results(size):
     out = np.arange(1000, dtype=np.int32)
     module = compile_cl(HEAD + BODY)
     compare(module, "k", [out, 3], total, size, (1, 4, 8, (8, 2, 0), (4, 2, 1), 16))
+
+
+@pytest.mark.parametrize(
+    "index, expected",
+    [
+        ("g & 31", 4),
+        ("g & 3", None),
+        ("g >> 3", 0),
+        ("g / 16", 0),
+        ("g / 4", None),
+        ("(g + n) & 31", None),
+        ("(g + 16) % 32", 4),
+        ("get_global_id(1) & 3", 0),
+    ],
+)
+def test_global_ids(index, expected):
+    """Of launches that were asked for their offset."""
+    assert stride(index, aligned_groups=True) == expected
+    assert stride("g & 31", aligned_groups=True, linear_lanes=True) is None
+
+
+@pytest.mark.parametrize("width", [4, (8, 2, 0), 16])
+def test_results_of_global_ids(width):
+    body = """
+        int s = 0;
+        for (int i = g >> 4; i < 9; i += 1 + (g & 31) / 16) s += i * (g & 15) ^ (g / 32 + g % 16);
+        out[get_global_id(1) * get_global_size(0) + g - get_global_offset(0)] = s;"""
+    arguments = [np.zeros(128, np.int32), 3]
+    compare(
+        compile_cl(f"{HEAD} {body} }}"), "k", arguments, (64, 2, 1), (32, 1, 1), (width,), (128, 0, 0),
+        aligned_groups=True,
+    )  # fmt: skip

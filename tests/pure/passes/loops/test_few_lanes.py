@@ -61,8 +61,8 @@ APART = {
 
 def sent(body, **options) -> int:
     """How many branches few lanes go through one by one."""
-    plan = make_plan(compile_cl(HEAD + body + TAIL), "k", width=8, **options)
-    (region,) = plan.regions
+    options = {"few_lanes": True, **options}
+    (region,) = make_plan(compile_cl(HEAD + body + TAIL), "k", width=8, **options).regions
     return sum(i.op is PassOp.Ballot for block in region.function.blocks for i in block.instructions)
 
 
@@ -93,4 +93,6 @@ def test_results(name, shape):
         given = random.integers(0, 16, 300).astype(np.int32)
         given[random.integers(0, 10, 300) >= most] = 0
         arguments = [np.zeros(64, np.int32), given, 8, random.uniform(0, 9, 64).astype(np.float32)]
-        compare(compile_cl(HEAD + body + TAIL), "k", arguments, (11, 4, 1), (11, 4, 1), (shape,))
+        compare(
+            compile_cl(HEAD + body + TAIL), "k", arguments, (11, 4, 1), (11, 4, 1), (shape,), few_lanes=True
+        )
