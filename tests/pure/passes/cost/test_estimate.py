@@ -205,3 +205,19 @@ def test_ordinary_builds_do_without():
     assert "width" in loaded
     unwanted = {"estimate", "launch", "locality", "region_work", "trips", "sampled_values"}
     assert loaded & unwanted == set()
+
+
+def test_what_all_work_items_do_alike_is_done_once():
+    """Where no work-item can tell groups, launches have one (native_shim/src/launch/ndrange.c)."""
+    head = "kernel void k(global float *out, global const float *in, int n) { float s = 0; "
+    head += "for (int k = 0; k < n; k++) s = s * in[k] + 1; "
+    small, large = (Launch((size, 8, 1), (64, 1, 1), {2: 1024}) for size in (1 << 10, 1 << 18))
+    times = {}
+    for where in ("0", "get_global_id(1)", "get_global_id(0)", "get_group_id(0)"):
+        plan = make_plan(compile_cl(f"{head} out[{where}] = s; }}"), "k")
+        times[where] = [estimate(plan, model_of(AVX2), launch).launch for launch in (small, large)]
+    for where in ("0", "get_global_id(1)"):
+        assert times[where][0] == pytest.approx(times[where][1], rel=0.01)
+    for where in ("get_global_id(0)", "get_group_id(0)"):
+        assert 50 * times[where][0] < times[where][1]
+    assert times["0"][0] < times["get_global_id(1)"][0] < times["get_global_id(0)"][0]
