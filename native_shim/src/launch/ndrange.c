@@ -135,8 +135,10 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
     return CL_SUCCESS;
 }
 
-/* Work-items of a group where the program cannot tell: enough to pay a group's start. */
-enum { FREE_GROUP = 2048, FREE_GROUPS_PER_THREAD = 16 };
+/* Work-items of a group where the program cannot tell: enough to pay a group's start, by their number, or in ns
+ * where it is known how long they take; no more, for some may take much longer than others, and a group is
+ * not divided between threads. */
+enum { FREE_GROUP = 2048, FREE_GROUP_TIME = 500, LEAST_FREE_GROUP = 64, FREE_GROUPS_PER_THREAD = 16 };
 
 void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
                          struct cld_launch *launch) {
@@ -148,7 +150,12 @@ void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_
         done[i] = info->flags & CLD_KERNEL_ONCE_ALONG << i ? 1 : global[i];
     double share = (double)done[0] * (double)done[1] * (double)done[2] /
                    (FREE_GROUPS_PER_THREAD * (double)queue->device->compute_units);
-    uint64_t target = share < FREE_GROUP ? (uint64_t)share : FREE_GROUP;
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed), most = FREE_GROUP;
+    if (item_time > FREE_GROUP_TIME * 1024 / FREE_GROUP)
+        most = FREE_GROUP_TIME * 1024 / item_time;
+    if (most < LEAST_FREE_GROUP)
+        most = LEAST_FREE_GROUP;
+    uint64_t target = share < (double)most ? (uint64_t)share : most;
     local[0] = info->tile_width;
     local[1] = done[1] < info->tile_height ? done[1] : info->tile_height;
     local[2] = 1;

@@ -19,8 +19,9 @@
  */
 enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
-/* Below: executed by one thread. Above: it pays to wake another. */
-enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, CHUNKS_BEFORE_CALL = 4 };
+/* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a chunk,
+ * the first chunk of a range, and the time after which one calls that might have joined by then. */
+enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
 
 struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
                                   const struct cld_operation *operation, bool with_event) {
@@ -446,11 +447,12 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
     unsigned slot = self->slot;
     uint64_t first, last, units = 0, start = cld_now();
     self->executing++;
-    while (cld_work_take(share, slot, call_later ? CHUNKS_BEFORE_CALL : UINT64_MAX, &first, &last)) {
+    while (cld_work_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
-        if (call_later)
+        if (call_later && elapsed_since(start) >= CALL_TIME) {
             cld_pool_call(command);
-        call_later = false;
+            call_later = false;
+        }
         if (error) {
             fail(command, error);
             cld_work_stop(share);
@@ -467,17 +469,22 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
     }
 }
 
+/* Units that take so long together, if each takes as long as it is thought to. */
+static uint64_t units_of(const struct cld_event *command, double unit, double time) {
+    uint64_t units = (uint64_t)(time / (unit + 0.001));
+    return units > command->grain ? units : command->grain;
+}
+
 /* False if there is no memory to do so. */
 static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
-    if ((double)command->grain * unit < CHUNK_TIME)
-        command->grain = (uint64_t)(CHUNK_TIME / (unit + 0.001));
+    uint64_t grain = units_of(command, unit, FIRST_TIME), usual = units_of(command, unit, CHUNK_TIME);
     double useful = unit * (double)(command->total - done) / SHARE_TIME;
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
     command->share =
-        cld_work_new(done, command->total, command->grain, others + 1, cld_pool_nodes(command->queue));
+        cld_work_new(done, command->total, grain, usual, others + 1, cld_pool_nodes(command->queue));
     if (!command->share)
         return false;
     bool call_later = cld_pool_open(command, self, others);

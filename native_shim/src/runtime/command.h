@@ -218,7 +218,7 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
 /* Executes chunks of an open command that the thread has joined, beginning with those of its slot.
- * call_later: calls for another thread after the first one. */
+ * call_later: calls for another thread after a while. */
 void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
                              struct cld_ready *ready);
 

@@ -11,12 +11,14 @@ enum { LINE = 64, CHUNKS = 4 /* of what is left of a range */ };
  * the high half. A range of the same two numbers never comes back: what was taken stays taken. */
 struct range {
     _Alignas(LINE) _Atomic uint64_t quanta;
+    uint64_t step; /* the most quanta of the next chunk; of the thread that has the slot */
     bool taken;
     uint16_t node;
 };
 
 struct cld_work {
     uint64_t first, total, quantum; /* units */
+    uint64_t usual;                 /* quanta that chunks have at least, except first ones */
     unsigned slots;
     _Atomic bool stopped, drained;
     struct range ranges[];
@@ -34,7 +36,7 @@ static uint64_t end_of(uint64_t quanta) {
     return quanta >> 32;
 }
 
-struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots,
+struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, uint64_t usual, unsigned slots,
                               const uint16_t *nodes) {
     struct cld_work *share =
         aligned_alloc(LINE, offsetof(struct cld_work, ranges) + slots * sizeof(struct range));
@@ -44,6 +46,7 @@ struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, un
     share->first = first;
     share->total = total;
     share->quantum = grain > least ? grain : least;
+    share->usual = usual > share->quantum ? usual / share->quantum : 1;
     share->slots = slots;
     atomic_init(&share->stopped, false);
     atomic_init(&share->drained, false);
@@ -52,6 +55,7 @@ struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, un
     for (unsigned i = 0; i < slots; i++) {
         uint64_t end = at + each + (i < more);
         atomic_init(&share->ranges[i].quanta, pack(at, end));
+        share->ranges[i].step = 1;
         share->ranges[i].taken = false;
         share->ranges[i].node = nodes ? nodes[i] : 0;
         at = end;
@@ -73,19 +77,24 @@ static bool replace(struct range *range, uint64_t *seen, uint64_t next, uint64_t
                                                  memory_order_acquire);
 }
 
-static uint64_t chunk_of(uint64_t next, uint64_t end, uint64_t most) {
-    uint64_t chunk = (end - next + CHUNKS - 1) / CHUNKS;
-    return chunk < most ? chunk : most;
+static uint64_t chunk_of(const struct cld_work *share, uint64_t left, uint64_t step) {
+    uint64_t chunk = (left + CHUNKS - 1) / CHUNKS;
+    if (chunk < share->usual)
+        chunk = share->usual;
+    if (chunk > step)
+        chunk = step;
+    return chunk < left ? chunk : left;
 }
 
-static bool take_own(struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
+static bool take_own(const struct cld_work *share, struct range *own, uint64_t *next, uint64_t *end) {
     uint64_t seen = atomic_load_explicit(&own->quanta, memory_order_acquire);
     do {
         *next = next_of(seen);
         if (*next >= end_of(seen))
             return false;
-        *end = *next + chunk_of(*next, end_of(seen), most);
+        *end = *next + chunk_of(share, end_of(seen) - *next, own->step);
     } while (!replace(own, &seen, *end, end_of(seen)));
+    own->step *= own->step <= UINT32_MAX ? 2 : 1;
     return true;
 }
 
@@ -109,26 +118,27 @@ static struct range *longest(struct cld_work *share, uint16_t node, uint64_t *se
 
 /* Takes the second half of another's range: a chunk of it at once, the rest becomes the thread's own range,
  * which is empty, so that nobody else writes to it. */
-static bool steal(struct cld_work *share, struct range *own, uint64_t most, uint64_t *next, uint64_t *end) {
+static bool steal(struct cld_work *share, struct range *own, uint64_t *next, uint64_t *end) {
     uint64_t seen;
     for (struct range *from; (from = longest(share, own->node, &seen));) {
         uint64_t middle = next_of(seen) + (end_of(seen) - next_of(seen)) / 2, last = end_of(seen);
         if (!replace(from, &seen, next_of(seen), middle))
             continue;
         *next = middle;
-        *end = middle + chunk_of(middle, last, most);
+        *end = middle + chunk_of(share, last - middle, 1);
+        own->step = 2;
         atomic_store_explicit(&own->quanta, pack(*end, last), memory_order_release);
         return true;
     }
     return false;
 }
 
-bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t most, uint64_t *first, uint64_t *last) {
+bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t *first, uint64_t *last) {
     struct range *own = &share->ranges[slot];
     uint64_t next, end;
     if (atomic_load_explicit(&share->stopped, memory_order_relaxed))
         return false;
-    if (!take_own(own, most, &next, &end) && !steal(share, own, most, &next, &end)) {
+    if (!take_own(share, own, &next, &end) && !steal(share, own, &next, &end)) {
         atomic_store_explicit(&share->drained, true, memory_order_relaxed);
         return false;
     }

@@ -1,6 +1,8 @@
 /* How the units of one command are divided between threads.
  *
- * Each participant has a slot with a range of its own and takes chunks from its front. Who has none left
+ * Each participant has a slot with a range of its own and takes chunks from its front: small ones at first,
+ * each twice as long as the one before, since units may take any time, and the first chunk might hold all
+ * that others could do meanwhile; then parts of what is left. Who has none left
  * takes the second half of the longest range that there is, of its memory node first. A thread gets the slot
  * that it had in the last command: where commands are alike it works on the same part of the data again,
  * which its core's cache may hold, and which on machines of several memory nodes is near, if it was the first
@@ -13,17 +15,17 @@
 
 struct cld_work;
 
-/* For the units [first, total), in chunks of at least grain (the last one may be smaller), between up to
- * slots threads. nodes: the memory node of each slot, or NULL for one of all. NULL: out of memory. */
-struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, unsigned slots,
+/* For the units [first, total), between up to slots threads. Chunks are of at least grain where a thread begins
+ * on a range, later of at least usual (the last one may be smaller). nodes: the memory node of each slot, or
+ * NULL for one of all. NULL: out of memory. */
+struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, uint64_t usual, unsigned slots,
                               const uint16_t *nodes);
 
 /* A slot that nobody has, the preferred one if it is free. There must be one. Callers exclude each other. */
 unsigned cld_work_join(struct cld_work *share, unsigned preferred);
 
-/* A chunk [*first, *last) that nobody else gets, of at most so many times the least size; false if none is
- * left for this thread. */
-bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t most, uint64_t *first, uint64_t *last);
+/* A chunk [*first, *last) that nobody else gets; false if none is left for this thread. */
+bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t *first, uint64_t *last);
 
 /* Nobody gets chunks any more. */
 void cld_work_stop(struct cld_work *share);

@@ -28,8 +28,7 @@ static unsigned join(unsigned preferred) {
 static void *take_all(void *argument) {
     unsigned index = (unsigned)(uintptr_t)argument, slot = join(index);
     uint64_t first, last, random = index;
-    while (cld_work_take(share, slot, index == 1 ? 3 : UINT64_MAX, &first, &last)) {
-        CHECK(index != 1 || last - first <= 3 * grain);
+    while (cld_work_take(share, slot, &first, &last)) {
         CHECK(first < last && last <= UNITS);
         CHECK(last - first >= grain || last == UNITS);
         for (uint64_t i = first; i < last; i++)
@@ -45,7 +44,7 @@ static void *take_all(void *argument) {
 
 static void each_once(unsigned slots, unsigned threads, uint64_t first) {
     pthread_t started[MOST_THREADS];
-    share = cld_work_new(first, UNITS, grain, slots, NULL);
+    share = cld_work_new(first, UNITS, grain, 3 * grain, slots, NULL);
     CHECK(share);
     for (unsigned i = 0; i < threads; i++)
         CHECK(!pthread_create(&started[i], NULL, take_all, (void *)(uintptr_t)i));
@@ -58,30 +57,57 @@ static void each_once(unsigned slots, unsigned threads, uint64_t first) {
 }
 
 static void slots_are_kept(void) {
-    share = cld_work_new(0, UNITS, 1, 3, NULL);
+    share = cld_work_new(0, UNITS, 1, 1, 3, NULL);
     CHECK_IS(join(2), 2);
     CHECK_IS(join(2), 0);
     CHECK(cld_work_is_open(share, 2));
     CHECK_IS(join(77), 1);
     CHECK(!cld_work_is_open(share, 3));
     uint64_t first, last;
-    CHECK(cld_work_take(share, 2, UINT64_MAX, &first, &last));
+    CHECK(cld_work_take(share, 2, &first, &last));
     CHECK_IS(first, UNITS - UNITS / 3);
-    CHECK(cld_work_take(share, 0, UINT64_MAX, &first, &last));
+    CHECK(cld_work_take(share, 0, &first, &last));
     CHECK_IS(first, 0);
     cld_work_stop(share);
-    CHECK(!cld_work_take(share, 0, UINT64_MAX, &first, &last));
+    CHECK(!cld_work_take(share, 0, &first, &last));
     CHECK(!cld_work_is_open(share, 0));
+    free(share);
+}
+
+/* Chunks of a range grow, from the smallest; all that follows the first one can be stolen, and a thief begins
+ * with a small one, too. At the end of a range they are as small as usual. */
+static void small_first(void) {
+    uint64_t first, last, at = 0;
+    share = cld_work_new(0, 2000, 2, 20, 2, NULL);
+    CHECK_IS(join(0), 0);
+    CHECK_IS(join(1), 1);
+    for (uint64_t wanted = 2; wanted <= 64; wanted *= 2) {
+        CHECK(cld_work_take(share, 0, &first, &last));
+        CHECK_IS(first, at);
+        CHECK_IS(last - first, wanted);
+        at = last;
+    }
+    while (at < 1000) {
+        CHECK(cld_work_take(share, 0, &first, &last));
+        CHECK_IS(first, at);
+        CHECK(last - first >= 20 || last == 1000);
+        at = last;
+    }
+    CHECK(cld_work_take(share, 0, &first, &last));
+    CHECK_IS(first, 1500);
+    CHECK_IS(last - first, 2);
+    CHECK(cld_work_take(share, 0, &first, &last));
+    CHECK_IS(last - first, 4);
     free(share);
 }
 
 /* More units than fit the two counters of a range: chunks are of more than grain. */
 static void many(void) {
     uint64_t total = UINT64_MAX - 5, sum = 0, first, last;
-    share = cld_work_new(7, total, 1, 3, NULL);
+    share = cld_work_new(7, total, 1, 1, 3, NULL);
     unsigned slots[3] = {join(0), join(1), join(2)};
     for (unsigned i = 0, done = 0; done < 3; i++) {
-        if (cld_work_take(share, slots[i % 3], UINT64_MAX, &first, &last)) {
+        if (cld_work_take(share, slots[i % 3], &first, &last)) {
             CHECK(7 <= first && first < last && last <= total);
             sum += last - first;
         } else {
@@ -96,13 +122,13 @@ static void many(void) {
 static void near_first(void) {
     static const uint16_t nodes[] = {0, 0, 1, 1};
     uint64_t first, last, end[4];
-    share = cld_work_new(0, 4000, 1, 4, nodes);
+    share = cld_work_new(0, 4000, 1, 1, 4, nodes);
     for (unsigned i = 0; i < 4; i++)
         CHECK_IS(join(i), i);
     for (unsigned i = 0; i < 3; i++) /* the longest range is on the other node */
-        CHECK(cld_work_take(share, 1, UINT64_MAX, &first, &end[1]));
+        CHECK(cld_work_take(share, 1, &first, &end[1]));
     bool left = false;
-    while (cld_work_take(share, 0, UINT64_MAX, &first, &last)) {
+    while (cld_work_take(share, 0, &first, &last)) {
         CHECK(!left || first >= 2000);
         left |= first >= 2000;
         CHECK(left || last <= 2000);
@@ -152,6 +178,7 @@ int main(void) {
         each_once(5, 1, 0);
     }
     slots_are_kept();
+    small_first();
     many();
     near_first();
     nodes();
