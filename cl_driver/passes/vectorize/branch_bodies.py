@@ -5,13 +5,15 @@ one question for all of it."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...records import field, record
 from ...spirv.enums import Op
-from ...spirv.module import Block, Instruction, Value
+from ...spirv.module import Block, Instruction, Kind, Undef, Value
 from ..ir.dominance import Loop
 from ..ir.instructions import append
+from .merge_values import instead, is_placed_before, merged
 from .region_graph import Node
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ _MUCH = 3 * JUMP_COST  # the least that is worth a question of its own
 class Body:
     """Nodes that are jumped over together, the first of which leads to all others, and their mask.
 
-    before, join: where it is jumped from, and to; filled, made: with which state of the branch it is gone on.
+    before, join: where it is jumped from, and to; chosen: phis there (see Unchanged.note); filled, made,
+    unchanged: with which state of the branch it is gone on.
     """
 
     first: Block
@@ -37,6 +40,8 @@ class Body:
     join: Block | None = None
     filled: set[Value] = field(default_factory=set)
     made: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+    unchanged: dict[Value, tuple[Value, Block]] = field(default_factory=dict)
+    chosen: list[tuple[Value, Value, Block]] = field(default_factory=list)
 
 
 def find_body(branch: LinearisedBranch, nodes: list[Node], place: int, mask: Value) -> Body | None:
@@ -74,11 +79,15 @@ def enter_body(branch: LinearisedBranch, body: Body) -> Body:
     body.join, body.filled, body.made = branch.jump(start, body.mask), branch.filled, branch.made
     # What is made in the body is not there behind it.
     branch.current, branch.filled, branch.made = start, branch.filled | {body.mask}, dict(branch.made)
+    body.unchanged = dict(branch.worker.unchanged.known)
     return body
 
 
-def leave_body(branch: LinearisedBranch, body: Body) -> None:
-    """Goes on behind a body, which then has one edge to each of the places where its lanes go on."""
+def leave_body(branch: LinearisedBranch, body: Body, around: set[Node]) -> None:
+    """Goes on behind a body, which then has one edge to each of the places where its lanes go on.
+
+    around: the nodes of the body around it, or of the whole influence region.
+    """
     before, join = body.before, body.join
     assert before is not None and join is not None  # enter_body() has made them
     masks: list[tuple[Block, Value]] = []
@@ -86,7 +95,7 @@ def leave_body(branch: LinearisedBranch, body: Body) -> None:
         block = target.header if isinstance(target, Loop) else target
         assert block is not None  # the influence region has an end
         sources = [(s, t) for s, t, n in branch.graph.before[target] if n in body.nodes]
-        branch.merge_edges(block, sources, join)
+        _merge_values(branch, body, target, block, around)
         mask: Value = branch.worker.false
         for edge in sources:
             mask = branch.emit_logic(Op.LogicalOr, mask, branch.edge_masks[edge])
@@ -101,4 +110,78 @@ def leave_body(branch: LinearisedBranch, body: Body) -> None:
         join.instructions.append(phi)
         branch.edge_masks[join, block] = phi
     append(branch.current, Op.Branch, None, [join])
+    branch.order[join] = len(branch.order)
+    branch.worker.unchanged.known = body.unchanged
+    for value, base, block in body.chosen:
+        branch.worker.unchanged.note(value, base, block)
     branch.current, branch.filled, branch.made = join, body.filled, body.made
+
+
+def _merge_values(
+    branch: LinearisedBranch, body: Body, target: Node | None, block: Block, around: set[Node]
+) -> None:
+    """The phis of a block get one value for all edges out of a body.
+
+    What a phi takes by other edges stays as it is where nobody comes to the body. If it is there before that,
+    the body itself chooses between the two, and nothing is left to do behind it, body or not.
+    """
+    before, join = body.before, body.join
+    assert before is not None and join is not None  # enter_body() has made them
+    edges = branch.graph.before[target]
+    sources = [(s, t) for s, t, n in edges if n in body.nodes]
+    others = {s for s, _, n in edges if n not in body.nodes and n in around}
+    for phi in block.phis():
+        base = _base_of(branch, body, phi, {s for s, _ in sources}, others)
+        chosen = None if base is None or _is_kept(branch, phi, sources, base, body) else base
+        value, rest = merged(branch, phi, sources, chosen)
+        if base is not None and value is not base:
+            value = Instruction(Op.Phi, phi.type, [value, branch.current, base, before], join, phi.name)
+            join.instructions.append(value)
+            for shapes in filter(None, (branch.worker.shapes, branch.worker.shapes.across)):
+                shapes.strides[value] = None
+            body.chosen.append((value, base, block))
+            pairs = zip(rest[::2], rest[1::2], strict=True)
+            rest = [o for v, s in pairs for o in (value if v is base and s in others else v, s)]
+        phi.operands = [*rest, value, join]
+
+
+def _base_of(
+    branch: LinearisedBranch, body: Body, phi: Instruction, sources: set[Block], others: set[Block]
+) -> Value | None:
+    """What a phi takes by most of the other edges, if it is there before the body: for values of which each
+    lane has its own."""
+    worker = branch.worker
+    if phi.type.kind is Kind.BOOL or worker.shapes.stride(phi) is not None or phi in worker.stays:
+        return None
+    pairs = list(zip(phi.operands[::2], phi.operands[1::2], strict=True))
+    values = {s: v for v, s in pairs if s in sources or s in others}
+    values = instead(branch, phi, values, partial(_is_there, branch, body))
+    phi.operands = [o for v, s in pairs for o in (values.get(s, v), s)]
+    found = [v for s, v in values.items() if s in others and _is_there(branch, body, v)]
+    return max(found, key=lambda v: (v in body.unchanged, found.count(v)), default=None)
+
+
+def _is_kept(
+    branch: LinearisedBranch, phi: Instruction, sources: list[tuple[Block, Block]], base: Value, body: Body
+) -> bool:
+    """Whether all that a phi takes from a body is the base in lanes that do not come to the body."""
+    names = {s for s, _ in sources}
+    values = {v for v, s in zip(phi.operands[::2], phi.operands[1::2], strict=True) if s in names}
+    if len(values) > 1:
+        return False
+
+    def goes_past(block: Block) -> bool:
+        return block in (phi.block, body.first) or is_placed_before(branch, body.first, block)
+
+    return branch.worker.unchanged.is_same(values.pop(), base, goes_past)
+
+
+def _is_there(branch: LinearisedBranch, body: Body, value: Value) -> bool:
+    """Whether a value is there before a body."""
+    if isinstance(value, Undef):
+        return False
+    if type(value) is not Instruction or value in body.unchanged:
+        return True
+    tree = branch.worker.tree
+    is_new = tree.number.get(value.block, len(tree.order)) >= len(tree.order)
+    return not is_new and tree.dominates(value.block, branch.branch)

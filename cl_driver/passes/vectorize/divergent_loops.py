@@ -16,10 +16,10 @@ must be in loop-closed form (ir/lcssa.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Function, Instruction, Operand, Value
+from ...spirv.module import Block, Function, Instruction, Kind, Operand, Undef, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import Loop
 from ..ir.instructions import (
@@ -32,8 +32,14 @@ from ..ir.instructions import (
     remove_phi_edge,
 )
 from ..ir.ops import PassOp
+from ..ir.shapes import ShapeInfo
 
+MOST_PASSED = 8  # phis that are looked through
 MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it
+
+# What a loop carries round and some iterations leave as it is: a phi of the header, what it becomes in an
+# iteration, and the latch's phi.
+_Carried: TypeAlias = tuple[Instruction, Value, Instruction]
 
 
 def linearise_loops(
@@ -42,6 +48,7 @@ def linearise_loops(
     types: TypeTable,
     number: dict[Block, int],
     leaving: dict[Loop, list[Block]],
+    shapes: ShapeInfo,
 ) -> list[Instruction]:
     """Rewrites loops, inner ones listed first; returns their phis `live`.
 
@@ -49,7 +56,7 @@ def linearise_loops(
     that have edges out of each loop; may have others afterwards.
     """
     before = predecessors(function)
-    return [_Rewrite(function, loop, types, number, before, leaving).run() for loop in loops]
+    return [_Rewrite(function, loop, types, number, before, leaving, shapes).run() for loop in loops]
 
 
 class _Rewrite:
@@ -61,8 +68,10 @@ class _Rewrite:
         number: dict[Block, int],
         before: dict[Block, list[Block]],
         leaving: dict[Loop, list[Block]],
+        shapes: ShapeInfo,
     ) -> None:
         self.function = function
+        self.shapes = shapes
         self.before = before  # predecessors, kept up to date
         self.number = number
         self.loop = loop
@@ -76,6 +85,7 @@ class _Rewrite:
         self.edges: list[Block] = []  # one block per back or exit edge; all lead to the latch
         self.made: dict[Block, None] = {}
         self.carried: dict[Instruction, Instruction] = {}  # what leaves by any edge: the latch's phi
+        self.frozen: list[_Carried] = []
 
     def run(self) -> Instruction:
         types, head, latch, header = self.types, self.head, self.latch, self.loop.header
@@ -164,6 +174,10 @@ class _Rewrite:
                 source = back.get(edge)
                 around.operands += [undef(phi.type) if source is None else values[source], edge]
             around.operands += [undef(phi.type), self.head]
+            if self.shapes.stride(phi) is None and phi.type.kind is not Kind.BOOL and len(back) == 1:
+                (update,) = (values[source] for source in back.values())
+                if self.passes_on(update, phi):
+                    self.frozen.append((phi, update, around))
             self.latch.instructions.insert(0, around)
             header.instructions.remove(phi)
             phi.block = self.head
@@ -210,6 +224,9 @@ class _Rewrite:
                 for edge in edges:
                     known.operands[known.operands.index(edge) - 1] = value
                 return known
+        in_place = self.carry_in_place(edges, values)
+        if in_place is not None:
+            return in_place
         undef = self.types.undef(phi.type)
         kept = Instruction(Op.Phi, phi.type, (), self.head, phi.name)
         around = Instruction(Op.Phi, phi.type, (), self.latch, phi.name)
@@ -223,6 +240,29 @@ class _Rewrite:
         if len(set(values)) == 1:
             self.carried[value] = around
         return around
+
+    def passes_on(self, value: Value, phi: Instruction, depth: int = MOST_PASSED) -> bool:
+        """Whether a phi of the header is what becomes of it in an iteration, on some way through the loop."""
+        if type(value) is not Instruction or value.op is not Op.Phi or value.block not in self.loop.blocks:
+            return False
+        if value is phi or not depth or value.block is self.loop.header:
+            return value is phi
+        return any(self.passes_on(v, phi, depth - 1) for v in value.operands[::2])
+
+    def carry_in_place(self, edges: Collection[Block], values: list[Value]) -> Instruction | None:
+        """The latch's phi of what the loop carries round anyway, if this is what leaves it: lanes that have
+        left take it along. Only of what some iterations leave as it is, so that what it becomes is chosen
+        in each iteration anyway."""
+        for phi, update, around in self.frozen:
+            if all(value is phi or value is update for value in values):
+                places = [around.operands.index(edge) - 1 for edge in edges]
+                taken = zip((around.operands[p] for p in places), values, strict=True)
+                if all(old is value or isinstance(old, Undef) for old, value in taken):
+                    for p, value in zip(places, values, strict=True):
+                        around.operands[p] = value
+                    around.operands[around.operands.index(self.head) - 1] = phi
+                    return around
+        return None
 
     def is_inside(self, value: Operand) -> TypeGuard[Instruction]:
         """Whether the loop computes a value, the phis included that have moved to the head."""

@@ -36,6 +36,7 @@ from .jump_threading import split_tests, thread_exits
 from .linearise_branch import LinearisedBranch, Pending, UniformBranch, needs_mask
 from .region_graph import EXIT, Graph, Node
 from .sink_selects import sink_selects
+from .unchanged import Unchanged
 
 
 def linearise(function: Function, types: TypeTable, options: PlanOptions) -> ShapeInfo:
@@ -62,7 +63,8 @@ def linearise(function: Function, types: TypeTable, options: PlanOptions) -> Sha
             for loop in loops:
                 for block in worker.leaving[loop]:
                     options.remarks.control(block.terminator, LIVE)
-        for phi in linearise_loops(function, loops, types, worker.tree.number, worker.leaving):
+        number, leaving = worker.tree.number, worker.leaving
+        for phi in linearise_loops(function, loops, types, number, leaving, shapes):
             live[phi.block] = phi
         remove_unreachable_blocks(function)
     worker.run(exit_tests)
@@ -210,6 +212,7 @@ class _Linearizer:
         self.own = self.nest.own_blocks()
         self.leaving = self.nest.leaving()
         self.replaced: dict[Value, Value] = {}
+        self.unchanged = Unchanged(self.replaced, self.live)
         self.gone: set[Block] = set()  # blocks whose instructions are elsewhere now
 
     # The graph

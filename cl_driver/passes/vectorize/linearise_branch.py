@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Constant, Instruction, Kind, Type, Undef, Value, Variable
+from ...spirv.module import Block, Constant, Instruction, Kind, Type, Value, Variable
 from ..ir.dominance import Loop
 from ..ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, INTEGER_ATOMICS, PURE, append
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
 from ..ir.remarks import MASKED, SKIPPED
 from .branch_bodies import JUMP_COST, SCATTER_COST, Body, enter_body, find_body, leave_body
+from .merge_values import LEFT_COST, merged
 from .region_graph import EXIT, Graph, Node
 
 if TYPE_CHECKING:
     from .linearise import _Linearizer
 
-LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1
 LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway
 
 _TRAPS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
@@ -52,8 +52,6 @@ class UniformBranch:
 
 # What is linearised later: a uniform branch or an inner loop, its mask, and the masks that have a lane there.
 Pending: TypeAlias = tuple[UniformBranch | Loop, Value, set[Value] | None]
-# A value, and the mask of the lanes that take it.
-_Choice: TypeAlias = tuple[Value, Value]
 
 
 class LinearisedBranch:
@@ -81,7 +79,7 @@ class LinearisedBranch:
         self.end = graph.post.immediate(branch)
         self.current: Block = branch  # where the next node is put
         self.masks: dict[Node, Value] = {branch: mask}
-        self.order: dict[Node, int] = {}  # place in straight order
+        self.order: dict[Node, int] = {branch: -1}  # place in straight order
         self.edge_masks: dict[tuple[Block, Block], Value] = {}
         self.costs: dict[Value, int] = {}  # how unwelcome some masks are as conditions of selects
         self.made: dict[tuple[Any, ...], Value] = {}  # and, or, not that were already made
@@ -100,7 +98,7 @@ class LinearisedBranch:
             if node in done:
                 continue
             while bodies and node not in bodies[-1].nodes:
-                leave_body(self, bodies.pop())
+                self.leave_bodies(bodies)
             mask = self.masks[node] = self.block_mask(node)
             if (body := find_body(self, nodes, place, mask)) is not None:
                 bodies.append(enter_body(self, body))
@@ -114,7 +112,7 @@ class LinearisedBranch:
             else:
                 self.place_block(node, mask)
         while bodies:
-            leave_body(self, bodies.pop())
+            self.leave_bodies(bodies)
         assert self.end is not None  # obstacles() has seen to it
         end = self.end.header if isinstance(self.end, Loop) else self.end
         sources = [
@@ -124,6 +122,11 @@ class LinearisedBranch:
         ]
         self.merge_phis(end, sources, keep=True)
         append(self.current, Op.Branch, None, [end])
+
+    def leave_bodies(self, bodies: list[Body]) -> None:
+        """Leaves the innermost body that has begun."""
+        body = bodies.pop()
+        leave_body(self, body, bodies[-1].nodes if bodies else self.influence | {self.branch})
 
     # Masks
 
@@ -340,6 +343,10 @@ class LinearisedBranch:
                     merged.operands += [value, source]
                 else:
                     rest += [value, source]
+            value, *others = dict.fromkeys(merged.operands[::2])
+            if not others:
+                phi.operands = [*rest, value, join]
+                continue
             phi.operands = [*rest, merged, join]
             for shapes in filter(None, (worker.shapes, worker.shapes.across)):
                 shapes.strides[merged] = shapes.stride(phi)
@@ -381,111 +388,9 @@ class LinearisedBranch:
         source.
         """
         for phi in list(block.phis()):
-            value, rest = self.merged(phi, sources)
+            value, rest = merged(self, phi, sources)
             if keep:
                 phi.operands = [*rest, value, self.current]
             else:
                 self.worker.replaced[phi] = value
                 block.instructions.remove(phi)
-
-    def merge_edges(self, block: Block, sources: list[tuple[Block, Block]], join: Block) -> None:
-        """The phis of a block get one value for all of these edges, by way of a block that joins them."""
-        for phi in block.phis():
-            value, rest = self.merged(phi, sources)
-            phi.operands = [*rest, value, join]
-
-    def merged(self, phi: Instruction, sources: list[tuple[Block, Block]]) -> tuple[Value, list[Any]]:
-        """(what a phi takes from these edges, selected here; its operands for all others)"""
-        names = {s for s, _ in sources}
-        choices, rest, came_from = [], [], {}
-        for value, source in zip(phi.operands[::2], phi.operands[1::2], strict=True):
-            if source in names:
-                choices.append((value, self.edge_masks[source, phi.block]))
-                came_from[value] = source
-            else:
-                rest += [value, source]
-        # Not `stay`, which is false in lanes that have left.
-        if phi.type.kind is not Kind.BOOL and any(self.costs.get(m, 0) >= LEFT_COST for _, m in choices):
-            choices = self.with_block_masks(choices, came_from)
-        distinct = {v for v, _ in choices if not isinstance(v, Undef)}
-        shapes = self.worker.shapes
-        if len(distinct) > 1 and shapes.stride(phi) is not None and phi not in self.worker.stays:
-            # All lanes come by one edge, and the value keeps its shape if any lane says which. `stay` is
-            # the mask itself, and false for lanes that never came into the loop.
-            by_part = shapes.across is not None and shapes.across.stride(phi) is None
-            op = PassOp.AnyLaneOfPart if by_part else PassOp.AnyLane
-            choices = [(v, self.any_of(op, m)) for v, m in choices]
-        return self.select(phi.type, choices), rest
-
-    def with_block_masks(self, choices: list[_Choice], came_from: dict[Value, Block]) -> list[_Choice]:
-        """Choices at the latch of a live loop under the masks of the blocks where lanes part, in their order.
-
-        Lanes that part later are given their value later, and that of lanes that stay does not matter. So no
-        mask is asked for but those that blocks have anyway.
-        """
-        defined = [(v, m) for v, m in choices if not isinstance(v, Undef)]
-        live = None if self.loop is None else self.worker.live.get(self.loop.header)
-        left = [(v, m) for v, m in defined if self.costs.get(m, 0) >= LEFT_COST]
-        if len({v for v, _ in defined}) == 2 and len(left) == 1 and live is not None:
-            other = next(v for v, _ in defined if v is not left[0][0])
-            return [*left, (other, live)]
-        if len(defined) != len({v for v, _ in defined}) or len(defined) < 2:
-            return choices
-        placed = []
-        for value, mask in defined:
-            source = came_from[value]
-            before = self.graph.before.get(source, ())
-            at = before[0][2] if len(before) == 1 else source
-            if self.costs.get(mask, 0) >= LEFT_COST:
-                placed.append((-1, value, mask))
-            elif at not in self.order:
-                return choices
-            else:
-                placed.append((self.order[at], value, mask if at is source else self.masks[at]))
-        placed.sort(key=lambda choice: choice[0])
-        if placed[0][0] >= 0 or placed[1][0] < 0:
-            return choices
-        result, last = [], None
-        for order, value, mask in placed:
-            # Of two edges out of one block, the second has its own mask.
-            result.append((value, dict(defined)[value] if order == last else mask))
-            last = order
-        return result
-
-    def any_of(self, op: Op, mask: Value) -> Value:
-        """Appends AnyLane, or AnyLaneOfPart, of a mask, once."""
-        key = op, mask
-        found = self.made.get(key)
-        if found is None:
-            found = self.made[key] = append(self.current, op, self.worker.bool, [mask])
-        return found
-
-    def select(self, type_: Type, choices: list[_Choice]) -> Value:
-        """The value of the edge that each lane came by."""
-        masks_of: dict[Value, list[Value]] = {}
-        for value, mask in choices:
-            if not isinstance(value, Undef):
-                masks_of.setdefault(value, []).append(mask)
-        if not masks_of:
-            return self.types.undef(type_)
-        if len(masks_of) == 1:
-            return next(iter(masks_of))
-        if type_.kind is Kind.BOOL:
-            # False in lanes that do not take part, which `stay` of a live loop relies on.
-            result: Value = self.worker.false
-            for value, masks in masks_of.items():
-                for mask in masks:
-                    result = self.emit_logic(
-                        Op.LogicalOr, result, self.emit_logic(Op.LogicalAnd, mask, value)
-                    )
-            return result
-        base = max(masks_of, key=lambda v: sum(2 + self.costs.get(m, 0) for m in masks_of[v]))
-        result = base
-        for value, masks in masks_of.items():
-            if value is base:
-                continue
-            mask = masks[0]
-            for other in masks[1:]:
-                mask = self.emit_logic(Op.LogicalOr, mask, other)
-            result = append(self.current, Op.Select, type_, [mask, value, result])
-        return result
