@@ -26,7 +26,7 @@ from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
 from ..passes.cost import width
-from ..passes.cost.one_item import prefers_one
+from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
@@ -401,6 +401,7 @@ def lower(
             code.is_unoptimised = unoptimised
             code.has_more = plan.has_more and not unoptimised and not options.sub_groups
             is_plain = options.width > 1 and not (options.sub_groups or unoptimised or lanes_of_formats)
+            code.tries_items = is_plain and depends_on_data(costs)
             code.has_linear = is_plain and not (code.has_free_groups or plan.vector_functions)
             code.specialisable_args = specialisable
             if lanes_of_formats:  # groups are to suit the code for formats, whatever its parts
@@ -499,6 +500,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         has_more=code.has_more,
         has_linear=code.has_linear,
         reads_ahead=code.reads_ahead,
+        tries_items=code.tries_items,
         tiles_first=code.tiles is not None and code.tiles_first,
         private_size=code.private_size,
         attributes=reflection.attributes,

@@ -183,7 +183,8 @@ class KernelInfo(_Record):
     (where groups can be told, "any", which takes its place); for groups of whole tiles; tiles_first: the
     first launch of such groups waits for that; has_more: whether there is code of that kind; has_linear:
     whether there may be code of that kind, for groups of one size whose rows leave lanes idle; reads_ahead:
-    it fetches what it is about to read, where a launch wants it; private_size: bytes per work-item;
+    it fetches what it is about to read, where a launch wants it; tries_items: one work-item at a time may be
+    faster, which depends on the data; private_size: bytes per work-item;
     attributes: CL_KERNEL_ATTRIBUTES; sub_group_size, sub_groups_per_group: as required by the kernel, or
     0; sub_group_width: work-items per sub-group; uses_sub_groups: it can tell them apart, so that lanes
     must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow code
@@ -223,6 +224,7 @@ class KernelInfo(_Record):
         has_more=_flag,
         has_linear=_flag,
         reads_ahead=_flag,
+        tries_items=_flag,
         private_size=_size,
         attributes=_text,
         sub_group_size=_small,
@@ -265,6 +267,7 @@ class KernelInfo(_Record):
     has_more: bool
     has_linear: bool
     reads_ahead: bool
+    tries_items: bool
     private_size: int
     attributes: str
     sub_group_size: int

@@ -56,6 +56,7 @@ class KernelCode:
     tiles_first: bool = False  # the first launch of such groups waits for that code
     has_more: bool = False  # see KernelPlan
     has_linear: bool = False  # there may be code for groups of short rows (passes/groups/linear_ids.py)
+    tries_items: bool = False  # one work-item at a time may be faster (passes/cost/one_item.py)
     may_run_in_lockstep: bool = False  # there may be code for groups of one size (passes/groups/lockstep.py)
     specialisable_args: list[int] = field(default_factory=list)  # see KernelPlan; none if not worth it
     is_for_any_image: bool = False  # launches run code for the formats of their images, if there may be some

@@ -29,6 +29,10 @@ _MOSTLY = 0.9  # the share of a kernel's work that is on vectors that fill regis
 _GATHERED, _BY_LANE, _ALONE = 1.25, 1.6, 0.8
 _VECTOR, _SCALAR = 0.5, 0.33
 
+# What is jumped over where no lane comes to it, from which on it may be most of a kernel; and how much longer
+# all of the work of a work-item takes without lanes, so that some of it may take less.
+_MANY_QUESTIONS, _NEAR = 4, 6.0
+
 _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
     Op.CompositeInsert, Op.CompositeConstruct, PassOp.EntryMask, PassOp.AnyLane,
@@ -47,6 +51,16 @@ def prefers_one(costs: PlanCosts) -> bool:
     if why is not None and plan.options.remarks is not None:
         plan.options.remarks.choose("width", why)
     return why is not None
+
+
+def depends_on_data(costs: PlanCosts) -> bool:
+    """Whether a kernel whose work-items have lanes may be better off without, by what they do: much of its
+    work is jumped over where no lane needs it, so that few lanes may make all of them do it."""
+    region = costs.of_lanes
+    if region is None or costs.plan.uses_barrier or costs.plan.vector_functions:
+        return False
+    questions = sum(i.op is PassOp.AnyLane for b in region.function.blocks for i in b.instructions)
+    return questions >= _MANY_QUESTIONS and region.cycles_alone < _NEAR * region.cycles_with_lanes
 
 
 def _why(costs: PlanCosts) -> str | None:

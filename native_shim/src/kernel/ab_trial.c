@@ -5,14 +5,16 @@
 
 #include "base/log.h"
 
-/* The share of the time, in percent, that the new way must save; launches of each kind that are compared. */
-enum { GAIN = 3, ROUNDS = 16 };
+/* Launches of each kind that are compared, and few that are enough to see what is much slower: by so many
+ * percent. */
+enum { ROUNDS = 16, FEW_ROUNDS = 2, MUCH_SLOWER = 25 };
 
-static bool is_faster(uint64_t time, uint64_t usual) {
-    return (double)time * 100 <= (double)usual * (100 - GAIN);
+static bool is_faster(uint64_t time, uint64_t usual, uint32_t gain) {
+    return (double)time * 100 <= (double)usual * (100 - gain);
 }
 
-bool cld_ab_trial_choose(struct cld_ab_trial *ab_trial, uint64_t items, struct cld_ab_run **trial) {
+bool cld_ab_trial_choose(struct cld_ab_trial *ab_trial, const struct cld_ab_kind *kind, uint64_t items,
+                         struct cld_ab_run **trial) {
     int32_t state = atomic_load_explicit(&ab_trial->state, memory_order_relaxed);
     uint64_t first = 0;
     if (state != CLD_TRIAL)
@@ -23,6 +25,7 @@ bool cld_ab_trial_choose(struct cld_ab_trial *ab_trial, uint64_t items, struct c
     if (!made)
         return false;
     made->ab_trial = ab_trial;
+    made->kind = kind;
     made->is_new = atomic_fetch_add_explicit(&ab_trial->turn, 1, memory_order_relaxed) & 1;
     *trial = made;
     return made->is_new;
@@ -37,14 +40,17 @@ static void judge(const char *kernel, const struct cld_ab_run *trial, uint64_t t
     uint64_t best = atomic_load(&ab_trial->best[is_new]);
     while ((!best || time < best) && !atomic_compare_exchange_weak(&ab_trial->best[is_new], &best, time))
         ;
-    if (atomic_load(&ab_trial->measured[0]) < ROUNDS || atomic_load(&ab_trial->measured[1]) < ROUNDS + 1)
-        return;
+    uint32_t usual_count = atomic_load(&ab_trial->measured[0]), count = atomic_load(&ab_trial->measured[1]);
     uint64_t usual = atomic_load(&ab_trial->best[0]), mine = atomic_load(&ab_trial->best[1]);
-    bool adopted = is_faster(mine, usual);
+    bool gives_up = trial->kind->may_be_slow && usual_count >= FEW_ROUNDS && count > FEW_ROUNDS &&
+                    (double)mine * 100 > (double)usual * (100 + MUCH_SLOWER);
+    if (!gives_up && (usual_count < ROUNDS || count < ROUNDS + 1))
+        return;
+    bool adopted = is_faster(mine, usual, trial->kind->gain);
     int32_t state = CLD_TRIAL;
     if (usual && mine &&
         atomic_compare_exchange_strong(&ab_trial->state, &state, adopted ? CLD_ADOPTED : CLD_REJECTED))
-        cld_log(2, "kernel %s: code for values of arguments takes %.2f of the time, and is %s", kernel,
+        cld_log(2, "kernel %s: code for %s takes %.2f of the time, and is %s", kernel, trial->kind->name,
                 (double)mine / (double)usual, adopted ? "used" : "not used");
 }
 

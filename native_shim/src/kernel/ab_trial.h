@@ -20,15 +20,25 @@ struct cld_ab_trial {
     _Atomic uint32_t measured[2]; /* how many there were */
 };
 
+/* What is compared, for the log, and the share of the time, in percent, that the new way must save. A new way
+ * that may take much longer is given up as soon as it turns out to. */
+struct cld_ab_kind {
+    const char *name;
+    uint32_t gain;
+    bool may_be_slow;
+};
+
 /* A launch that is timed. */
 struct cld_ab_run {
     struct cld_ab_trial *ab_trial; /* of the launch's kernel */
+    const struct cld_ab_kind *kind;
     bool is_new;
     _Atomic uint64_t time, units; /* ns that threads took, and for how many groups */
 };
 
 /* Whether a launch of so many work-items goes the new way. trial: set if it is timed. */
-bool cld_ab_trial_choose(struct cld_ab_trial *ab_trial, uint64_t items, struct cld_ab_run **trial);
+bool cld_ab_trial_choose(struct cld_ab_trial *ab_trial, const struct cld_ab_kind *kind, uint64_t items,
+                         struct cld_ab_run **trial);
 
 /* Draws the conclusion from a launch of so many groups (0: it failed), if many were timed; frees the trial.
  */

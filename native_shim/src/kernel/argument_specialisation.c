@@ -76,7 +76,8 @@ static bool is_useless(const struct cld_kernel_info *info, const struct cld_vari
 /* Whether a launch runs the code, which is there. */
 static bool choose(struct cld_variant *code, const struct cld_launch *launch, struct cld_ab_run **trial) {
     uint64_t items = launch->global_size[0] * launch->global_size[1] * launch->global_size[2];
-    return cld_ab_trial_choose(&code->ab_trial, items, trial);
+    static const struct cld_ab_kind kind = {"values of arguments", 3, false};
+    return cld_ab_trial_choose(&code->ab_trial, &kind, items, trial);
 }
 
 static void note(struct cld_specialisation_history *history, uint32_t count, const uint64_t *words) {

@@ -99,6 +99,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_ONCE_ALONG = 2048, /* 4096, 8192 */
     /* NARROW code is also for launches whose offset in dimension 0 is no multiple of any width. */
     CLD_KERNEL_ALIGNED_GROUPS = 16384,
+    /* The code of the shape ITEMS may be faster than all other: it depends on the data. */
+    CLD_KERNEL_TRIES_ITEMS = 32768,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -47,7 +47,8 @@ struct cld_variant {
     struct cld_variant *next;
     struct cld_variant_key key;
     _Atomic int32_t state;        /* enum cld_variant_state */
-    struct cld_ab_trial ab_trial; /* of code for values of integers: with the code for all values */
+    /* Of code for values of integers: with the code for all values; of the shape ITEMS, with all other. */
+    struct cld_ab_trial ab_trial;
     /* Written before it is THERE: */
     cld_kernel_fn entry;
     uint64_t local_static, scratch_fixed, scratch_per_item;

@@ -247,12 +247,29 @@ static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *in
     return at.status;
 }
 
+/* Work-items one at a time, in place of what was chosen, which must be there: lanes wait for one another, and
+ * do what only some of them need. How much that is depends on the data, so it is tried. */
+static void try_items(struct cld_event *command, const struct cld_kernel *kernel) {
+    static const struct cld_ab_kind kind = {"one work-item at a time", 10, true};
+    static const struct cld_variant_key key = {.tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_ITEMS};
+    const struct cld_variant *chosen = command->kernel.variant;
+    const uint64_t *size = command->kernel.launch.global_size;
+    if (chosen && (!cld_variant_is_there(chosen) || !chosen->key.assumes_apart))
+        return;
+    struct cld_variant *items = cld_variant_want(kernel, command->kernel.info, &key, false);
+    if (cld_variant_is_there(items) &&
+        cld_ab_trial_choose(&items->ab_trial, &kind, size[0] * size[1] * size[2], &command->kernel.trial))
+        command->kernel.variant = items;
+}
+
 cl_int cld_variant_choose(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
     const struct cld_variant *chosen;
     cl_int status = choose(kernel, info, &command->kernel.launch, &chosen);
     command->kernel.variant = chosen;
-    if (!status && info->history)
+    if (!status && info->flags & CLD_KERNEL_TRIES_ITEMS)
+        try_items(command, kernel);
+    if (!status && info->history && !command->kernel.trial)
         cld_specialisation_choose(command, kernel);
     if (status || info->entry || command->kernel.variant)
         return status;

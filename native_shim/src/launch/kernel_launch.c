@@ -290,7 +290,8 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
     choose_panel(command, item_time);
     command->estimate = time_of(info, &command->kernel.launch);
-    const uint64_t later = CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR;
+    const uint64_t later =
+        CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;
     if ((info->most_group_items || info->flags & later || info->history) && item_time)
         atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
     command->timed = command->estimate >= SHORT_TIME || trial_of(command) ||

@@ -60,6 +60,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_more": False,
         "has_linear": False,
         "reads_ahead": False,
+        "tries_items": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,

@@ -289,6 +289,36 @@ static void better_code_for_images(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
+/* One work-item at a time is tried where the kernel says so, and given up soon where it takes long. */
+static void one_at_a_time(uint64_t flags, int pace, int32_t state, int most_launches) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = test_kernel(context, usual, "iid");
+    info_of(kernel)->flags |= flags;
+    for (int i = 0; i < 40; i++)
+        launch_one(queue, kernel, KNOWN, i, GROUPS);
+    struct cld_variant *items = codes_of(kernel);
+    if (!flags) {
+        CHECK(!items);
+    } else {
+        CHECK(items && items->key.shape == CLD_SHAPE_ITEMS && !items->key.values);
+        atomic_store(&special_groups, 0);
+        atomic_store(&special_pace, pace);
+        install(items);
+        int launches = 0;
+        for (; atomic_load(&items->ab_trial.state) == CLD_TRIAL && launches < 100; launches++)
+            launch_one(queue, kernel, KNOWN, 0, GROUPS);
+        CHECK_IS(atomic_load(&items->ab_trial.state), state);
+        CHECK(launches <= most_launches);
+        CHECK(atomic_load(&special_groups) >= GROUPS && special_groups <= (launches / 2 + 1) * GROUPS);
+        atomic_store(&special_groups, 0);
+        launch_one(queue, kernel, KNOWN, 5, GROUPS + 1);
+        CHECK_IS(atomic_load(&special_groups), state == CLD_ADOPTED ? GROUPS + 1 : 0);
+    }
+    atomic_store(&special_pace, 100000);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
 struct user {
     pthread_t thread;
     cl_kernel kernel; /* of its own: arguments are set */
@@ -334,6 +364,10 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 100000, CLD_ADOPTED, 40);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 290000, CLD_REJECTED, 40);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 2000000, CLD_REJECTED, 8);
+    one_at_a_time(0, 100000, CLD_TRIAL, 0);
     atomic_store(&special_groups, 0);
     better_code_for_images();
     fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_PREFETCH_OFF, 3);

@@ -4,7 +4,7 @@ work-item's own, long code of vectors that fill registers."""
 import pytest
 
 from cl_driver.device.target import Target
-from cl_driver.passes.cost.one_item import prefers_one
+from cl_driver.passes.cost.one_item import depends_on_data, prefers_one
 from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.passes.ir.remarks import Remarks
 
@@ -180,3 +180,28 @@ def test_vectors_that_fill_registers_need_no_lanes_where_code_is_long(count, cha
 
 def test_scalars_have_lanes_however_long_the_code_is():
     assert not prefers(rounds(400, False).replace("uint8", "uint"), AVX2)
+
+
+CASES = """int kind = start[i], at = column[i];
+    for (int k = 0; k < at; k++) {
+        int other = column[i + k];
+        if (start[other] == 3) { for (int m = 0; m < x[other]; m++) s += x[other + m] * marks[s & 63]; }
+        if (start[other] == 5) { for (int m = kind; m > 0; m--) s ^= x[s & 63] * m + marks[other + m]; }
+        if (start[other] == kind && x[other + 1] > s) { s = x[other + 2] * s + marks[other] * n - x[s & 7]; }
+    }"""
+
+
+@pytest.mark.parametrize(
+    "body, depends",
+    [
+        (CASES, True),
+        (f"local int l[64]; l[i & 63] = n; barrier(1); n = l[n & 63]; {CASES}", False),  # lanes stay
+        (SPARSE + WORK, False),  # all do the same
+        ("for (int k = 0; k < 100; k++) { s = s * 5 + k; if (s & 8) s ^= s * s; }", False),
+    ],
+)
+def test_what_few_work_items_need_may_be_faster_without_lanes(body, depends):
+    plan = make_plan(compile_cl(f"{HEAD} {body} out[i] = s; }}"), "k", width=8)
+    costs = PlanCosts(plan, AVX2)
+    assert not prefers_one(costs)
+    assert depends_on_data(costs) == depends
