@@ -5,9 +5,8 @@
 
 #include "base/log.h"
 
-/* Launches of each kind that are compared, and few that are enough to see what is much slower: by so many
- * percent. */
-enum { ROUNDS = 16, FEW_ROUNDS = 2, MUCH_SLOWER = 25 };
+/* Launches of each kind that are compared, and few that are enough to see a large difference, in percent. */
+enum { ROUNDS = 16, FEW_ROUNDS = 3, LARGE = 25 };
 
 static bool is_faster(uint64_t time, uint64_t usual, uint32_t gain) {
     return (double)time * 100 <= (double)usual * (100 - gain);
@@ -42,9 +41,9 @@ static void judge(const char *kernel, const struct cld_ab_run *trial, uint64_t t
         ;
     uint32_t usual_count = atomic_load(&ab_trial->measured[0]), count = atomic_load(&ab_trial->measured[1]);
     uint64_t usual = atomic_load(&ab_trial->best[0]), mine = atomic_load(&ab_trial->best[1]);
-    bool gives_up = trial->kind->may_be_slow && usual_count >= FEW_ROUNDS && count > FEW_ROUNDS &&
-                    (double)mine * 100 > (double)usual * (100 + MUCH_SLOWER);
-    if (!gives_up && (usual_count < ROUNDS || count < ROUNDS + 1))
+    bool is_clear = trial->kind->may_differ_much && usual_count >= FEW_ROUNDS && count > FEW_ROUNDS &&
+                    (is_faster(mine, usual, LARGE) || is_faster(usual, mine, LARGE));
+    if (!is_clear && (usual_count < ROUNDS || count < ROUNDS + 1))
         return;
     bool adopted = is_faster(mine, usual, trial->kind->gain);
     int32_t state = CLD_TRIAL;

@@ -20,12 +20,12 @@ struct cld_ab_trial {
     _Atomic uint32_t measured[2]; /* how many there were */
 };
 
-/* What is compared, for the log, and the share of the time, in percent, that the new way must save. A new way
- * that may take much longer is given up as soon as it turns out to. */
+/* What is compared, for the log, and the share of the time, in percent, that the new way must save. Where one
+ * way may take much longer than the other, fewer launches decide if it turns out to. */
 struct cld_ab_kind {
     const char *name;
     uint32_t gain;
-    bool may_be_slow;
+    bool may_differ_much;
 };
 
 /* A launch that is timed. */
