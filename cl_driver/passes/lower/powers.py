@@ -1,8 +1,8 @@
 """Powers with a small constant exponent as the products, the quotient or the root that they are.
 
 `pow(x, 2)` is common, and a logarithm and an exponential otherwise. Special values are the same, and results
-are nearly exact: where a square is no normal number, neither is the result. An exponent of -2 is left out, as the
-square may overflow where its reciprocal is still a number.
+are nearly exact: where a square is no normal number, neither is the result. An exponent of -2 is left out, as
+the square may overflow where its reciprocal is still a number.
 """
 
 from __future__ import annotations
