@@ -12,7 +12,9 @@ from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
 from ...spirv.tables import of_class
 from ..analysis.strides import Strides
+from ..ir.dominance import Loop
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
+from ..ir.ops import PassOp
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
 from ..ir.remarks import Remarks
 from .operations import LOADS, STORES
@@ -316,7 +318,8 @@ def _axis(regions: list[RegionCosts]) -> int:
     """The dimension along which several vectors are taken: 1 for kernels that ask for their ids in it.
 
     But where nothing is a loop and comparisons tell rows apart, those of one row share all that comes of
-    these; so do stencils that leave their edges out.
+    these; so do stencils that leave their edges out. Nor should rows leave a loop one by one that lanes
+    leave together: what it does would need masks, and wait for the row that stays longest.
     """
     axis = 0
     for costs in regions:
@@ -326,7 +329,21 @@ def _axis(regions: list[RegionCosts]) -> int:
         axis = 1
         if not costs.nest.loops and any(map(_compares_ints, of_rows)):
             return 0
+        if any(_ends_by_rows(loop, of_rows) for loop in costs.nest.loops):
+            return 0
     return axis
+
+
+def _ends_by_rows(loop: Loop, of_rows: set[Instruction]) -> bool:
+    """Whether all lanes leave a loop at the same time, which the id of their row decides."""
+    for block in loop.blocks:
+        terminator = block.terminator
+        if terminator.op is not Op.BranchConditional or loop.blocks.issuperset(block.successors()):
+            continue
+        condition = terminator.operands[0]
+        if condition in of_rows and condition.op is not PassOp.AnyLane:
+            return True
+    return False
 
 
 def _stores_columns(costs: RegionCosts) -> bool:

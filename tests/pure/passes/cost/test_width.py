@@ -28,7 +28,16 @@ HEAD = (
         ("int y = get_global_id(1); if (y && i) out[y * n + i] = x[y * n + i] + x[y * n + i - n];", 0),
         ("int y = get_global_id(1); if (y > 2 * n || i < n) return; out[y * n + i] = x[y * n + i - n];", 0),
         ("int y = get_global_id(1); if (i) out[y * n + i] = x[y * n + i] + x[y * n + i - n];", 1),
-        ("int y = get_global_id(1); for (int k = 0; k < y; k++) s += x[k * n + i]; out[y * n + i] = s;", 1),
+        # Rows leave a loop one by one that lanes leave together; or rows do as lanes do.
+        ("int y = get_global_id(1); for (int k = 0; k < y; k++) s += x[k * n + i]; out[y * n + i] = s;", 0),
+        ("int y = get_global_id(1); for (int k = *start; k < start[y]; k++) s += x[k + i]; out[i] = s;", 0),
+        ("int y = get_global_id(1); for (int k = 0; k < n; k++) s += x[k * y + i]; out[y * n + i] = s;", 1),
+        ("int y = get_global_id(1); for (int k = 0; k < i + y; k++) s += x[k * n]; out[y * n + i] = s;", 1),
+        (
+            "int y = get_global_id(1); for (int k = 0; k < n && k != y; k++) s += x[k + i];"
+            "out[y * n + i] = s;",
+            0,
+        ),
     ],
 )
 def test_rows_or_one_row(body, axis):
