@@ -47,6 +47,7 @@ from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
+from .scalar.component_stores import store_components
 from .scalar.cse import drop_repeated
 from .scalar.exchange_loops import replace_exchanges
 from .scalar.passed_arrays import expand_passed_copies
@@ -335,6 +336,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
     end_at_undefined(region.function)
     if options.width > 1 and not region.once:
         types = plan.module.types
+        run_pass("component_stores", store_components, options, region.function, types, options)
         if may_send_lanes_alone(plan):
             if run_pass("lane_loops", send_lanes_alone, options, region.function, types, options):
                 plan.has_lane_loops = True
