@@ -29,6 +29,7 @@ from .ir.plan import KernelPlan, PlanError, PlanOptions, Region
 from .ir.plan_summary import describe
 from .ir.shapes import ShapeInfo
 from .ir.verify import verify
+from .loops.byte_fills import fill_by_words
 from .loops.hoist_guards import hoist_guards
 from .loops.narrow_integers import narrow
 from .loops.promote_memory import promote_memory
@@ -150,6 +151,7 @@ def plan(
     if options.width > 1 and run_pass("exchange_loops", replace_exchanges, options, function, types):
         run_pass("simplify", simplify, options, function, types)
 
+    run_pass("byte_fills", fill_by_words, options, function, types)
     if options.linear_group:
         run_pass("linear_ids", put_linear_ids, options, function, types, options.linear_group)
 

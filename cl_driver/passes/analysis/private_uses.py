@@ -195,7 +195,7 @@ def _steps(chain: Instruction) -> set[int]:
     type_, indices = chain.operands[0].type.element, list(chain.operands[1:])
     steps: set[int] = set()
     if chain.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
-        steps.add(_factor(indices.pop(0)) * size_of(type_))
+        steps.add(multiple_of(indices.pop(0)) * size_of(type_))
     for index in indices:
         if type_.kind is Kind.STRUCT:
             number = index.value or 0
@@ -203,11 +203,11 @@ def _steps(chain: Instruction) -> set[int]:
             steps.add(step)
         else:
             type_ = type_.element
-            steps.add(_factor(index) * size_of(type_))
+            steps.add(multiple_of(index) * size_of(type_))
     return steps
 
 
-def _factor(index: Value, seen: tuple[Value, ...] = ()) -> int:
+def multiple_of(index: Value, seen: tuple[Value, ...] = ()) -> int:
     """A number that an index is a multiple of, as far as powers of two are concerned: others get lost where
     numbers wrap around. seen: phis and what lies between, which are multiples of it if all else is."""
     if isinstance(index, Constant):
@@ -219,17 +219,17 @@ def _factor(index: Value, seen: tuple[Value, ...] = ()) -> int:
     operands, seen = index.operands, (*seen, index)
     by = operands[1].value or 0 if len(operands) == 2 and isinstance(operands[1], Constant) else None
     if index.op is Op.ShiftLeftLogical and by is not None:
-        return max(_factor(operands[0], seen), 1) << by
+        return max(multiple_of(operands[0], seen), 1) << by
     if index.op is Op.IMul and by is not None:
         return by
     if index.op is Op.BitwiseAnd and by:
         return by & -by
     if index.op is Op.ShiftRightArithmetic and by is not None and isinstance(operands[0], Instruction):
-        return max(_factor(operands[0], seen) >> by, 1)
+        return max(multiple_of(operands[0], seen) >> by, 1)
     if index.op in (Op.UConvert, Op.SConvert):
-        return _factor(operands[0], seen)
+        return multiple_of(operands[0], seen)
     if index.op in (Op.Select, Op.IAdd, Op.ISub):
-        return math.gcd(*(_factor(o, seen) for o in operands[-2:]))
+        return math.gcd(*(multiple_of(o, seen) for o in operands[-2:]))
     if index.op is Op.Phi:
-        return math.gcd(*(_factor(o, seen) for o in operands[::2]))
+        return math.gcd(*(multiple_of(o, seen) for o in operands[::2]))
     return 1
