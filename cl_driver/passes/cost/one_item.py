@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type
 from ..analysis.redundant_items import redundant_dimensions
-from ..ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
+from ..ir.instructions import ADDRESS, ATOMICS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
 from ..ir.ops import PassOp
 from .access_costs import leaf_bits
 from .inner_loops import cycles_with_inner_loops
@@ -93,7 +93,17 @@ def _mostly_gathers_between_barriers(costs: PlanCosts) -> bool:
     if not loops or not all(mostly_gathers(region.nest, region.shapes) for region in loops):
         return False
     lost = sum(region.cycles_alone - region.cycles_with_lanes for region in regions if region not in loops)
-    return lost < _WAITED * sum(region.cycles_with_lanes for region in loops)
+    return lost < _WAITED * sum(map(_cycles_of_gathers, loops))
+
+
+def _cycles_of_gathers(region: RegionCosts) -> float:
+    """Of a work-item with a lane, where most of the work is to access places of its own. Atomics there are
+    done lane by lane, each behind a branch: lanes make nothing faster of these."""
+    blocks = {block for loop in region.nest.loops for block in loop.blocks}
+    atomics = (i for block in blocks for i in block.instructions if i.op in ATOMICS)
+    if any(region.shapes.stride(i.operands[0]) is None for i in atomics):
+        return max(region.cycles_with_lanes, region.cycles_alone)
+    return region.cycles_with_lanes
 
 
 def _why_estimated(region: RegionCosts) -> str | None:

@@ -4,6 +4,7 @@ work-item's own, long code of vectors that fill registers."""
 import pytest
 
 from cl_driver.device.target import Target
+from cl_driver.passes.cost import one_item
 from cl_driver.passes.cost.one_item import depends_on_data, prefers_one
 from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.passes.ir.remarks import Remarks
@@ -71,6 +72,26 @@ def test_loops_of_gathers_between_barriers(more, one):
     """They decide, unless other loops, or much else, lose more."""
     assert of_loop(LEVELS.replace("MORE", f"{more} barrier(1);"), target=AVX2) == one
     assert not of_loop(LEVELS.replace("MORE", ""), target=AVX2, width=1)
+
+
+@pytest.mark.parametrize(
+    "body, lanes_gain",
+    [
+        (row("s += marks[column[k]];"), True),
+        (row("if (x[k] > s) atomic_exchange((volatile global atomic_int *)&out[column[k]], k);"), False),
+        # One place for all lanes: one atomic.
+        (row("if (x[column[k]] > s) atomic_exchange((volatile global atomic_int *)marks, k);"), True),
+    ],
+)
+def test_atomics_gain_nothing_by_lanes(body, lanes_gain):
+    """Which are done lane by lane: then loops of them have as much to win without lanes as they take."""
+    plan = make_plan(compile_cl(f"{HEAD} {body} out[i] = s; }}"), "k", width=8)
+    region = PlanCosts(plan, AVX2).of(plan.regions[0])
+    lanes, alone = 1.0, 3.0  # what they take is another matter
+    region.__dict__ |= {"cycles_with_lanes": lanes, "cycles_alone": alone}
+    assert one_item._cycles_of_gathers(region) == (lanes if lanes_gain else alone)
+    region.__dict__["cycles_alone"] = 0.5
+    assert one_item._cycles_of_gathers(region) == lanes
 
 
 def test_it_is_no_choice_at_width_1():
