@@ -171,6 +171,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         flags=_flags(kernel),
         tile_width=kernel.tile_width,
         tile_height=kernel.tile_height,
+        repeated_dimensions=kernel.repeated_dimensions,
         sub_group_size=kernel.sub_group_width,
         required_sub_group_size=kernel.sub_group_size,
         required_sub_groups=kernel.sub_groups_per_group,

@@ -513,6 +513,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         free_groups=code.has_free_groups,
         once_along=sorted(code.once_along),
         aligned_groups=program.has_aligned_groups(code.name, code.width) and not uses_sub_groups,
+        repeated_dimensions=code.repeated_dimensions,
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,

@@ -82,6 +82,7 @@ KERNEL = Answer(
     flags=(U64, "enum cld_kernel_flags"),
     tile_width=(U32, "work-items of a row that the tiled code takes at a time"),
     tile_height=(U32, "rows, likewise"),
+    repeated_dimensions=(U32, "so many of the last ones: along them all groups do the same"),
     sub_group_size=(U64, "work-items per sub-group"),
     required_sub_group_size=(U64, "as the source requires, or 0"),
     required_sub_groups=(U64, "per work-group, likewise"),

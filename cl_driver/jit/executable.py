@@ -191,13 +191,15 @@ class KernelInfo(_Record):
     is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
     or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
     groups, so the data plane may divide anew; once_along: dimensions along which one work-item of a group
-    does it for all; aligned_groups: the entry, and what takes its place ("narrow" excepted), are for launches
-    whose offset in dimension 0 is a multiple of any width; most_group_items: of groups for which there may be
-    code of their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of
-    which threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py); counted_size:
-    bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's may overlap
-    where the entry runs, or what takes its place ("narrow" and "overlap" excepted); specialisable_args:
-    numbers of the arguments for whose values there may be code (passes/lower/argument_values.py);
+    does it for all; repeated_dimensions: so many of the last ones are such that all groups along them do the
+    same, so that one is enough; aligned_groups: the entry, and what takes its place ("narrow" excepted), are
+    for launches whose offset in dimension 0 is a multiple of any width; most_group_items: of groups for which
+    there may be code of their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the
+    argument of which threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py);
+    counted_size: bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's
+    may overlap where the entry runs, or what takes its place ("narrow" and "overlap" excepted);
+    specialisable_args: numbers of the arguments for whose values there may be code
+    (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
     """
 
@@ -236,6 +238,7 @@ class KernelInfo(_Record):
         free_groups=_flag,
         once_along=_list,
         aligned_groups=_flag,
+        repeated_dimensions=_small,
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
@@ -279,6 +282,7 @@ class KernelInfo(_Record):
     free_groups: bool
     once_along: list[int]
     aligned_groups: bool
+    repeated_dimensions: int
     most_group_items: int
     counted: int
     counted_size: int
@@ -303,6 +307,8 @@ class KernelInfo(_Record):
         others = self.has_narrow, self.has_rest, self.has_tiled, self.has_more, self.has_linear
         if not self.has_entry and (any(others) or self.most_group_items):
             raise ExecutableError(f"{self.name} has no entry, but code that takes its place")
+        if self.repeated_dimensions > 3:
+            raise ExecutableError("malformed KernelInfo.repeated_dimensions")
         if len(self.specialisable_args) > MOST_SPECIALISABLE or not all(
             map(self._has_word, self.specialisable_args)
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...passes.analysis.redundant_items import repeated_dimensions
 from ...passes.ir.dump import type_text
 from ...passes.ir.plan import KernelPlan, PlanOptions
 from ...passes.ir.remarks import Remarks
@@ -41,9 +42,8 @@ class KernelCode:
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
-    once_along: frozenset[
-        int
-    ]  # dimensions of a group along which it takes one work-item (redundant_items.py)
+    once_along: frozenset[int]  # dimensions of a group along which it takes one work-item (redundant_items.py)
+    repeated_dimensions: int  # the last ones, along which groups do the same (redundant_items.py)
     # 1 + the number of the argument that threads may have copies of (privatised_histogram.py), or 0
     counted: int = 0
     counted_size: int = 0  # bytes of its elements
@@ -132,6 +132,7 @@ def emit(
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
         once_along=emitter.redundant - ({0} if width > 1 else set()),
+        repeated_dimensions=repeated_dimensions(plan),
         reads_ahead=emitter.ahead is not None and emitter.ahead.is_used,
         has_rest=vectors == "full",
         counted=counted,

@@ -1,5 +1,7 @@
 """Work-items that do the same as their neighbours: where a launch has a dimension that a kernel never asks
 for, all work-items along it load the same, compute the same and store the same. One of each group is enough.
+If it never asks for groups along it either, one group is: the others would write to the same memory, from
+other cores.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from ..ir.link_names import source_name
 from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import KernelPlan
 
+# What differs between work-items of a group; also between groups, the last of which may be smaller; and what
+# is the same in a launch.
 _IDS = frozenset((BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId))
-
-# The same for all work-items of a group.
-_OF_GROUPS = frozenset((
-    BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize,
-    BuiltIn.GlobalOffset, PassBuiltIn.GroupOrigin, BuiltIn.NumWorkgroups, BuiltIn.WorkgroupId,
+_IDS_OF_GROUPS = _IDS | {BuiltIn.WorkgroupId, PassBuiltIn.GroupOrigin, BuiltIn.WorkgroupSize}
+_OF_LAUNCHES = frozenset((
+    BuiltIn.WorkDim, BuiltIn.GlobalSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.GlobalOffset,
+    BuiltIn.NumWorkgroups,
 ))  # fmt: skip
 
 # What has the same effect however often it is done. Atomics are not among it, nor is what prints, calls
@@ -32,6 +35,18 @@ _FENCES = frozenset(("mem_fence", "read_mem_fence", "write_mem_fence"))
 
 def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
     """The dimensions along which all work-items of a group do the same."""
+    return _not_asked_for(plan, _IDS)
+
+
+def repeated_dimensions(plan: KernelPlan) -> int:
+    """How many of the last dimensions are such that all groups along them do the same."""
+    same = _not_asked_for(plan, _IDS_OF_GROUPS)
+    return next(count for count in range(4) if 2 - count not in same)
+
+
+def _not_asked_for(plan: KernelPlan, ids: frozenset[int]) -> frozenset[int]:
+    """Dimensions of which a kernel reads none of these built-in variables, if doing what it does again
+    changes nothing."""
     if plan.options.sub_groups or plan.options.group or plan.uses_printf:
         return frozenset()
     rest = {0, 1, 2}
@@ -44,14 +59,14 @@ def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
                     break
             else:
                 continue  # most have nothing to do with ids
-            rest -= _asked_for(i)
+            rest -= _asked_for(i, ids)
             if not rest:
                 return frozenset()
             if i.op is Op.Load and isinstance(i.operands[0], Variable):
                 continue
-            if i.op is Op.CompositeExtract and _is_load_of_ids(i.operands[0]):
+            if i.op is Op.CompositeExtract and _is_load_of(i.operands[0], ids):
                 rest.discard(i.operands[1])
-            elif any(_is_load_of_ids(o) for o in i.operands):
+            elif any(_is_load_of(o, ids) for o in i.operands):
                 return frozenset()
     return frozenset(rest)
 
@@ -76,13 +91,15 @@ def _is_idempotent(i: Instruction) -> bool:
     return i.op in _IDEMPOTENT and not (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF)
 
 
-def _asked_for(i: Instruction) -> set[int]:
+def _asked_for(i: Instruction, ids: frozenset[int]) -> set[int]:
     """Dimensions of which an instruction takes the id from the built-in variable itself, but for loads of it
     as a whole."""
-    variables = [o for o in i.operands if isinstance(o, Variable) and o.builtin not in (None, *_OF_GROUPS)]
-    if not variables:
+    known = _IDS_OF_GROUPS | _OF_LAUNCHES
+    builtins = {o.builtin for o in i.operands if isinstance(o, Variable)} - {None}
+    asked = {b for b in builtins if b in ids or b not in known}
+    if not asked:
         return set()
-    if all(v.builtin in _IDS for v in variables):
+    if asked <= ids:
         if i.op is Op.Load:
             return set()
         index = i.operands[-1]
@@ -91,6 +108,6 @@ def _asked_for(i: Instruction) -> set[int]:
     return {0, 1, 2}
 
 
-def _is_load_of_ids(value: object) -> bool:
+def _is_load_of(value: object, ids: frozenset[int]) -> bool:
     source = value.operands[0] if isinstance(value, Instruction) and value.op is Op.Load else None
-    return isinstance(source, Variable) and source.builtin in _IDS
+    return isinstance(source, Variable) and source.builtin in ids

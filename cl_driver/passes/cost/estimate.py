@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from ...records import field, record
-from ..analysis.redundant_items import redundant_dimensions
+from ...records import field, record, replace
+from ..analysis.redundant_items import redundant_dimensions, repeated_dimensions
 from ..ir.plan import KernelPlan, Region
 from .cpu_models import NAMES, CpuModel, cycles
 from .launch import Launch
@@ -58,8 +58,10 @@ def estimate(plan: KernelPlan, model: CpuModel, launch: Launch) -> Estimate:
 
 class _Estimator:
     def __init__(self, plan: KernelPlan, model: CpuModel, launch: Launch) -> None:
-        self.plan, self.model, self.launch = plan, model, launch
-        self.options = plan.options
+        self.plan, self.model, self.options = plan, model, plan.options
+        # The groups that run.
+        count = 3 - repeated_dimensions(plan)
+        self.launch = replace(launch, global_size=launch.global_size[:count] + launch.local_size[count:])
         self.visits = Visits(plan, launch)
         self.calls = CallCosts(plan, model)
         self.result = Estimate(plan.options.width * plan.options.parts)

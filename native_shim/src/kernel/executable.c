@@ -165,6 +165,7 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->flags = answer->flags;
     info->tile_width = answer->tile_width;
     info->tile_height = answer->tile_height;
+    info->repeated_dimensions = answer->repeated_dimensions;
     info->sub_group_size = answer->sub_group_size;
     info->reqd_sub_group_size = answer->required_sub_group_size;
     info->reqd_sub_groups = answer->required_sub_groups;

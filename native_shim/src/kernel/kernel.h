@@ -124,6 +124,7 @@ struct cld_kernel_info {
     uint32_t width;               /* work-items per vector, the preferred multiple */
     uint32_t tile_width;  /* work-items of a row that the tiled code, or else entry, takes at a time */
     uint32_t tile_height; /* rows, likewise */
+    uint32_t repeated_dimensions; /* so many of the last ones: along them all groups do the same */
     uint32_t uses_printf;
     uint32_t
         counted; /* 1 + the argument of which threads may have copies (launch/privatised_histogram.h), or 0 */

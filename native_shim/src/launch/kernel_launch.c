@@ -48,11 +48,29 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
+/* Groups that there is something to do for. The first one in a dimension that a kernel never asks for stands
+ * for the others, which other cores would write the same memory for. */
+static uint64_t groups_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    uint64_t groups = 1;
+    for (uint32_t i = 0; i + info->repeated_dimensions < 3; i++)
+        groups *= launch->num_groups[i];
+    return groups;
+}
+
+/* Work-items of these. */
+static double items_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    double items = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t local = launch->local_size[i], global = launch->global_size[i];
+        items *= (double)(i + info->repeated_dimensions < 3 || global < local ? global : local);
+    }
+    return items;
+}
+
 /* How long one thread would take, or CLD_TIME_UNKNOWN. */
 static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    const uint64_t *size = launch->global_size;
-    double time = (double)size[0] * (double)size[1] * (double)size[2] * (double)item_time / 1024;
+    double time = items_of(info, launch) * (double)item_time / 1024;
     return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
 }
 
@@ -170,9 +188,8 @@ static void begin_kernel(struct cld_event *command) {
         launch->ahead_kib = 0;
     else if (state == CLD_PREFETCH_TRIAL && !trial_of(command) && time != CLD_TIME_UNKNOWN &&
              time >= AHEAD_TIME)
-        command->kernel.ahead_piece = cld_prefetch_piece(
-            &info->ahead, launch->global_size[0] * launch->global_size[1] * launch->global_size[2],
-            command->total);
+        command->kernel.ahead_piece =
+            cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
 }
 
 static void end_kernel(struct cld_event *command, cl_int status) {
@@ -281,7 +298,7 @@ static void choose_panel(struct cld_event *command, uint64_t item_time) {
     uint64_t panel = PANEL_ITEMS / local[0];
     bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
     bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
-                 launch->num_groups[0] > panel;
+                 launch->num_groups[0] > panel && command->kernel.info->repeated_dimensions < 2;
     command->panel = is_long && suits ? (uint8_t)panel : 0;
 }
 
@@ -347,7 +364,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     }
     /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
      * trivially succeed after its event dependencies are satisfied." */
-    command->total = empty ? 0 : launch->num_groups[0] * launch->num_groups[1] * launch->num_groups[2];
+    command->total = empty ? 0 : groups_of(info, launch);
     if (empty)
         command->estimate = 0;
     else

@@ -1,4 +1,5 @@
-"""Groups that run for long and share local memory are executed in panels (launch/kernel_launch.c)."""
+"""Which groups of a launch run, and in which order (launch/kernel_launch.c): those that run for long and
+share local memory in panels; one for all that do the same."""
 
 import ctypes
 
@@ -72,3 +73,41 @@ def test_each_group_runs_once(opencl, one_thread, groups, rounds):
         assert (place == np.arange(place.size).reshape(shape)).all()
     for buffer in buffers:
         opencl.ok("clReleaseMemObject", buffer)
+
+
+REPEATED = """
+kernel void k(global int *times, int rounds) {
+    local int all[16];
+    int x = get_local_id(0);
+    all[x] = x;
+    for (int i = 0; i < rounds; i++) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        int next = all[(x + 1) % 16] * 5 + i;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        all[x] = next;
+    }
+    times[get_group_id(0) * 16 + x] += 1 + (all[0] == 1 << 30);
+}
+"""
+
+
+@pytest.mark.parametrize("rounds", [0, 400])
+@pytest.mark.parametrize("rows, planes", [(1, 1), (5, 1), (5, 3), (1, 3)])
+def test_one_group_of_those_that_do_the_same(opencl, one_thread, rounds, rows, planes):
+    """Along dimensions that a kernel never asks for; not in panels, which have groups of several rows."""
+    context, queue, _ = one_thread
+    kernel = opencl.kernel(context, REPEATED)
+    columns, launches = 21, 20
+    times = np.zeros(16 * columns, np.int32)
+    flags = cl.CL_MEM_READ_WRITE | cl.CL_MEM_COPY_HOST_PTR
+    buffer = opencl.make("clCreateBuffer", context, flags, times.nbytes, times.ctypes.data)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clSetKernelArg", kernel, 1, 4, ctypes.c_int32(rounds))
+    sizes, local = (ctypes.c_size_t * 3)(16 * columns, 2 * rows, planes), (ctypes.c_size_t * 3)(16, 2, 1)
+    for _ in range(launches):
+        opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 3, None, sizes, local, 0, None, None)
+        opencl.ok("clFinish", queue)
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, 1, 0, times.nbytes, times.ctypes.data, 0, None, None)
+    assert (times == launches).all()
+    opencl.ok("clReleaseMemObject", buffer)
+    opencl.ok("clReleaseKernel", kernel)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cl_driver.passes.analysis.redundant_items import redundant_dimensions
+from cl_driver.passes.analysis.redundant_items import redundant_dimensions, repeated_dimensions
 from cl_driver.spirv.enums import Op
 from cl_driver.spirv.module import Instruction
 
@@ -57,6 +57,33 @@ def test_what_is_assumed_tells_no_work_items_apart():
     (compared,) = (i for i in block.instructions if i.op is Op.SGreaterThan)
     block.instructions.insert(-1, Instruction(Op.AssumeTrueKHR, None, (compared,), block))
     assert redundant_dimensions(plan) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("width", [1, 8])
+@pytest.mark.parametrize(
+    "body, dimensions",
+    [
+        ("out[i] = in[i];", 2),
+        ("out[get_local_size(0) * get_group_id(0) + get_local_id(0)] = in[i];", 2),
+        ("l[get_local_id(0)] = i; barrier(CLK_LOCAL_MEM_FENCE); out[i] = l[0];", 2),
+        ("out[i + get_group_id(1)] = in[i];", 1),
+        ("out[i + get_global_id(1)] = in[i];", 1),
+        ("out[get_global_id(1)] = in[0];", 1),
+        ("out[get_global_id(2)] = in[i];", 0),
+        # Global size and number of groups are the same for all, the local size is another one at the end.
+        ("out[i] = get_global_size(1) + get_num_groups(2) + get_global_offset(1) + get_work_dim();", 2),
+        ("out[i] = get_local_size(1);", 1),
+        ("out[i] = get_local_size(2);", 0),
+        ("out[0] = in[0];", 3),
+        ("for (int k = 0; k < 3; k++) out[i] += get_group_id(k);", 0),
+        ("atomic_inc(out);", 0),
+        ("out[i] = *(volatile global const int *)in;", 0),
+        ("printf(\"%d\", i);", 0),
+        ("out[i] = work_group_reduce_add(in[i]);", 0),
+    ],
+)  # fmt: skip
+def test_repeated_dimensions(body, dimensions, width):
+    assert repeated_dimensions(make_plan(compile_cl(f"{HEAD} {body} }}"), "k", width=width)) == dimensions
 
 
 def test_nothing_is_redundant_where_functions_are_called():

@@ -56,6 +56,18 @@ static void coverage(void) {
             for (int i = 0; i < 3; i++)
                 CHECK_IS(last_launch.num_groups[i], sizes[s][i]);
         }
+    /* Where all groups along the last dimensions do the same, the first ones are enough. */
+    struct cld_kernel_info *info = info_of(kernel);
+    size_t global[3] = {50, 20, 12}, local[3] = {8, 4, 5};
+    const uint64_t groups[4] = {7 * 5 * 3, 7 * 5, 7, 1};
+    for (info->repeated_dimensions = 0; info->repeated_dimensions < 4; info->repeated_dimensions++) {
+        OK(clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL, NULL));
+        OK(clFinish(queue));
+        check_groups(groups[info->repeated_dimensions]);
+        CHECK(last_launch.num_groups[0] == 7 && last_launch.num_groups[1] == 5 &&
+              last_launch.num_groups[2] == 3);
+    }
+    info->repeated_dimensions = 0;
     OK(clReleaseKernel(kernel));
     OK(clReleaseCommandQueue(queue));
 }

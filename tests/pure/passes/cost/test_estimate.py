@@ -186,6 +186,14 @@ def test_groups_in_lockstep_keep_nothing_across_barriers():
     assert held.bytes["contiguous"] == pytest.approx(plain.bytes["contiguous"], rel=0.3)
 
 
+def test_one_group_stands_for_those_that_do_the_same():
+    body = "int l = get_local_id(0); tile[l] = in[i]; barrier(CLK_LOCAL_MEM_FENCE); out[i] = tile[l ^ 1]"
+    rows = Launch((1 << 16, 512, 1), (64, 1, 1))
+    line, same = (costs(f"{body};", launch=launch).launch for launch in (LINE, rows))
+    assert same == pytest.approx(line)
+    assert costs(f"{body} + get_group_id(1);", launch=rows).launch > 2 * line
+
+
 def test_lanes_that_go_on_in_the_next_row():
     body = "int x = get_local_id(0), y = get_local_id(1); for (int k = 0; k < y + get_group_id(0); k++) "
     body += "out[j * n + i] += in[k * n + x];"
