@@ -42,7 +42,7 @@ class KernelCode:
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
-    once_along: frozenset[int]  # dimensions of a group along which it takes one work-item (redundant_items.py)
+    once_along: frozenset[int]  # dimensions of a group along which it takes one work-item: redundant_items.py
     repeated_dimensions: int  # the last ones, along which groups do the same (redundant_items.py)
     # 1 + the number of the argument that threads may have copies of (privatised_histogram.py), or 0
     counted: int = 0
