@@ -137,8 +137,8 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
 
 /* Work-items of a group where the program cannot tell: enough to pay a group's start, by their number, or in ns
  * where it is known how long they take; no more, for some may take much longer than others, and a group is
- * not divided between threads. */
-enum { FREE_GROUP = 2048, FREE_GROUP_TIME = 500, LEAST_FREE_GROUP = 64, FREE_GROUPS_PER_THREAD = 16 };
+ * not divided between threads; no fewer than reuse what their neighbours have read, of images above all. */
+enum { FREE_GROUP = 2048, FREE_GROUP_TIME = 500, LEAST_FREE_GROUP = 512, FREE_GROUPS_PER_THREAD = 16 };
 
 void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
                          struct cld_launch *launch) {
