@@ -161,7 +161,6 @@ class _Rewrite:
 
         one = OneLane(types, self.shapes, branch, turn, bits)
         blocks = self.copy(inside, one, {join: latch, many: turn})
-        append(turn, Op.Branch, None, [self.copies[entry]])
 
         bits.operands = [ballot, head, one.left, latch]
         ends = [append(latch, Op.Phi, phi.type) for phi in join.phis()]
@@ -175,6 +174,7 @@ class _Rewrite:
             value.operands = [usual, head, following, latch]
             phi.operands += [value, test]
         append(latch, Op.Branch, None, [test])
+        append(turn, Op.Branch, None, [self.copies[entry]])  # behind what the phis of the join ask for, too
         self.function.blocks += [many, test, turn, *blocks, latch]
         return test
 

@@ -38,6 +38,9 @@ SENT = {
     "inner branch": "for (int j = a; j < b; j++) if (in[j * 3 & 255] & 1) s += in[j * 7 & 255]; else s ^= j;",
     "two": """for (int j = a; j < b; j++) s += in[j * 7 & 255];
         for (int j = b; j < a; j++) s -= in[j * 9 & 255];""",
+    "left alone": """int r = in[i * 11 & 255] * 3;
+        for (int j = a; j < b; j++) if (in[(j * 7 + a) & 255] == 5) { r = j; break; }
+        s = r;""",
     "division": "for (int j = a; j < b; j++) s += in[j * 7 & 255] / (b - a) + in[j * 5 & 255] % (b - j);",
 }
 
