@@ -86,7 +86,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 def emit_erf() -> list[str]:
-    """poly_erf_above and poly_erf_below: p and q"""
+    """poly_erf_above_f32 and poly_erf_below_f32: p and q"""
     x = ERF_END * np.sin(np.linspace(1e-3, np.pi / 2, 500))
     ratio = np.array([float(mpmath.erf(v)) for v in x]) / x
     z, scaled = x * x, (x / ERF_END) ** 2

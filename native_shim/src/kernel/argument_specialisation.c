@@ -198,9 +198,8 @@ void cld_specialisation_choose(struct cld_event *command, const struct cld_kerne
     struct cld_specialisation_history *history = info->history;
     const struct cld_variant *chosen = command->kernel.variant;
     const struct cld_launch *launch = &command->kernel.launch;
-    for (int i = 0; i < 3; i++) /* which is not looked at for code that may not rely on it */
-        if (launch->global_offset[i] + launch->global_size[i] >= 1u << 29)
-            return;
+    if (cld_has_large_ids(launch)) /* which is not looked at for code that may not rely on it */
+        return;
     if (history->of_images) {
         if (!chosen || chosen->key.assumes_apart || !info->apart)
             choose_for_images(command, kernel);

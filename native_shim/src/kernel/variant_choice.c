@@ -16,10 +16,7 @@ enum { SHORTEST_ROW = 4, MOST_LANES = 64 };
 static bool has_odd_ids(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     if (info->flags & CLD_KERNEL_ALIGNED_GROUPS && launch->global_offset[0] % MOST_LANES)
         return true;
-    for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_ndrange_check() has looked */
-        if (launch->global_offset[i] + launch->global_size[i] >= UINT64_C(1) << 29)
-            return true;
-    return false;
+    return cld_has_large_ids(launch);
 }
 
 /* Whether the entry that takes several work-items at a time may take these, and is worth it. */
