@@ -1,6 +1,6 @@
 """Conversion instructions (SPIR-V 1.6, section 3.49.11), with every rounding mode and saturation.
 
-From floating point to integers: float_to_integer.py.
+From floating point to integers: float_to_integer.py; the other way: integer_to_float.py.
 
 LLVM converts to nearest even (and towards zero to integers) and nothing else; other roundings are made from
 that result and an exact comparison, in integer arithmetic on the magnitude.
@@ -23,7 +23,7 @@ RTE, RTZ, RTP, RTN = FPRoundingMode.RTE, FPRoundingMode.RTZ, FPRoundingMode.RTP,
 Rounding: TypeAlias = int | Literal["odd"]  # an FPRoundingMode, or inexact results get an odd last bit
 
 MANTISSA_BITS = {16: 10, 32: 23, 64: 52}
-_NAMES = {16: "half", 32: "float", 64: "double"}
+FLOAT_NAMES = {16: "half", 32: "float", 64: "double"}
 _ROUNDING_CONTROL: dict[Rounding, int] = {RTN: 1, RTP: 2, RTZ: 3}  # of x86's instructions
 
 
@@ -84,82 +84,6 @@ def saturate(
     return e.emit(f"{'sext' if from_signed else 'zext'} {t} {a} to {f(f'i{result}')}")
 
 
-# Integer to floating point.
-
-
-@componentwise(Op.ConvertSToF, Op.ConvertUToF)
-def integer_to_float(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
-    """OpConvertSToF, OpConvertUToF."""
-    source, result = _types(i)
-    signed = i.op == Op.ConvertSToF
-    mode = rounding(i, RTE)
-    # No rounding happens where the integer fits the mantissa.
-    is_exact = source.width - signed <= MANTISSA_BITS[max(result.width, 32)] + 1
-    if result.width == 16:
-        # To float rounded to odd, so that the second rounding is that of the exact value.
-        wide = _integer_to_float(e, f, a, source.width, 32, signed, RTE if is_exact else "odd")
-        return truncate_to_half(e, f, wide, mode)
-    if is_exact:
-        mode = RTE
-    return _integer_to_float(e, f, a, source.width, result.width, signed, mode)
-
-
-def _integer_to_float(
-    e: FunctionEmitter, f: Form, a: str, source: int, result: int, signed: bool, mode: Rounding
-) -> str:
-    """mode: an FPRoundingMode or "odd": inexact results get an odd last bit."""
-    element, to = f"i{source}", _NAMES[result]
-    t = f(element)
-    if mode == RTE:
-        return e.emit(f"{'s' if signed else 'u'}itofp {t} {a} to {f(to)}")
-    if source < 32:
-        a = e.emit(f"{'sext' if signed else 'zext'} {t} {a} to {f('i32')}")
-        element, t, source = "i32", f("i32"), 32
-    bits = f"i{result}"
-    magnitude, negative = a, None
-    if signed:
-        negative = e.emit(f"icmp slt {t} {a}, {'zeroinitializer' if f.count else 0}")
-        magnitude = e.intrinsic("abs", f, element, a, extra=", i1 false")
-    # The magnitude cut to the bits that fit is exact in the result.
-    digits = MANTISSA_BITS[result] + 1
-    zeros = e.intrinsic("ctlz", f, element, magnitude, extra=", i1 false")
-    excess = e.emit(f"sub {t} {f.splat(element, str(source - digits))}, {zeros}") if source > digits else None
-    if excess is None:
-        exact = e.emit(f"uitofp {t} {magnitude} to {f(to)}")
-        inexact = None
-    else:
-        excess = e.intrinsic("smax", f, element, excess, "zeroinitializer" if f.count else "0")
-        ones = e.emit(f"shl {t} {f.splat(element, '-1')}, {excess}")
-        cut = e.emit(f"and {t} {magnitude}, {ones}")
-        exact = e.emit(f"uitofp {t} {cut} to {f(to)}")
-        inexact = e.emit(f"icmp ne {t} {cut}, {magnitude}")
-    value = e.emit(f"bitcast {f(to)} {exact} to {f(bits)}")
-    if inexact is not None:
-        away = _away(e, f, mode, negative)
-        if away is not None:
-            step = e.emit(f"and {f('i1')} {inexact}, {away}") if away != "all" else inexact
-            step = e.emit(f"zext {f('i1')} {step} to {f(bits)}")
-            value = e.emit(f"{'or' if mode == 'odd' else 'add'} {f(bits)} {value}, {step}")
-    if negative is not None:
-        sign = e.emit(f"zext {f('i1')} {negative} to {f(bits)}")
-        sign = e.emit(f"shl {f(bits)} {sign}, {f.splat(bits, str(result - 1))}")
-        value = e.emit(f"or {f(bits)} {value}, {sign}")
-    return e.emit(f"bitcast {f(bits)} {value} to {f(to)}")
-
-
-def _away(e: FunctionEmitter, f: Form, mode: Rounding, negative: str | None) -> str | None:
-    """Which inexact magnitudes grow by one step: an i1 operand, "all", or None for none."""
-    if mode == RTZ:
-        return None
-    if mode == "odd":
-        return "all"
-    if mode == RTP:
-        if negative is None:
-            return "all"
-        return e.emit(f"xor {f('i1')} {negative}, {f.splat('i1', 'true')}")
-    return negative
-
-
 # Floating point to floating point.
 
 
@@ -178,7 +102,7 @@ def convert_float(e: FunctionEmitter, f: Form, a: str, source: int, result: int,
         a = extend_half(e, f, a)
         return a if result == 32 else e.emit(f"fpext {f('float')} {a} to {f('double')}")
     if source < result:
-        return e.emit(f"fpext {f(_NAMES[source])} {a} to {f(_NAMES[result])}")
+        return e.emit(f"fpext {f(FLOAT_NAMES[source])} {a} to {f(FLOAT_NAMES[result])}")
     if result == 32:
         return _double_to_float(e, f, a, mode)
     if source == 64:

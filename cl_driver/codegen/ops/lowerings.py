@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     float_to_integer,
     groups,
     integer_dot,
+    integer_to_float,
     memory,
     printf,
 )

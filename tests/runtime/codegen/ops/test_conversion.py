@@ -204,6 +204,49 @@ def test_integer_to_float(source):
                 assert out.tolist() == expected, (target, mode)
 
 
+def near_ties(type_: str) -> np.ndarray:
+    """64-bit integers of every length, next to the middle between two floats, or two doubles."""
+    info = np.iinfo(INTEGERS[type_])
+    rng = np.random.default_rng(9)
+    values = []
+    for length in range(26, info.bits - (info.min < 0) + 1):
+        for digits in (24, 53):
+            if length > digits:
+                first = (1 << digits - 1) + int(rng.integers(0, 1 << digits - 1))
+                middle = (2 * first + 1) << length - digits - 1
+                below = 1 << max(length - digits - 2, 0)
+                values += [middle + k for k in (-below, -1, 0, 1, below) if middle + k <= info.max]
+    if info.min < 0:
+        values += [-v for v in values]
+    values += [values[0]] * (-len(values) % 8)
+    return np.array(values, INTEGERS[type_])
+
+
+@pytest.mark.parametrize("source", ["long", "ulong"])
+def test_long_to_float_is_rounded_once(source):
+    text = "".join(kernel(f"to_{t}", source, t, f"convert_{t}") for t in ("float", "double"))
+    program = Program(compile_c(text))
+    data = near_ties(source)
+    for target in ("float", "double"):
+        expected = [round_to_format(Fraction(int(v)), target, "") for v in data]
+        for out in run(program, f"to_{target}", data, FLOATS[target]):
+            assert out.tolist() == expected
+
+
+@pytest.mark.skipif(IS_EMULATED, reason="about x86")
+def test_longs_are_converted_at_once():
+    target = make_target(EVERYTHING, "x86-64-v3")
+    options = CodegenOptions(features=frozenset(target.features))
+    text = "".join(
+        kernel(f"{s}_{t}", s, t, f"convert_{t}") for s in ("long", "ulong") for t in ("float", "double")
+    )
+    program = Program(compile_c(text), options, width=8)
+    for entry in program.module.entry_points:
+        if not entry.name.endswith("_v"):
+            found = emit.assembly(program.code(entry.name).text, target)
+            assert not re.search(r"\bv?cvtsi2s[sd]", found), entry.name
+
+
 def same(got: np.ndarray, expected: list[float]) -> None:
     want = np.array(expected, got.dtype)
     assert np.array_equal(got, want, equal_nan=True)
