@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "memory/svm.h"
+#include "memory/allocations.h"
 #include "object/info.h"
 #include "python/door.h"
 #include "python/requests.h"
@@ -15,8 +15,7 @@ typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *)
 static void destroy_context(void *object) {
     struct cld_context *context = object;
     cld_destructors_run(context, &context->destructors);
-    cld_svm_free_all(context);
-    cld_svm_free_all(context);
+    cld_allocations_free_all(context);
     cld_door_forget(context->obj.key);
     for (uint32_t i = 0; i < context->device_count; i++)
         cld_object_drop(context->devices[i]);

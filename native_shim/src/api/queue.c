@@ -5,12 +5,18 @@
 #include "api/common.h"
 #include "base/log.h"
 #include "object/info.h"
+#include "object/lock.h"
 #include "runtime/command.h"
 
 enum { SUPPORTED = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE };
 
 static void destroy_queue(void *object) {
     struct cld_queue *queue = object;
+    cld_lock(queue->context);
+    *(queue->previous ? &queue->previous->next : &queue->context->queues) = queue->next;
+    if (queue->next)
+        queue->next->previous = queue->previous;
+    cld_unlock(queue->context);
     pthread_mutex_destroy(&queue->lock);
     free(queue->property_list);
     cld_object_drop(queue->device);
@@ -38,6 +44,12 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     queue->device = device;
     queue->properties = properties;
     pthread_mutex_init(&queue->lock, NULL);
+    cld_lock(context);
+    queue->next = context->queues;
+    if (queue->next)
+        queue->next->previous = queue;
+    context->queues = queue;
+    cld_unlock(context);
     if (property_list) {
         size_t count = 0;
         while (property_list[count])

@@ -1,4 +1,5 @@
-/* Commands on shared virtual memory (API specification, 5.6.1). */
+/* Commands on shared virtual memory (API specification, 5.6.1) and on unified shared memory
+ * (cl_intel_unified_shared_memory 1.2), which differ by name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,11 +59,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     return cld_command_enqueue(command, wait.count, wait.list, 0, event);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
-                                                   void *dst_ptr, const void *src_ptr, size_t size,
-                                                   cl_uint num_events_in_wait_list,
-                                                   const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+static cl_int copy(cl_command_queue command_queue, cl_command_type type, cl_bool blocking_copy, void *dst_ptr,
+                   const void *src_ptr, size_t size, struct cld_wait wait) {
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "a pointer is NULL");
@@ -70,7 +68,36 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queu
     CLD_REQUIRE(to >= from ? to - from >= size : from - to >= size, CL_MEM_COPY_OVERLAP,
                 "source and destination overlap");
     struct cld_copy_region region = cld_linear(dst_ptr, src_ptr, size);
-    return cld_enqueue_copy(queue, CL_COMMAND_SVM_MEMCPY, NULL, NULL, &region, blocking_copy, wait);
+    return cld_enqueue_copy(queue, type, NULL, NULL, &region, blocking_copy, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
+                                                   void *dst_ptr, const void *src_ptr, size_t size,
+                                                   cl_uint num_events_in_wait_list,
+                                                   const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    return copy(command_queue, CL_COMMAND_SVM_MEMCPY, blocking_copy, dst_ptr, src_ptr, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemcpyINTEL(cl_command_queue command_queue, cl_bool blocking,
+                                                     void *dst_ptr, const void *src_ptr, size_t size,
+                                                     cl_uint num_events_in_wait_list,
+                                                     const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    return copy(command_queue, CL_COMMAND_MEMCPY_INTEL, blocking, dst_ptr, src_ptr, size, wait);
+}
+
+static cl_int fill(cl_command_queue command_queue, cl_command_type type, void *destination,
+                   const void *pattern, size_t pattern_size, size_t size, struct cld_wait wait) {
+    struct cld_queue *queue;
+    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_REQUIRE(destination, CL_INVALID_VALUE, "the destination is NULL");
+    CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
+                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
+    CLD_REQUIRE((uintptr_t)destination % pattern_size == 0, CL_INVALID_VALUE,
+                "the destination is not aligned to pattern_size");
+    CLD_REQUIRE(size % pattern_size == 0, CL_INVALID_VALUE, "size is no multiple of pattern_size");
+    return cld_enqueue_fill(queue, type, NULL, destination, size, pattern, pattern_size, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void *svm_ptr,
@@ -78,15 +105,15 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_que
                                                     cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct cld_queue *queue;
-    CLD_TRY(begin(command_queue, wait, &queue));
-    CLD_REQUIRE(svm_ptr, CL_INVALID_VALUE, "svm_ptr is NULL");
-    CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
-                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
-    CLD_REQUIRE((uintptr_t)svm_ptr % pattern_size == 0, CL_INVALID_VALUE,
-                "svm_ptr is not aligned to pattern_size");
-    CLD_REQUIRE(size % pattern_size == 0, CL_INVALID_VALUE, "size is no multiple of pattern_size");
-    return cld_enqueue_fill(queue, CL_COMMAND_SVM_MEMFILL, NULL, svm_ptr, size, pattern, pattern_size, wait);
+    return fill(command_queue, CL_COMMAND_SVM_MEMFILL, svm_ptr, pattern, pattern_size, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemFillINTEL(cl_command_queue command_queue, void *dst_ptr,
+                                                      const void *pattern, size_t pattern_size, size_t size,
+                                                      cl_uint num_events_in_wait_list,
+                                                      const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, pattern, pattern_size, size, wait);
 }
 
 /* To map and to unmap is to wait for the order of the queue: the memory is the host's anyway. */
@@ -132,4 +159,30 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
                     "a range is not inside an allocation of clSVMAlloc");
     }
     return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MIGRATE_MEM, NULL, 0, false, wait);
+}
+
+/* "This is a hint [...] not required for correctness." Any range may be told. */
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMigrateMemINTEL(cl_command_queue command_queue, const void *ptr,
+                                                         size_t size, cl_mem_migration_flags flags,
+                                                         cl_uint num_events_in_wait_list,
+                                                         const cl_event *event_wait_list, cl_event *event) {
+    (void)ptr, (void)size;
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_TRY(cld_check_migration_flags(flags));
+    return cld_enqueue_nothing(queue, CL_COMMAND_MIGRATEMEM_INTEL, NULL, 0, false, wait);
+}
+
+/* No advice is defined but none. */
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemAdviseINTEL(cl_command_queue command_queue, const void *ptr,
+                                                        size_t size, cl_mem_advice_intel advice,
+                                                        cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
+    (void)ptr, (void)size;
+    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_queue *queue;
+    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_REQUIRE(!advice, CL_INVALID_VALUE, "not an advice");
+    return cld_enqueue_nothing(queue, CL_COMMAND_MEMADVISE_INTEL, NULL, 0, false, wait);
 }

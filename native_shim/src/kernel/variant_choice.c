@@ -5,8 +5,8 @@
 #include "kernel/argument_specialisation.h"
 #include "kernel/tiles.h"
 #include "kernel/variant.h"
+#include "memory/allocations.h"
 #include "memory/mem.h"
-#include "memory/svm.h"
 #include "runtime/command.h"
 
 /* Rows of fewer work-items than this are as fast one by one. No vector has more lanes than the other. */
@@ -59,7 +59,7 @@ struct extent {
     size_t size;
 };
 
-/* False if it is not known: what is no buffer and lies in no SVM allocation. */
+/* False if it is not known: what is no buffer and lies in no allocation of the context's. */
 static bool find_extent(const struct cld_kernel *kernel, const struct cld_kernel_info *info, uint32_t number,
                         struct extent *extent) {
     const struct cld_mem *mem = kernel->mems[number];
@@ -68,7 +68,13 @@ static bool find_extent(const struct cld_kernel *kernel, const struct cld_kernel
         return true;
     const void *pointer;
     memcpy(&pointer, kernel->block + info->args[number].offset, sizeof pointer);
-    return !pointer || cld_svm_allocation(kernel->program->context, pointer, &extent->start, &extent->size);
+    struct cld_allocation found;
+    if (!pointer)
+        return true;
+    if (!cld_allocation_find(kernel->program->context, pointer, &found))
+        return false;
+    *extent = (struct extent){found.start, found.size};
+    return true;
 }
 
 static bool meet(struct extent a, struct extent b) {

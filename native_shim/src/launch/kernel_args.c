@@ -127,8 +127,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_ind
     return status;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgSVMPointer(cl_kernel handle, cl_uint arg_index,
-                                                         const void *arg_value) {
+static cl_int set_address(cl_kernel handle, cl_uint arg_index, const void *arg_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
@@ -141,15 +140,31 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgSVMPointer(cl_kernel handle, cl_ui
     return CL_SUCCESS;
 }
 
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index,
+                                                         const void *arg_value) {
+    return set_address(kernel, arg_index, arg_value);
+}
+
+/* "For all devices, any pointer value is valid." */
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgMemPointerINTEL(cl_kernel kernel, cl_uint arg_index,
+                                                              const void *arg_value) {
+    return set_address(kernel, arg_index, arg_value);
+}
+
+static bool is_pointers(cl_kernel_exec_info param_name) {
+    return param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS || param_name == CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL;
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_info param_name,
                                                     size_t param_value_size, const void *param_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     /* No pointers at all take back those of an earlier call. */
-    bool none = param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS && !param_value_size;
+    bool none = is_pointers(param_name) && !param_value_size;
     CLD_REQUIRE(param_value || none, CL_INVALID_VALUE, "param_value is NULL");
     switch (param_name) {
-    case CL_KERNEL_EXEC_INFO_SVM_PTRS: /* every kernel may use every pointer: nothing to be kept */
+    case CL_KERNEL_EXEC_INFO_SVM_PTRS:
+    case CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL: /* every kernel may use every pointer: nothing to be kept */
         CLD_REQUIRE(param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
                     "param_value_size is no multiple of a pointer's size");
         return CL_SUCCESS;
@@ -161,6 +176,12 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
         kernel->svm_fine_system = value;
         return CL_SUCCESS;
     }
+    case CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL:
+    case CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL:
+    case CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL: /* as for the sets of pointers */
+        CLD_REQUIRE(param_value_size == sizeof(cl_bool), CL_INVALID_VALUE,
+                    "param_value_size is not a cl_bool's");
+        return CL_SUCCESS;
     default:
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not one of clSetKernelExecInfo");
     }

@@ -39,13 +39,15 @@ struct cld_context {
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */
-    struct cld_svm *svm;              /* allocations of clSVMAlloc, memory/svm.c */
+    void *allocations;                /* a tree (tsearch) of what has an address, memory/allocations.c */
+    struct cld_queue *queues;         /* those that live, in any order; under the context's lock */
 };
 
 struct cld_queue {
     struct cld_object obj;
     struct cld_context *context; /* held */
     struct cld_device *device;   /* held */
+    struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;

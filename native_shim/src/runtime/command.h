@@ -236,6 +236,9 @@ int32_t cld_event_wait(struct cld_event *event);
 /* Blocks until every command that was enqueued before is complete. */
 cl_int cld_queue_finish(struct cld_queue *queue);
 
+/* The same for all queues of a context. CL_OUT_OF_HOST_MEMORY. */
+cl_int cld_context_finish(struct cld_context *context);
+
 /* True if a command enqueued now, with nothing in its wait list, could start at once, and no other would have
  * to be ordered against it while the lock is held. With the queue's lock held. The newest command may be gone
  * and its slot another event's: then it was complete, and to take the queue for busy does no harm. */

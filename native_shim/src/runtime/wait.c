@@ -1,6 +1,9 @@
 /* Waiting for events and queues, with the waiting thread's help. */
 #define _GNU_SOURCE
+#include <stdlib.h>
+
 #include "base/thread.h"
+#include "object/lock.h"
 #include "runtime/callback.h"
 #include "runtime/command.h"
 #include "runtime/worker.h"
@@ -100,4 +103,41 @@ cl_int cld_queue_finish(struct cld_queue *queue) {
     cld_event_wait(last);
     cld_object_drop(last);
     return CL_SUCCESS;
+}
+
+/* The queues of a context, held; NULL: no memory. */
+static struct cld_queue **hold_queues(struct cld_context *context, size_t *held) {
+    for (size_t room = 8, count = 0;; room = count) {
+        struct cld_queue **queues = malloc(room * sizeof *queues);
+        if (!queues)
+            return NULL;
+        *held = count = 0;
+        cld_lock(context);
+        for (struct cld_queue *queue = context->queues; queue; queue = queue->next)
+            count++;
+        for (struct cld_queue *queue = count <= room ? context->queues : NULL; queue; queue = queue->next)
+            if (cld_object_try_hold(queue))
+                queues[(*held)++] = queue;
+        cld_unlock(context);
+        if (count <= room)
+            return queues;
+        free(queues);
+    }
+}
+
+cl_int cld_context_finish(struct cld_context *context) {
+    size_t count;
+    struct cld_queue **queues = hold_queues(context, &count);
+    if (!queues)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (size_t i = 0; i < count; i++) /* one may wait for commands of another */
+        cld_queue_flush(queues[i], NULL);
+    cl_int status = CL_SUCCESS;
+    for (size_t i = 0; i < count; i++) {
+        cl_int found = cld_queue_finish(queues[i]);
+        status = status ? status : found;
+        cld_object_drop(queues[i]);
+    }
+    free(queues);
+    return status;
 }
