@@ -284,6 +284,7 @@ CAPABILITIES = (
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
     Capability("unified_shared_memory", extensions={"cl_intel_unified_shared_memory": (1, 2, 0)}),
+    Capability("buffer_device_address", extensions={"cl_ext_buffer_device_address": (1, 0, 2)}),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
 )

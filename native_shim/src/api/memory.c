@@ -78,13 +78,29 @@ bool cld_memory_allocate(struct cld_mem *mem) {
     return mem->owns_data;
 }
 
+/* has_address: the buffer's address may be asked for (cl_ext_buffer_device_address). Every buffer has one
+ * that stays. */
+static cl_int read_properties(const cl_mem_properties *properties, bool *has_address) {
+    bool is_given = false;
+    for (; properties && properties[0]; properties += 2) {
+        CLD_REQUIRE(properties[0] == CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, CL_INVALID_PROPERTY,
+                    "not a property of buffers");
+        CLD_REQUIRE(!is_given, CL_INVALID_PROPERTY, "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is there twice");
+        CLD_REQUIRE(properties[1] == CL_TRUE || properties[1] == CL_FALSE, CL_INVALID_PROPERTY,
+                    "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is neither CL_TRUE nor CL_FALSE");
+        is_given = true;
+        *has_address = properties[1];
+    }
+    return CL_SUCCESS;
+}
+
 static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properties, cl_mem_flags flags,
                             size_t size, void *host_ptr, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    /* "CL_INVALID_PROPERTY if a property name in properties is not a supported property name": there are
-     * none. */
-    CLD_REQUIRE_OR_NULL(!properties || !properties[0], CL_INVALID_PROPERTY, "buffers have no properties");
+    bool has_address = false;
+    cl_int status = read_properties(properties, &has_address);
+    CLD_REQUIRE_OR_NULL(!status, status, "properties are not valid");
     CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags), CL_INVALID_VALUE, "flags are not valid");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
@@ -106,7 +122,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
     }
     struct cld_mem *mem = cld_memory_new(context, flags, size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
-    cl_int status = CL_SUCCESS;
+    mem->has_address = has_address;
     if (!cld_copy_properties((const intptr_t *)properties, &mem->property_count,
                              (intptr_t **)&mem->properties))
         status = CL_OUT_OF_HOST_MEMORY;
@@ -203,6 +219,22 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     return (cl_mem)mem;
 }
 
+/* "A list of device addresses for the buffer, one for each device in the context": all are the host's. */
+static cl_int device_addresses(const struct cld_mem *mem, size_t param_value_size, void *param_value,
+                               size_t *param_value_size_ret) {
+    CLD_REQUIRE(mem->has_address, CL_INVALID_OPERATION,
+                "the buffer was made without CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT");
+    uint32_t count = mem->context->device_count;
+    cl_mem_device_address_ext *addresses = malloc(count * sizeof *addresses);
+    CLD_REQUIRE(addresses, CL_OUT_OF_HOST_MEMORY, "no memory");
+    for (uint32_t i = 0; i < count; i++)
+        addresses[i] = (uintptr_t)mem->data;
+    cl_int status =
+        cld_info(addresses, count * sizeof *addresses, param_value_size, param_value, param_value_size_ret);
+    free(addresses);
+    return status;
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clGetMemObjectInfo(cl_mem handle, cl_mem_info param_name,
                                                    size_t param_value_size, void *param_value,
                                                    size_t *param_value_size_ret) {
@@ -250,6 +282,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemObjectInfo(cl_mem handle, cl_mem_info pa
         answer = mem->properties;
         size = mem->property_count * sizeof *mem->properties;
         break;
+    case CL_MEM_DEVICE_ADDRESS_EXT:
+        return device_addresses(mem, param_value_size, param_value, param_value_size_ret);
     default:
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a memory object query");
     }

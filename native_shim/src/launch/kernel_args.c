@@ -151,8 +151,27 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgMemPointerINTEL(cl_kernel kernel, 
     return set_address(kernel, arg_index, arg_value);
 }
 
+#ifndef cl_ext_buffer_device_address
+extern CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgDevicePointerEXT(cl_kernel kernel, cl_uint arg_index,
+                                                                      cl_mem_device_address_ext arg_value);
+#endif
+
+/* "It's legal to pass invalid pointers as the value [...] as long as the kernel doesn't dereference the
+ * pointer." */
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgDevicePointerEXT(cl_kernel handle, cl_uint arg_index,
+                                                               cl_mem_device_address_ext arg_value) {
+    const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    const struct cld_kernel_info *info = kernel->info;
+    CLD_REQUIRE(arg_index < info->arg_count && info->args[arg_index].kind == CLD_ARG_GLOBAL &&
+                    !info->args[arg_index].constant,
+                CL_INVALID_ARG_INDEX, "not an argument that is a pointer to global memory");
+    return set_address(handle, arg_index, (const void *)(uintptr_t)arg_value);
+}
+
 static bool is_pointers(cl_kernel_exec_info param_name) {
-    return param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS || param_name == CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL;
+    return param_name == CL_KERNEL_EXEC_INFO_SVM_PTRS || param_name == CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL ||
+           param_name == CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_info param_name,
@@ -164,7 +183,8 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
     CLD_REQUIRE(param_value || none, CL_INVALID_VALUE, "param_value is NULL");
     switch (param_name) {
     case CL_KERNEL_EXEC_INFO_SVM_PTRS:
-    case CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL: /* every kernel may use every pointer: nothing to be kept */
+    case CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL:
+    case CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT: /* every kernel may use every pointer: nothing to be kept */
         CLD_REQUIRE(param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
                     "param_value_size is no multiple of a pointer's size");
         return CL_SUCCESS;

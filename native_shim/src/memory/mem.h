@@ -17,6 +17,7 @@ struct cld_mem {
     void *host_ptr; /* as given with CL_MEM_USE_HOST_PTR */
     bool owns_data;
     bool svm;               /* host_ptr lies in an SVM allocation */
+    bool has_address;       /* CL_MEM_DEVICE_ADDRESS_EXT may be asked for */
     struct cld_mem *parent; /* held, sub-buffers */
     size_t offset;
     _Atomic uint32_t map_count;

@@ -17,6 +17,13 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
+#ifndef cl_ext_buffer_device_address /* headers before 2025 */
+#define CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT 0x5000
+#define CL_MEM_DEVICE_ADDRESS_EXT 0x5001
+#define CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT 0x5002
+typedef cl_ulong cl_mem_device_address_ext;
+#endif
+
 /* The tag of a live handle of each kind; a recycled slot has tag 0. */
 enum cld_kind {
     CLD_DEAD = 0,

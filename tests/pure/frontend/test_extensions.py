@@ -84,10 +84,10 @@ FUNCTIONS = {
 
 # Nothing in OpenCL C belongs to them but a macro.
 WITHOUT_FUNCTIONS = {
-    "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store", "cl_khr_create_command_queue",
-    "cl_khr_device_uuid", "cl_khr_extended_versioning", "cl_khr_il_program", "cl_khr_image2d_from_buffer",
-    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration", "cl_khr_spirv_queries",
-    "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
+    "cl_ext_buffer_device_address", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
+    "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning", "cl_khr_il_program",
+    "cl_khr_image2d_from_buffer", "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
 }  # fmt: skip
 
 # Atomic objects are of OpenCL C 2.0.
