@@ -32,6 +32,8 @@ _VECTOR, _SCALAR = 0.5, 0.33
 # What is jumped over where no lane comes to it, from which on it may be most of a kernel; and how much longer
 # all of the work of a work-item takes without lanes, so that some of it may take less.
 _MANY_QUESTIONS, _NEAR = 4, 6.0
+# How much longer it may take where lanes go through rows, which caches may slow down so much.
+_NEAR_ROWS = 3.0
 
 _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
@@ -55,10 +57,13 @@ def prefers_one(costs: PlanCosts) -> bool:
 
 def depends_on_data(costs: PlanCosts) -> bool:
     """Whether a kernel whose work-items have lanes may be better off without, by what they do: much of its
-    work is jumped over where no lane needs it, so that few lanes may make all of them do it."""
+    work is jumped over where no lane needs it, so that few lanes may make all of them do it. Or lanes go
+    through rows of their own at the same time: of rows a power of two apart, caches have room for few."""
     region = costs.of_lanes
     if region is None or costs.plan.uses_barrier or costs.plan.vector_functions:
         return False
+    if region.work.walks and region.cycles_alone < _NEAR_ROWS * region.cycles_with_lanes:
+        return True
     questions = sum(i.op is PassOp.AnyLane for b in region.function.blocks for i in b.instructions)
     return questions >= _MANY_QUESTIONS and region.cycles_alone < _NEAR * region.cycles_with_lanes
 

@@ -250,8 +250,9 @@ static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *in
     return at.status;
 }
 
-/* Work-items one at a time, in place of what was chosen, which must be there: lanes wait for one another, and
- * do what only some of them need. How much that is depends on the data, so it is tried. */
+/* Work-items one at a time, in place of what was chosen, which must be there: lanes wait for one another,
+ * do what only some of them need, and go through more rows than caches may hold. How much that is depends on the
+ * data, so it is tried. */
 static void try_items(struct cld_event *command, const struct cld_kernel *kernel) {
     static const struct cld_ab_kind kind = {"one work-item at a time", 10, true};
     static const struct cld_variant_key key = {.tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_ITEMS};

@@ -226,3 +226,19 @@ def test_what_few_work_items_need_may_be_faster_without_lanes(body, depends):
     costs = PlanCosts(plan, AVX2)
     assert not prefers_one(costs)
     assert depends_on_data(costs) == depends
+
+
+ROWS = """int i = get_global_id(0);
+    for (int k = 1; k < n; k++) {{ float f = y[{0}] - y[{0} - 1] * x[k]; y[{0}] = f / w[{0}]; }}"""
+
+
+@pytest.mark.parametrize(
+    "at, depends",
+    [("i * n + k", True), ("k * n + i", False), ("i * 4 + k", False)],
+    ids=["rows as long as a run has it", "columns", "short rows"],
+)
+def test_rows_of_each_lane_may_be_faster_without_lanes_as_caches_have_it(at, depends):
+    source = "kernel void k(global float *y, global const float *x, global const float *w, int n) "
+    plan = make_plan(compile_cl(f"{source} {{ {ROWS.format(at)} }}"), "k", width=8)
+    costs = PlanCosts(plan, AVX2)
+    assert depends_on_data(costs) == depends
