@@ -32,8 +32,9 @@ _VECTOR, _SCALAR = 0.5, 0.33
 # What is jumped over where no lane comes to it, from which on it may be most of a kernel; and how much longer
 # all of the work of a work-item takes without lanes, so that some of it may take less.
 _MANY_QUESTIONS, _NEAR = 4, 6.0
-# How much longer it may take where lanes go through rows, which caches may slow down so much.
-_NEAR_ROWS = 3.0
+# How much longer it may take where lanes go through rows, which caches may slow down so much; and where they
+# access places of their own: estimates of what addresses cost that are in vectors are not better than that.
+_NEAR_ROWS, _NEAR_PLACES = 3.0, 2.0
 
 _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.Phi, Op.Select, Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.CompositeExtract,
@@ -58,14 +59,16 @@ def prefers_one(costs: PlanCosts) -> bool:
 def depends_on_data(costs: PlanCosts) -> bool:
     """Whether a kernel whose work-items have lanes may be better off without, by what they do: much of its
     work is jumped over where no lane needs it, so that few lanes may make all of them do it. Or lanes go
-    through rows of their own at the same time: of rows a power of two apart, caches have room for few."""
+    through rows of their own at the same time: of rows a power of two apart, caches have room for few. Or
+    loops access places of their own, and are not estimated to gain much."""
     region = costs.of_lanes
     if region is None or costs.plan.uses_barrier or costs.plan.vector_functions:
         return False
-    if region.work.walks and region.cycles_alone < _NEAR_ROWS * region.cycles_with_lanes:
+    gain = region.cycles_alone / region.cycles_with_lanes
+    if gain < _NEAR_ROWS if region.work.walks else gain < _NEAR_PLACES and _loops_over_places(region):
         return True
     questions = sum(i.op is PassOp.AnyLane for b in region.function.blocks for i in b.instructions)
-    return questions >= _MANY_QUESTIONS and region.cycles_alone < _NEAR * region.cycles_with_lanes
+    return questions >= _MANY_QUESTIONS and gain < _NEAR
 
 
 def _why(costs: PlanCosts) -> str | None:
@@ -181,6 +184,13 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += of_lanes * _VECTOR / region.operations.width
     return with_lanes, (words + less) * _ALONE + others * _SCALAR
+
+
+def _loops_over_places(region: RegionCosts) -> bool:
+    """Whether lanes access, in loops, places in global memory that have nothing to do with one another."""
+    blocks = {block for loop in region.nest.loops for block in loop.blocks}
+    accesses = (i for block in blocks for i in block.instructions if i.op is Op.Load or i.op is Op.Store)
+    return any(_is_own(i, i.type or i.operands[1].type, region) for i in accesses)
 
 
 def _is_plain(i: Instruction) -> bool:

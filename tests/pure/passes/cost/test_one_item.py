@@ -203,6 +203,8 @@ def test_scalars_have_lanes_however_long_the_code_is():
     assert not prefers(rounds(400, False).replace("uint8", "uint"), AVX2)
 
 
+MIXED = 10 * "v = v * v ^ (v << 3) ^ (v * s) + (v >> 2); "
+MUCH_WORK = row(f"{{ int v = marks[k] * x[column[k]]; {MIXED} s += v; }}")
 CASES = """int kind = start[i], at = column[i];
     for (int k = 0; k < at; k++) {
         int other = column[i + k];
@@ -217,7 +219,8 @@ CASES = """int kind = start[i], at = column[i];
     [
         (CASES, True),
         (f"local int l[64]; l[i & 63] = n; barrier(1); n = l[n & 63]; {CASES}", False),  # lanes stay
-        (SPARSE + WORK, False),  # all do the same
+        (SPARSE + WORK, True),  # all do the same, but at places of their own
+        (MUCH_WORK, False),  # and so much that lanes win by far
         ("for (int k = 0; k < 100; k++) { s = s * 5 + k; if (s & 8) s ^= s * s; }", False),
     ],
 )
