@@ -30,12 +30,14 @@ from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
+from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
+from ..passes.lower.lane_dimension import prefers_dimension_1
 from ..records import replace
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
 from ..spirv.errors import SpirvError
-from ..spirv.module import Module
+from ..spirv.module import EntryPoint, Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
 from ..spirv.validation import validate
@@ -132,6 +134,7 @@ class Prepared:
         self.log = ""
         self._sub_groups: dict[str, bool] = {}  # see uses_sub_groups
         self._sizes_with_calls: dict[str, int] = {}
+        self._exchanged: dict[str, bool] = {}
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
@@ -142,6 +145,7 @@ class Prepared:
         except (SpirvError, CodegenError, bundle.BundleError) as error:
             raise CompileError(f"{error}\n") from error
         self.entry_points = {entry.name: entry for entry in self.module.entry_points}
+        self.plain_points: dict[str, EntryPoint] = {}  # of exchange_ids(), as they were
         self.names = list(self.entry_points)
 
     @property
@@ -154,6 +158,7 @@ class Prepared:
 
     def lanes(self, name: str) -> passes.PlanOptions:
         """Work-items per vector that a kernel gets, and vectors that are executed together."""
+        self.exchange_ids(name)
         remarks = Remarks() if self.explains else None
         if self.uses_sub_groups(name):
             if remarks is not None:
@@ -178,6 +183,22 @@ class Prepared:
             aligned_groups=self.has_aligned_groups(name, chosen),
             remarks=remarks,
         )
+
+    def exchange_ids(self, name: str) -> bool:
+        """Whether lanes are to follow dimension 1: the kernel's code has dimensions 0 and 1 exchanged from
+        now on, and so have its launches, except those of PLAIN code (variants.py)."""
+        found = self._exchanged.get(name)
+        if found is None:
+            point = self.entry_points[name]
+            is_large = self.size(name) > _WIDE_INSTRUCTIONS
+            functions = [] if is_large or self.context.options.opt_disable else reflect.called(point.function)
+            found = bool(functions) and not self.is_unoptimised(name)
+            found = found and may_exchange_ids(point, functions) and prefers_dimension_1(point.function)
+            self._exchanged[name] = found
+            if found:
+                self.plain_points[name] = point
+                self.entry_points[name] = with_exchanged_ids(self.module, point, functions)
+        return found
 
     def has_aligned_groups(self, name: str, lanes: int) -> bool:
         """Whether rows of groups fill vectors of so many lanes: launches are asked for their offset."""
@@ -333,14 +354,16 @@ def lower(
     alone: bool = False,
     hot: bool = False,
     is_entry: bool = False,
+    keeps_ids: bool = False,
 ) -> codegen.KernelCode:
     """A kernel as LLVM IR, at a width or, where that is not possible, at 1.
 
     vectors: see codegen.emit(). fixed: with these options, or not at all. alone: without parts. hot: it has
     run for a while, so that more code is worth its time. is_entry: what is for any format of images is not
-    going to be run.
+    going to be run. keeps_ids: for launches that do not exchange dimensions.
     """
-    point, refusal = program.entry_points[name], ""
+    program.exchange_ids(name)
+    point, refusal = (program.plain_points if keeps_ids else program.entry_points)[name], ""
     unoptimised = program.is_unoptimised(name)
     functions = library_for(program.context.target)
     how = codegen_options(program.context)
@@ -511,6 +534,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         tile_width=tile[0],
         tile_height=tile[1],
         free_groups=code.has_free_groups,
+        exchanged=program.exchange_ids(code.name),
         once_along=sorted(code.once_along),
         aligned_groups=program.has_aligned_groups(code.name, code.width) and not uses_sub_groups,
         repeated_dimensions=code.repeated_dimensions,

@@ -36,22 +36,23 @@ _UNROLLED_TEXT = 300_000
 # What the entry assumes of arguments (apart_args) all of these do but "narrow", "soon", and "overlap",
 # which takes launches of which that is not true. "linear" is for groups of one size whose rows leave lanes
 # idle: lanes go on in the next row. "short" is what "any" is for groups of which no row fills a vector: none
-# is full.
+# is full. "plain" is for launches that do not exchange dimensions, of kernels whose other code does.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear", "short"
-NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR, SHORT = KINDS
+KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear", "short", "plain"
+NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR, SHORT, PLAIN = KINDS
 
 # struct cld_variant_key: how much work goes into code (enum cld_tier), and which launches it is for, and
 # how it takes their work-items (enum cld_launch_shape).
 TIERS = FIRST, HOT = "first", "hot"
-SHAPES = "items", "rest", "tiles", "group", "linear", "any", "short"
+SHAPES = "items", "rest", "tiles", "group", "linear", "any", "short", "plain"
 
 _KIND_OF = {
     (FIRST, "items"): NARROW,
     (FIRST, "rest"): REST,
     (FIRST, "any"): ANY,
     (FIRST, "short"): SHORT,
+    (FIRST, "plain"): PLAIN,
     (HOT, "tiles"): TILED,
     (HOT, "group"): GROUP,
     (HOT, "linear"): LINEAR,
@@ -124,6 +125,9 @@ def variant(
             return lower(program, name, options, "full and rest")
         if kind == SHORT:
             return lower(program, name, options, "short")
+        if kind == PLAIN:
+            options = replace(options, apart=frozenset())
+            return lower(program, name, options, "full and rest", keeps_ids=True)
         if kind == OVERLAP:
             return lower(program, name, replace(options, apart=frozenset()), "full and rest")
         if kind == SOON:

@@ -16,6 +16,7 @@ from ..jit.errors import CompileError
 from ..passes.cost import short_rows
 from ..passes.cost.estimate import Estimate
 from ..passes.ir import remarks as r
+from ..records import replace
 from ..spirv.location import Location
 from . import cost
 from .alternatives import NOTHING, Asked, alternatives, launch_of
@@ -169,6 +170,9 @@ def kernel_report(
         text = "what loops accumulate in memory is a value in them; launches whose buffers overlap that of "
         text += f"{names} get code of their own, where it is not"
         made.variants[0].facts.append(Annotation("plain", text))
+    if program.exchange_ids(name):
+        text = "its lanes follow dimension 1, along which neighbours are next to one another in memory"
+        made.variants[0].facts.append(Annotation("plain", text))
     if code.has_narrow:
         has_sub_groups = program.uses_sub_groups(name)
         how = "whose lanes follow the linear local id" if has_sub_groups else "for one work-item at a time"
@@ -193,6 +197,9 @@ def _say_alternatives(
     """What the model of costs says of the ways to compile a kernel."""
     launch = launch_of(program.reflections[made.name].args, local_size, asked)
     made.launch = f"{_sizes(launch.global_size)} work-items in groups of {_sizes(launch.local_size)}"
+    if program.exchange_ids(made.name):
+        (x, y, z), (a, b, c) = launch.global_size, launch.local_size
+        launch = replace(launch, global_size=(y, x, z), local_size=(b, a, c))
     for options, found, chosen in alternatives(program, code, launch, local_size is not None):
         text = estimate_text(found) if isinstance(found, Estimate) else f"no estimate: {found}"
         shape = options.width, options.parts, bool(options.group)

@@ -190,12 +190,14 @@ class KernelInfo(_Record):
     must be consecutive in the linear local id: the entry takes only launches whose rows are, narrow code
     is wide, too, and takes all; tile_width, tile_height: work-items of a row, and rows, that tiled code,
     or else the entry, takes at a time; free_groups: no work-item can tell how they are divided into
-    groups, so the data plane may divide anew; once_along: dimensions along which one work-item of a group
-    does it for all; repeated_dimensions: so many of the last ones are such that all groups along them do the
-    same, so that one is enough; aligned_groups: the entry, and what takes its place ("narrow" excepted), are
-    for launches whose offset in dimension 0 is a multiple of any width; most_group_items: of groups for which
-    there may be code of their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the
-    argument of which threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py);
+    groups, so the data plane may divide anew; exchanged: the code has dimensions 0 and 1 exchanged
+    (passes/lower/exchange_ids.py), and so must have launches, but for those of the kind "plain";
+    once_along: dimensions along which one work-item of a group does it for all; repeated_dimensions: so
+    many of the last ones are such that all groups along them do the same, so that one is enough;
+    aligned_groups: the entry, and what takes its place ("narrow" excepted), are for launches whose offset
+    in dimension 0 is a multiple of any width; most_group_items: of groups for which there may be code of
+    their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
+    threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py);
     counted_size: bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's
     may overlap where the entry runs, or what takes its place ("narrow" and "overlap" excepted);
     specialisable_args: numbers of the arguments for whose values there may be code
@@ -236,6 +238,7 @@ class KernelInfo(_Record):
         tile_width=_small,
         tile_height=_small,
         free_groups=_flag,
+        exchanged=_flag,
         once_along=_list,
         aligned_groups=_flag,
         repeated_dimensions=_small,
@@ -280,6 +283,7 @@ class KernelInfo(_Record):
     tile_width: int
     tile_height: int
     free_groups: bool
+    exchanged: bool
     once_along: list[int]
     aligned_groups: bool
     repeated_dimensions: int

@@ -59,6 +59,9 @@ class Kernels:
         known = {index: data[index] for index in code.specialisable_args if index in data}
         global_size, local_size = (_three(size) for size in (sizes.global_size, sizes.local_size))
         plan = plan_of(self.prepared, name, chosen_options(self.prepared, code, known), known)
+        if self.prepared.exchange_ids(name):
+            global_size = global_size[1], global_size[0], global_size[2]
+            local_size = local_size[1], local_size[0], local_size[2]
         # Where groups have work-items that do the same, one of them does it for all, but not in lockstep.
         if all(local_size[dimension] == 1 for dimension in redundant_dimensions(plan)):
             plan = lockstep_plan(self.prepared, code, local_size, known) or plan

@@ -9,11 +9,11 @@ from ...device.target import Target
 from ...records import replace
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.enums import OpenCLStd as Std
-from ...spirv.module import Block, Function, Instruction, Kind, Type, Variable
+from ...spirv.module import Function, Instruction, Kind, Type, Variable
 from ...spirv.tables import of_class
 from ..analysis.strides import Strides
 from ..ir.dominance import Loop
-from ..ir.instructions import ADDRESS, int_value, is_constant_int
+from ..ir.instructions import ADDRESS, block_times, int_value, is_constant_int
 from ..ir.ops import PassOp
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
 from ..ir.remarks import Remarks
@@ -151,7 +151,9 @@ def _reads_registers(functions: list[Function], bits: int) -> bool:
     alone = together = 0.0  # operations of a work-item
     loads = stores = 0.0
     loops = False
-    for i, times in ((i, times) for f in functions for b, times in _times(f) for i in b.instructions):
+    for i, times in (
+        (i, times) for f in functions for b, times in block_times(f, UNKNOWN_TRIPS) for i in b.instructions
+    ):
         extended = i.operands[1] if i.op is Op.ExtInst else None
         is_load, is_store = i.op is Op.Load or extended in LOADS, i.op is Op.Store or extended in STORES
         if i.op in _NOT_ALONE or (extended is not None and not (is_load or is_store or extended in _PLAIN)):
@@ -185,18 +187,7 @@ def works_on_vectors(functions: Iterable[Function]) -> bool:
 
 def has_loops(functions: Iterable[Function]) -> bool:
     """Whether functions jump back."""
-    return any(times > 1 for function in functions for _, times in _times(function))
-
-
-def _times(function: Function) -> Iterable[tuple[Block, float]]:
-    """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
-    times = dict.fromkeys(function.blocks, 1.0)
-    places = {block: place for place, block in enumerate(function.blocks)}
-    for place, block in enumerate(function.blocks):
-        for start in (places[b] for b in block.successors() if places[b] <= place):
-            for inside in function.blocks[start : place + 1]:
-                times[inside] *= UNKNOWN_TRIPS
-    return times.items()
+    return any(times > 1 for function in functions for _, times in block_times(function, UNKNOWN_TRIPS))
 
 
 def _bits(type_: Type | None) -> int:

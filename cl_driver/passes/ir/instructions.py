@@ -133,6 +133,17 @@ def reverse_postorder(function: Function) -> list[Block]:
     return order
 
 
+def block_times(function: Function, trips: float) -> Iterable[tuple[Block, float]]:
+    """Each block and how often it may be executed: what is between the ends of a jump back is a loop."""
+    times = dict.fromkeys(function.blocks, 1.0)
+    places = {block: place for place, block in enumerate(function.blocks)}
+    for place, block in enumerate(function.blocks):
+        for start in (places[b] for b in block.successors() if places[b] <= place):
+            for inside in function.blocks[start : place + 1]:
+                times[inside] *= trips
+    return times.items()
+
+
 def phi_count(block: Block) -> int:
     """How many instructions of a block are phis: where what follows them begins."""
     return sum(1 for _ in block.phis())

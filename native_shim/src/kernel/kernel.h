@@ -101,6 +101,9 @@ enum cld_kernel_flags {
     CLD_KERNEL_ALIGNED_GROUPS = 16384,
     /* The code of the shape ITEMS may be faster than all other: it depends on the data. */
     CLD_KERNEL_TRIES_ITEMS = 32768,
+    /* Its code, but for that of the shape PLAIN, has dimensions 0 and 1 exchanged, and so must have launches.
+     * Work-items cannot tell. */
+    CLD_KERNEL_EXCHANGED = 65536,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -15,7 +15,7 @@ uint32_t cld_prefetch_piece(struct cld_prefetch_trial *ahead, uint64_t items, ui
     uint64_t first = 0, piece = groups / CLD_PREFETCH_PIECES;
     if (piece < LEAST_PIECE)
         piece = LEAST_PIECE;
-    if (groups / piece < LEAST_PIECES || piece > UINT32_MAX)
+    if (groups / piece < LEAST_PIECES || piece > INT32_MAX)
         return 0;
     if (!atomic_compare_exchange_strong(&ahead->items, &first, items) && first != items)
         return 0;

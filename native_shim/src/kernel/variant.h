@@ -23,6 +23,7 @@ enum cld_launch_shape {
     CLD_SHAPE_LINEAR, /* groups of one size whose rows leave lanes idle: these follow the linear local id */
     CLD_SHAPE_ANY,    /* any groups, several work-items at a time */
     CLD_SHAPE_SHORT,  /* the same, for groups of which no row fills a vector: half as much to compile */
+    CLD_SHAPE_PLAIN,  /* any, of kernels whose code has dimensions exchanged: as these were */
 };
 
 /* Codes of a kernel that differ, differ in this. */
@@ -46,7 +47,7 @@ enum cld_variant_state {
 struct cld_variant {
     struct cld_variant *next;
     struct cld_variant_key key;
-    _Atomic int32_t state;        /* enum cld_variant_state */
+    _Atomic int32_t state; /* enum cld_variant_state */
     /* Of code for values of integers: with the code for all values; of the shape ITEMS, with all other. */
     struct cld_ab_trial ab_trial;
     /* Written before it is THERE: */
@@ -146,7 +147,11 @@ void cld_variant_wish_drop(struct cld_variant_wish *wish);
 void cld_builds_begin(void);
 void cld_builds_end(void);
 
-/* variant_choice.c: what a launch runs instead of the kernel's entry, or after it for CLD_SHAPE_REST; nothing
+/* variant_choice.c: whether a launch, as it was enqueued, exchanges dimensions 0 and 1: where the kernel's
+ * code does, unless dimension 1 leaves most lanes idle. */
+bool cld_variant_exchanges(const struct cld_kernel_info *info, const struct cld_launch *launch);
+
+/* What a launch runs instead of the kernel's entry, or after it for CLD_SHAPE_REST; nothing
  * if that is the entry alone. Code that is not there yet stands for the entry until it is: the launch goes
  * over to it then, between two groups. Asks for code that the launch would gain from, and waits for what it
  * needs. */

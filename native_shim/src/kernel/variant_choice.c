@@ -230,6 +230,12 @@ static __attribute__((noinline)) bool take(const struct choice *choice, struct s
     return true;
 }
 
+bool cld_variant_exchanges(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    bool fills =
+        launch->global_size[1] >= info->width / 2 || launch->global_size[1] >= launch->global_size[0];
+    return info->flags & CLD_KERNEL_EXCHANGED && (fills || has_odd_ids(info, launch));
+}
+
 /* Code for all values of arguments. */
 static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                      const struct cld_launch *launch, const struct cld_variant **chosen) {
@@ -269,6 +275,12 @@ static void try_items(struct cld_event *command, const struct cld_kernel *kernel
 cl_int cld_variant_choose(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_kernel_info *info = command->kernel.info;
     const struct cld_variant *chosen;
+    if (command->kernel.is_plain) {
+        static const struct cld_variant_key plain = {.tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_PLAIN};
+        cl_int status = cld_variant_need(kernel, info, &plain, &chosen);
+        command->kernel.variant = chosen;
+        return status;
+    }
     cl_int status = choose(kernel, info, &command->kernel.launch, &chosen);
     command->kernel.variant = chosen;
     if (!status && info->flags & CLD_KERNEL_TRIES_ITEMS)

@@ -337,6 +337,7 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
     command->kernel.variant = NULL;
     command->kernel.trial = NULL;
     command->kernel.ahead_piece = 0;
+    command->kernel.is_plain = false;
     command->panel = 0;
     bool empty = false;
     cl_int status = snapshot(command, kernel);
@@ -345,6 +346,10 @@ static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl
                                    local_work_size, &command->kernel.launch, &empty);
     struct cld_launch *launch = &command->kernel.launch;
     if (!status && !empty) {
+        if (cld_variant_exchanges(info, launch))
+            cld_ndrange_exchange(launch);
+        else
+            command->kernel.is_plain = (info->flags & CLD_KERNEL_EXCHANGED) != 0;
         if (info->flags & CLD_KERNEL_FREE_GROUPS)
             cld_ndrange_regroup(queue, info, launch);
         status = cld_variant_choose(command, kernel);

@@ -135,8 +135,21 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
     return CL_SUCCESS;
 }
 
-/* Work-items of a group where the program cannot tell: enough to pay a group's start, by their number, or in ns
- * where it is known how long they take; no more, for some may take much longer than others, and a group is
+static void exchange(uint64_t sizes[static 2]) {
+    uint64_t first = sizes[0];
+    sizes[0] = sizes[1];
+    sizes[1] = first;
+}
+
+void cld_ndrange_exchange(struct cld_launch *launch) {
+    exchange(launch->global_offset);
+    exchange(launch->global_size);
+    exchange(launch->local_size);
+    exchange(launch->num_groups);
+}
+
+/* Work-items of a group where the program cannot tell: enough to pay a group's start, by their number, or in
+ * ns where it is known how long they take; no more, for some may take much longer than others, and a group is
  * not divided between threads; no fewer than reuse what their neighbours have read, of images above all. */
 enum { FREE_GROUP = 2048, FREE_GROUP_TIME = 500, LEAST_FREE_GROUP = 512, FREE_GROUPS_PER_THREAD = 16 };
 

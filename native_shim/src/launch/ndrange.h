@@ -9,6 +9,9 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
                          const size_t *global_offset, const size_t *global_size, const size_t *local_size,
                          struct cld_launch *launch, bool *empty);
 
+/* Exchanges dimensions 0 and 1; for CLD_KERNEL_EXCHANGED. */
+void cld_ndrange_exchange(struct cld_launch *launch);
+
 /* Divides the work-items into other groups, such that suit the entry; for CLD_KERNEL_FREE_GROUPS. */
 void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
                          struct cld_launch *launch);

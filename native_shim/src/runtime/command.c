@@ -19,8 +19,8 @@
  */
 enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 
-/* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a chunk,
- * the first chunk of a range, and the time after which one calls that might have joined by then. */
+/* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a
+ * chunk, the first chunk of a range, and the time after which one calls that might have joined by then. */
 enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
 
 struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,

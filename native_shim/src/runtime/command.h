@@ -110,7 +110,9 @@ struct cld_event {
             struct cld_kernel_info *info; /* held */
             uint8_t *args;                /* `inline_args` or malloced */
             uint32_t local_size;          /* bytes of local memory, with room between arguments */
-            uint32_t ahead_piece; /* work-groups that go the same way (kernel/prefetch_trial.h); 0: all do */
+            uint32_t is_plain : 1;        /* it does not exchange dimensions: kernel/variant.h */
+            /* Work-groups that go the same way (kernel/prefetch_trial.h); 0: all do. */
+            uint32_t ahead_piece : 31;
             const struct cld_variant *variant; /* the info's, or NULL */
             union {
                 struct cld_ab_run *trial;      /* malloced, or NULL; of kernels without images */

@@ -70,6 +70,7 @@ def make_kernel(**changes) -> KernelInfo:
         "tile_width": 16,
         "tile_height": 4,
         "free_groups": True,
+        "exchanged": False,
         "once_along": [1, 2],
         "aligned_groups": False,
         "repeated_dimensions": 0,
