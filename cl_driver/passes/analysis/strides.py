@@ -18,11 +18,15 @@ _DEPTH = 60
 class Strides:
     """Steps of integers, as far as their bits hold them, and of addresses in bytes, with a dimension's id.
 
-    varying: tells whether a value may depend on that id, if that is known.
+    varying: tells whether a value may depend on that id, if that is known. loops: what loops count counts
+    up alike for all work-items: that is so as long as these are in one iteration, which nobody has looked at.
     """
 
-    def __init__(self, dimension: int, varying: Callable[[Value], bool] | None = None) -> None:
+    def __init__(
+        self, dimension: int, varying: Callable[[Value], bool] | None = None, loops: bool = False
+    ) -> None:
         self.dimension = dimension
+        self.loops = loops
         self.varying = varying
         self._found: dict[Instruction, int | None] = {}
 
@@ -46,6 +50,8 @@ class Strides:
             return self._of_address(value, depth + 1)
         if value.op in _SAME:
             return self.of(operands[0], depth + 1)
+        if value.op is Op.Phi and self.loops:
+            return self._of_phi(value, depth + 1)
         if is_complement(value):
             step = self.of(operands[0], depth + 1)
             return None if step is None else -step
@@ -57,6 +63,20 @@ class Strides:
         if value.op in (Op.IAdd, Op.ISub):
             return a + b if value.op is Op.IAdd else a - b
         return _of_product(value, a or b) if a or b else 0
+
+    def _of_phi(self, phi: Instruction, depth: int) -> int | None:
+        """That of what a loop begins with, if what it goes on with has it, too, as long as the phi has it."""
+        known, values = dict(self._found), phi.operands[::2]
+        for first in (o for o in values if not isinstance(o, Instruction) or o.block is not phi.block):
+            self._found = {**known, phi: None}
+            step = self.of(first, depth)
+            if step is None:
+                continue
+            self._found = {**known, phi: step}
+            if all(self.of(o, depth) == step for o in values):
+                return step
+        self._found = known
+        return None
 
     def _of_address(self, chain: Instruction, depth: int) -> int | None:
         """Of pointers and arrays: nothing that streams has structures."""

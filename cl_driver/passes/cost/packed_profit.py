@@ -26,7 +26,7 @@ _HALVES = frozenset((
 
 def stays_packed(function: Function) -> bool:
     """Whether neighbours load neighbouring vectors, many for each vector that is taken apart in the end."""
-    loads, apart, steps = 0, set(), Strides(0)
+    loads, apart, steps = 0, set(), Strides(0, loops=True)
     for i in (i for b in function.blocks for i in b.instructions):
         if i.op in _REARRANGE or (i.op is Op.ExtInst and i.operands[1] in _HALVES):
             return False
