@@ -113,7 +113,11 @@ class Folder:
 
     def _integer(self, instruction: Instruction) -> Value | None:
         a, b = instruction.operands
-        if type(b) is not Constant or b.type.kind is not Kind.INT:
+        if type(b) is not Constant:
+            return None
+        if b.type.kind is Kind.VECTOR:
+            return self._vector(instruction.op, instruction.type, a, b)
+        if b.type.kind is not Kind.INT:
             return None
         right = b.value or 0
         op = instruction.op
@@ -126,6 +130,19 @@ class Folder:
         width = instruction.type.width
         result = INTEGER[op](a.value or 0, right, width)
         return None if result is None else self.types.integer(width, result)
+
+    def _vector(self, op: Op, type_: Type, a: Value, b: Constant) -> Constant | None:
+        """An operation on two constant vectors, as of the counts of rotations of vectors."""
+        if type(a) is not Constant or a.type.kind is not Kind.VECTOR or type_.element.kind is not Kind.INT:
+            return None
+        components = []
+        width = type_.element.width
+        for left, right in zip(_components(a), _components(b), strict=True):
+            result = None if left is None or right is None else INTEGER[op](left, right, width)
+            if result is None:
+                return None
+            components.append(self.types.integer(width, result))
+        return self.types.constant(type_, tuple(components))
 
     def _compare(self, instruction: Instruction) -> Value | None:
         a, b = instruction.operands
@@ -284,6 +301,13 @@ def _constant_step(chain: Instruction) -> int | None:
         type_, step = step_into(type_, number)
         total += step
     return total
+
+
+def _components(vector: Constant) -> list[int | None]:
+    """The integers of a constant vector; None stands for one that is not known."""
+    if vector.value is None:
+        return [0] * vector.type.count
+    return [(c.value or 0) if type(c) is Constant else None for c in vector.value]
 
 
 def _element(value: Constant, offset: int, type_: Type) -> Constant | None:
