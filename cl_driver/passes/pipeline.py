@@ -51,6 +51,7 @@ from .lower.vloadn import load_vectors
 from .scalar.component_stores import store_components
 from .scalar.cse import drop_repeated
 from .scalar.exchange_loops import replace_exchanges
+from .scalar.late_values import compute_late
 from .scalar.passed_arrays import expand_passed_copies
 from .scalar.private_arrays import improve_arrays
 from .scalar.reducible import make_reducible
@@ -357,6 +358,7 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
             run_pass("row_early_exit", mark_row_ends, options, region.function, types)
         if options.parts > 1:
             run_pass("coarsening", copy_parts, options, region.function, types, region.shapes, options.parts)
+    run_pass("late_values", compute_late, options, region.function, region.shapes, options.width)
     if options.verify:
         verify(region.function, f"region {region.index}")
 
