@@ -180,6 +180,7 @@ def main() -> int:
     parser.add_argument("--platforms", default="", help="only these, of cl_driver,intel,pocl")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each platform")
     parser.add_argument("--seconds", type=float, default=0.6, help="time for each kernel and platform")
+    parser.add_argument("--avx2", action="store_true", help="what can be held to AVX2, and held to it")
     parser.add_argument("--width", default="", help="values of CL_DRIVER_WIDTH, a column each: 1,8,16")
     parser.add_argument(
         "--clock", choices=CLOCKS, default="wall", help="cpu: of all threads, on a busy machine"
@@ -201,6 +202,9 @@ def main() -> int:
         found = platforms.find(arguments, work)
         if arguments.platforms:
             found = {name: found[name] for name in arguments.platforms.split(",")}
+        if arguments.avx2:
+            levels = platforms.LEVELS["avx2"]
+            found = {name: found[name] | levels[name] for name in found if name in levels}
         found = with_widths(found, arguments.width.split(","))
         results = {
             "platforms": list(found),
