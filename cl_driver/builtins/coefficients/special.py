@@ -175,7 +175,7 @@ if __name__ == "__main__":
         emit("rgamma_mid", reciprocal_gamma, "-0.5", "0.5", 11),
         emit("rgamma_f64", reciprocal_gamma, "-0.5", "0.5", 15),
         *emit_tan(),
-        emit("erfcx_f64", scaled_erfc, "-1", "0.775", 22, form=halves),
+        emit("erfcx_f64", scaled_erfc, "-1", "0.775", 21, form=halves),
         emit("log_cubic_f64", log_cubic, "-0.0316", "0.0316", 9, form=halves),
         emit("log2_cubic_f32", log2_cubic, "-0.0159", "0.0159", 3, "float"),
         *emit_erf(),

@@ -18,6 +18,7 @@ from tests.runtime.kernel_harness import Program, compile_c
 
 OPTIONS = CodegenOptions(features=frozenset(make_target(host_cpu(), "x86-64-v3").features))
 FUNCTIONS = "sin cos tan asin acos atan erf erfc pow powr pown rootn".split()
+FUNCTIONS += "exp exp2 exp10 expm1 sinh cosh tanh tanpi".split()
 COUNT = 4096
 
 
@@ -42,7 +43,7 @@ def test_results_do_not_depend_on_the_width(name):
         assert not differs.any(), [array[differs][0] for array in inputs]
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "erf", "pow", "powr", "pown"])
+@pytest.mark.parametrize("name", ["sin", "cos", "erf", "exp", "expm1", "pow", "powr", "pown"])
 def test_no_quotients(name):
     """One costs as much as a dozen of other operations."""
     has_two = name.startswith("pow")

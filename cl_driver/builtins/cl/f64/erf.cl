@@ -17,7 +17,7 @@ double __cld_erfc_f64(double x) {
     double ax = ABS(x), c = ax > 27.5 ? 27.5 : ax;
     double inverse = DIVIDE(1.0, c + 3.5), u = (c - 3.5) * inverse;
     double p = poly_erfcx_f64(u, u * u) * inverse;
-    double low, high = exact_product(c, c, &low), t, e = exp_pair(-high, -low, &t);
+    double low, high = exact_product(c, c, &low), t, e = exp_pair(-high, -low, -high, &t);
     /* p is between 1/60 and 1, and exp(-high) may be denormal: multiply before scaling */
     e *= p;
     double result = as_double(as_ulong(e) + (as_ulong(t) << 52));

@@ -1,21 +1,5 @@
 /* sinh, cosh, tanh, asinh, acosh, atanh in double precision. */
 
-/* exp(ax) / 2 for ax >= 0 as high + low with about 60 good bits: the exponent is one less, so that results
- * below overflow stay finite. */
-HELPER double half_exp_f64(double ax, __private double *low) {
-    double c = ax > 720.0 ? 720.0 : ax;
-    double t = FMA(c, 0x1.71547652b82fep0, ROUND_F64);
-    double kf = t - ROUND_F64;
-    int k = (int)as_long(t);
-    double r_low, r = fast_sum(FMA(kf, -LN2_HI_F64, c), kf * -LN2_LO_F64, &r_low);
-    double part_low, part = fast_sum(1.0, r, &part_low);
-    double tail = part_low + (r_low + FMA(r, r_low, r * r * poly_exp_f64(r)));
-    double high = fast_sum(part, tail, low);
-    double unit = pow2_f64((k - 1) >> 1), other = pow2_f64(k - 1 - ((k - 1) >> 1));
-    *low = *low * unit * other;
-    return high * unit * other;
-}
-
 /* r + low = ax - k log(2), r at most log(2) / 2 */
 HELPER double reduce_hyperbolic(double ax, __private double *low, __private double *k) {
     double c = ax > 720.0 ? 720.0 : ax;
@@ -41,29 +25,33 @@ HELPER double cosh_sum(double r, double r_low, double h) {
     return head + FMA(less, odd, FMA(more, even, rest));
 }
 
-/* 2^-2k / 2, or what is as good as 0 */
-HELPER double inverse_square(int k) {
-    return pow2_f64(-1 - 2 * (k > 100 ? 100 : k));
+/* 2^-2k / 2 for a k of double type that is not negative, up to 500. */
+HELPER double inverse_square(double k) {
+    return as_double(as_ulong(0.5) - (as_ulong(k + ROUND_F64) << 53));
 }
 
 double __cld_sinh_f64(double x) {
-    double kf, low, r = reduce_hyperbolic(ABS(x), &low, &kf);
-    int k = (int)as_long(kf + ROUND_F64);
-    return COPYSIGN(scale_f64(sinh_sum(r, low, inverse_square(k)), k), x);
+    double ax = ABS(x), k, low, r = reduce_hyperbolic(ax, &low, &k);
+    double result = sinh_sum(r, low, inverse_square(k)) * scale_near_f64(1.0, k + ROUND_F64);
+    if (RARELY(!(ax < 340.0)))
+        result = scale_f64(sinh_sum(r, low, 0.0), (int)as_long(k + ROUND_F64));
+    return flip_f64(result, as_ulong(x));
 }
 
 double __cld_cosh_f64(double x) {
-    double kf, low, r = reduce_hyperbolic(ABS(x), &low, &kf);
-    int k = (int)as_long(kf + ROUND_F64);
-    return scale_f64(cosh_sum(r, low, inverse_square(k)), k);
+    double ax = ABS(x), k, low, r = reduce_hyperbolic(ax, &low, &k);
+    double result = cosh_sum(r, low, inverse_square(k)) * scale_near_f64(1.0, k + ROUND_F64);
+    if (RARELY(!(ax < 340.0)))
+        result = scale_f64(cosh_sum(r, low, 0.0), (int)as_long(k + ROUND_F64));
+    return result;
 }
 
+/* m / (m + 2) with m = expm1(2 |x|), whose relative error is not more than a few ulp anywhere. */
 double __cld_tanh_f64(double x) {
-    double ax = ABS(x), z = ax * ax;
-    double low, e = half_exp_f64(ax > 20.0 ? 40.0 : 2.0 * ax, &low);
-    double large = 1.0 - DIVIDE(1.0, e + 0.5);
-    double small = FMA(ax * z, poly_tanh_f64(z), ax);
-    return COPYSIGN(ax < 0.625 ? small : large, x);
+    double ax = ABS(x), c = ax > 20.0 ? 40.0 : ax + ax;
+    double r, scale, rest = expm1_rest_f64(c, &r, &scale);
+    double m = FMA(scale, rest, FMA(scale, r, scale - 1.0));
+    return flip_f64(DIVIDE(m, m + 2.0), as_ulong(x));
 }
 
 /* A polynomial up to 1/2, then log(h + l) with h + l = sqrt(x^2 + 1) + x. */

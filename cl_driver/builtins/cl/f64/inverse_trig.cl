@@ -27,27 +27,28 @@ double __cld_asin_f64(double x) {
     return flip_f64(ax > 0.5 ? outer : t + tail, as_ulong(x));
 }
 
-/* pi/2 - core, or 2 core from 0 or pi on */
+/* pi/2 - core up to 1/2; else t is -2 times what it is for asin, and the result that core from 0 or pi on. */
 double __cld_acos_f64(double x) {
-    double tail, ax = ABS(x), t = asin_core_f64(ax, &tail), core = flip_f64(t + tail, as_ulong(x));
+    double ax = ABS(x), square = ax * ax, half_rest = FMA(ax, -0.5, 0.5);
+    double z = half_rest < square ? half_rest : square; /* the latter up to 1/2 */
+    double t = ax > 0.5 ? -2.0 * ROOT(z) : ax;
+    double core = flip_f64(FMA(t * z, poly_asin_f64(z), t), as_ulong(x));
     double base = as_long(x) < 0 ? 2.0 * PI_2_1_F64 : 0.0;
     base = ax > 0.5 ? base : PI_2_1_F64;
-    return base + FMA(base, PI_2_RATIO_F64, (ax > 0.5 ? 2.0 : -1.0) * core);
+    return base + FMA(base, PI_2_RATIO_F64, -core);
 }
 
 double __cld_asinpi_f64(double x) {
     double tail, ax = ABS(x), t = asinpi_core_f64(ax, &tail);
-    double rest, product = exact_product(t, 2.0 * ONE_OVER_PI_F64, &rest);
-    double low, high = fast_sum(0.5, -product, &low);
-    double outer = high + FMA(tail, -2.0, low - rest);
-    return COPYSIGN(ax > 0.5 ? outer : FMA(t, ONE_OVER_PI_F64, tail), x);
+    double outer = FMA(tail, -2.0, FMA(t, -2.0 * ONE_OVER_PI_F64, 0.5));
+    return flip_f64(ax > 0.5 ? outer : FMA(t, ONE_OVER_PI_F64, tail), as_ulong(x));
 }
 
 double __cld_acospi_f64(double x) {
     double tail, ax = ABS(x), t = asinpi_core_f64(ax, &tail);
     double core = FMA(t, ONE_OVER_PI_F64, tail);
     double outer = x < 0.0 ? FMA(core, -2.0, 1.0) : 2.0 * core;
-    return ax > 0.5 ? outer : 0.5 - COPYSIGN(core, x);
+    return ax > 0.5 ? outer : 0.5 - flip_f64(core, as_ulong(x));
 }
 
 /* 1 / ax for ax above 1, about 0 for very large ones. */
@@ -79,7 +80,7 @@ double __cld_atan_f64(double x) {
 double __cld_atanpi_f64(double x) {
     double ax = ABS(x);
     double core = atanpi_core_f64(ax > 1.0 ? inverse_f64(ax) : ax);
-    return COPYSIGN(ax > 1.0 ? 0.5 - core : core, x);
+    return flip_f64(ax > 1.0 ? 0.5 - core : core, as_ulong(x));
 }
 
 HELPER double ratio_f64(double ay, double ax, __private bool *swap) {
@@ -95,7 +96,7 @@ double __cld_atan2_f64(double y, double x) {
     double core = atan_core_f64(ratio_f64(ABS(y), ABS(x), &swap));
     core = swap ? PI_2_1_F64 - (core - PI_2_2_F64) : core;
     core = as_long(x) < 0 ? 2.0 * PI_2_1_F64 - (core - 2.0 * PI_2_2_F64) : core;
-    return COPYSIGN(core, y);
+    return flip_f64(core, as_ulong(y));
 }
 
 double __cld_atan2pi_f64(double y, double x) {
@@ -103,5 +104,5 @@ double __cld_atan2pi_f64(double y, double x) {
     double core = atanpi_core_f64(ratio_f64(ABS(y), ABS(x), &swap));
     core = swap ? 0.5 - core : core;
     core = as_long(x) < 0 ? 1.0 - core : core;
-    return COPYSIGN(core, y);
+    return flip_f64(core, as_ulong(y));
 }

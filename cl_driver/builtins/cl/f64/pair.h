@@ -61,6 +61,7 @@ HELPER double exp2_pair(double high, double low) {
     double t = high + ROUND_F64;
     int k = (int)as_long(t);
     double r = (high - (t - ROUND_F64)) + low;
-    double p = FMA(r, 0x1.62e42fefa39efp-1, r * poly_exp2_f64(r));
+    double square = r * r;
+    double p = FMA(r, 0x1.62e42fefa39efp-1, r * poly_exp2_f64(r, square));
     return scale_f64(1.0 + p, k);
 }

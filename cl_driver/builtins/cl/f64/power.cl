@@ -8,7 +8,7 @@
 #define LEAST_NORMAL_F64 0x1p-1022
 #define BELOW_ONE_F64 0x0009700000000000UL /* from the bits of the least m to those of 1 */
 
-/* log(2^k_less x) for positive normal x. */
+/* log(2^k_less x) for positive normal x; low is up to 1/256 of the result. */
 HELPER double log_pair(double x, double k_less, __private double *low) {
     ulong bits = as_ulong(x) + BELOW_ONE_F64;
     double k = as_double((bits >> 52) | 0x4330000000000000UL) - (0x1p52 + 1023.0) + k_less;
@@ -19,15 +19,16 @@ HELPER double log_pair(double x, double k_less, __private double *low) {
     double head = FMA(k, LN2_HI_F64, row.y);
     double rest, high = fast_sum(head, f, &rest); /* exact for 0, too */
     rest = FMA(scaled, 0x1p-33, FMA(k, LN2_LO_F64, rest));
-    return fast_sum(high, FMA(square, poly_log_power_f64(f, square), rest), low);
+    *low = FMA(square, poly_log_power_f64(f, square), rest);
+    return high;
 }
 
-/* exp(p + p_low) = 2^t result, t in the low bits */
-HELPER double exp_pair(double p, double p_low, __private double *t) {
-    *t = FMA(p, 0x1.71547652b82fep0, ROUND_F64);
+/* exp(p + p_low) = 2^t result, t in the low bits; sum is about p + p_low. */
+HELPER double exp_pair(double p, double p_low, double sum, __private double *t) {
+    *t = FMA(sum, 0x1.71547652b82fep0, ROUND_F64);
     double k = *t - ROUND_F64;
-    double r = FMA(k, -LN2_HI_F64, p) + FMA(k, -LN2_LO_F64, p_low), square = r * r;
-    return 1.0 + FMA(square, poly_exp_power_f64(r, square), r);
+    double r = FMA(k, -LN2_HI_F64, p) + FMA(k, -LN2_LO_F64, p_low);
+    return exp_rest_f64(r);
 }
 
 /* exp(p + p_low) where that may be no normal number */
@@ -35,7 +36,7 @@ HELPER double exp_pair_far(double p, double p_low) {
     p_low = ABS(p) < 1100.0 ? p_low : 0.0;
     p = p > 1100.0 ? 1100.0 : p;
     p = p < -1100.0 ? -1100.0 : p;
-    double t, result = exp_pair(p, p_low, &t);
+    double t, result = exp_pair(p, p_low, p + p_low, &t);
     return scale_f64(result, (int)as_long(t));
 }
 
@@ -49,15 +50,17 @@ HELPER double power_exponent(double x, double k_less, double y, double y_low, bo
     return p;
 }
 
-/* exp(p + p_low) for a p below 708 */
-HELPER double exp_pair_near(double p, double p_low) {
-    double t, result = exp_pair(p, p_low, &t);
-    return as_double(as_ulong(result) + (as_ulong(t) << 52));
+/* exp(p + p_low) for a sum below 708 */
+HELPER double exp_pair_near(double p, double p_low, double sum) {
+    double t, result = exp_pair(p, p_low, sum, &t);
+    return scale_near_f64(result, t);
 }
 
-/* Whether log_pair and exp_pair_near do not do. */
-HELPER bool is_unusual_power(double x, double p) {
-    return !((x >= LEAST_NORMAL_F64) & (x < INF_F64) & (ABS(p) < 708.0));
+/* Whether log_pair and exp_pair_near do not do. Of x, one comparison of integers: positive normal numbers have
+ * those from one on. Signed, for AVX2. */
+HELPER bool is_unusual_power(double x, double sum) {
+    long place = (long)(as_ulong(x) + 0x7ff0000000000000UL); /* from the least integer on */
+    return (place >= (long)0xffe0000000000000UL) | !(ABS(sum) < 708.0);
 }
 
 /* ax^(y + y_low) for any positive finite ax and finite y */
@@ -122,24 +125,24 @@ HELPER double root_of_sign(double x, int n, double result) {
 
 double __cld_pow_f64(double x, double y) {
     double ax = ABS(x), p_low, p = power_exponent(ax, 0.0, y, 0.0, false, &p_low);
-    double result = exp_pair_near(p, p_low);
-    if (RARELY(is_unusual_power(x, p)))
+    double sum = p + p_low, result = exp_pair_near(p, p_low, sum);
+    if (RARELY(is_unusual_power(x, sum)))
         result = pow_any_f64(x, y, power_far(ax, y, 0.0));
     return result;
 }
 
 double __cld_powr_f64(double x, double y) {
     double p_low, p = power_exponent(x, 0.0, y, 0.0, false, &p_low);
-    double result = exp_pair_near(p, p_low);
-    if (RARELY(is_unusual_power(x, p)))
+    double sum = p + p_low, result = exp_pair_near(p, p_low, sum);
+    if (RARELY(is_unusual_power(x, sum)))
         result = powr_any_f64(x, y, power_far(ABS(x), y, 0.0));
     return result;
 }
 
 double __cld_pown_f64(double x, int n) {
     double ax = ABS(x), y = (double)n, p_low, p = power_exponent(ax, 0.0, y, 0.0, false, &p_low);
-    double result = exp_pair_near(p, p_low);
-    if (RARELY(is_unusual_power(ax, p)))
+    double sum = p + p_low, result = exp_pair_near(p, p_low, sum);
+    if (RARELY(is_unusual_power(ax, sum)))
         result = pown_any_f64(x, n, power_far(ax, y, 0.0));
     return flip_f64(result, n & 1 ? as_ulong(x) : 0);
 }
@@ -147,8 +150,8 @@ double __cld_pown_f64(double x, int n) {
 double __cld_rootn_f64(double x, int n) {
     double ax = ABS(x), y_low, y = inverse_pair((double)n, &y_low);
     double p_low, p = power_exponent(ax, 0.0, y, y_low, true, &p_low);
-    double result = exp_pair_near(p, p_low);
-    if (RARELY(is_unusual_power(ax, p)))
+    double sum = p + p_low, result = exp_pair_near(p, p_low, sum);
+    if (RARELY(is_unusual_power(ax, sum)))
         result = rootn_any_f64(x, n, power_far(ax, y, y_low));
     return root_of_sign(x, n, result);
 }

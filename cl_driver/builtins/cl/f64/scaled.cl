@@ -6,6 +6,7 @@
 INSTRUCTION double __cld_op_exponent_f64(double x);
 INSTRUCTION double __cld_op_significand_f64(double x);
 INSTRUCTION double __cld_op_scale_f64(double x, double k);
+INSTRUCTION double __cld_op_rest_f64(double x); /* x less the nearest integer; 0 of infinity */
 INSTRUCTION double __cld_op_log_limit_f64(double result, double x);
 INSTRUCTION double __cld_op_reciprocal14_f64(double x); /* 1/x to 14 bits */
 /* The one of the 16 that the low four bits of the first argument tell. */
@@ -20,20 +21,12 @@ double __cld_exp_f64_scaled(double x) {
     c = c < -746.0 ? -746.0 : c;
     double k = FMA(c, 0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
     double r = FMA(k, -LN2_LO_F64, FMA(k, -LN2_HI_F64, c));
-    return __cld_op_scale_f64(1.0 + FMA(r * r, poly_exp_f64(r), r), k);
-}
-
-/* 2^(high + low) for |high| <= 2000 */
-HELPER double exp2_scaled(double high, double low) {
-    double k = (high + ROUND_F64) - ROUND_F64;
-    double r = (high - k) + low;
-    double p = FMA(r, 0x1.62e42fefa39efp-1, r * poly_exp2_f64(r));
-    return __cld_op_scale_f64(1.0 + p, k);
+    return __cld_op_scale_f64(exp_rest_f64(r), k);
 }
 
 double __cld_exp2_f64_scaled(double x) {
-    double c = x > 1025.0 ? 1025.0 : x;
-    return exp2_scaled(c < -1076.0 ? -1076.0 : c, 0.0);
+    double r = __cld_op_rest_f64(x);
+    return __cld_op_scale_f64(exp2_rest_f64(r), x - r);
 }
 
 double __cld_exp10_f64_scaled(double x) {
@@ -41,7 +34,7 @@ double __cld_exp10_f64_scaled(double x) {
     c = c < -325.0 ? -325.0 : c;
     double k = FMA(c, 0x1.a934f0979a371p1, ROUND_F64) - ROUND_F64;
     double r = FMA(k, 0x1.80433b83b532ap-44, FMA(k, -0x1.34413509f8p-2, c));
-    return __cld_op_scale_f64(1.0 + FMA(r, 0x1.26bb1bbb55516p1, r * poly_exp10_f64(r)), k);
+    return __cld_op_scale_f64(exp10_rest_f64(r), k);
 }
 
 double __cld_ldexp_f64_scaled(double x, int n) {
@@ -81,7 +74,7 @@ double __cld_log10_f64_scaled(double x) {
     return __cld_op_log_limit_f64(head + (high + FMA(f * f, poly_log10_near_f64(f), tail)), x);
 }
 
-/* As log_pair, with f so large that its square is needed exactly, too. */
+/* As log_pair, with f so large that its square is needed exactly, too. NaN or infinite for 0 and infinity. */
 HELPER double log_pair_scaled(double x, __private double *low) {
     double k, index, f = split_scaled_f64(x, &k, &index);
     double square_low, square = exact_product(f, f, &square_low);
@@ -89,7 +82,8 @@ HELPER double log_pair_scaled(double x, __private double *low) {
     double head = FMA(square, -0.5, high);
     rest += FMA(square, -0.5, high - head);
     rest = FMA(square_low, -0.5, rest) + FMA(k, LN2_LO_F64, LOOK_UP(index, LOGARITHMS_LOW));
-    return fast_sum(head, FMA(f * square, poly_log_cubic_f64(f, square), rest), low);
+    *low = FMA(f * square, poly_log_cubic_f64(f, square), rest);
+    return head;
 }
 
 /* (y + y_low) log(x) */
@@ -102,37 +96,37 @@ HELPER double power_exponent_scaled(double x, double y, double y_low, bool has_l
     return p;
 }
 
-/* exp(p + p_low) for |p| < 1100 */
-HELPER double exp_pair_scaled(double p, double p_low) {
-    double t, result = exp_pair(p, p_low, &t);
+/* exp(p + p_low) for a sum below 1100 */
+HELPER double exp_pair_scaled(double p, double p_low, double sum) {
+    double t, result = exp_pair(p, p_low, sum, &t);
     return __cld_op_scale_f64(result, t - ROUND_F64);
 }
 
-/* Whether x is not a positive finite number, or p out of range. */
-HELPER bool is_unusual_power_scaled(double x, double p) {
-    return !((x > 0.0) & (x < INF_F64) & (ABS(p) < 1100.0));
+/* Whether the power of |x| is out of range, as it is where x is 0 or infinite or where anything is NaN. */
+HELPER bool is_unusual_sum(double sum) {
+    return !(ABS(sum) < 1100.0);
 }
 
 double __cld_pow_f64_scaled(double x, double y) {
     double p_low, p = power_exponent_scaled(ABS(x), y, 0.0, false, &p_low);
-    double result = exp_pair_scaled(p, p_low);
-    if (RARELY(is_unusual_power_scaled(x, p)))
+    double sum = p + p_low, result = exp_pair_scaled(p, p_low, sum);
+    if (RARELY((as_long(x) < 0) | is_unusual_sum(sum)))
         result = pow_any_f64(x, y, exp_pair_far(p, p_low));
     return result;
 }
 
 double __cld_powr_f64_scaled(double x, double y) {
     double p_low, p = power_exponent_scaled(x, y, 0.0, false, &p_low);
-    double result = exp_pair_scaled(p, p_low);
-    if (RARELY(is_unusual_power_scaled(x, p)))
+    double sum = p + p_low, result = exp_pair_scaled(p, p_low, sum);
+    if (RARELY((as_long(x) < 0) | is_unusual_sum(sum)))
         result = powr_any_f64(x, y, exp_pair_far(p, p_low));
     return result;
 }
 
 double __cld_pown_f64_scaled(double x, int n) {
     double ax = ABS(x), p_low, p = power_exponent_scaled(ax, (double)n, 0.0, false, &p_low);
-    double result = exp_pair_scaled(p, p_low);
-    if (RARELY(is_unusual_power_scaled(ax, p)))
+    double sum = p + p_low, result = exp_pair_scaled(p, p_low, sum);
+    if (RARELY(is_unusual_sum(sum)))
         result = pown_any_f64(x, n, exp_pair_far(p, p_low));
     return flip_f64(result, n & 1 ? as_ulong(x) : 0);
 }
@@ -140,8 +134,8 @@ double __cld_pown_f64_scaled(double x, int n) {
 double __cld_rootn_f64_scaled(double x, int n) {
     double ax = ABS(x), y_low, y = inverse_pair((double)n, &y_low);
     double p_low, p = power_exponent_scaled(ax, y, y_low, true, &p_low);
-    double result = exp_pair_scaled(p, p_low);
-    if (RARELY(is_unusual_power_scaled(ax, p)))
+    double sum = p + p_low, result = exp_pair_scaled(p, p_low, sum);
+    if (RARELY(is_unusual_sum(sum)))
         result = rootn_any_f64(x, n, exp_pair_far(p, p_low));
     return root_of_sign(x, n, result);
 }
@@ -162,7 +156,6 @@ double __cld_erfc_f64_scaled(double x) {
     double low, high = exact_product(c, c, &low);
     double k = FMA(high, -0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
     double r = FMA(k, -LN2_LO_F64, FMA(k, -LN2_HI_F64, -high)) - low;
-    double e = 1.0 + FMA(r * r, poly_exp_f64(r), r);
-    double result = __cld_op_scale_f64(e * p, k);
+    double result = __cld_op_scale_f64(exp_rest_f64(r) * p, k);
     return x < 0.0 ? 2.0 - result : result;
 }

@@ -146,10 +146,9 @@ double __cld_sincos_f64(double x, __private double *cosval) {
 }
 
 /* tan(r + low), or -1 / tan(r + low) for odd quadrants: a quotient of polynomials one way or the other. */
-HELPER double tan_part_f64(double r, double low, ulong quadrant) {
-    double z = FMA(r + r, low, r * r); /* of r + low */
-    double above = r + FMA(r * z, poly_tan_above_f64(z), low);
-    double below = FMA(z, poly_tan_below_f64(z), 1.0);
+HELPER double tan_part_f64(double r, double low, bool has_low, ulong quadrant) {
+    double z = r * r, cube = r * z, p = poly_tan_above_f64(z);
+    double above = has_low ? r + FMA(cube, p, low) : FMA(cube, p, r), below = FMA(z, poly_tan_below_f64(z), 1.0);
     bool odd = (long)(quadrant << 63) < 0;
     return flip_f64(DIVIDE(odd ? below : above, odd ? above : below), quadrant << 63);
 }
@@ -157,23 +156,15 @@ HELPER double tan_part_f64(double r, double low, ulong quadrant) {
 /* tan(ax) for large ax. */
 SLOW_PATH double __cld_slow_tan_f64(double ax) {
     double2 both = __cld_slow_reduce_f64(ax);
-    return tan_part_f64(both.x, both.y, as_ulong(both.y));
+    return tan_part_f64(both.x, both.y, true, as_ulong(both.y));
 }
 
 double __cld_tan_f64(double x) {
     double ax = ABS(x), low, t, r = reduce_near_f64(ax, &low, &t);
-    double result = tan_part_f64(r, low, as_ulong(t));
+    double result = tan_part_f64(r, low, true, as_ulong(t));
     if (RARELY(ax >= REDUCTION_LIMIT_F64))
         result = ax >= REDUCTION_LIMIT_F64 ? __cld_slow_tan_f64(ax) : result;
     return flip_f64(result, as_ulong(x));
-}
-
-/* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
-HELPER double reduce_pi_f64(double ax, __private int *quadrant) {
-    double c = FMA(FLOOR(0.5 * ax), -2.0, ax);
-    double t = FMA(c, 2.0, ROUND_F64);
-    *quadrant = (int)as_long(t);
-    return FMA(t - ROUND_F64, -0.5, c);
 }
 
 /* As of floats. */
@@ -189,11 +180,11 @@ double __cld_cospi_f64(double x) {
     return flip_f64(result, as_ulong(h - RINT(h)) << 2) + 0.0;
 }
 
+/* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
 double __cld_tanpi_f64(double x) {
-    int k;
-    double r = reduce_pi_f64(ABS(x), &k);
-    double rest, high = exact_product(r, 2.0 * PI_2_1_F64, &rest);
-    double exact = flip_f64(k & 1 ? INF_F64 : 0.0, (ulong)k << 62);
-    double result = tan_part_f64(high, FMA(r, 2.0 * PI_2_2_F64, rest), (ulong)k);
+    double ax = ABS(x), c = FMA(FLOOR(0.5 * ax), -2.0, ax), t = c + 0x1.8p51, r = c - (t - 0x1.8p51);
+    ulong quadrant = as_ulong(t);
+    double exact = flip_f64((long)(quadrant << 63) < 0 ? INF_F64 : 0.0, quadrant << 62);
+    double result = tan_part_f64(FMA(r, 2.0 * PI_2_1_F64, r * (2.0 * PI_2_2_F64)), 0.0, false, quadrant);
     return flip_f64(r == 0.0 ? exact : result, as_ulong(x));
 }

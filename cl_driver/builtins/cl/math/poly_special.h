@@ -55,31 +55,30 @@ HELPER double poly_tan_below_f64(double t)
     return p;
 }
 
-/* log2 of the absolute error: -55.59 */
+/* log2 of the absolute error: -51.74 */
 HELPER double poly_erfcx_f64(double t, double square)
 {
-    double odd = 0x1.c490a4a67c488p-29;
-    odd = FMA(odd, square, -0x1.761f67974e60bp-26);
-    odd = FMA(odd, square, 0x1.f32f0ef8086aep-24);
-    odd = FMA(odd, square, -0x1.ab9d3685b5962p-21);
-    odd = FMA(odd, square, 0x1.e626ea3992f38p-18);
-    odd = FMA(odd, square, -0x1.39a34ee403c9fp-14);
-    odd = FMA(odd, square, 0x1.769ed1d6d6022p-11);
-    odd = FMA(odd, square, -0x1.a06c1ea36b74fp-9);
-    odd = FMA(odd, square, -0x1.7a232e1d24932p-4);
-    odd = FMA(odd, square, -0x1.bdb3c1808b31fp-2);
-    odd = FMA(odd, square, -0x1.e02749166d56fp-1);
-    double even = 0x1.3630771f9373ap-27;
-    even = FMA(even, square, -0x1.6692d321dba7dp-24);
-    even = FMA(even, square, 0x1.278f306de909bp-21);
-    even = FMA(even, square, -0x1.c7458a11a820ap-19);
-    even = FMA(even, square, 0x1.38d91e3662880p-16);
-    even = FMA(even, square, -0x1.60d7d1b4a6b00p-15);
-    even = FMA(even, square, -0x1.5630ded517776p-10);
-    even = FMA(even, square, 0x1.b27b27481921dp-6);
-    even = FMA(even, square, 0x1.ce500ceb5bab1p-3);
-    even = FMA(even, square, 0x1.6362dd2801961p-1);
+    double even = 0x1.4f24d8b6d1c78p-30;
+    even = FMA(even, square, -0x1.03f77879ee534p-24);
+    even = FMA(even, square, 0x1.1828dd88de5d4p-21);
+    even = FMA(even, square, -0x1.c49aede10db16p-19);
+    even = FMA(even, square, 0x1.38b5452d2a85cp-16);
+    even = FMA(even, square, -0x1.60d31f47a61d9p-15);
+    even = FMA(even, square, -0x1.5630e4e8efee4p-10);
+    even = FMA(even, square, 0x1.b27b2751550dbp-6);
+    even = FMA(even, square, 0x1.ce500ceb4cf50p-3);
+    even = FMA(even, square, 0x1.6362dd2801a90p-1);
     even = FMA(even, square, 0x1.1649466cd0bf1p+0);
+    double odd = -0x1.23523e45c5c50p-26;
+    odd = FMA(odd, square, 0x1.fd365d58bf110p-24);
+    odd = FMA(odd, square, -0x1.b0d6c7b7b3f3ap-21);
+    odd = FMA(odd, square, 0x1.e6c0dce703a1fp-18);
+    odd = FMA(odd, square, -0x1.39a7d4119b5e4p-14);
+    odd = FMA(odd, square, 0x1.769ef8b140998p-11);
+    odd = FMA(odd, square, -0x1.a06c2021a5742p-9);
+    odd = FMA(odd, square, -0x1.7a232e1c29adap-4);
+    odd = FMA(odd, square, -0x1.bdb3c1808d82dp-2);
+    odd = FMA(odd, square, -0x1.e02749166d53cp-1);
     return FMA(odd, t, even);
 }
 
