@@ -10,7 +10,7 @@ HELPER double reduce_hyperbolic(double ax, __private double *low, __private doub
 }
 
 /* sinh(x) and cosh(x), divided by 2^k: with h = 2^-2k / 2 they are (1/2 - h) cosh(r) + (1/2 + h) sinh(r), and
- * the same with h negated. 1, r and r_low of the series alone count for the last place. */
+ * the same with h negated. For sinh 1, r and r_low of the series alone count for the last place. */
 HELPER double sinh_sum(double r, double r_low, double h) {
     double z = r * r, more = 0.5 + h, less = 0.5 - h;
     double head = FMA(more, r, less), rest = FMA(more, r, (less - head) + ((0.5 - less) - h));
@@ -18,11 +18,10 @@ HELPER double sinh_sum(double r, double r_low, double h) {
     return head + FMA(more, odd, FMA(less, even, rest));
 }
 
-HELPER double cosh_sum(double r, double r_low, double h) {
+HELPER double cosh_sum(double r, double h) {
     double z = r * r, more = 0.5 + h, less = 0.5 - h;
-    double head = FMA(less, r, more), rest = FMA(less, r, (0.5 - head) + h);
-    double odd = FMA(z * r, poly_sinh_near_f64(z), r_low), even = z * poly_cosh_near_f64(z);
-    return head + FMA(less, odd, FMA(more, even, rest));
+    double odd = FMA(z * r, poly_sinh_near_f64(z), r), even = z * poly_cosh_near_f64(z);
+    return more + FMA(less, odd, more * even);
 }
 
 /* 2^-2k / 2 for a k of double type that is not negative, up to 500. */
@@ -40,9 +39,9 @@ double __cld_sinh_f64(double x) {
 
 double __cld_cosh_f64(double x) {
     double ax = ABS(x), k, low, r = reduce_hyperbolic(ax, &low, &k);
-    double result = cosh_sum(r, low, inverse_square(k)) * scale_near_f64(1.0, k + ROUND_F64);
+    double result = cosh_sum(r, inverse_square(k)) * scale_near_f64(1.0, k + ROUND_F64);
     if (RARELY(!(ax < 340.0)))
-        result = scale_f64(cosh_sum(r, low, 0.0), (int)as_long(k + ROUND_F64));
+        result = scale_f64(cosh_sum(r, 0.0), (int)as_long(k + ROUND_F64));
     return result;
 }
 

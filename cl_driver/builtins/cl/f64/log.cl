@@ -8,43 +8,60 @@ HELPER double log_special_f64(double x, double result) {
     return x >= 0.0 ? result : NAN_F64;
 }
 
-/* f - log(1 + f) */
-HELPER double log_correction(double f) {
-    double s = DIVIDE(f, 2.0 + f), z = s * s;
-    return s * FMA(-z, poly_log_f64(z), f);
+/* s and what it is multiplied by: the product is f - log(1 + f). */
+HELPER double log_correction(double f, __private double *s) {
+    *s = DIVIDE(f, 2.0 + f);
+    double z = *s * *s;
+    return FMA(-z, poly_log_f64(z, z * z), f);
 }
 
 /* k ln2 + log(1 + f + f_low) with |f_low| a few last places of f */
 HELPER double log_sum_f64(double k, double f, double f_low) {
-    double tail = FMA(k, LN2_LO_F64, f_low) - log_correction(f);
+    double s, factor = log_correction(f, &s);
+    double tail = FMA(-s, factor, FMA(k, LN2_LO_F64, f_low));
     return FMA(k, LN2_HI_F64, f + tail);
 }
 
 double __cld_log_f64(double x) {
-    double k;
-    double f = split_f64(x, &k) - 1.0;
-    return log_special_f64(x, log_sum_f64(k, f, 0.0));
+    double k, f = split_near_f64(x, &k) - 1.0, result = log_sum_f64(k, f, 0.0);
+    if (RARELY(is_abnormal_f64(x))) {
+        f = split_f64(x, &k) - 1.0;
+        result = log_special_f64(x, log_sum_f64(k, f, 0.0));
+    }
+    return result;
 }
 
-/* f - correction, times 1/log(base) in two parts, added to k log_base(2). */
-HELPER double log_in_base(double f, double scale, double scale_low, double k_high, double k_low) {
-    double rest, high = exact_product(f, scale, &rest);
-    double low = FMA(f, scale_low, rest) - scale * log_correction(f);
-    double sum_low, sum = fast_sum(k_high, high, &sum_low); /* exact for k = 0, too */
-    return sum + (sum_low + (low + k_low));
+/* log(1 + f) times scale, which is 1/log(base) in two parts: f scale is rounded only with all the rest. */
+HELPER double log_in_base(double f, double scale, double scale_low, double low) {
+    double s, factor = log_correction(f, &s);
+    return FMA(f, scale, FMA(-scale * s, factor, FMA(f, scale_low, low)));
+}
+
+HELPER double log2_sum_f64(double k, double f) {
+    return k + log_in_base(f, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56, 0.0);
 }
 
 double __cld_log2_f64(double x) {
-    double k;
-    double f = split_f64(x, &k) - 1.0;
-    return log_special_f64(x, log_in_base(f, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56, k, 0.0));
+    double k, f = split_near_f64(x, &k) - 1.0, result = log2_sum_f64(k, f);
+    if (RARELY(is_abnormal_f64(x))) {
+        f = split_f64(x, &k) - 1.0;
+        result = log_special_f64(x, log2_sum_f64(k, f));
+    }
+    return result;
+}
+
+HELPER double log10_sum_f64(double k, double f) {
+    double low = k * -0x1.80433b83b532ap-44;
+    return FMA(k, 0x1.34413509f8p-2, log_in_base(f, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, low));
 }
 
 double __cld_log10_f64(double x) {
-    double k;
-    double f = split_f64(x, &k) - 1.0;
-    double k_high = k * 0x1.34413509f8p-2, k_low = k * -0x1.80433b83b532ap-44;
-    return log_special_f64(x, log_in_base(f, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, k_high, k_low));
+    double k, f = split_near_f64(x, &k) - 1.0, result = log10_sum_f64(k, f);
+    if (RARELY(is_abnormal_f64(x))) {
+        f = split_f64(x, &k) - 1.0;
+        result = log_special_f64(x, log10_sum_f64(k, f));
+    }
+    return result;
 }
 
 /* See log1p_reduce_f32. */

@@ -35,6 +35,20 @@ HELPER double split_f64(double x, __private double *k) {
     return as_double(bits - ((ulong)(uint)e << 52));
 }
 
+/* The same for normal x; by integers of 64 bits only. */
+HELPER double split_near_f64(double x, __private double *k) {
+    const ulong below_one = 0x3ff0000000000000UL - ((ulong)SQRT_HALF_HIGH_F64 << 32);
+    ulong bits = as_ulong(x) + below_one;
+    *k = as_double((bits >> 52) | 0x4330000000000000UL) - (0x1p52 + 1023.0);
+    return as_double((bits & 0xfffffffffffffUL) + (0x3ff0000000000000UL - below_one));
+}
+
+/* Whether x is no positive normal number: the integers of those are from one on. Signed, for AVX2; clang would
+ * make a classification of many steps of two comparisons of x. */
+HELPER bool is_abnormal_f64(double x) {
+    return (long)(as_ulong(x) + 0x7ff0000000000000UL) >= (long)0xffe0000000000000UL;
+}
+
 /* log2(x) for positive finite x, relative error below 2^-65: s = (m - 1) / (m + 1) as a pair and
  * log2(m) = s (c0 + z (c1 + z p(z))), z = s^2, the first two terms in pairs. */
 HELPER double log2_pair(double x, __private double *low) {

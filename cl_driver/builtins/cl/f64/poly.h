@@ -68,16 +68,16 @@ HELPER double poly_expm1_f64(double t, double square)
 }
 
 /* log2 of the relative error of the whole approximation: -59.50030517578125 */
-HELPER double poly_log_f64(double t)
+HELPER double poly_log_f64(double t, double square)
 {
-    double p = 0x1.2f0243dd5c4b4p-3;
-    p = FMA(p, t, 0x1.39a20d0791fb7p-3);
-    p = FMA(p, t, 0x1.74663b9563fa9p-3);
-    p = FMA(p, t, 0x1.c71c521a5c27fp-3);
-    p = FMA(p, t, 0x1.24924941dafd1p-2);
-    p = FMA(p, t, 0x1.999999997ff67p-2);
-    p = FMA(p, t, 0x1.5555555555592p-1);
-    return p;
+    double even = 0x1.2f0243dd5c4b4p-3;
+    even = FMA(even, square, 0x1.74663b9563fa9p-3);
+    even = FMA(even, square, 0x1.24924941dafd1p-2);
+    even = FMA(even, square, 0x1.5555555555592p-1);
+    double odd = 0x1.39a20d0791fb7p-3;
+    odd = FMA(odd, square, 0x1.c71c521a5c27fp-3);
+    odd = FMA(odd, square, 0x1.999999997ff67p-2);
+    return FMA(odd, t, even);
 }
 
 /* log2 of the relative error of the whole approximation: -67.021728515625 */

@@ -56,11 +56,9 @@ HELPER double exp_pair_near(double p, double p_low, double sum) {
     return scale_near_f64(result, t);
 }
 
-/* Whether log_pair and exp_pair_near do not do. Of x, one comparison of integers: positive normal numbers have
- * those from one on. Signed, for AVX2. */
+/* Whether log_pair and exp_pair_near do not do. */
 HELPER bool is_unusual_power(double x, double sum) {
-    long place = (long)(as_ulong(x) + 0x7ff0000000000000UL); /* from the least integer on */
-    return (place >= (long)0xffe0000000000000UL) | !(ABS(sum) < 708.0);
+    return is_abnormal_f64(x) | !(ABS(sum) < 708.0);
 }
 
 /* ax^(y + y_low) for any positive finite ax and finite y */
@@ -156,47 +154,38 @@ double __cld_rootn_f64(double x, int n) {
     return root_of_sign(x, n, result);
 }
 
-/* 1 / cbrt(a) from a third of the exponent, each step leaving the third power of the error: y (1 + e/3 + 2/9
- * e^2), e = 1 - a y^3. Then a y^2, and a step of Newton with an exact residual. */
+/* A better y for 1 / cbrt(a), which leaves the third power of the error: y (1 + e/3 + 2/9 e^2), e = 1 - a y^3. */
+HELPER double inverse_cbrt_step(double a, double y) {
+    double e = FMA(-a * y, y * y, 1.0);
+    return FMA(y * e, FMA(e, 0x1.c71c71c71c71cp-3, 0x1.5555555555555p-2), y);
+}
+
+/* 1 / cbrt(a) from a third of the exponent; then a times its square, and a step of Newton. */
+HELPER double cbrt_near_f64(double a) {
+    double y = as_double(0x553ee80000000000UL - (as_ulong(a) >> 32) * 0x55555556UL);
+    y = inverse_cbrt_step(a, inverse_cbrt_step(a, y));
+    double square = y * y, t = a * square;
+    return FMA(FMA(-t * t, t, a), square * (1.0 / 3.0), t);
+}
+
 double __cld_cbrt_f64(double x) {
-    double ax = ABS(x);
-    bool tiny = ax < 0x1p-900, big = ax > 0x1p900;
-    double a = ax * (tiny ? 0x1p600 : (big ? 0x1p-600 : 1.0));
-    double y = as_double((ulong)(0x553ee800u - (uint)(as_ulong(a) >> 32) / 3u) << 32);
-    for (int step = 0; step < 2; step++) {
-        double e = FMA(-a * y, y * y, 1.0);
-        y = FMA(y * e, FMA(e, 0x1.c71c71c71c71cp-3, 0x1.5555555555555p-2), y);
+    double ax = ABS(x), result = cbrt_near_f64(ax);
+    if (RARELY(!((ax > 0x1p-900) & (ax < 0x1p900)))) {
+        bool tiny = ax < 1.0;
+        result = cbrt_near_f64(ax * (tiny ? 0x1p600 : 0x1p-600)) * (tiny ? 0x1p-200 : 0x1p200);
+        result = ax > 0.0 && ax < INF_F64 ? result : ax;
     }
-    double t = a * y * y;
-    double low, square = exact_product(t, t, &low);
-    double residual = FMA(-square, t, a) - low * t;
-    t = FMA(residual * (1.0 / 3.0), y * y, t);
-    t *= tiny ? 0x1p-200 : (big ? 0x1p200 : 1.0);
-    return ax > 0.0 && ax < INF_F64 ? COPYSIGN(t, x) : x;
+    return flip_f64(result, as_ulong(x));
 }
 
-/* sqrt(a^2 + b^2) for a >= b that are neither huge nor tiny: the root of the rounded sum, then a step of
- * Newton that takes in what rounding took from the sum. Its 1 / (2 h) needs only some bits: the bits of h
- * negated are 1 / (sqrt(2) h) to 2 %, and a step leaves the square of that. */
-HELPER double root_of_squares(double a, double b) {
-    double aa = a * a, sum = FMA(b, b, aa);
-    double low = FMA(b, b, aa - sum) + FMA(a, a, -aa);
-    double h = ROOT(sum);
-    double residual = FMA(-h, h, sum) + low;
-    double y = as_double(0x7fd641b000000000UL - as_ulong(h));
-    return FMA(residual * y, FMA(-h, y, 0x1.6a09e667f3bcdp0), h);
-}
-
-/* Powers of two scale what is not near 1. */
+/* The root of the sum of squares; powers of two scale what is not near 1. */
 double __cld_hypot_f64(double x, double y) {
-    double ax = ABS(x), ay = ABS(y);
-    double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    double result = root_of_squares(big, small);
-    if (RARELY(!((big > 0x1p-400) & (big < 0x1p500)))) {
+    double sum = FMA(x, x, y * y), result = ROOT(sum);
+    if (RARELY(!((sum > 0x1p-900) & (sum < 0x1p1000)))) {
+        double ax = ABS(x), ay = ABS(y), big = ax > ay ? ax : ay;
         double scale = big > 1.0 ? 0x1p-600 : 0x1p600, unscale = big > 1.0 ? 0x1p600 : 0x1p-600;
-        double scaled = root_of_squares(big * scale, small * scale) * unscale;
-        result = ((big > 0x1p-400) & (big < 0x1p500)) ? result : scaled;
-        result = big == 0.0 ? 0.0 : result;
+        double a = x * scale, b = y * scale;
+        result = SQRT(FMA(a, a, b * b)) * unscale;
         result = x != x || y != y ? x + y : result;
         result = ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
     }

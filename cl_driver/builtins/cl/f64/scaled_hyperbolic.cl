@@ -7,7 +7,7 @@ double __cld_sinh_f64_scaled(double x) {
 
 double __cld_cosh_f64_scaled(double x) {
     double k, low, r = reduce_hyperbolic(ABS(x), &low, &k);
-    return __cld_op_scale_f64(cosh_sum(r, low, __cld_op_scale_f64(0.5, -2.0 * k)), k);
+    return __cld_op_scale_f64(cosh_sum(r, __cld_op_scale_f64(0.5, -2.0 * k)), k);
 }
 
 /* log(2^more (1 + y)) for 0 <= 1 + y < 2^1000, and where low has been added to y. r is 1 / (1 + y) to five
