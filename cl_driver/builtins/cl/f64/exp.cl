@@ -3,7 +3,7 @@
 #define LN2_HI_F64 0x1.62e42fefa4p-1 /* 41 bits: k * LN2_HI is exact */
 #define LN2_LO_F64 -0x1.8432a1b0e2634p-43
 
-/* Of exp(r), r what is left: two chains are half as long as one. */
+/* Of exp(r), r what is left. */
 HELPER double exp_rest_f64(double r) {
     double square = r * r;
     return 1.0 + FMA(square, poly_exp_f64(r, square), r);

@@ -3,6 +3,24 @@
 /* log2 of the relative error of the whole approximation: -57.86968994140625 */
 HELPER double poly_exp_f64(double t, double square)
 {
+    double fourth = square * square;
+    double low0 = FMA(0x1.55555555554fep-3, t, 0x1.000000000000ap-1);
+    double high0 = FMA(0x1.1111111126b36p-7, t, 0x1.55555555506bfp-5);
+    double part0 = FMA(high0, square, low0);
+    double low1 = FMA(0x1.a01a012fed2f7p-13, t, 0x1.6c16c18475fabp-10);
+    double high1 = FMA(0x1.71df18f7a1dd8p-19, t, 0x1.a019996298ecdp-16);
+    double part1 = FMA(high1, square, low1);
+    double low2 = FMA(0x1.ad92d1e47a0d8p-26, t, 0x1.28adf8e81298cp-22);
+    double part2 = low2;
+    double p = part2;
+    p = FMA(p, fourth, part1);
+    p = FMA(p, fourth, part0);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -57.86968994140625 */
+HELPER double poly_exp_power_f64(double t, double square)
+{
     double even = 0x1.28adf8e81298cp-22;
     even = FMA(even, square, 0x1.a019996298ecdp-16);
     even = FMA(even, square, 0x1.6c16c18475fabp-10);
@@ -19,65 +37,73 @@ HELPER double poly_exp_f64(double t, double square)
 /* log2 of the relative error of the whole approximation: -58.01788330078125 */
 HELPER double poly_exp2_f64(double t, double square)
 {
-    double even = 0x1.e78295ca28ee5p-32;
-    even = FMA(even, square, 0x1.b5268ee664a77p-24);
-    even = FMA(even, square, 0x1.ffcbfb9ff47eep-17);
-    even = FMA(even, square, 0x1.5d87fe78cfb27p-10);
-    even = FMA(even, square, 0x1.c6b08d7049fd9p-5);
-    even = FMA(even, square, 0x1.7c5ce738c6a9cp-55);
-    double odd = 0x1.e61aff46588f1p-28;
-    odd = FMA(odd, square, 0x1.62bfc7d1bd855p-20);
-    odd = FMA(odd, square, 0x1.4309130ec0aabp-13);
-    odd = FMA(odd, square, 0x1.3b2ab6fba01abp-7);
-    odd = FMA(odd, square, 0x1.ebfbdff82c5a4p-3);
-    return FMA(odd, t, even);
+    double fourth = square * square;
+    double low0 = FMA(0x1.ebfbdff82c5a4p-3, t, 0x1.7c5ce738c6a9cp-55);
+    double high0 = FMA(0x1.3b2ab6fba01abp-7, t, 0x1.c6b08d7049fd9p-5);
+    double part0 = FMA(high0, square, low0);
+    double low1 = FMA(0x1.4309130ec0aabp-13, t, 0x1.5d87fe78cfb27p-10);
+    double high1 = FMA(0x1.62bfc7d1bd855p-20, t, 0x1.ffcbfb9ff47eep-17);
+    double part1 = FMA(high1, square, low1);
+    double low2 = FMA(0x1.e61aff46588f1p-28, t, 0x1.b5268ee664a77p-24);
+    double high2 = 0x1.e78295ca28ee5p-32;
+    double part2 = FMA(high2, square, low2);
+    double p = part2;
+    p = FMA(p, fourth, part1);
+    p = FMA(p, fourth, part0);
+    return p;
 }
 
 /* log2 of the relative error of the whole approximation: -57.9898681640625 */
 HELPER double poly_exp10_f64(double t, double square)
 {
-    double even = 0x1.f95ba0eb4b5e4p-13;
-    even = FMA(even, square, 0x1.4898d2c1be2bcp-8);
-    even = FMA(even, square, 0x1.16e4df58438ebp-4);
-    even = FMA(even, square, 0x1.1429ffd1f79dcp-1);
-    even = FMA(even, square, 0x1.0470591de2c16p1);
-    even = FMA(even, square, -0x1.5ae1fccf90582p-53);
-    double odd = 0x1.2f73f7f228a4cp-10;
-    odd = FMA(odd, square, 0x1.41165ec865526p-6);
-    odd = FMA(odd, square, 0x1.a7ed70a1a18c8p-3);
-    odd = FMA(odd, square, 0x1.2bd7609fd5064p0);
-    odd = FMA(odd, square, 0x1.53524c73cea77p1);
-    return FMA(odd, t, even);
+    double fourth = square * square;
+    double low0 = FMA(0x1.53524c73cea77p1, t, -0x1.5ae1fccf90582p-53);
+    double high0 = FMA(0x1.2bd7609fd5064p0, t, 0x1.0470591de2c16p1);
+    double part0 = FMA(high0, square, low0);
+    double low1 = FMA(0x1.a7ed70a1a18c8p-3, t, 0x1.1429ffd1f79dcp-1);
+    double high1 = FMA(0x1.41165ec865526p-6, t, 0x1.16e4df58438ebp-4);
+    double part1 = FMA(high1, square, low1);
+    double low2 = FMA(0x1.2f73f7f228a4cp-10, t, 0x1.4898d2c1be2bcp-8);
+    double high2 = 0x1.f95ba0eb4b5e4p-13;
+    double part2 = FMA(high2, square, low2);
+    double p = part2;
+    p = FMA(p, fourth, part1);
+    p = FMA(p, fourth, part0);
+    return p;
 }
 
 /* log2 of the relative error of the whole approximation: -61.515869140625 */
 HELPER double poly_expm1_f64(double t, double square)
 {
-    double even = 0x1.1f1a292ebcaebp-29;
-    even = FMA(even, square, 0x1.27e5133a9958fp-22);
-    even = FMA(even, square, 0x1.a01a018e10e9cp-16);
-    even = FMA(even, square, 0x1.6c16c16c1aaf7p-10);
-    even = FMA(even, square, 0x1.555555555554dp-5);
-    even = FMA(even, square, 0x1p-1);
-    double odd = 0x1.af5f1224a4cf4p-26;
-    odd = FMA(odd, square, 0x1.71ddf81bab08p-19);
-    odd = FMA(odd, square, 0x1.a01a01afffe71p-13);
-    odd = FMA(odd, square, 0x1.111111110f65ap-7);
-    odd = FMA(odd, square, 0x1.5555555555559p-3);
-    return FMA(odd, t, even);
+    double fourth = square * square;
+    double low0 = FMA(0x1.5555555555559p-3, t, 0x1p-1);
+    double high0 = FMA(0x1.111111110f65ap-7, t, 0x1.555555555554dp-5);
+    double part0 = FMA(high0, square, low0);
+    double low1 = FMA(0x1.a01a01afffe71p-13, t, 0x1.6c16c16c1aaf7p-10);
+    double high1 = FMA(0x1.71ddf81bab08p-19, t, 0x1.a01a018e10e9cp-16);
+    double part1 = FMA(high1, square, low1);
+    double low2 = FMA(0x1.af5f1224a4cf4p-26, t, 0x1.27e5133a9958fp-22);
+    double high2 = 0x1.1f1a292ebcaebp-29;
+    double part2 = FMA(high2, square, low2);
+    double p = part2;
+    p = FMA(p, fourth, part1);
+    p = FMA(p, fourth, part0);
+    return p;
 }
 
 /* log2 of the relative error of the whole approximation: -59.50030517578125 */
 HELPER double poly_log_f64(double t, double square)
 {
-    double even = 0x1.2f0243dd5c4b4p-3;
-    even = FMA(even, square, 0x1.74663b9563fa9p-3);
-    even = FMA(even, square, 0x1.24924941dafd1p-2);
-    even = FMA(even, square, 0x1.5555555555592p-1);
-    double odd = 0x1.39a20d0791fb7p-3;
-    odd = FMA(odd, square, 0x1.c71c521a5c27fp-3);
-    odd = FMA(odd, square, 0x1.999999997ff67p-2);
-    return FMA(odd, t, even);
+    double fourth = square * square;
+    double low0 = FMA(0x1.999999997ff67p-2, t, 0x1.5555555555592p-1);
+    double high0 = FMA(0x1.c71c521a5c27fp-3, t, 0x1.24924941dafd1p-2);
+    double part0 = FMA(high0, square, low0);
+    double low1 = FMA(0x1.39a20d0791fb7p-3, t, 0x1.74663b9563fa9p-3);
+    double high1 = 0x1.2f0243dd5c4b4p-3;
+    double part1 = FMA(high1, square, low1);
+    double p = part1;
+    p = FMA(p, fourth, part0);
+    return p;
 }
 
 /* log2 of the relative error of the whole approximation: -67.021728515625 */

@@ -27,8 +27,8 @@ HELPER double log_pair(double x, double k_less, __private double *low) {
 HELPER double exp_pair(double p, double p_low, double sum, __private double *t) {
     *t = FMA(sum, 0x1.71547652b82fep0, ROUND_F64);
     double k = *t - ROUND_F64;
-    double r = FMA(k, -LN2_HI_F64, p) + FMA(k, -LN2_LO_F64, p_low);
-    return exp_rest_f64(r);
+    double r = FMA(k, -LN2_HI_F64, p) + FMA(k, -LN2_LO_F64, p_low), square = r * r;
+    return 1.0 + FMA(square, poly_exp_power_f64(r, square), r);
 }
 
 /* exp(p + p_low) where that may be no normal number */
