@@ -73,6 +73,11 @@ def _reciprocal14(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     return avx512(e, f, "rcp14", x, element=element)
 
 
+def _reciprocal_root14(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
+    """1/sqrt(x) to 14 bits."""
+    return avx512(e, f, "rsqrt14", x, element=element)
+
+
 def _rest(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     """x less the nearest integer; 0 of infinity."""
     return avx512(e, f, "reduce", x, immediate=0, element=element)
@@ -122,7 +127,7 @@ def _permuted(e: FunctionEmitter, f: Form, element: str, numbers: str, entries: 
 
 _LOWERINGS: dict[str, Callable[..., str]] = {
     "exponent": _exponent, "significand": _significand, "scale": _scale, "log_limit": _log_limit,
-    "reciprocal14": _reciprocal14, "lookup": _lookup, "rest": _rest,
+    "reciprocal14": _reciprocal14, "reciprocal_root14": _reciprocal_root14, "lookup": _lookup, "rest": _rest,
 }  # fmt: skip
 
 
@@ -153,7 +158,7 @@ def _root(e: FunctionEmitter, f: Form, element: str, x: str) -> str:
     def fma(a: str, b: str, c: str) -> str:
         return e.intrinsic("fma", f, element, a, b, c)
 
-    estimate = avx512(e, f, "rsqrt14", x, element=element)
+    estimate = _reciprocal_root14(e, f, element, x)
     if element == "double":  # infinite for 0, whose root is 0 by any finite estimate
         finite = f.splat(element, _LARGE)
         above = e.emit(f"fcmp ogt {t} {estimate}, {finite}")

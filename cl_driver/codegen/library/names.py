@@ -49,7 +49,9 @@ LIBRARY_INSTRUCTIONS: dict[int, str] = {
 # Functions that the library calls and nothing defines: intrinsics.py. In plans they are
 # instructions of OpenCL.std whose numbers the specification does not use. __cld_op_NAME is for float,
 # __cld_op_NAME_f64 for double.
-INSTRUCTION_NAMES = "exponent significand scale log_limit divide root reciprocal14 lookup rest".split()
+INSTRUCTION_NAMES = (
+    "exponent significand scale log_limit divide root reciprocal14 reciprocal_root14 lookup rest".split()
+)
 INSTRUCTIONS = {
     f"{PREFIX}op_{name}{suffix}": 0x10000 + number
     for number, name in enumerate(INSTRUCTION_NAMES)

@@ -178,17 +178,24 @@ double __cld_cbrt_f64(double x) {
     return flip_f64(result, as_ulong(x));
 }
 
-/* The root of the sum of squares; powers of two scale what is not near 1. */
+/* Whether the root of a sum of squares is not right because of what has become of these. */
+HELPER bool is_unusual_square(double sum) {
+    return !((sum > 0x1p-900) & (sum < 0x1p1000));
+}
+
+/* What hypot is then: powers of two bring the arguments near 1. */
+HELPER double hypot_far_f64(double x, double y) {
+    double ax = ABS(x), ay = ABS(y), big = ax > ay ? ax : ay;
+    double scale = big > 1.0 ? 0x1p-600 : 0x1p600, unscale = big > 1.0 ? 0x1p600 : 0x1p-600;
+    double a = x * scale, b = y * scale, result = SQRT(FMA(a, a, b * b)) * unscale;
+    result = x != x || y != y ? x + y : result;
+    return ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
+}
+
 double __cld_hypot_f64(double x, double y) {
-    double sum = FMA(x, x, y * y), result = ROOT(sum);
-    if (RARELY(!((sum > 0x1p-900) & (sum < 0x1p1000)))) {
-        double ax = ABS(x), ay = ABS(y), big = ax > ay ? ax : ay;
-        double scale = big > 1.0 ? 0x1p-600 : 0x1p600, unscale = big > 1.0 ? 0x1p600 : 0x1p-600;
-        double a = x * scale, b = y * scale;
-        result = SQRT(FMA(a, a, b * b)) * unscale;
-        result = x != x || y != y ? x + y : result;
-        result = ax == INF_F64 || ay == INF_F64 ? INF_F64 : result;
-    }
+    double sum = FMA(x, x, y * y), result = SQRT(sum);
+    if (RARELY(is_unusual_square(sum)))
+        result = hypot_far_f64(x, y);
     return result;
 }
 
