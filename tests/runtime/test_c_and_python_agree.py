@@ -213,5 +213,9 @@ def test_keys_of_variants():
         for tier, shape, apart in rows
     ]
     kinds = {variants.kind_of(key) for key in keys}
-    assert kinds == set(variants.KINDS) - {pipeline.SOON}
+    assert kinds == set(variants.KINDS) - {pipeline.SOON, variants.PLAIN}
+    key = re.search(r"cld_variant_key plain = \{\.tier = CLD_TIER_(\w+), \.shape = CLD_SHAPE_(\w+)\}", choice)
+    assert key is not None
+    tier, shape = variants.TIERS.index(key[1].lower()), variants.SHAPES.index(key[2].lower())
+    assert variants.kind_of([tier, shape, False, False]) == variants.PLAIN
     assert {variants.kind_of([tier, 5, 1, 1]) for tier in (0, 1)} == {pipeline.SOON, variants.ANY}

@@ -248,6 +248,8 @@ ELSEWHERE = {
     "intel_subgroups": "launches/test_subgroups.py",
     "spirv_queries": "errors/test_device.py",
     "device_uuid": "errors/test_device.py",
+    "unified_shared_memory": "core/test_usm.py",
+    "buffer_device_address": "core/test_buffer_addresses.py",
     "images": "images/test_kernels.py",
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",

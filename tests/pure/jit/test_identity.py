@@ -58,7 +58,7 @@ def closure(module: str) -> dict[str, Path]:
     while pending:
         name = pending.pop()
         file = file_of(name)
-        if name in found or file is None:
+        if not name or name in found or file is None:
             continue
         found[name] = file
         pending += [name.rpartition(".")[0], *imports(name, file)]
