@@ -31,6 +31,7 @@ def simplify(function: Function, types: TypeTable) -> None:
         changed |= ask_vectors(function, types)
         changed |= sink_values(function)
         changed |= sink_stores(function)
+        changed |= drop_impossible_defaults(function)
         changed |= fold_branches(function)
         changed |= merge_blocks(function)
     remove_dead_code(function)
@@ -61,6 +62,32 @@ def fold_instructions(function: Function, folder: Folder) -> bool:
     if replaced:
         substitute(function, replaced)
     return bool(replaced)
+
+
+def drop_impossible_defaults(function: Function) -> bool:
+    """Switches have no default of which OpUnreachable is all there is, as LLVM makes it where a switch has a
+    case for every number: the target of most cases takes its place.
+
+    To code with masks such a default is one more way out, with which a loop around the switch would be one
+    that lanes leave one by one.
+    """
+    changed = False
+    for block in function.blocks:
+        terminator = block.terminator
+        if terminator.op is not Op.Switch:
+            continue
+        selector, default, *cases = terminator.operands
+        if default.instructions[0].op is not Op.Unreachable or all(t is default for t in cases[1::2]):
+            continue
+        targets = [t for t in cases[1::2] if t is not default]
+        default = max(reversed(targets), key=targets.count)  # which leaves the fewest comparisons
+        pairs = zip(cases[::2], cases[1::2], strict=True)
+        kept = [o for n, t in pairs if t is not default for o in (n, t)]
+        terminator.operands = [selector, default, *kept]
+        changed = True
+    if changed:
+        remove_unreachable_blocks(function)
+    return changed
 
 
 def fold_branches(function: Function) -> bool:

@@ -187,6 +187,9 @@ class LinearisedBranch:
         conditions[default] = self.emit_logic(Op.LogicalOr, conditions.get(default, self.worker.false), rest)
         for target, condition in conditions.items():
             self.edge_masks[source, target] = self.emit_logic(Op.LogicalAnd, mask, condition)
+        # As above: it is made of the comparisons with all cases.
+        rest = self.edge_masks[source, default]
+        self.costs[rest] = max(self.costs.get(rest, 0), min(len(cases) // 2, LEFT_COST - 1))
 
     def block_mask(self, node: Node) -> Value:
         """The lanes that come to a node of the influence region."""
