@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 # look(emitter, array, type of an element as an integer, places) -> elements
 Look: TypeAlias = "Callable[[AccessEmitter, Variable, str, str], str]"
 
-_LARGEST = 128  # bytes of an array: in two registers of 512 bits, or eight of 128
+_LARGEST = 128  # bytes of an array: in two registers of 512 bits, or eight of 128; places are not negative
+
+_CHANGES = -16  # the key of _changes, where others have how many elements are in a register
 
 # Bits of an element: the feature, and the permutes of one and of two registers of 512 bits.
 _PERMUTES = {
@@ -99,8 +101,9 @@ def _method(options: CodegenOptions, bits: int, size: int, width: int) -> tuple[
         name, each = (one, 1) if size <= 64 else (two, 2)
         return lambda e, variable, t, places: _permute(e, variable, t, places, name), each * pieces, 0
     if bits == 8 and (options.aarch64 or "ssse3" in options.features):
-        shuffles = math.ceil(width / 16) * math.ceil(size / 16)
-        return _bytes, shuffles, 3 * shuffles
+        pieces, shuffles = math.ceil(width / 16), math.ceil(size / 16)
+        look = _bytes if options.aarch64 else _bytes_by_sign
+        return look, pieces * shuffles, pieces * 2 * (shuffles - 1)
     if bits == 32 and size <= 64 and "avx2" in options.features:
         pieces = math.ceil(width / 8)
         return _two_permutes, pieces * math.ceil(size / 32), 2 * pieces * (size > 32)
@@ -168,13 +171,39 @@ def _bytes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
         found = ""
         for k, register in enumerate(registers):
             here = e.emit(f"xor {f(t)} {piece}, {f.splat(t, str(16 * k))}") if k else piece
-            if e.options.aarch64:
-                name = "aarch64.neon.tbl1.v16i8"
-            else:  # the top bit makes it 0: of all but 0 to 15
-                name = "x86.ssse3.pshuf.b.128"
-                here = e.emit(f"call {f(t)} @llvm.uadd.sat.v16i8({f(t)} {here}, {f(t)} {f.splat(t, '112')})")
-            permuted = e.emit(f"call {f(t)} @llvm.{name}({f(t)} {register}, {f(t)} {here})")
+            permuted = e.emit(f"call {f(t)} @llvm.aarch64.neon.tbl1.v16i8({f(t)} {register}, {f(t)} {here})")
             found = e.emit(f"or {f(t)} {found}, {permuted}") if found else permuted
+        return found
+
+    return _in_pieces(e, t, places, 16, look)
+
+
+def _changes(e: AccessEmitter, variable: Variable, t: str) -> list[str]:
+    """Sixteen bytes of the array, and in what each sixteen differ from those before."""
+    key = variable, _CHANGES
+    if key not in e.table_registers:
+        first, *others = _registers(e, variable, t, 16)
+        outer, e.lines = e.lines, e.prologue
+        changes, before = [first], first
+        for register in others:
+            changes.append(e.emit(f"xor {form(16)(t)} {before}, {register}"))
+            before = register
+        e.table_registers[key] = changes
+        e.lines = outer
+    return e.table_registers[key]
+
+
+def _bytes_by_sign(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
+    """A shuffle that gives 0 where a place is negative, and else goes by its lowest four bits: of the first
+    sixteen bytes of the array, then of what changes where 16, 32, ... can be taken off."""
+    changes, f = _changes(e, variable, t), form(16)
+
+    def look(piece: str) -> str:
+        found = ""
+        for k, change in enumerate(changes):
+            here = e.emit(f"sub {f(t)} {piece}, {f.splat(t, str(16 * k))}") if k else piece
+            permuted = e.emit(f"call {f(t)} @llvm.x86.ssse3.pshuf.b.128({f(t)} {change}, {f(t)} {here})")
+            found = e.emit(f"xor {f(t)} {found}, {permuted}") if found else permuted
         return found
 
     return _in_pieces(e, t, places, 16, look)
