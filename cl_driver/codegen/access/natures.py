@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from ...passes.analysis.sums import BOUNDS
 from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
 from ...spirv.enums import Op
-from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import member_offset, size_of
@@ -24,10 +24,6 @@ NEIGHBOURS, ALIKE = "neighbours", "alike"
 # What has the stride of its operand, but for its range.
 SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric,
                   Op.GenericCastToPtr, Op.ExpectKHR))  # fmt: skip
-BOUNDS = {  # whether signed numbers are bounded, from below, from above
-    Std.s_clamp: (True, True, True), Std.s_max: (True, True, False), Std.s_min: (True, False, True),
-    Std.u_clamp: (False, True, True), Std.u_max: (False, True, False), Std.u_min: (False, False, True),
-}  # fmt: skip
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _DEPTH = 40  # a guess need not follow expressions that are longer
 

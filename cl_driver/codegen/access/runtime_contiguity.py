@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
+from ...passes.analysis.sums import BOUNDS
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import ir_type
-from .natures import ALIKE, BOUNDS, NEIGHBOURS, SAME, Natures, Term, sign_extended
+from .natures import ALIKE, NEIGHBOURS, SAME, Natures, Term, sign_extended
 
 # Of a value that has a stride if conditions (i1) hold: these, and its value in lane 0.
 Answer: TypeAlias = tuple[tuple[str, ...], str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...records import field, record
 from ...spirv.enums import Op
+from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import member_offset, size_of
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
 from ..ir.instructions import ADDRESS, int_value, is_constant_int
@@ -12,6 +13,12 @@ from ..ir.shapes import ShapeInfo
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _POINTER_STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
 _DEPTH = 60
+
+# Minima and maxima of integers: whether they are signed, and bound from below, from above.
+BOUNDS = {
+    Std.s_clamp: (True, True, True), Std.s_max: (True, True, False), Std.s_min: (True, False, True),
+    Std.u_clamp: (False, True, True), Std.u_max: (False, True, False), Std.u_min: (False, False, True),
+}  # fmt: skip
 
 
 @record()
@@ -46,13 +53,17 @@ class Sums:
             found = self._found[value] = self._of(value, depth) or Sum(0, {value: 1})
         return found
 
-    def step(self, value: Value, shapes: ShapeInfo) -> int | None:
-        """By how much a lane's value is above that of the lane before; None if that is not known."""
+    def step(self, value: Value, shapes: ShapeInfo, within_bounds: bool = False) -> int | None:
+        """By how much a lane's value is above that of the lane before; None if that is not known.
+        within_bounds: minima and maxima are taken to be what they bound."""
         total = 0
         for term, factor in self.of(value).factors.items():
             stride = shapes.stride(term)
-            if stride is None and isinstance(term, Instruction) and term.op in (Op.UDiv, Op.SDiv):
-                stride = self._step_of_quotient(term, shapes)
+            if stride is None and isinstance(term, Instruction):
+                if term.op in (Op.UDiv, Op.SDiv):
+                    stride = self._step_of_quotient(term, shapes)
+                elif within_bounds and term.op is Op.ExtInst and term.operands[1] in BOUNDS:
+                    stride = self._step_within_bounds(term, shapes)
             if not isinstance(stride, int):
                 return None
             total += stride * factor
@@ -62,6 +73,15 @@ class Sums:
         step, divisor = self.step(value.operands[0], shapes), value.operands[1]
         number = int_value(divisor) if is_constant_int(divisor) else 0
         return step // number if step and number and step % number == 0 else None
+
+    def _step_within_bounds(self, value: Instruction, shapes: ShapeInfo) -> int | None:
+        """Of a minimum, a maximum or both, where no lane is beyond a bound."""
+        first, *bounds = value.operands[2:]
+        if len(bounds) == 1 and shapes.stride(first) == 0:
+            first, bounds = bounds[0], [first]
+        if any(shapes.stride(bound) != 0 for bound in bounds):
+            return None
+        return self.step(first, shapes, within_bounds=True)
 
     def _of(self, value: Value, depth: int) -> Sum | None:
         if is_constant_int(value):

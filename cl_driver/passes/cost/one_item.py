@@ -200,11 +200,12 @@ def _is_plain(i: Instruction) -> bool:
 
 def _is_own(i: Instruction, type_: Type, region: RegionCosts) -> bool:
     """Whether lanes access places that have nothing to do with one another, or are apart by what only a run
-    tells. Steps that are known are vectors that are shuffled: records, columns."""
+    tells. Steps that are known are vectors that are shuffled: records, columns. Pixels at clamped coordinates
+    are neighbours, but at edges: code with lanes asks that."""
     pointer = i.operands[0]
     if type_.kind not in (Kind.INT, Kind.FLOAT) or pointer.type.storage not in _GLOBAL:
         return False
     if region.shapes.stride(pointer) is not None:
         return False
-    step = region.step(i)
+    step = region.step(i, within_bounds=True)
     return step is None or abs(step) > size_of_value(type_)

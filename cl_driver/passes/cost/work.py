@@ -189,13 +189,14 @@ class RegionCosts:
             return self._edges is not None and self.tree.dominates(self._edges, block)
         return not any(self.tree.dominates(block, latch) for latch in loop.latches)
 
-    def step(self, access: Instruction) -> int | None:
+    def step(self, access: Instruction, within_bounds: bool = False) -> int | None:
         """By how many bytes lanes are apart, if no sum wraps: codegen/access/runtime_contiguity.py asks when
-        the code runs."""
+        the code runs. within_bounds: and if what is clamped, as coordinates of pixels are, is within its
+        bounds, as in most vectors."""
         pointer, index, _ = place_of(access)
         if index is not None:
             return None
-        step = self.sums.step(pointer, self.shapes)
+        step = self.sums.step(pointer, self.shapes, within_bounds)
         if step is None and self.follows_ids and _is_of_ids(pointer):
             return size_in_memory(access)
         return step

@@ -8,6 +8,7 @@ from cl_driver.passes.cost import one_item
 from cl_driver.passes.cost.one_item import depends_on_data, prefers_one
 from cl_driver.passes.cost.work import PlanCosts
 from cl_driver.passes.ir.remarks import Remarks
+from cl_driver.spirv.enums import Op
 
 from ..support import compile_cl, make_plan
 
@@ -162,6 +163,44 @@ def test_mostly_places(body):
 )
 def test_lanes_stay(body, why):
     assert not of_places(body), why
+
+
+CLAMPED = "out[i] = at[clamp({}, 0, {})];"
+
+
+@pytest.mark.parametrize(
+    "at, bound, step",
+    [
+        ("(int)i + 3", "n", 4),
+        ("n - (int)i", "max(n, 3)", -4),
+        ("2 * max((int)i, 5)", "n", 8),
+        ("at[i]", "n", None),
+        ("(int)i", "at[i]", None),  # a bound for each lane
+        ("(int)i", "n - (int)i", None),
+    ],
+)
+def test_what_is_clamped_is_taken_to_be_within_its_bounds(at, bound, step):
+    """But not by what is asked how loads cost: there are edges."""
+    plan = make_plan(compile_cl(f"{PLACES} {CLAMPED.format(at, bound)} }}"), "k", width=8)
+    costs = PlanCosts(plan, AVX2).of(plan.regions[0])
+    loads = [i for b in costs.function.blocks for i in b.instructions if i.op is Op.Load]
+    assert costs.step(loads[-1]) is None
+    assert costs.step(loads[-1], within_bounds=True) == step
+
+
+def pixels(x, y):
+    """The sum of a neighbourhood of pixels, of which those beyond an edge are those at the edge."""
+    taps = " + ".join(
+        f"(at + clamp({y} + {dy}, 0, n - 1) * n)[clamp({x} + {dx}, 0, n - 1)]"
+        for dy in range(-2, 3)
+        for dx in range(-2, 3)
+    )
+    return f"int x = i, y = get_global_id(1); out[y * n + x] = {taps};"
+
+
+def test_clamped_coordinates_are_no_places_of_each_lanes_own():
+    assert not of_places(pixels("x", "y"))
+    assert of_places(pixels("at[x]", "y"))
 
 
 def test_cpus_that_gather():
