@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Instruction, Kind, Type
+from ...spirv.layout import size_of
+from ...spirv.module import Instruction, Kind, Type, Variable
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.instructions import ADDRESS, ATOMICS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
 from ..ir.ops import PassOp
@@ -41,6 +44,8 @@ _FREE = ADDRESS | TERMINATORS | frozenset((
     Op.CompositeInsert, Op.CompositeConstruct, PassOp.EntryMask, PassOp.AnyLane,
 ))  # fmt: skip
 _MOVES = ADDRESS | {Op.Load, Op.Store}  # which calculate nothing
+_LEADS_ON = ADDRESS | {Op.Bitcast, Op.CopyObject}
+_BYTE_TABLE, _WORD_TABLE = 128, 64  # bytes of constant arrays that registers hold
 _GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic)
 _NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.POINTER, Kind.VECTOR))
 
@@ -160,7 +165,7 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
     """
     if region.nest.loops:
         return None
-    words = less = others = of_lanes = 0
+    words = less = others = of_lanes = looked_up = 0
     for i in (i for block in region.function.blocks for i in block.instructions):
         type_ = i.operands[1].type if i.op is Op.Store else i.type
         if i.op in _FREE or type_ is None:
@@ -168,6 +173,10 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
         leaves = len(leaf_bits(type_)) if type_.kind is Kind.VECTOR else 1
         if i.op in (Op.Load, Op.Store):
             if _is_own(i, type_, region):
+                if operations := table_operations(i, region.operations.model.vector_bits):
+                    looked_up += 1
+                    of_lanes += operations
+                    continue
                 words += type_.width >= 32
                 less += type_.width < 32
             elif region.shapes.stride(i.operands[0]) != 0:
@@ -183,7 +192,7 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
     gathers = region.operations.model.has_masks
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += of_lanes * _VECTOR / region.operations.width
-    return with_lanes, (words + less) * _ALONE + others * _SCALAR
+    return with_lanes, (words + less + looked_up) * _ALONE + others * _SCALAR
 
 
 def _loops_over_places(region: RegionCosts) -> bool:
@@ -196,6 +205,27 @@ def _loops_over_places(region: RegionCosts) -> bool:
 def _is_plain(i: Instruction) -> bool:
     """Whether an instruction is a function that became no other ones, and has no effect."""
     return i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT | EXTINST_LOADS
+
+
+def table_operations(i: Instruction, vector_bits: int) -> int:
+    """Operations on vectors for a load from a small constant array, which lies in registers; 0 if it is none.
+
+    See ../../codegen/access/lut_permute.py. Permutes of bytes are everywhere, of words in AVX2 and AVX-512.
+    """
+    base, type_ = i.operands[0], i.type
+    while isinstance(base, Instruction) and base.op in _LEADS_ON:
+        base = base.operands[0]
+    if i.op is not Op.Load or type(base) is not Variable or base.initializer is None:
+        return 0
+    array = base.type.element
+    if base.type.storage != StorageClass.UniformConstant or array.kind is not Kind.ARRAY:
+        return 0
+    if array.element.kind not in (Kind.INT, Kind.FLOAT) or array.element.width != type_.width:
+        return 0
+    size = size_of(array)
+    if type_.width == 8 and size <= _BYTE_TABLE:
+        return 3 * math.ceil(size / 16) - 2
+    return 3 if type_.width == 32 and size <= _WORD_TABLE and vector_bits >= 256 else 0
 
 
 def _is_own(i: Instruction, type_: Type, region: RegionCosts) -> bool:

@@ -203,6 +203,27 @@ def test_clamped_coordinates_are_no_places_of_each_lanes_own():
     assert of_places(pixels("at[x]", "y"))
 
 
+@pytest.mark.parametrize(
+    ("type_", "count", "target", "one"),
+    [
+        ("uchar", 16, AVX2, False),
+        ("char", 64, AVX2, False),
+        ("uchar", 256, AVX2, True),
+        ("float", 16, AVX2, False),
+        ("ushort", 64, AVX2, True),
+        ("uchar", 16, AVX512, False),
+    ],
+)
+def test_small_tables_are_no_places_in_memory(type_, count, target, one):
+    """Registers hold these: two look-ups for a byte, as hexadecimal numbers take."""
+    numbers = ", ".join(str(k * 37 % 113) for k in range(count))
+    source = f"""constant {type_} table[{count}] = {{{numbers}}};
+    kernel void k(global {type_}2 *out, global const uchar *in) {{
+        size_t i = get_global_id(0); uchar c = in[i];
+        out[i] = ({type_}2)(table[c >> 4 & {count - 1}], table[c & {count - 1}]); }}"""
+    assert prefers(source, target) == one
+
+
 def test_cpus_that_gather():
     """An access costs less there, but if it is of bytes: then nothing gathers."""
     some = "int p = at[i]; out[p] = in[p].x * in[p].y + in[p].z * in[p].w * n;"
