@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...passes.analysis.lane_constants import ItemConstants
+from ...passes.analysis.lane_constants import MOST_SOURCES, ItemConstants
 from ...passes.ir.dominance import DominatorTree
 from ...passes.ir.fold import signed
 from ...passes.ir.instructions import ADDRESS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE
-from ...passes.ir.layout import walk
 from ...passes.ir.ops import PassOp
 from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op, StorageClass
@@ -24,7 +23,7 @@ from ...spirv.module import Block, Instruction, Kind, Type, Value, Variable
 from ..layout.lanes import LaneEmitter
 from ..llvm.emitter import ModuleText
 from ..llvm.types import ir_type, size_of
-from .local_sroa import MOST_SOURCES, ArrayMemory, Elements
+from .local_sroa import ArrayMemory, Elements
 
 MOST_SINGLE = 4  # loads of one element for all lanes in a block that take it from a register
 MOST_LOADS = 32  # whose shuffles are planned together
@@ -182,23 +181,10 @@ class LaneConstants(ItemConstants):
     def places(self, pointer: Value, type_: Type, mask: Value | None) -> Places | None:
         """Where the lanes access an array in local memory, if that is known."""
         t = place_type(type_)
-        if pointer.type.storage is not StorageClass.Workgroup or t is None:
+        found = None if t is None else self.local_places(pointer)
+        if t is None or found is None:
             return None
-        base, offset = pointer, 0
-        steps: list[tuple[Value, int]] = []
-        while isinstance(base, Instruction):
-            if base.op in ADDRESS:
-                offset += walk(base, steps)
-            elif base.op not in (Op.CopyObject, Op.Bitcast) or base.operands[0].type.kind is not Kind.POINTER:
-                return None
-            base = base.operands[0]
-        lanes = [offset] * self.e.width
-        for index, size in steps:
-            known = self.of(index)
-            if known is None:
-                return None
-            width = index.type.width
-            lanes = [at + signed(number, width) * size for at, number in zip(lanes, known, strict=True)]
+        base, lanes = found
         active = None if mask is None else self.of(mask)
         size = size_of(type_)
         used = [at for k, at in enumerate(lanes) if active is None or active[k]]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...passes.analysis.lane_constants import MOST_SOURCES
 from ...records import field, record
 from ...spirv.module import Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import Lines
 from .shuffle_network import Lane, Network, Vector
-
-MOST_SOURCES = 4  # more vectors are slower to shuffle than a gather
 
 
 @record()

@@ -7,12 +7,17 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ...spirv.enums import BuiltIn, Op
+from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind, Value, Variable
 from ...spirv.types import TypeTable
 from ..ir.fold import COMPARE, INTEGER, LOGICAL, signed
 from ..ir.instructions import ADDRESS, is_constant_int
+from ..ir.layout import walk
 from ..ir.ops import PassOp
+
+# Vectors of an array in local memory: what lanes access in more of them is accessed one by one, which is
+# faster than to shuffle so many.
+MOST_SOURCES = 4
 
 _EVALUATED = INTEGER.keys() | COMPARE.keys() | LOGICAL.keys() | {Op.Select, Op.LogicalNot}
 
@@ -59,6 +64,30 @@ class ItemConstants:
             self._found[value] = None
             self._found[value] = self._compute(value)
         return self._found[value]
+
+    def local_places(self, pointer: Value) -> tuple[Value, list[int]] | None:
+        """An array in local memory, and where in it an address is, in bytes, if that is known."""
+        if pointer.type.storage is not StorageClass.Workgroup:
+            return None
+        offset = 0
+        steps: list[tuple[Value, int]] = []
+        while isinstance(pointer, Instruction):
+            if pointer.op in ADDRESS:
+                offset += walk(pointer, steps)
+            elif (
+                pointer.op not in (Op.CopyObject, Op.Bitcast)
+                or pointer.operands[0].type.kind is not Kind.POINTER
+            ):
+                return None
+            pointer = pointer.operands[0]
+        places = [offset] * self.count
+        for index, size in steps:
+            known = self.of(index)
+            if known is None:
+                return None
+            width = index.type.width
+            places = [at + signed(number, width) * size for at, number in zip(places, known, strict=True)]
+        return pointer, places
 
     def _compute(self, i: Instruction) -> _Numbers | None:
         op, operands = i.op, i.operands

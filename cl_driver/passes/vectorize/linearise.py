@@ -17,12 +17,13 @@ outside of a mask compute garbage, or nothing.
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Function, Instruction, Value
+from ...spirv.module import Block, Function, Instruction, Type, Value
 from ...spirv.types import TypeTable
-from ..analysis.lane_constants import ItemConstants
+from ..analysis.lane_constants import MOST_SOURCES, ItemConstants
 from ..analysis.shape import analyse_shapes
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import append, predecessors, remove_unreachable_blocks, substitute
+from ..ir.layout import size_of
 from ..ir.lcssa import close_loops
 from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import PlanOptions
@@ -184,6 +185,7 @@ class _Linearizer:
         """live: {head of a rewritten loop: its mask}."""
         self.function = function
         self.remarks = options.remarks
+        self.width = options.width
         self.item_constants: ItemConstants | None = None
         if options.group:
             x, y, z = options.group
@@ -262,6 +264,17 @@ class _Linearizer:
     def has_lane(self, mask: Value, filled: set[Value]) -> bool:
         """Whether a mask has a lane for certain. filled: those that do."""
         return mask in filled or (self.item_constants is not None and any(self.item_constants.of(mask) or ()))
+
+    def is_shuffled(self, pointer: Value, type_: Type) -> bool:
+        """Whether an access to local memory is one to registers (codegen/lockstep/): the places of all lanes
+        are known, and those of each vector of lanes are in few vectors of the array."""
+        found = None if self.item_constants is None else self.item_constants.local_places(pointer)
+        if found is None:
+            return False
+        places = found[1]
+        width, size = self.width, size_of(type_) * self.width
+        vectors = [places[k : k + width] for k in range(0, len(places), width)]
+        return all(len({at // size for at in vector}) <= MOST_SOURCES for vector in vectors)
 
     # Regions
 

@@ -242,9 +242,11 @@ class LinearisedBranch:
         return i.op is Op.Store and self.is_scattered(i.operands[0], i.operands[1].type)
 
     def is_scattered(self, pointer: Value, type_: Type) -> bool:
-        """Whether what lanes access there does not follow one another."""
+        """Whether what lanes access there does not follow one another, nor is shuffled in registers."""
         stride = self.worker.shapes.stride(pointer)
-        return stride is None or (type(stride) is int and abs(stride) > size_of(type_))
+        if stride is not None and (type(stride) is not int or abs(stride) <= size_of(type_)):
+            return False
+        return not self.worker.is_shuffled(pointer, type_)
 
     def ends_the_loop(self, block: Block) -> bool:
         """True in a live loop if all lanes that stay in it come through the block."""

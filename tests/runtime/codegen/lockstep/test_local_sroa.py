@@ -118,6 +118,39 @@ kernel void unread(global int *out, global const int *in, local int *given) {
 """
 
 
+# Stores under masks of which nothing is known: to places that are shuffled, to too many vectors for that, to
+# elements that the array may not have if nobody takes part, and where only some are asked.
+EXCHANGES = """
+kernel void exchanges(global int *out, global const int *in, local int *t) {
+    local int u[64];
+    int l = get_local_id(0), n = get_local_size(0), base = get_group_id(0) * 2 * n;
+    t[l] = in[base + l];
+    t[l + n] = in[base + l + n];
+    u[l] = l;
+    for (int k = 1; k <= n; k *= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        int i = 2 * l - (l & (k - 1)), a = t[i], b = t[i + k];
+        if (a > b) {
+            t[i] = b;
+            t[i + k] = a;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (t[n - 1 - l] & 1) {
+            u[l ^ 1] += a;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l < n / 2 && a & 1)
+            t[l / 8 + (l & 7) * (n / 8)] = 7;
+        if (in[base] > 1000)
+            u[l + 4 * n] = a;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[base + l] = t[l];
+    out[base + l + n] = t[l + n] + u[l];
+}
+"""
+
+
 def compare(name: str, source: str, width: int, size: int, groups: int, elements: int) -> None:
     """Against the interpreter, as a whole group and as any group."""
     memory = np.random.default_rng(size + width).integers(-99, 99, elements * groups).astype(np.int32)
@@ -160,3 +193,8 @@ def test_unread(width, size):
     without = UNREAD.replace("u[l] = a;", "").replace("u[l ^ 1] + u[n - 1 - l] * 2 +", "")
     other = Program(compile_c(without), OPTIONS, width, group=(size, 1, 1), parts=parts).code("unread").text
     assert len(stores) == sum(f"store <{width} x i32>" in line for line in other.splitlines())
+
+
+@pytest.mark.parametrize("width, size", ((4, 8), (4, 32), (8, 64), (16, 16), (16, 64)))
+def test_exchanges(width, size):
+    compare("exchanges", EXCHANGES, width, size, 3, 2 * size)
