@@ -22,7 +22,7 @@ from ...spirv.types import TypeTable
 from ..analysis.lane_constants import MOST_SOURCES, ItemConstants
 from ..analysis.shape import analyse_shapes
 from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import append, predecessors, remove_unreachable_blocks, substitute
+from ..ir.instructions import ADDRESS, append, predecessors, remove_unreachable_blocks, substitute
 from ..ir.layout import size_of
 from ..ir.lcssa import close_loops
 from ..ir.ops import REGION_END, PassOp
@@ -264,6 +264,13 @@ class _Linearizer:
     def has_lane(self, mask: Value, filled: set[Value]) -> bool:
         """Whether a mask has a lane for certain. filled: those that do."""
         return mask in filled or (self.item_constants is not None and any(self.item_constants.of(mask) or ()))
+
+    def is_known(self, i: Instruction) -> bool:
+        """Whether an instruction gives numbers, or places in local memory, that are known: no code."""
+        constants = self.item_constants
+        if constants is None:
+            return False
+        return constants.of(i) is not None or (i.op in ADDRESS and constants.local_places(i) is not None)
 
     def is_shuffled(self, pointer: Value, type_: Type) -> bool:
         """Whether an access to local memory is one to registers (codegen/lockstep/): the places of all lanes

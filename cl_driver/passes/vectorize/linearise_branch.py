@@ -228,9 +228,10 @@ class LinearisedBranch:
         return any(i.mask is not None and self.acts_once(i) for i in block.instructions)
 
     def weight(self, block: Block) -> int:
-        """Instructions of a block; stores to places that do not follow one another are one for each lane, be
-        these there or not."""
-        return len(block.instructions) + SCATTER_COST * sum(map(self.scatters, block.instructions))
+        """Instructions of a block, but for those whose results are known when code is made; stores to places
+        that do not follow one another are one for each lane, be these there or not."""
+        made = [i for i in block.instructions if not self.worker.is_known(i)]
+        return len(made) + SCATTER_COST * sum(map(self.scatters, made))
 
     def weight_without_lanes(self, block: Block) -> int:
         """The same of a block that is executed though no lane comes to it, loads included."""

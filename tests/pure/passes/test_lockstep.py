@@ -10,6 +10,7 @@ from .support import compile_cl, make_plan
 
 # What `in` decides; l: the local id, n: the size of the group, other: what another work-item loaded.
 KNOWN = {
+    "exchange": "if (other > in[l]) { t[l ^ 1] = other; t[(l ^ 1) + n] = in[l]; }",
     "pairs": "if (other > 3) { t[2 * l] = other; t[2 * l + 1] = 7; }",
 }
 # Places that data decide; places in more vectors of the array than are shuffled; memory that others may see.
