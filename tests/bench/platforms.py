@@ -54,6 +54,11 @@ def at_levels(found: dict[str, dict[str, str]], levels: list[str]) -> dict[str, 
     return columns
 
 
+def held(found: dict[str, dict[str, str]], level: str) -> dict[str, dict[str, str]]:
+    """The platforms, held to a level where they can be."""
+    return {name: additions | LEVELS[level].get(name, {}) for name, additions in found.items()}
+
+
 def _vendors(folder: Path, text: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{folder.name}.icd").write_text(text)

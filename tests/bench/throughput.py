@@ -203,8 +203,8 @@ def main() -> int:
         if arguments.platforms:
             found = {name: found[name] for name in arguments.platforms.split(",")}
         if arguments.avx2:
-            levels = platforms.LEVELS["avx2"]
-            found = {name: found[name] | levels[name] for name in found if name in levels}
+            can = {name: found[name] for name in found if name in platforms.LEVELS["avx2"]}
+            found = platforms.held(can, "avx2")
         found = with_widths(found, arguments.width.split(","))
         results = {
             "platforms": list(found),

@@ -15,7 +15,6 @@ from tests.zoo import estimates, fetch, measure, report, table
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cl_driver_zoo"
 _OUT = platforms.ROOT / "build" / "zoo"
-_LESSER_CPU = {"CL_DRIVER_CPU": "x86-64-v3", "CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}
 
 
 def main() -> int:
@@ -51,7 +50,7 @@ def _measure(options: argparse.Namespace) -> int:
     missing = 0
     found = platforms.find(options, options.out)
     if options.avx2:
-        found = {name: {**environment, **_LESSER_CPU} for name, environment in found.items()}
+        found = platforms.held(found, "avx2")
     log = options.out / "found.txt"
 
     def tell(text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from cl_driver.passes.ir.dominance import LoopNest, dominators
 from cl_driver.passes.ir.instructions import predecessors
 
-from .support import compile_cl, make_plan
+from ..support import compile_cl, make_plan
 
 HEAD = "kernel void k(global int *out, global const int *in, int n) { int x = get_global_id(0), s = in[x];"
 ROUND = "switch (i & 3) { case 0: s ^= in[i]; break; case 1: s = s * in[i + 9]; break; default: s += in[i]; }"

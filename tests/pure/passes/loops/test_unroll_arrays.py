@@ -8,7 +8,7 @@ from cl_driver.passes.ir.dominance import LoopNest, dominators
 from cl_driver.passes.ir.instructions import predecessors
 from cl_driver.spirv.enums import Op
 
-from .support import compile_cl, make_plan
+from ..support import compile_cl, make_plan
 
 HEAD = "kernel void k(global int *out, global const int *in, int n) { int x = get_global_id(0), v[40];"
 FILL = "for (int i = 0; i < 40; i++) v[i] = in[x * 40 + i] + i;"
