@@ -188,12 +188,28 @@ CAPABILITIES = (
         spirv=("GroupUniformArithmeticKHR",),
         spirv_extensions=("SPV_KHR_uniform_group_instructions",),
     ),
-    # cl_intel_subgroups has block reads of images, too: its name can be told when there are images.
     Capability(
         "intel_subgroups",
-        spirv=("SubgroupBufferBlockIOINTEL", "SubgroupShuffleINTEL"),
+        extensions={
+            "cl_intel_spirv_subgroups": (1, 0, 0),
+            "cl_intel_subgroup_local_block_io": (1, 0, 1),
+            "cl_intel_subgroups": (1, 0, 0),
+            "cl_intel_subgroups_char": (1, 0, 0),
+            "cl_intel_subgroups_long": (1, 0, 0),
+            "cl_intel_subgroups_short": (1, 1, 0),
+        },
+        spirv=("SubgroupBufferBlockIOINTEL", "SubgroupImageBlockIOINTEL", "SubgroupShuffleINTEL"),
         spirv_extensions=("SPV_INTEL_subgroups",),
     ),
+    Capability(
+        "split_barrier",
+        extensions=("cl_intel_split_work_group_barrier",),
+        spirv=("SplitBarrierINTEL",),
+        spirv_extensions=("SPV_INTEL_split_barrier",),
+    ),
+    Capability("device_attribute_query", extensions=("cl_intel_device_attribute_query",)),
+    Capability("cxx_for_opencl", extensions=("cl_ext_cxx_for_opencl",)),
+    Capability("spirv_extended_debug_info", extensions=("cl_khr_spirv_extended_debug_info",)),
     Capability("required_subgroup_size", extensions=("cl_intel_required_subgroup_size",)),
     Capability("il_program", extensions=("cl_khr_il_program",)),
     Capability(
@@ -374,13 +390,15 @@ SPIRV_NUMBERS = {
     "SampledBuffer": 46,
     "ShaderClockKHR": 5055,
     "SignedZeroInfNanPreserve": 4466,
+    "SplitBarrierINTEL": 6141,
     "SubgroupBufferBlockIOINTEL": 5569,
     "SubgroupDispatch": 58,
+    "SubgroupImageBlockIOINTEL": 5570,
     "SubgroupShuffleINTEL": 5568,
     "UniformDecoration": 71,
     "Vector16": 7,
 }
-SPIRV_INSTRUCTION_SETS = ("OpenCL.std",)
+SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "support for at least OpenCL C 3.0, OpenCL C 1.2, OpenCL C 1.1, and OpenCL
 # C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes and device queues.

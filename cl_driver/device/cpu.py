@@ -60,12 +60,17 @@ AARCH64_RENAMED = {
 
 
 class Cpu:
-    """architecture: "x86_64" or "aarch64"; flags: the kernel's names of the extensions; mhz: 0 if unknown."""
+    """architecture: "x86_64" or "aarch64"; flags: the kernel's names of the extensions; mhz: 0 if unknown;
+    identity: what the processor tells of itself, EAX of CPUID's leaf 1 or MIDR_EL1; 0 if unknown.
+    """
 
-    __slots__ = ("architecture", "flags", "mhz", "name", "vendor")
+    __slots__ = ("architecture", "flags", "identity", "mhz", "name", "vendor")
 
-    def __init__(self, architecture: str, name: str, vendor: str, flags: frozenset[str], mhz: int) -> None:
+    def __init__(
+        self, architecture: str, name: str, vendor: str, flags: frozenset[str], mhz: int, identity: int = 0
+    ) -> None:
         self.architecture = architecture
+        self.identity = identity
         self.name = name
         self.vendor = vendor
         self.flags = flags
@@ -83,6 +88,16 @@ class Cpu:
                 # Xeon Phi's subset: its 512-bit registers lack what the code generator counts on.
                 found = {feature for feature in found if not feature.startswith("avx512")}
         return tuple(sorted(found))
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Family, model and stepping; of Arm's cores architecture, part's number and revision, as MIDR_EL1
+        has them."""
+        identity = self.identity
+        if self.architecture == "aarch64":
+            return identity >> 16 & 15, identity >> 4 & 0xFFF, identity >> 16 & 0xF0 | identity & 15
+        family, model = identity >> 8 & 15, identity >> 4 & 15 | identity >> 12 & 0xF0
+        return family + (identity >> 20 & 0xFF), model, identity & 15
 
     @property
     def vector_bytes(self) -> int:
@@ -133,7 +148,9 @@ def host_cpu() -> Cpu:
         flags = frozenset((fields.get("flags") or fields.get("Features") or "").split())
         name = fields.get("model name") or fields.get("Processor") or fields.get("Hardware") or architecture
         vendor = fields.get("vendor_id") or fields.get("CPU implementer") or ""
-        _host.append(Cpu(architecture, " ".join(name.split()), vendor, flags, _clock(fields)))
+        _host.append(
+            Cpu(architecture, " ".join(name.split()), vendor, flags, _clock(fields), identity_of(fields))
+        )
     return _host[0]
 
 
@@ -151,6 +168,23 @@ def _first_processor(cpuinfo: str) -> dict[str, str]:
     except OSError:
         return {}
     return fields
+
+
+def identity_of(fields: dict[str, str]) -> int:
+    """Cpu.identity, put together again from what /proc/cpuinfo has taken apart."""
+
+    def number(name: str) -> int:
+        try:
+            return int(fields.get(name, "0"), 0)
+        except ValueError:  # "CPU architecture: AArch64" of some kernels
+            return 0
+
+    if "CPU part" in fields:
+        variant, revision = number("CPU variant"), number("CPU revision")
+        return number("CPU implementer") << 24 | variant << 20 | 15 << 16 | number("CPU part") << 4 | revision
+    family, model = number("cpu family"), number("model")
+    more = max(family - 15, 0)
+    return more << 20 | model >> 4 << 16 | (family - more) << 8 | (model & 15) << 4 | number("stepping")
 
 
 def _clock(fields: dict[str, str]) -> int:

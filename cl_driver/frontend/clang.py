@@ -81,6 +81,7 @@ SPIRV_EXTENSIONS = (
     "SPV_KHR_subgroup_rotate",
     "SPV_KHR_uniform_group_instructions",
     "SPV_INTEL_subgroups",
+    "SPV_INTEL_split_barrier",
     "SPV_EXT_relaxed_printf_string_address_space",
     # Without it integers of other sizes than SPIR-V has become larger ones, and nothing cuts off the rest.
     "SPV_ALTERA_arbitrary_precision_integers",
@@ -149,10 +150,14 @@ def confine(setting: str, rights: str, root: int) -> None:
 
 
 def marked_source(
-    source: bytes, options: BuildOptions, language: Language, with_functions: bool = True
+    source: bytes,
+    options: BuildOptions,
+    language: Language,
+    with_functions: bool = True,
+    with_intel: bool = False,
 ) -> bytes:
     """The text for clang: prelude, then the program under its own name and from line 1."""
-    before = prelude.text(options.standard, language, with_functions)
+    before = prelude.text(options.standard, language, with_functions, with_intel)
     return before + f'# 1 "{SOURCE_NAME}"\n'.encode() + source.removeprefix(b"\xef\xbb\xbf") + b"\n"
 
 
@@ -164,9 +169,14 @@ _FEATURES_OF_EXTENSIONS = frozenset((
 ))  # fmt: skip
 
 
+# "This extension defines a new language [...]. As such, there will be no preprocessor #define matching the
+# extension name string."
+_LANGUAGE = "cl_ext_cxx_for_opencl"
+
+
 def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     """The macros and language features of the device, exactly."""
-    names = list(language.extensions)
+    names = [name for name in language.extensions if name != _LANGUAGE]
     if options.standard >= (2, 0):
         names += language.features  # macros of OpenCL C 3.0; clang wants them for 2.0's functions, too
     if options.standard < (1, 2):
@@ -174,7 +184,7 @@ def device_arguments(language: Language, options: BuildOptions) -> list[str]:
     arguments = ["-Xclang", "-cl-ext=" + ",".join(["-all", *("+" + name for name in names)])]
     # clang makes a macro of what it knows, from the version of OpenCL C on that it thinks it is for. With the
     # macro it declares the functions, in every version.
-    macros = list(language.extensions)
+    macros = list(names)
     if options.standard < (2, 0):
         macros += (name for name in language.features if name in _FEATURES_OF_EXTENSIONS)
     if options.standard < (3, 0) and "__opencl_c_subgroups" in language.features:

@@ -58,6 +58,14 @@ def _has_odd_integers(spirv: bytes) -> bool:
     return False
 
 
+def _misses_functions(errors: str) -> bool:
+    if "'intel_" not in errors:
+        return False
+    from . import intel_functions
+
+    return intel_functions.are_missed(errors)
+
+
 def _has_crashed(done: Run) -> bool:
     return done.status is not None and (
         done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
@@ -177,8 +185,17 @@ def _compile_by(
     text = marked_source(source, options, language)
     try:
         done = run_once(text)
-        if done.status and prelude.is_in_the_way(done.errors):
-            text = marked_source(source, options, language, with_functions=False)
+        has_functions, has_intel = True, False
+        for _ in range(2):  # a program may both have names of its own and miss functions
+            if not done.status:
+                break
+            in_the_way = has_functions and prelude.is_in_the_way(done.errors)
+            missed = not has_intel and _misses_functions(done.errors)
+            if not in_the_way and not missed:
+                break
+            has_functions = has_functions and not in_the_way
+            has_intel = has_intel or missed
+            text = marked_source(source, options, language, has_functions, has_intel)
             done = run_once(text)
         has_all = corrections.Part.SELDOM in parts
         if done.status == 0 and not has_all and corrections.asks_for_seldom(done.output):

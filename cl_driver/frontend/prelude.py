@@ -5,7 +5,8 @@ enable them); those that its back end gets wrong have bodies in corrections.py. 
 
 - cl_intel_bfloat16_conversions,
 - the functions of cl_khr_work_group_uniform_arithmetic,
-- atomic_init of half, and of the other types, which a declaration of it hides.
+- atomic_init of half, and of the other types, which a declaration of it hides,
+- for programs that miss them, the functions of intel_functions.py.
 
 A program may declare things of its own under these names. Where clang then says that a declaration here
 stands in their way, the program is compiled without the declarations (clang.py).
@@ -40,12 +41,17 @@ _BITWISE = ("and", "or", "xor")
 
 
 @cache
-def text(standard: tuple[int, int], language: Language, with_functions: bool) -> bytes:
+def text(
+    standard: tuple[int, int], language: Language, with_functions: bool, with_intel: bool = False
+) -> bytes:
     """What stands before programs in that version of OpenCL C.
 
-    language: what the device offers; with_functions: declarations as well, not the pragmas alone.
+    language: what the device offers; with_functions: declarations as well, not the pragmas alone;
+    with_intel: those of intel_functions.py, too.
     """
     has = {*language.extensions, *(language.features if standard >= (2, 0) else ())}
+    if language.images:
+        has.add("__opencl_c_images")
     lines = [f'# 1 "{NAME}" 3']
     if "cl_khr_fp16" in has:
         # clang takes half only where a pragma enables it, which programs may forget.
@@ -59,6 +65,10 @@ def text(standard: tuple[int, int], language: Language, with_functions: bool) ->
         lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
         if has >= _HALF_ATOMICS:
             lines += _atomic_init("cl_khr_fp64" in has)
+    if with_intel:
+        from . import intel_functions
+
+        lines += intel_functions.declarations(has, standard)
     return "\n".join([*lines, ""]).encode()
 
 

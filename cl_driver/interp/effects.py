@@ -32,7 +32,10 @@ def _effect(*ops: Op) -> Callable[[Effect], Effect]:
     return register
 
 
-@_effect(Op.LifetimeStart, Op.LifetimeStop, Op.MemoryBarrier, Op.Nop, Op.GroupWaitEvents)
+@_effect(
+    Op.LifetimeStart, Op.LifetimeStop, Op.MemoryBarrier, Op.Nop, Op.GroupWaitEvents,
+    Op.ControlBarrierArriveINTEL,
+)  # fmt: skip
 def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
     return None
 

@@ -47,6 +47,7 @@
 #include "atomics.cl"
 #include "llvm.cl"
 #include "image/image.cl"
+#include "image/block.cl"
 #include "f32/scaled.cl"
 #include "f64/scaled.cl"
 #include "f64/scaled_hyperbolic.cl"

@@ -12,7 +12,10 @@ SHUFFLES_INTEL = (
     Op.SubgroupShuffleINTEL, Op.SubgroupShuffleDownINTEL, Op.SubgroupShuffleUpINTEL,
     Op.SubgroupShuffleXorINTEL,
 )  # fmt: skip
-_BLOCKS_INTEL = (Op.SubgroupBlockReadINTEL, Op.SubgroupBlockWriteINTEL)
+_BLOCKS_INTEL = (
+    Op.SubgroupBlockReadINTEL, Op.SubgroupBlockWriteINTEL, Op.SubgroupImageBlockReadINTEL,
+    Op.SubgroupImageBlockWriteINTEL,
+)  # fmt: skip
 # The grammar has the rotation, which came with an extension, in another class.
 NON_UNIFORM = of_class("Non-Uniform") | {Op.GroupNonUniformRotateKHR}
 GROUP_OR_SUBGROUP = frozenset(op for op in Op if 261 <= op <= 271 or 6401 <= op <= 6408)

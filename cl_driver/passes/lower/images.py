@@ -32,6 +32,7 @@ from ..ir.instructions import substitute
 from ..ir.library import Library
 from ..ir.link_names import IMAGE_PREFIX
 from ..ir.plan import PlanError
+from . import image_blocks
 from .clone_constants import Specialiser
 
 # Where struct cld_image_desc has its fields (builtins/cl/image/image.h).
@@ -520,4 +521,6 @@ LOWERINGS: dict[Op, Callable[[_Lowering, Instruction], Value | None]] = {
     Op.ImageQueryFormat: _Lowering.query_format,
     Op.ImageQueryOrder: _Lowering.query_order,
     Op.ImageQueryLevels: _Lowering.query_levels,
+    Op.SubgroupImageBlockReadINTEL: image_blocks.read,
+    Op.SubgroupImageBlockWriteINTEL: image_blocks.write,
 }

@@ -33,7 +33,10 @@ from ..ir.plan import PlanError
 MAX_INSTRUCTIONS = 2_000_000  # of one kernel after inlining
 
 # GroupWaitEvents: asynchronous copies are complete when they return (collectives.py).
-_DROPPED = frozenset((Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine, Op.GroupWaitEvents))
+_DROPPED = frozenset((
+    Op.SelectionMerge, Op.LoopMerge, Op.Nop, Op.Line, Op.NoLine, Op.GroupWaitEvents,
+    Op.ControlBarrierArriveINTEL,  # the wait is a whole barrier
+))  # fmt: skip
 
 
 _ACCESSES = frozenset((Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized))

@@ -311,6 +311,12 @@ def _bitwise_and(body: Body, p: int, n: int, op: Op) -> None:
     body.add(p, op, type_, words[p + 2], [value, mask])
 
 
+def _wait_at_split_barrier(body: Body, p: int, n: int, op: Op) -> None:
+    """Whoever waits at a whole barrier knows as much of what the others did before they arrived."""
+    operands: list[Operand] = [body.value(p, word) for word in body.words[p + 1 : p + n]]
+    body.add(p, Op.ControlBarrier, None, 0, operands)
+
+
 def _int_width(type_: Type | None) -> int:
     """Bits of an integer, or of a component of a vector of integers; 0 for what is neither."""
     if type_ is not None and type_.kind is Kind.VECTOR:
@@ -347,6 +353,7 @@ DECODERS: dict[Op, tuple[int, Decoder]] = {
     Op.CopyMemorySized: (IN_BLOCK, _memory),
     Op.VectorShuffle: (IN_BLOCK, _vector_shuffle),
     Op.BitwiseAnd: (IN_BLOCK, _bitwise_and),
+    Op.ControlBarrierWaitINTEL: (IN_BLOCK, _wait_at_split_barrier),
     Op.CompositeConstructContinuedINTEL: (IN_BLOCK, _composite_continued),
     Op.ExtInst: (ANYWHERE, _extended),
     Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),

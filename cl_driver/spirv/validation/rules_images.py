@@ -178,6 +178,28 @@ def check_query(i: Instruction) -> None:
     need(i.type.kind is INT and i.type.width == 32, "the result has type {!r}", i.type)
 
 
+def _block(i: Instruction) -> None:
+    """SPV_INTEL_subgroups: "Image must be an image with Dim of 2D", a coordinate of two integers, and data of
+    1, 2, 4, 8 or 16 integers."""
+    value, at = i.operands[:2]
+    image = _image(value)
+    writes = i.op is Op.SubgroupImageBlockWriteINTEL
+    refused = AccessQualifier.ReadOnly if writes else AccessQualifier.WriteOnly
+    need(image.dim == Dim.Dim2D and image.coordinates == 2, "blocks are of images of two dimensions")
+    need(image.access != refused, "the image is {}", "read only" if writes else "write only")
+    need(
+        at.type is not None
+        and scalar(at.type).kind is INT
+        and scalar(at.type).width == 32
+        and count(at.type) == 2,
+        "a coordinate of type {!r}",
+        at.type,
+    )
+    data = i.operands[2].type if writes else i.type
+    need(data is not None and scalar(data).kind is INT, "a block of {!r}", data)
+    need(count(data) in (1, 2, 4, 8, 16), "a block of {!r}", data)
+
+
 IMAGE_RULES: dict[Op, Rule] = {
     Op.SampledImage: _sampled_image,
     Op.Image: _image_of,
@@ -190,4 +212,6 @@ IMAGE_RULES: dict[Op, Rule] = {
     Op.ImageQueryFormat: check_query,
     Op.ImageQueryOrder: check_query,
     Op.ImageQueryLevels: check_query,
+    Op.SubgroupImageBlockReadINTEL: _block,
+    Op.SubgroupImageBlockWriteINTEL: _block,
 }

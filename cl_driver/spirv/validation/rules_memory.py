@@ -293,7 +293,6 @@ MORE_RULES: dict[Op, Rule] = {
     Op.ControlBarrier: _barrier,
     Op.MemoryBarrier: _barrier,
     Op.ControlBarrierArriveINTEL: _barrier,
-    Op.ControlBarrierWaitINTEL: _barrier,
     **dict.fromkeys(
         _named("Group", *_ARITHMETIC_I)
         + _named("Group", "IMulKHR", "BitwiseAndKHR", "BitwiseOrKHR", "BitwiseXorKHR"),
@@ -342,8 +341,6 @@ MORE_RULES: dict[Op, Rule] = {
             Op.MemoryNamedBarrier,
             Op.ConvertFToBF16INTEL,
             Op.ConvertBF16ToFINTEL,
-            Op.SubgroupImageBlockReadINTEL,
-            Op.SubgroupImageBlockWriteINTEL,
         ),
         opaque_rule,
     ),

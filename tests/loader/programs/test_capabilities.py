@@ -228,6 +228,25 @@ RUNS = {
             for i in range(8)
         ],
     ),
+    "intel_subgroups": (
+        CL3,
+        "int k = get_sub_group_local_id(); out[i] = intel_sub_group_shuffle_xor(i, 1u) * 10"
+        " + intel_sub_group_reduce_add((char)(k + 1));",
+        [20, 10, 40, 30, 60, 50, 80, 70],
+    ),
+    "split_barrier": (
+        "",
+        "local int from[4]; int k = get_local_id(0); from[k] = i;"
+        "intel_work_group_barrier_arrive(CLK_LOCAL_MEM_FENCE); int own = 100 * i;"
+        "intel_work_group_barrier_wait(CLK_LOCAL_MEM_FENCE); out[i] = own + from[3 - k];",
+        [3, 102, 201, 300, 407, 506, 605, 704],
+    ),
+    "cxx_for_opencl": (
+        "-cl-std=CLC++",
+        "struct Twice { template <typename T> static T of(T x) { return x + x; } };\n//kernel\n"
+        "auto f = [](long x) { return Twice::of(x) + __OPENCL_CPP_VERSION__; }; out[i] = f(i);",
+        [100 + 2 * i for i in range(8)],
+    ),
     "expect_assume": (
         "",
         "__builtin_assume(i < 100); out[i] = __builtin_expect(i > 3, 1) ? 2 : 1;",
@@ -245,7 +264,8 @@ ELSEWHERE = {
     "extended_versioning": "errors/test_device.py",
     "create_command_queue": "errors/test_device.py",
     "suggested_local_work_size": "errors/test_kernel.py",
-    "intel_subgroups": "launches/test_subgroups.py",
+    "device_attribute_query": "test_attributes_of_the_device below",
+    "spirv_extended_debug_info": "runtime/jit/test_debug_info.py",
     "spirv_queries": "errors/test_device.py",
     "device_uuid": "errors/test_device.py",
     "unified_shared_memory": "core/test_usm.py",
@@ -278,7 +298,7 @@ def test_it_runs(opencl, name, newest):
     options, text, expected = RUNS[name]
     if SUB_GROUP_SIZE < 4 and "subgroup" in name and name != "required_subgroup_size":
         pytest.skip("what is expected is of sub-groups of four")
-    if newest:
+    if newest and name != "cxx_for_opencl":
         options = CL3  # extensions are for every version
     before, _, body = text.rpartition("//kernel\n")
     source = f"{before}\nkernel void k(global long *out) {{ int i = get_global_id(0); {body} }}\n"
@@ -318,9 +338,30 @@ def test_queries_of_extensions(opencl, name, expected):
     assert (value.value, size.value) == (expected, 8)
 
 
+def test_attributes_of_the_device(opencl):
+    """cl_intel_device_attribute_query, and the version of C++ for OpenCL."""
+
+    def ask(name: str, type_=ctypes.c_uint32) -> int:
+        value, size = type_(), ctypes.c_size_t()
+        query = getattr(device_info_extensions, name)
+        given = (ctypes.sizeof(value), ctypes.byref(value), ctypes.byref(size))
+        opencl.ok("clGetDeviceInfo", opencl.device(), query, *given)
+        assert size.value == ctypes.sizeof(value)
+        return value.value
+
+    units = opencl.integer("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_MAX_COMPUTE_UNITS)
+    parts = ("NUM_SLICES", "NUM_SUB_SLICES_PER_SLICE", "NUM_EUS_PER_SUB_SLICE", "NUM_THREADS_PER_EU")
+    assert [ask(f"CL_DEVICE_{part}_INTEL") for part in parts] == [1, 1, units, 1]
+    assert ask("CL_DEVICE_ID_INTEL") == host_cpu().identity != 0
+    assert ask("CL_DEVICE_IP_VERSION_INTEL") >> 22 == host_cpu().version[0]
+    assert ask("CL_DEVICE_FEATURE_CAPABILITIES_INTEL", ctypes.c_uint64) == 0
+    assert ask("CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT") == 1 << 22
+
+
 def test_extensions_and_features_are_macros(opencl):
     """Every extension and, for OpenCL C 3.0, every feature is a macro; an absent one is not."""
     names = opencl.text("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_EXTENSIONS).split()
+    names.remove("cl_ext_cxx_for_opencl")  # a language; it has no macro
     features = capabilities.features(host_cpu())
     checks = "".join(
         f"#ifndef {name}\n#error {name} is not defined\n#endif\n" for name in (*names, *features)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cl_driver.device.cpu import Cpu
+from cl_driver.device.cpu import Cpu, identity_of
 from cl_driver.device.target import Target, host_target, make_target, parse_cpu
 from cl_driver.jit.symbols import loader_symbols
 
@@ -108,3 +108,18 @@ def test_this_cpu():
 
 def test_the_loaders_symbols():
     assert {"memcpy", "memmove", "memset", "cld_printf"} <= loader_symbols()
+
+
+@pytest.mark.parametrize("cpuinfo, identity, version", [
+    ({"cpu family": "25", "model": "17", "stepping": "1"}, 0x00A10F11, (25, 17, 1)),
+    ({"cpu family": "6", "model": "143", "stepping": "8"}, 0x000806F8, (6, 143, 8)),
+    ({"cpu family": "5", "model": "2", "stepping": "12"}, 0x0000052C, (5, 2, 12)),
+    ({"CPU implementer": "0x41", "CPU architecture": "8", "CPU variant": "0x1", "CPU part": "0xd4f",
+      "CPU revision": "0"}, 0x411FD4F0, (15, 0xD4F, 0x10)),
+    ({"cpu family": "unknown"}, 0, (0, 0, 0)),
+    ({}, 0, (0, 0, 0)),
+])  # fmt: skip
+def test_what_the_cpu_tells_of_itself(cpuinfo, identity, version):
+    assert identity_of(cpuinfo) == identity
+    architecture = "aarch64" if "CPU part" in cpuinfo else "x86_64"
+    assert Cpu(architecture, "name", "vendor", frozenset(), 0, identity).version == version

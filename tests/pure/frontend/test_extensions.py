@@ -55,6 +55,28 @@ FUNCTIONS = {
         p[0] = clock_read_hilo_device().x;""",
     "cl_khr_expect_assume": "p[0] = __builtin_expect(p[1], 3); __builtin_assume(p[2] == 1);",
     "cl_intel_bfloat16_conversions": "t[0] = intel_convert_bfloat16_as_ushort(f[0]);",
+    "cl_intel_split_work_group_barrier": """intel_work_group_barrier_arrive(CLK_LOCAL_MEM_FENCE);
+        p[0] = 1; intel_work_group_barrier_wait(CLK_LOCAL_MEM_FENCE);""",
+    "cl_intel_subgroups": """f[0] = intel_sub_group_shuffle(f[0], 1u); p[9] = sub_group_reduce_add(p[1]);
+        b[0] = intel_sub_group_shuffle_xor(b[0], 1u); h[0] = intel_sub_group_shuffle_up(h[0], h[1], 1u);
+        z[0] = intel_sub_group_shuffle_down((int3)(z[0]), (int3)(1), 2u).z;
+        intel_sub_group_block_write4(p, intel_sub_group_block_read4(p));
+        intel_sub_group_block_write8(v, (int2)(0), intel_sub_group_block_read8(i, (int2)(0)));""",
+    "cl_intel_subgroups_char": """c[0] = intel_sub_group_shuffle((char4)(c[0]), 1u).x
+        + intel_sub_group_reduce_min(c[1]) + intel_sub_group_broadcast(c[2], 1u);
+        intel_sub_group_block_write_uc16(v, (int2)(0),
+        intel_sub_group_block_read_uc16((global uchar *)c) + intel_sub_group_block_read_uc16(i, (int2)(0)));
+        intel_sub_group_block_write_ui(p, intel_sub_group_block_read_ui(p));""",
+    "cl_intel_subgroups_short": """t[0] = intel_sub_group_shuffle((short8)(t[0]), 1u).x
+        + intel_sub_group_scan_exclusive_max(t[1]) + intel_sub_group_broadcast(t[2], 1u);
+        ushort16 read = intel_sub_group_block_read_us16((global ushort *)t);
+        intel_sub_group_block_write_us16(v, (int2)(0), read + intel_sub_group_block_read_us16(i, (int2)(0)));""",
+    "cl_intel_subgroups_long": """intel_sub_group_block_write_ul8(v, (int2)(0),
+        intel_sub_group_block_read_ul8(q) + intel_sub_group_block_read_ul8(i, (int2)(0)));
+        intel_sub_group_block_write_ul(q, 1ul);""",
+    "cl_intel_subgroup_local_block_io": """intel_sub_group_block_write2(l, intel_sub_group_block_read_ui2(l));
+        local uchar *b8 = (local uchar *)l;
+        intel_sub_group_block_write_uc4(b8, intel_sub_group_block_read_uc4(b8));""",
     "cl_intel_required_subgroup_size": """}
         __attribute__((intel_reqd_sub_group_size(8))) kernel void other(global int *p) { p[0] = 1;""",
     "cl_khr_fp16": """h[0] = sin(h[1]) + convert_half(b[0]) + vload_half(0, h); vstore2((half2)(1), 0, h);
@@ -84,9 +106,11 @@ FUNCTIONS = {
 
 # Nothing in OpenCL C belongs to them but a macro.
 WITHOUT_FUNCTIONS = {
-    "cl_ext_buffer_device_address", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
+    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_intel_device_attribute_query",
+    "cl_intel_spirv_subgroups", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
     "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning", "cl_khr_il_program",
-    "cl_khr_image2d_from_buffer", "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_image2d_from_buffer", "cl_khr_spirv_extended_debug_info",
+    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
 }  # fmt: skip
 
@@ -129,3 +153,18 @@ def test_functions_of_sub_groups_that_name_scopes(version):
         atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_acq_rel, memory_scope_sub_group);"""
     result = compiled(body, version)
     assert result.spirv is not None and result.log == "", result.log
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_program_with_its_own_shuffle(version):
+    """Names of declarations that programs get where they miss one are theirs to use."""
+    before = "float own(float x) { return x; }\n#define intel_sub_group_shuffle(x, lane) own(x)\n"
+    result = compiled("f[0] = intel_sub_group_shuffle(f[1], 1u);", version, before)
+    assert result.spirv is not None and result.log == "", result.log
+
+
+def test_a_call_that_no_declaration_fits():
+    result = compiled("f[0] = intel_sub_group_block_read3(p);", "CL3.0")
+    assert result.spirv is None and "intel_sub_group_block_read3" in result.log
+    result = compiled("p[0] = intel_sub_group_block_read(i);", "CL3.0")
+    assert result.spirv is None and "no matching function" in result.log

@@ -27,6 +27,8 @@ OpCapability Image1D
 OpCapability ImageBuffer
 OpCapability Sampled1D
 OpCapability SampledBuffer
+OpCapability SubgroupImageBlockIOINTEL
+OpExtension "SPV_INTEL_subgroups"
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %k "k"
 %void = OpTypeVoid
@@ -61,7 +63,8 @@ OpEntryPoint Kernel %k "k"
 %sampled = OpTypeSampledImage %image
 %sampled_both = OpTypeSampledImage %both
 %sampled_buffer = OpTypeSampledImage %buffer
-%fn = OpTypeFunction %void %image %out %both %depth %buffer %sampler
+%plain_out = OpTypeImage %void Dim2D 0 0 0 0 Unknown WriteOnly
+%fn = OpTypeFunction %void %image %out %both %depth %buffer %sampler %plain_out
 %k = OpFunction %void None %fn
 %a = OpFunctionParameter %image
 %w = OpFunctionParameter %out
@@ -69,6 +72,7 @@ OpEntryPoint Kernel %k "k"
 %d = OpFunctionParameter %depth
 %t = OpFunctionParameter %buffer
 %s = OpFunctionParameter %sampler
+%plain = OpFunctionParameter %plain_out
 %entry = OpLabel
 %pair = OpSampledImage %sampled %a %s
 %r0 = OpImageSampleExplicitLod %v4f32 %pair %at Lod %f1
@@ -87,6 +91,8 @@ OpImageWrite %b %xyz %colour Lod %i1
 %q3 = OpImageQueryFormat %i32 %a
 %q4 = OpImageQueryOrder %i32 %a
 %q5 = OpImageQueryLevels %i32 %a
+%block = OpSubgroupImageBlockReadINTEL %v2i32 %a %xy
+OpSubgroupImageBlockWriteINTEL %plain %xy %i1
 OpReturn
 OpFunctionEnd
 """
@@ -150,6 +156,16 @@ def test_all_that_is_allowed():
         ("OpImageQueryFormat %i32", "OpImageQueryFormat %i64", "OpImageQueryFormat: the result"),
         ("OpImageQueryOrder %i32 %a", "OpImageQueryOrder %i32 %s", "an image of type"),
         ("OpImageQueryLevels %i32", "OpImageQueryLevels %f32", "OpImageQueryLevels: the result"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v2i32 %b %xy", "images of two dimensions"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v2i32 %plain %xy", "the image is write only"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v2i32 %a %xyz", "a coordinate of type"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v2i32 %a %at", "a coordinate of type"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v3i32 %a %xy", "a block of"),
+        ("ReadINTEL %v2i32 %a %xy", "ReadINTEL %v2f32 %a %xy", "a block of"),
+        ("WriteINTEL %plain", "WriteINTEL %a", "the image is read only"),
+        ("WriteINTEL %plain", "WriteINTEL %w", "images of two dimensions"),
+        ("WriteINTEL %plain %xy %i1", "WriteINTEL %plain %xy %f1", "a block of"),
+        ("WriteINTEL %plain %xy %i1", "WriteINTEL %s %xy %i1", "an image of type"),
     ],
 )
 def test_each_rule(old, new, rule):
