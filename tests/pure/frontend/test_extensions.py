@@ -69,8 +69,8 @@ FUNCTIONS = {
         intel_sub_group_block_write_ui(p, intel_sub_group_block_read_ui(p));""",
     "cl_intel_subgroups_short": """t[0] = intel_sub_group_shuffle((short8)(t[0]), 1u).x
         + intel_sub_group_scan_exclusive_max(t[1]) + intel_sub_group_broadcast(t[2], 1u);
-        ushort16 read = intel_sub_group_block_read_us16((global ushort *)t);
-        intel_sub_group_block_write_us16(v, (int2)(0), read + intel_sub_group_block_read_us16(i, (int2)(0)));""",
+        ushort16 x = intel_sub_group_block_read_us16((global ushort *)t);
+        intel_sub_group_block_write_us16(v, (int2)(0), x + intel_sub_group_block_read_us16(i, (int2)(0)));""",
     "cl_intel_subgroups_long": """intel_sub_group_block_write_ul8(v, (int2)(0),
         intel_sub_group_block_read_ul8(q) + intel_sub_group_block_read_ul8(i, (int2)(0)));
         intel_sub_group_block_write_ul(q, 1ul);""",
