@@ -39,3 +39,8 @@ def test_little_address_space(run_client, client, variables):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.sanitize
+def test_threads_with_unified_shared_memory(run_client):
+    run_client("usm", 200)
