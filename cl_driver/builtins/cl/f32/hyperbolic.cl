@@ -1,15 +1,10 @@
 /* sinh, cosh, tanh, asinh, acosh, atanh in single precision. */
 
-/* exp(ax) / 2 for ax >= 0: the exponent is one less, so that results below overflow stay finite. */
+/* exp(ax) / 2 for ax >= 0: infinite where it overflows, not before. */
 HELPER float half_exp_f32(float ax) {
-    float c = ax > 91.0f ? 91.0f : ax;
-    float t = FMA(c, 0x1.715476p0f, ROUND_F32);
-    int k = as_int(t) - as_int(ROUND_F32);
-    float kf = t - ROUND_F32;
-    float r = FMA(kf, -LN2_HI_F32, c);
-    r = FMA(kf, -LN2_LO_F32, r);
-    float p = FMA(r * r, poly_exp_f32(r), r);
-    return scale_f32(1.0f + p, k - 1);
+    float t, r = reduce_exp_f32(ax > 89.5f ? 89.5f : ax, &t);
+    float quarter = exp_rest_f32(r) * scale_near_f32(0.25f, t);
+    return quarter + quarter;
 }
 
 float __cld_sinh_f32(float x) {

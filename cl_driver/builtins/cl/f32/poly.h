@@ -47,52 +47,47 @@ HELPER float poly_expm1_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -30.2664794921875 */
+/* log2 of the relative error of the whole approximation: -26.970245361328125 */
 HELPER float poly_log_f32(float t)
 {
-    float p = 0x1.13bb06p-4f;
-    p = FMA(p, t, -0x1.dd9dfcp-4f);
-    p = FMA(p, t, 0x1.e6e092p-4f);
-    p = FMA(p, t, -0x1.fc3da6p-4f);
-    p = FMA(p, t, 0x1.233abcp-3f);
-    p = FMA(p, t, -0x1.555b8ep-3f);
-    p = FMA(p, t, 0x1.99a47ap-3f);
-    p = FMA(p, t, -0x1.000008p-2f);
-    p = FMA(p, t, 0x1.555548p-2f);
+    float p = -0x1.43097p-4f;
+    p = FMA(p, t, 0x1.08451ep-3f);
+    p = FMA(p, t, -0x1.0cc01ap-3f);
+    p = FMA(p, t, 0x1.224c78p-3f);
+    p = FMA(p, t, -0x1.547a52p-3f);
+    p = FMA(p, t, 0x1.99a892p-3f);
+    p = FMA(p, t, -0x1.00021ep-2f);
+    p = FMA(p, t, 0x1.55554p-2f);
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -30.328521728515625 */
+/* log2 of the relative error of the whole approximation: -25.162261962890625 */
 HELPER float poly_log2_f32(float t)
 {
-    float p = 0x1.8817e8p-4f;
-    p = FMA(p, t, -0x1.587a1p-3f);
-    p = FMA(p, t, 0x1.60bf4p-3f);
-    p = FMA(p, t, -0x1.6ecb74p-3f);
-    p = FMA(p, t, 0x1.a3ec5ap-3f);
-    p = FMA(p, t, -0x1.ec724cp-3f);
-    p = FMA(p, t, 0x1.278066p-2f);
-    p = FMA(p, t, -0x1.7154bp-2f);
-    p = FMA(p, t, 0x1.ec708p-2f);
-    p = FMA(p, t, -0x1.715476p-1f);
-    p = FMA(p, t, 0x1.597b82p-26f);
+    float p = 0x1.020524p-3f;
+    p = FMA(p, t, -0x1.a8aea8p-3f);
+    p = FMA(p, t, 0x1.b9c04p-3f);
+    p = FMA(p, t, -0x1.e95322p-3f);
+    p = FMA(p, t, 0x1.26d392p-2f);
+    p = FMA(p, t, -0x1.715c8cp-2f);
+    p = FMA(p, t, 0x1.ec73d8p-2f);
+    p = FMA(p, t, -0x1.71547p-1f);
+    p = FMA(p, t, -0x1.377334p-26f);
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -29.65203857421875 */
+/* log2 of the relative error of the whole approximation: -25.173431396484375 */
 HELPER float poly_log10_f32(float t)
 {
-    float p = 0x1.fad8fp-6f;
-    p = FMA(p, t, -0x1.a9f2d4p-5f);
-    p = FMA(p, t, 0x1.a621b2p-5f);
-    p = FMA(p, t, -0x1.b72b9p-5f);
-    p = FMA(p, t, 0x1.f9b64ap-5f);
-    p = FMA(p, t, -0x1.2894aep-4f);
-    p = FMA(p, t, 0x1.63d232p-4f);
-    p = FMA(p, t, -0x1.bcb728p-4f);
-    p = FMA(p, t, 0x1.287a62p-3f);
-    p = FMA(p, t, -0x1.bcb7b2p-3f);
-    p = FMA(p, t, -0x1.4fbf52p-27f);
+    float p = 0x1.367bfcp-5f;
+    p = FMA(p, t, -0x1.ff4352p-5f);
+    p = FMA(p, t, 0x1.09f9f6p-4f);
+    p = FMA(p, t, -0x1.269ccap-4f);
+    p = FMA(p, t, 0x1.630174p-4f);
+    p = FMA(p, t, -0x1.bcc14ap-4f);
+    p = FMA(p, t, 0x1.287c68p-3f);
+    p = FMA(p, t, -0x1.bcb7aap-3f);
+    p = FMA(p, t, -0x1.6efe24p-26f);
     return p;
 }
 

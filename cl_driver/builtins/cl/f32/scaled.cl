@@ -14,7 +14,7 @@ float __cld_exp_f32_scaled(float x) {
     c = c < -104.5f ? -104.5f : c;
     float k = FMA(c, 0x1.715476p0f, ROUND_F32) - ROUND_F32;
     float r = FMA(k, -LN2_LO_F32, FMA(k, -LN2_HI_F32, c));
-    return __cld_op_scale(FMA(r, FMA(r, poly_exp_f32(r), 1.0f), 1.0f), k);
+    return __cld_op_scale(exp_rest_f32(r), k);
 }
 
 float __cld_exp2_f32_scaled(float x) {
@@ -48,13 +48,12 @@ float __cld_log_f32_scaled(float x) {
 
 float __cld_log2_f32_scaled(float x) {
     float k, f = split_scaled_f32(x, &k);
-    return __cld_op_log_limit(k + FMA(f, 0x1.715476p0f, f * poly_log2_f32(f)), x);
+    return __cld_op_log_limit(log2_sum_f32(k, f), x);
 }
 
 float __cld_log10_f32_scaled(float x) {
     float k, f = split_scaled_f32(x, &k);
-    float t = FMA(k, 0x1.3509f8p-18f, f * poly_log10_f32(f));
-    return __cld_op_log_limit(FMA(k, 0x1.344p-2f, FMA(f, 0x1.bcb7b2p-2f, t)), x);
+    return __cld_op_log_limit(log10_sum_f32(k, f), x);
 }
 
 float __cld_ldexp_f32_scaled(float x, int n) {

@@ -2,9 +2,12 @@
  * numbers of the functions proper. */
 
 float __cld_half_exp2_f32(float x) {
-    int k;
-    float r = split_exp2_f32(x, &k);
-    return scale_f32(FMA(r, poly_half_exp2_f32(r), 1.0f), k);
+    float t = x + ROUND_F32, r = x - (t - ROUND_F32);
+    float p = FMA(r, poly_half_exp2_f32(r), 1.0f);
+    float result = scale_near_f32(p, t);
+    if (RARELY(!(ABS(x) < 126.0f)))
+        result = scale_far_f32(p, t, x, 129.0f, -151.0f);
+    return result;
 }
 
 float __cld_half_exp_f32(float x) {
@@ -16,8 +19,12 @@ float __cld_half_exp10_f32(float x) {
 }
 
 float __cld_half_log2_f32(float x) {
-    float k, f = split_f32(x, &k) - 1.0f;
-    return log_special_f32(x, FMA(f, poly_half_log2_f32(f), k));
+    float k, f = split_near_f32(x, &k) - 1.0f, result = FMA(f, poly_half_log2_f32(f), k);
+    if (RARELY(is_abnormal_f32(x))) {
+        f = split_f32(x, &k) - 1.0f;
+        result = log_special_f32(x, FMA(f, poly_half_log2_f32(f), k));
+    }
+    return result;
 }
 
 float __cld_half_log_f32(float x) {
@@ -30,6 +37,10 @@ float __cld_half_log10_f32(float x) {
 
 /* Its logarithm takes more bits: seven are lost in the product. */
 float __cld_half_powr_f32(float x, float y) {
-    float k, f = split_f32(x, &k) - 1.0f;
-    return __cld_half_exp2_f32(y * log_special_f32(x, FMA(f, poly_native_log2_f32(f), k)));
+    float k, f = split_near_f32(x, &k) - 1.0f, l = FMA(f, poly_native_log2_f32(f), k);
+    if (RARELY(is_abnormal_f32(x))) {
+        f = split_f32(x, &k) - 1.0f;
+        l = log_special_f32(x, FMA(f, poly_native_log2_f32(f), k));
+    }
+    return __cld_half_exp2_f32(y * l);
 }
