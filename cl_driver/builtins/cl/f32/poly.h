@@ -139,13 +139,22 @@ HELPER float poly_half_log2_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -32.24053955078125 */
+/* log2 of the relative error of the whole approximation: -27.905792236328125 */
 HELPER float poly_sin_f32(float t)
 {
-    float p = 0x1.77e1f8p-19f;
-    p = FMA(p, t, -0x1.a04866p-13f);
-    p = FMA(p, t, 0x1.111164p-7f);
-    p = FMA(p, t, -0x1.555556p-3f);
+    float p = -0x1.9953fep-13f;
+    p = FMA(p, t, 0x1.110778p-7f);
+    p = FMA(p, t, -0x1.555546p-3f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -27.750732421875 */
+HELPER float poly_half_circle_f32(float t)
+{
+    float p = 0x1.5c259ep-19f;
+    p = FMA(p, t, -0x1.9f4dc4p-13f);
+    p = FMA(p, t, 0x1.110deap-7f);
+    p = FMA(p, t, -0x1.555544p-3f);
     return p;
 }
 

@@ -1,7 +1,7 @@
 /* sin, cos, tan, sincos and their forms in multiples of pi, single precision. All work on |x| and put signs
- * back at the end. r = |x| - k pi/2 in two parts, |r| <= pi/4 (Cody and Waite with fma: the first step is
- * exact); from REDUCTION_LIMIT_F32 on by integer multiplication with the bits of 2/pi that matter (Payne and
- * Hanek). */
+ * back at the end. r = |x| - k pi/2 in two parts, |r| <= pi/4, or of pi, if only one of sine and cosine is
+ * wanted: then no two polynomials are to choose from (Cody and Waite with fma: the first step is exact). From
+ * REDUCTION_LIMIT_F32 on by integer multiplication with the bits of 2/pi that matter (Payne and Hanek). */
 
 #define REDUCTION_LIMIT_F32 0x1p16f
 #define PI_2_1_F32 0x1.921fb6p0f
@@ -31,25 +31,6 @@ SLOW_PATH double __cld_slow_reduce_f32(float x) {
     double r = (double)(long)(product - (k << 62)) * 0x1.921fb54442d18p-62; /* pi/2 * 2^-62 */
     r = bits >= 0x7f800000u ? NAN_F64 : r;
     return as_double((as_ulong(r) & ~3UL) | k);
-}
-
-/* Returns the high part of ax - quadrant * pi/2, for ax >= 0 or NaN. Only the low two bits of the quadrant
- * count. */
-HELPER float reduce_f32(float ax, __private float *low, __private int *quadrant) {
-    float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
-    float k = t - ROUND_F32;
-    float r1 = FMA(k, -PI_2_1_F32, ax);
-    float high = k * PI_2_2_F32, rest = FMA(k, PI_2_2_F32, -high);
-    float r = r1 - high; /* its error below is exact: r1 is a multiple of the last place of high */
-    *low = FMA(k, -PI_2_3_F32, ((r1 - r) - high) - rest);
-    *quadrant = as_int(t);
-    if (RARELY(ax >= REDUCTION_LIMIT_F32)) {
-        double both = __cld_slow_reduce_f32(ax);
-        r = (float)both;
-        *low = (float)(both - (double)r);
-        *quadrant = (int)(as_ulong(both) & 3UL);
-    }
-    return r;
 }
 
 HELPER float sin_part_f32(float r, float low) {
@@ -102,21 +83,24 @@ SLOW_PATH float __cld_slow_cos_f32(float x) {
     return cos_of_quadrant_f32(sin_part_f32(r, low), cos_part_f32(r, low), (int)(as_ulong(both) & 3UL));
 }
 
+/* sin(ax - k pi) */
+HELPER float sin_less_f32(float ax, float k) {
+    float r = FMA(k, -2.0f * PI_2_2_F32, FMA(k, -2.0f * PI_2_1_F32, ax)), z = r * r;
+    return r + FMA(z * r, poly_half_circle_f32(z), k * (-2.0f * PI_2_3_F32));
+}
+
 float __cld_sin_f32(float x) {
-    float low;
-    int k;
-    float r = reduce_near_f32(ABS(x), &low, &k);
-    float result = sin_of_quadrant_f32(sin_part_f32(r, low), cos_near_f32(r), k, x);
+    float t = FMA(ABS(x), 0x1.45f306p-2f, ROUND_F32);
+    float result = flip_f32(sin_less_f32(ABS(x), t - ROUND_F32), (as_uint(t) << 31) ^ as_uint(x));
     if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32))
         result = __cld_slow_sin_f32(x);
     return result;
 }
 
+/* sin(|x| + pi/2), less an odd number of halves of pi. */
 float __cld_cos_f32(float x) {
-    float low;
-    int k;
-    float r = reduce_near_f32(ABS(x), &low, &k);
-    float result = cos_of_quadrant_f32(sin_part_f32(r, low), cos_near_f32(r), k);
+    float t = FMA(ABS(x), 0x1.45f306p-2f, 0.5f) + ROUND_F32;
+    float result = flip_f32(sin_less_f32(ABS(x), (t - ROUND_F32) - 0.5f), as_uint(t) << 31);
     if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32))
         result = __cld_slow_cos_f32(x);
     return result;
@@ -136,21 +120,19 @@ float __cld_sincos_f32(float x, __private float *cosval) {
     return sine;
 }
 
-/* -1 / (high + low), corrected once by the residual. */
-HELPER float negative_reciprocal_f32(float high, float low) {
-    float y = -1.0f / high;
-    return FMA(y, FMA(y, high, 1.0f) + y * low, y);
-}
-
 float __cld_tan_f32(float x) {
     float low;
     int k;
-    float r = reduce_f32(ABS(x), &low, &k);
+    float r = reduce_near_f32(ABS(x), &low, &k);
+    if (RARELY(ABS(x) >= REDUCTION_LIMIT_F32)) {
+        double both = __cld_slow_reduce_f32(ABS(x));
+        r = (float)both;
+        low = (float)(both - (double)r);
+        k = (int)(as_ulong(both) & 3UL);
+    }
     float z = r * r;
-    float tail = FMA(z * r, poly_tan_f32(z), FMA(z, low, low));
-    float t = r + tail;
-    float cotangent = negative_reciprocal_f32(t, tail - (t - r));
-    return flip_f32(k & 1 ? cotangent : t, as_uint(x));
+    float t = r + FMA(z * r, poly_tan_f32(z), low);
+    return flip_f32(k & 1 ? -1.0f / t : t, as_uint(x));
 }
 
 /* r = |x| - quadrant / 2 exactly (but for a multiple of 4 in the quadrant), |r| <= 1/4; NaN for infinity. */
@@ -183,8 +165,7 @@ float __cld_tanpi_f32(float x) {
     float r = reduce_pi_f32(ABS(x), &k);
     float tail = r * poly_tanpi_f32(r * r);
     float t = FMA(r, 0x1.921fb6p1f, tail);
-    float cotangent = negative_reciprocal_f32(t, FMA(r, 0x1.921fb6p1f, -t) + tail);
     float exact = flip_f32(k & 1 ? INF_F32 : 0.0f, (uint)k << 30);
-    float result = k & 1 ? cotangent : t;
+    float result = k & 1 ? -1.0f / t : t;
     return flip_f32(r == 0.0f ? exact : result, as_uint(x));
 }

@@ -2,42 +2,32 @@
  * denormal numbers; circular functions are good for |x| up to 2^22, without a slow path. Also what half_sin,
  * half_cos and half_tan call, whose range is |x| <= 2^16. */
 
-HELPER float reduce_native(float ax, __private int *quadrant) {
-    float t = FMA(ax, 0x1.45f306p-1f, ROUND_F32);
-    float k = t - ROUND_F32;
-    *quadrant = as_int(t);
-    float r = FMA(k, -PI_2_2_F32, FMA(k, -PI_2_1_F32, ax));
-    r = FMA(k, -PI_2_3_F32, r);
-    return ABS(r) > 1.0f ? 0.0f : r; /* x was too large: sine and cosine stay within -1 and 1 all the same */
-}
-
-HELPER float sin_native(float r) {
+/* sin(x - k pi). Where x is too large, it stays within -1 and 1 all the same. */
+HELPER float sin_native(float x, float k) {
+    float r = FMA(k, -2.0f * PI_2_2_F32, FMA(k, -2.0f * PI_2_1_F32, x));
+    r = FMA(k, -2.0f * PI_2_3_F32, r);
     float z = r * r;
-    return FMA(z * r, poly_sin_f32(z), r);
-}
-
-HELPER float cos_native(float r) {
-    float z = r * r;
-    return FMA(z, FMA(z, poly_cos_f32(z), -0.5f), 1.0f);
+    float y = FMA(z * r, poly_half_circle_f32(z), r);
+    y = y > 1.0f ? 1.0f : y;
+    return y < -1.0f ? -1.0f : y;
 }
 
 float __cld_native_sin_f32(float x) {
-    int k;
-    float r = reduce_native(x, &k);
-    return flip_f32(k & 1 ? cos_native(r) : sin_native(r), (uint)k << 30);
+    float t = FMA(x, 0x1.45f306p-2f, ROUND_F32);
+    return flip_f32(sin_native(x, t - ROUND_F32), as_uint(t) << 31);
 }
 
 float __cld_native_cos_f32(float x) {
-    int k;
-    float r = reduce_native(x, &k);
-    return flip_f32(k & 1 ? sin_native(r) : cos_native(r), (uint)(k + 1) << 30);
+    float t = FMA(x, 0x1.45f306p-2f, 0.5f) + ROUND_F32;
+    return flip_f32(sin_native(x, (t - ROUND_F32) - 0.5f), as_uint(t) << 31);
 }
 
 float __cld_native_tan_f32(float x) {
-    int k;
-    float r = reduce_native(x, &k), z = r * r;
-    float t = FMA(z * r, poly_tan_f32(z), r);
-    return k & 1 ? -1.0f / t : t;
+    float t = FMA(x, 0x1.45f306p-1f, ROUND_F32), k = t - ROUND_F32;
+    float r = FMA(k, -PI_2_3_F32, FMA(k, -PI_2_2_F32, FMA(k, -PI_2_1_F32, x)));
+    r = ABS(r) > 1.0f ? 0.0f : r; /* x was too large */
+    float z = r * r, y = FMA(z * r, poly_tan_f32(z), r);
+    return as_int(t) & 1 ? -1.0f / y : y;
 }
 
 /* 2^y: 0 for results below about 2^-125, infinity where it overflows. */
