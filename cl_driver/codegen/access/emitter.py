@@ -64,10 +64,9 @@ class AccessEmitter(LockstepEmitter):
         self.merged_stores: dict[Instruction, MergedStores] = {}
         # block_versioning.py: loads, and where all lanes' values are if neighbours, or None.
         self.places: dict[Instruction, str | None] = {}
-        # masked_access.py: stores that wait for others under the same mask, that mask, and instructions since
-        # the first; whether few masks are full, in what is left of a row.
-        self.waiting: list[MaskedStore] = []
-        self.waiting_mask = ""
+        # masked_access.py: stores that wait for others, by their masks, with the parts that they belong to;
+        # instructions since the first; whether few masks are full, in what is left of a row.
+        self.waiting: dict[str, tuple[set[int], list[MaskedStore]]] = {}
         self.waited = 0
         self.in_rest = False
         self.spare_vectors: dict[int, str] = {}  # zeros on the stack, by their size in bytes

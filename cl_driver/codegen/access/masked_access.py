@@ -15,9 +15,12 @@ Where it has one, a store under an empty mask goes to the stack: x86 takes long 
 need not fault if the page is not there, as that of a buffer that nobody has written yet or of what is behind
 its end.
 
-The memory of a page is there as a whole: if a lane may read in it, the vector may. Stores that follow one
-another under one mask ask once. Private memory of all lanes is this thread's alone: it is loaded, blended and
-stored.
+The memory of a page is there as a whole: if a lane may read in it, the vector may. Private memory of all
+lanes is this thread's alone: it is loaded, blended and stored.
+
+Stores that follow one another under one mask ask once. Those of several vectors of work-items are first asked
+together whether all masks are full: did each ask by itself, LLVM would move the work of each vector behind
+the question of the one before it, where a core finds but one chain of operations at a time.
 """
 
 from __future__ import annotations
@@ -128,12 +131,21 @@ def store_masked(e: AccessEmitter, store: MaskedStore, mask: str, waits: bool = 
             store = store._replace(address=_there(e, store.address, mask, place * e.width))
         _store_under(e, store, mask)
         return
-    if not waits or e.waiting_mask != mask or len(e.waiting) >= _MOST_WAITING:
+    if not waits or not _may_join(e, mask):
         flush(e)
-    e.waiting_mask = mask
-    e.waiting.append(store)
+    parts, stores = e.waiting.setdefault(mask, (set(), []))
+    parts.add(e.part)
+    stores.append(store)
     if not waits:
         flush(e)
+
+
+def _may_join(e: AccessEmitter, mask: str) -> bool:
+    """Whether a store of this part may wait with those that do: those of a work-item stay in order, as they
+    are under one mask."""
+    if sum(len(stores) for _, stores in e.waiting.values()) >= _MOST_WAITING:
+        return False
+    return all(of_others == mask or e.part not in parts for of_others, (parts, _) in e.waiting.items())
 
 
 def must_flush(e: AccessEmitter, i: Instruction) -> bool:
@@ -144,10 +156,30 @@ def must_flush(e: AccessEmitter, i: Instruction) -> bool:
 
 def flush(e: AccessEmitter) -> None:
     """Emits the stores that wait."""
-    stores, e.waiting, e.waited = e.waiting, [], 0
-    if not stores:
+    waiting, e.waiting, e.waited = e.waiting, {}, 0
+    groups = [(mask, stores) for mask, (_, stores) in waiting.items()]
+
+    def all_lanes() -> None:
+        for _, stores in groups:
+            for store in stores:
+                _store_all(e, store)
+
+    def one_by_one() -> None:
+        for mask, stores in groups:
+            _store_versions(e, stores, mask)
+
+    if len(groups) < 2 or e.in_rest:
+        one_by_one()
         return
-    mask = e.waiting_mask
+    together = groups[0][0]
+    for mask, _ in groups[1:]:
+        together = e.emit(f"and {e.form('i1')} {together}, {mask}")
+    full = e.emit(f"icmp eq i{e.width} {_bits(e, together)}, -1")
+    emit_versions(e, full, [], all_lanes, one_by_one, _NAMES)
+
+
+def _store_versions(e: AccessEmitter, stores: list[MaskedStore], mask: str) -> None:
+    """Stores under one mask, in versions by what it is."""
     bits = _bits(e, mask)
 
     def all_lanes() -> None:

@@ -232,6 +232,31 @@ def test_stores_under_one_mask_ask_once():
     assert asked(program, "bytes") == (0, 0, 2)
 
 
+def test_vectors_together_ask_once():
+    """Of each part's masks whether all are full, before the masks are looked at one by one."""
+    source = """
+    kernel void alike(global int *a, global int *b, int n) {
+      int i = get_global_id(0); if (i < n) { a[i] = i * 3; b[i] = i ^ 5; } }
+    kernel void unlike(global int *a, global int *b, int n) {
+      int i = get_global_id(0), m = b[i]; if (m & 1) a[i] = 1; if (m & 2) a[i + n] = 2; }
+    kernel void many(global int *a, global int *b, int n) {
+      int i = get_global_id(0), m = b[i];
+      if (m) { a[i] = 1; a[i + 9] = m; a[i + 99] = 3; a[i + 999] = m + n; a[i + 9999] = 5; } }
+    """
+    compiled = compile_c(source)
+    tests = {}
+    for parts in (1, 2, 4):
+        program = Program(compiled, options("slow"), 8, parts=parts)
+        tests[parts] = [asked(program, kernel)[0] for kernel in ("alike", "unlike", "many")]
+        if parts > 1:  # no store of one part is between the questions that those of others ask
+            text = program.code("alike").text.split("\nr0.rest:")[0]
+            first = text.split("\nfull")[1].split("\npartial")[0]
+            assert first.count("  store <8 x i32>") == 2 * parts
+    assert tests[1] == [1, 2, 1]
+    assert tests[2] == [3, 4 + 2, 2 * 3], "a second question each time that there are too many to wait"
+    assert tests[4] == [5, 8 + 2, 3 * 5]
+
+
 def test_private_memory_needs_no_masks():
     source = """
     kernel void scratch(global int *out, global const int *in, int n) {
