@@ -7,11 +7,12 @@ once, each in a context of its own; ctypes lets go of the GIL meanwhile.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, TypeAlias
 
 from ..device.target import Target
-from . import long_blocks
+from . import long_blocks, wide_masks
 from .errors import CompileError
 
 # What a function returns that has c_void_p for its result.
@@ -116,8 +117,10 @@ class Library:
             self._llvm.LLVMSetTarget(module, target.triple.encode())
             self._llvm.LLVMSetModuleDataLayout(module, layout)
             self._optimize(module, machine, passes)
+            if level and wide_masks.may_help(text, target):
+                module = self._changed(module, context, lambda t: wide_masks.widen(t, target.vector_bits))
             if level and len(text) >= long_blocks.LEAST_TEXT:
-                module = self._with_blocks_cut(module, context)
+                module = self._changed(module, context, long_blocks.cut)
             self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
             data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
             return data, self._print(module) if form == "comments" else ""
@@ -167,9 +170,9 @@ class Library:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
 
-    def _with_blocks_cut(self, module: c_void_p, context: Handle) -> c_void_p:
-        """The module, or what takes its place."""
-        text = long_blocks.cut(self._print(module))
+    def _changed(self, module: c_void_p, context: Handle, change: Callable[[str], str | None]) -> c_void_p:
+        """The module, or what takes its place: what change() makes of its text."""
+        text = change(self._print(module))
         if text is None:
             return module
         made = self._parse(text.encode(), context)

@@ -15,7 +15,7 @@ except ModuleNotFoundError:
     import llvmlite.binding as llvm
 
 from ..device.target import Target
-from . import long_blocks
+from . import long_blocks, wide_masks
 from .errors import CompileError
 
 # Classes of llvmlite, which has no types.
@@ -54,6 +54,9 @@ class Lite:
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         self.optimize(module, machine, passes)
+        if level and wide_masks.may_help(text, target):
+            wide = wide_masks.widen(str(module), target.vector_bits)
+            module = module if wide is None else _parse(wide)
         if level and len(text) >= long_blocks.LEAST_TEXT:
             cut = long_blocks.cut(str(module))
             module = module if cut is None else _parse(cut)

@@ -261,7 +261,7 @@ def object_of(code, options: CodegenOptions) -> bytes:
     folder, version = objects()
     passes = usual_passes(code)
     made_for = target(options)
-    key = repr((code.text, made_for.triple, made_for.feature_string, passes)).encode()
+    key = repr((code.text, made_for.key, passes)).encode()
     path = folder / hashlib.sha256(version + key).hexdigest()
     if path.exists():
         return path.read_bytes()
