@@ -2,6 +2,10 @@
 
 LLVM finds it for two operations, one with the other's result. Here are those that take more, as the majority
 in `bitselect(a, b, c ^ a)` or `(a & b) | (c & (a | b))`.
+
+Where there is no such instruction, a majority is `b ^ ((a ^ b) & (b ^ c))`, with b the value that is neither
+the oldest nor the newest. It is four operations as other forms are; but hashes whose values move on by one
+from round to round have one of the exclusive ors from the round before.
 """
 
 from __future__ import annotations
@@ -20,29 +24,50 @@ _OPERATIONS = {Op.BitwiseAnd: 1, Op.BitwiseOr: 1, Op.BitwiseXor: 1, Op.Not: 1, O
 _LEAST, _LARGEST = 4, 40  # below which LLVM does as well; above which nobody looks further
 _TRUTH = 0xF0, 0xCC, 0xAA  # of the three operands, in the immediate
 _MOST_VALUES = 3
+_MOST_BETWEEN = 5  # of which some may be made of the others
+_MAJORITY = 0xE8
 
 
 def ternary(e: AtomicEmitter, i: Instruction) -> Callable[[int], str] | None:
-    """What makes a leaf of the instruction by vpternlog, if it is such logic."""
+    """What makes a leaf of the instruction by vpternlog or, of a majority, without; if it is such logic."""
     if i.op not in _OPERATIONS or i.type.kind not in (Kind.INT, Kind.VECTOR) or not _is_logic(i):
         return None
     element = leaf_types(i.type)[0]
     if element.kind is not Kind.INT or element.width not in (32, 64):
         return None
     bits = e.form.count * element.width
-    feature = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}.get(bits)
-    if feature not in e.options.features:
-        return None
     values, operations = _values(i)
     if operations < _LEAST or len(values) != _MOST_VALUES:
         return None
     table = _table(i, dict(zip(values, _TRUTH, strict=True))) & 0xFF
     t, size = e.form(ir_type(element)), "d" if element.width == 32 else "q"
+    feature = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}.get(bits)
+    if feature not in e.options.features:
+        return _majority(e, t, values) if table == _MAJORITY else None
     leaves = [e.leaves(value) for value in values]
 
     def leaf(k: int) -> str:
         operands = ", ".join(f"{t} {of_value[k if len(of_value) > 1 else 0]}" for of_value in leaves)
         return e.emit(f"call {t} @llvm.x86.avx512.pternlog.{size}.{bits}({operands}, i32 {table})")
+
+    return leaf
+
+
+def _majority(e: AtomicEmitter, t: str, values: list[Value]) -> Callable[[int], str]:
+    """What makes a leaf of the majority of three values."""
+    if e.order is None or e.order[0] is not e.function:
+        instructions = (i for block in e.function.blocks for i in block.instructions)
+        e.order = e.function, {i: place for place, i in enumerate(instructions)}
+    places = e.order[1]
+    by_age = sorted(values, key=lambda value: places.get(value, -1))
+    leaves = [e.leaves(value) for value in by_age]
+
+    def leaf(k: int) -> str:
+        old, middle, new = (of_value[k if len(of_value) > 1 else 0] for of_value in leaves)
+        older = e.emit(f"xor {t} {old}, {middle}")
+        newer = e.emit(f"xor {t} {middle}, {new}")
+        both = e.emit(f"and {t} {older}, {newer}")
+        return e.emit(f"xor {t} {middle}, {both}")
 
     return leaf
 
@@ -58,19 +83,25 @@ def _operands(i: Instruction) -> list[Value]:
 
 
 def _values(i: Instruction) -> tuple[list[Value], int]:
-    """The values that the logic is of, three at most, and how many operations it is."""
+    """The values that the logic is of, three at most if that can be, and how many operations it is."""
     values, operations = list(dict.fromkeys(_operands(i))), _OPERATIONS[i.op]
-    while True:
-        for value in values:
-            if not _is_logic(value) or operations > _LARGEST:
-                continue
-            others = dict.fromkeys(v for v in values if v is not value)
-            wider = list(others | dict.fromkeys(_operands(value)))
-            if len(wider) <= _MOST_VALUES:
-                values, operations = wider, operations + _OPERATIONS[value.op]
-                break
-        else:
-            return values, operations
+    found = values, operations
+    while operations <= _LARGEST:
+        wider = [(_without(values, value), value) for value in values if _is_logic(value)]
+        if not wider:
+            break
+        values, value = min(wider, key=lambda pair: len(pair[0]))
+        operations += _OPERATIONS[value.op]
+        if len(values) > _MOST_BETWEEN:
+            break
+        if len(values) <= _MOST_VALUES:
+            found = values, operations
+    return found
+
+
+def _without(values: list[Value], value: Instruction) -> list[Value]:
+    """The values, with what one of them is made of in its place."""
+    return list(dict.fromkeys(v for v in values if v is not value) | dict.fromkeys(_operands(value)))
 
 
 def _table(value: Value, seen: dict[Value, int]) -> int:

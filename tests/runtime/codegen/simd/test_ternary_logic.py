@@ -1,6 +1,7 @@
 """Logic of three values, in one instruction where there is one, at every width."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -56,6 +57,31 @@ def test_forms(type_):
         program = Program(spirv, OPTIONS, width)
         program.run("k", count, 16, out, values, u.tobytes() if per > 1 else u[0])
         assert np.array_equal(out, want), f"{type_}, width {width}"
+
+
+@pytest.mark.parametrize(
+    "form", ["bitselect(A, B, C ^ A)", "(A & B) | (C & (A | B))", "(A & B) ^ (A & C) ^ (B & C)"]
+)
+def test_majorities_of_values_that_move_on(form):
+    """Without such an instruction: the second has an exclusive or in common with the first."""
+    majority = form.replace("A", "(x)").replace("B", "(y)").replace("C", "(z)")
+    source = f"""#define MAJORITY(x, y, z) ({majority})
+    kernel void k(global uint *out, global const uint *in) {{
+      size_t i = get_global_id(0); uint c = in[i], b = in[i + 64], a = in[i + 128], d = a * 3 + b;
+      uint first = MAJORITY(a, b, c); d += first;
+      out[i] = MAJORITY(d, a, b) * first; }}"""
+    program = Program(compile_c(source), CodegenOptions(frozenset({"avx2", "avx"}), 256), 8)
+    text = program.code("k").text.split("\nr0.rest:")[0]
+    pairs = [frozenset(pair) for pair in re.findall(r"= xor <8 x i32> (%\w+), (%\w+)", text)]
+    shared = [pair for pair in set(pairs) if pairs.count(pair) == 2]
+    assert len(shared) == 1
+    values = np.random.default_rng(2).integers(0, 1 << 32, 192, np.uint32)
+    c, b, a = values[:64], values[64:128], values[128:]
+    first = (a & b) | (c & (a | b))
+    d = a * np.uint32(3) + b + first
+    out = np.zeros(64, np.uint32)
+    program.run("k", 64, 64, out, values)
+    assert np.array_equal(out, ((d & a) | (b & (d | a))) * first)
 
 
 def test_one_instruction():
