@@ -479,7 +479,10 @@ def llvm_ways(
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
     is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and has_argument_values)
-    return llvm_passes(context, code) if is_like_entry and variant != SOON else "short", level
+    if variant == SOON:
+        return "short", level
+    # What a launch waits for is not to wait for a look at the order of instructions.
+    return llvm_passes(context, code) if is_like_entry else "ordered", level
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:

@@ -79,8 +79,9 @@ def warm_up() -> None:
 def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) -> bytes:
     """The object code of one LLVM module.
 
-    passes: "O0" to "O3", LLVM's own pipelines; "scalar", O2 without the vectorisers; or "short", for text
-    that is vector code already. level: of the code generator, 0 to 3. CompileError says what was wrong.
+    passes: "O0" to "O3", LLVM's own pipelines; "scalar", O2 without the vectorisers; "short", for text
+    that is vector code already; or "ordered", the same, and long blocks in an order that suits the registers.
+    level: of the code generator, 0 to 3. CompileError says what was wrong.
     """
     data, _ = _llvm().generate(text, target, passes, level)
     unknown = [name for name in undefined_symbols(data) if name not in loader_symbols()]

@@ -120,7 +120,9 @@ class Library:
             if level and wide_masks.may_help(text, target):
                 module = self._changed(module, context, lambda t: wide_masks.widen(t, target.vector_bits))
             if level and len(text) >= long_blocks.LEAST_TEXT:
-                module = self._changed(module, context, long_blocks.cut)
+                module = self._changed(
+                    module, context, lambda t: long_blocks.for_code_generator(t, target, passes)
+                )
             self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
             data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
             return data, self._print(module) if form == "comments" else ""
@@ -161,7 +163,8 @@ class Library:
         return module
 
     def _optimize(self, module: c_void_p, machine: Handle, passes: str) -> None:
-        names = {"short": self._short_list, "scalar": _SCALAR}.get(passes, f"default<{passes}>")
+        lists = {"short": self._short_list, "ordered": self._short_list, "scalar": _SCALAR}
+        names = lists.get(passes, f"default<{passes}>")
         options = self._llvm.LLVMCreatePassBuilderOptions()
         self._llvm.LLVMPassBuilderOptionsSetSLPVectorization(options, passes in ("O2", "O3"))
         error = self._llvm.LLVMRunPasses(module, names.encode(), machine, options)

@@ -58,8 +58,8 @@ class Lite:
             wide = wide_masks.widen(str(module), target.vector_bits)
             module = module if wide is None else _parse(wide)
         if level and len(text) >= long_blocks.LEAST_TEXT:
-            cut = long_blocks.cut(str(module))
-            module = module if cut is None else _parse(cut)
+            changed = long_blocks.for_code_generator(str(module), target, passes)
+            module = module if changed is None else _parse(changed)
         if form == "object":
             return machine.emit_object(module), ""
         machine.set_asm_verbosity(form == "comments")
@@ -79,7 +79,7 @@ class Lite:
 
     def optimize(self, module: Module, machine: Machine, passes: str) -> None:
         """Runs a list of passes."""
-        if passes == "short":
+        if passes in ("short", "ordered"):
             builder = llvm.create_pass_builder(machine, _options(2, False))
             manager = llvm.create_new_module_pass_manager()
             for name in self._short_list:

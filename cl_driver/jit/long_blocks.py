@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import re
 
+from ..device.target import Target
+from .register_order import reorder
+
 # The cost (_cost) from which on a block is cut, and that of the pieces. Kernels of hashcat have at most 1.8
 # million (2,700 instructions, 570 of them accesses), the benchmark's at most 5 million (a Fourier transform
 # of a whole work-group), for which LLVM needs less than half a second.
@@ -24,8 +27,8 @@ PIECE = 1_000_000
 # How many instructions cost as much as an access.
 _INSTRUCTIONS_OF_ACCESS = 32
 
-# Bytes of LLVM IR below which no block is that long.
-LEAST_TEXT = 100_000
+# Bytes of LLVM IR below which no block is long.
+LEAST_TEXT = 40_000
 
 # Instructions before the end of a block that stay with its branch.
 _TAIL = 16
@@ -38,6 +41,13 @@ _ACCESS = re.compile(
 _PHI = re.compile(r"  %\S+ = phi ")
 _STATIC = re.compile(r"  %\S+ = (?:phi|alloca) ")
 _INCOMING = re.compile(r'(%(?:[-\w.$]+|"[^"]*")) \]')
+
+
+def for_code_generator(text: str, target: Target, passes: str) -> str | None:
+    """A module, as LLVM prints it after these passes, as its code generator should get it; None for as it
+    is."""
+    ordered = reorder(text, target) if passes == "ordered" else None
+    return cut(text if ordered is None else ordered) or ordered
 
 
 def cut(text: str) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .llvm_library import Library
     from .llvm_lite import Lite
 
-PASSES = ("O0", "O1", "O2", "scalar", "short")
+PASSES = ("O0", "O1", "O2", "scalar", "short", "ordered")
 LANES = 16
 _TIME_LIMIT = 120  # seconds
 

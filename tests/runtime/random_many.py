@@ -29,6 +29,7 @@ LARGE = 100  # every so many is a large one
 PARTS = (*((1, 0),) * 8, (2, 0), (2, 1), (4, 1), (3, 0))
 # LLVM's passes for small kernels, and the level of its code generator: it is not what is compared.
 LLVM = (*(("short", 0),) * 5, ("short", 2), ("O2", 2))
+ORDERED = 0.3  # the share of vector code whose blocks are ordered anew, however short they are
 CPUS = ("native", "native", "x86-64-v3", "x86-64-v2")
 
 
@@ -72,6 +73,23 @@ def lanes_alone():
         yield
     finally:
         pipeline.may_send_lanes_alone, lane_loops.is_scattered = before
+
+
+@contextmanager
+def all_ordered():
+    """Where "ordered" takes another order for every block."""
+    from cl_driver.jit import long_blocks, register_order
+
+    limits = (long_blocks, "LEAST_TEXT", 0), (register_order, "LEAST", 1), (register_order, "WORTH", -1)
+    limits = *limits, (register_order, "GAIN", math.inf)
+    before = [getattr(module, name) for module, name, _ in limits]
+    for module, name, value in limits:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(limits, before, strict=True):
+            setattr(module, name, value)
 
 
 def join(kernels: dict) -> str:
@@ -140,7 +158,8 @@ class Batch:
                 parts, axis = 1, 0
             cpu, comes_apart, llvm = choice.choice(CPUS), choice.random() < 0.3, choice.choice(LLVM)
             if width > 1 or seed % LARGE == LARGE - 1:
-                llvm = "short", llvm[1]
+                is_ordered = random.Random(f"ordered {seed} {width}").random() < ORDERED
+                llvm = ("ordered", 2) if is_ordered else ("short", llvm[1])
             got = [np.zeros(items, np.int32), _aligned(memory), _aligned(counters)]
             arguments = [got[0], given.copy(), np.int32(N), *got[1:]]
             comes_apart &= not kernel.sub_groups
@@ -159,7 +178,8 @@ class Batch:
                 elif choice.random() < 0.3 and not keeps:
                     maker.hold_linear(*sizes)
                 alone = choice.random() < 0.5
-                with kept_calls() if seed % 2 else nullcontext(), lanes_alone() if alone else nullcontext():
+                calls = kept_calls() if seed % 2 else nullcontext()
+                with calls, lanes_alone() if alone else nullcontext(), all_ordered():
                     has_rest = maker.run(f"k{seed}", *sizes, *arguments, offset=offset)
                 if not has_rest:
                     break

@@ -60,7 +60,7 @@ def test_a_target_of_another_architecture():
     link(emit.compile_ir(LOOP, AARCH64), 0x10000, aarch64=True)
 
 
-@pytest.mark.parametrize("passes", ["O0", "O1", "O2", "O3", "scalar", "short"])
+@pytest.mark.parametrize("passes", ["O0", "O1", "O2", "O3", "scalar", "short", "ordered"])
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 def test_all_pass_lists_and_levels(passes, level):
     data = emit.compile_ir(LOOP, make_target(EVERYTHING), passes, level)

@@ -34,7 +34,7 @@ def library():
     return Library(path, (), emit.SHORT_LIST)
 
 
-@pytest.mark.parametrize("passes", ["O0", "O2", "scalar", "short"])
+@pytest.mark.parametrize("passes", ["O0", "O2", "scalar", "short", "ordered"])
 def test_both_make_the_same_function(library, passes):
     for llvm in (library, emit.lite()):
         data, _ = llvm.generate(LOOP, TARGET, passes, 2)
