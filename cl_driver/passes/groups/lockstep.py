@@ -21,10 +21,10 @@ from ..scalar.reducible import make_reducible
 from ..scalar.simplify import simplify
 from .barriers import note_boundaries
 
-# Instructions that a kernel may have times the vectors of a group, and times its work-items where loops are
-# unrolled for the sake of local memory, whose places are known then (codegen/lockstep/lane_constants.py):
-# short vectors gain as much by it as long ones, though their code is longer.
-MOST_INSTRUCTIONS = 6000
+# Instructions that a kernel may have times the work-items of a group, and where loops are unrolled for the
+# sake of local memory, whose places are known then (codegen/lockstep/lane_constants.py): short vectors gain
+# as much by it as long ones, though their code is longer.
+MOST_INSTRUCTIONS = 96_000
 MOST_OF_LOCAL = 320_000
 FEWEST_LANES = 8  # vectors of fewer count as such, or the code for a group would be too long
 
@@ -44,8 +44,8 @@ def make_lockstep(function: Function, types: TypeTable, options: PlanOptions) ->
     put_sizes(function, types, (x, y, z))
     simplify(function, types)
     make_reducible(function, types)
-    budget = MOST_INSTRUCTIONS // options.parts
     items = options.parts * max(options.width, FEWEST_LANES)
+    budget = MOST_INSTRUCTIONS // items
     unroll(function, types, budget, MOST_OF_LOCAL // items)
     decide_branches(function, types, (x, y, z))
     simplify(function, types)
