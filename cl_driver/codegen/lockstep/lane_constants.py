@@ -27,6 +27,7 @@ from .local_sroa import ArrayMemory, Elements
 
 MOST_SINGLE = 4  # loads of one element for all lanes in a block that take it from a register
 MOST_LOADS = 32  # whose shuffles are planned together
+FAR = 2000  # accesses to local memory among which these are looked for
 ROOM = 128  # bytes, of which vectors of arguments may be
 _SAME_ARRAY = ADDRESS | {Op.CopyObject, Op.Bitcast}
 _ACCESSES = (Op.Load, Op.Store)
@@ -46,8 +47,9 @@ class LaneConstants(ItemConstants):
         self.here: Places | None = None  # of the load or store that is being lowered
         self._arrays: dict[Value, Elements] = {}
         self._single_loads = 0  # in the block, from local memory
-        # Load: the loads that it is one of, and the number.
+        # Load: the loads and stores that it is one of, and the number.
         self._runs: dict[Instruction, tuple[list[Instruction], int]] = {}
+        self._places: dict[Instruction, Places | None] = {}  # of these
         self._private = _private_arrays(e.plan)
         self._memory = ArrayMemory()
         self._tree = tree
@@ -77,8 +79,8 @@ class LaneConstants(ItemConstants):
     # Memory
 
     def begin_block(self, instructions: Sequence[Instruction]) -> None:
-        """Notes which loads from local memory follow which, with nothing between them that might write."""
-        self._runs = {}
+        """Notes which accesses to local memory follow which, with no others between them."""
+        self._runs, self._places = {}, {}
         run: list[Instruction] = []
         self._single_loads = 0
         reads: dict[Value, int] = {}
@@ -90,11 +92,15 @@ class LaneConstants(ItemConstants):
                     self._single_loads += 1
                     root = _root(i.operands[0])
                     reads[root] = reads.get(root, 0) + 1
+            elif i.op is Op.Store:
+                storage, root = i.operands[0].type.storage, _root(i.operands[0])
+                reads[root] = reads.get(root, 0) - MOST_SINGLE
+                if storage is StorageClass.Workgroup:
+                    run.append(i)
+                elif storage is StorageClass.Generic:
+                    run = []
             elif i.op is not Op.Load and not _only_reads(i):
                 run = []
-                if i.op is Op.Store:
-                    root = _root(i.operands[0])
-                    reads[root] = reads.get(root, 0) - MOST_SINGLE
         self._memory.through = {root for root, count in reads.items() if count > MOST_SINGLE}
 
     def single(self, i: Instruction) -> str | None:
@@ -120,14 +126,39 @@ class LaneConstants(ItemConstants):
         return self.e.emit(f"extractelement {self.e.form(array.t)} {register[0]}, i32 {register[1]}")
 
     def loads_after(self, i: Instruction, places: Places) -> list[list[int]]:
-        """The elements of the array that the loads after one are of."""
+        """The elements of the array that the loads after one are of, each once, as far as they are there
+        now and in more than one register."""
         run, number = self._runs.get(i, ([], 0))
-        found = [
-            self.places(other.operands[0], other.type, other.mask)
-            for other in run[number + 1 : number + MOST_LOADS]
-            if self.e.is_varying(other) and place_type(other.type) == place_type(i.type)
-        ]
-        return [p.wanted() for p in found if p is not None and p.is_certain and p.base is places.base]
+        array, written = self._arrays[places.base], set[int]()
+        found: dict[tuple[int, ...], None] = {}
+        for other in run[number + 1 : number + FAR]:
+            if len(found) == MOST_LOADS - 1:
+                break
+            place = self._place_of(other)
+            if place is None:
+                if other.op is Op.Store and self._may_change(other, places.base):
+                    break
+            elif place.base is not places.base:
+                continue
+            elif other.op is Op.Store:
+                written.update(place.wanted())
+            elif place.is_certain and place.t == places.t and self.e.is_varying(other):
+                wanted = place.wanted()
+                if written.isdisjoint(wanted) and array.is_spread(wanted):
+                    found[tuple(wanted)] = None
+        return [list(wanted) for wanted in found if list(wanted) != places.wanted()]
+
+    def _may_change(self, store: Instruction, base: Value) -> bool:
+        """Whether a store at a place that is not known may be one to an array."""
+        root = _root(store.operands[0])
+        return (root is base or isinstance(root, Instruction)) and not self.is_never(store.mask)
+
+    def _place_of(self, i: Instruction) -> Places | None:
+        """places() of a load or a store of the block."""
+        if i not in self._places:
+            type_ = i.type if i.op is Op.Load else i.operands[1].type
+            self._places[i] = self.places(i.operands[0], type_, i.mask)
+        return self._places[i]
 
     def before(self, i: Instruction, is_alone: bool) -> None:
         """To be called before an instruction is lowered. is_alone: by itself."""

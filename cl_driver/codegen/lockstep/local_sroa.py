@@ -42,8 +42,8 @@ class Elements:
         self._shuffled: dict[tuple[tuple[str, int] | None, ...], str] = {}
 
     def is_cheap(self, elements: list[int], others: Callable[[], list[list[int]]]) -> bool:
-        """Whether a load is worth shuffles. others(): the elements of loads that are made after it, before
-        any store; they are brought together at once where that is better."""
+        """Whether a load is worth shuffles. others(): the elements of loads that are made after it,
+        of what is there now; they are brought together at once where that is better."""
         registers, width = self.registers, self.e.width
         sources = {registers[at][0] if at in registers else at // width for at in elements if at >= 0}
         if len(sources) <= 2:
@@ -56,6 +56,11 @@ class Elements:
                 self._emit_shuffles(loads, network, vectors)
                 return True
         return len(sources) <= MOST_SOURCES
+
+    def is_spread(self, elements: list[int]) -> bool:
+        """Whether elements are not all in one register."""
+        registers, width = self.registers, self.e.width
+        return len({registers[at][0] if at in registers else at // width for at in elements if at >= 0}) > 1
 
     def _wanted(self, elements: list[int]) -> list[Lane]:
         """Where elements are; for those that are in memory only, which vector would have to be read."""

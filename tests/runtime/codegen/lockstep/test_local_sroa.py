@@ -3,6 +3,7 @@
 (cl_driver/codegen/access/interleaved_access.py), against the interpreter."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -151,11 +152,34 @@ kernel void exchanges(global int *out, global const int *in, local int *t) {
 """
 
 
-def compare(name: str, source: str, width: int, size: int, groups: int, elements: int) -> None:
+# Columns of a matrix, of which each work-item has a row: one after the other is loaded, and stored to, before
+# the next one is loaded for the first time. Then one that data decide, which is anywhere in the array.
+COLUMNS = """
+kernel void columns(global int *out, global const int *in, local int *t) {
+    int l = get_local_id(0), n = get_local_size(0);
+    for (int i = 0; i < n; i++)
+        t[i * n + l] = in[i * n + l];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < j; i++)
+            t[l * n + j] -= t[l * n + i] * (i + 3);
+    ANYWHERE
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < n; i++)
+        out[i * n + l] = t[i * n + l];
+}
+"""
+ANYWHERE = "t[l * n + (in[l] & (n - 1))] = 7; t[l * n] += t[l * n + n - 1] + t[l * n + n / 2];"
+
+
+def compare(
+    name: str, source: str, width: int, size: int, groups: int, elements: int, local_elements: int = 0
+) -> None:
     """Against the interpreter, as a whole group and as any group."""
+    local_elements = local_elements or 4 * size
     memory = np.random.default_rng(size + width).integers(-99, 99, elements * groups).astype(np.int32)
     want = np.zeros_like(memory)
-    local = np.zeros(4 * size, np.int32)
+    local = np.zeros(local_elements, np.int32)
     data = compile_c(source)
     interpret(
         Program(data, OPTIONS, width).module, name, [want, memory.copy(), local], (groups * size,), (size,)
@@ -164,7 +188,7 @@ def compare(name: str, source: str, width: int, size: int, groups: int, elements
         options = {"group": group, "parts": size // width} if group else {}
         built = Program(data, OPTIONS, width, **options)
         got = np.zeros_like(memory)
-        built.run(name, groups * size, size, got, memory.copy(), Local(16 * size))
+        built.run(name, groups * size, size, got, memory.copy(), Local(4 * local_elements))
         assert np.array_equal(got, want), group
 
 
@@ -198,3 +222,19 @@ def test_unread(width, size):
 @pytest.mark.parametrize("width, size", ((4, 8), (4, 32), (8, 64), (16, 16), (16, 64)))
 def test_exchanges(width, size):
     compare("exchanges", EXCHANGES, width, size, 3, 2 * size)
+
+
+@pytest.mark.parametrize("width", (4, 8, 16))
+def test_columns(width):
+    """A matrix is transposed twice, by as many shuffles as that takes, whatever is stored between loads."""
+    items = width * width
+    for anywhere in ("", ANYWHERE):
+        source = COLUMNS.replace("ANYWHERE", anywhere)
+        compare("columns", source, width, width, 1, items, items)
+    text = (
+        Program(compile_c(COLUMNS.replace("ANYWHERE", "")), OPTIONS, width, group=(width, 1, 1), parts=1)
+        .code("columns")
+        .text
+    )
+    assert "gather" not in text and not re.search(r"extractelement|insertelement", text)
+    assert text.count("shufflevector") == 2 * width * (width.bit_length() - 1)
