@@ -14,6 +14,7 @@ from ..ir.fold import COMPARE, INTEGER, LOGICAL, signed
 from ..ir.instructions import ADDRESS, is_constant_int
 from ..ir.layout import walk
 from ..ir.ops import PassOp
+from .float_ranges import COMPARISONS, FloatRanges
 
 # Vectors of an array in local memory: what lanes access in more of them is accessed one by one, which is
 # faster than to shuffle so many.
@@ -51,6 +52,7 @@ class ItemConstants:
         self.count = count or math.prod(group)
         self.first_item = first_item
         self._found: dict[Instruction, _Numbers | None] = {}
+        self._ranges = FloatRanges(self.of, self.count)
 
     def of(self, value: Value) -> _Numbers | None:
         """The unsigned numbers, or bools, of a scalar; None where they are not known."""
@@ -100,6 +102,8 @@ class ItemConstants:
             return self._local_id(i)
         if i.type is None or i.type.kind not in (Kind.INT, Kind.BOOL):
             return None
+        if op in COMPARISONS:
+            return self._ranges.compare(op, *operands) if operands[0].type.kind is Kind.FLOAT else None
         if op in _EVALUATED:
             of_operands = []
             for operand in operands:
