@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ...passes.ir.remarks import LANES, REDUCED
 from ...spirv.enums import Op
-from ...spirv.module import Instruction
+from ...spirv.module import Constant, Instruction
 from ..access.addresses import address_of, all_lanes
 from ..access.gather_scatter import Places
 from ..library.shared_code import is_written_out
-from ..llvm.registry import lowers_wide
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.registry import Lowering, lowers_wide
 from ..llvm.types import ir_type
 from ..llvm.versioning import emit_versions
-from ..ops.atomics import READ_MODIFY_WRITE, is_plain, update, update_plainly
+from ..ops.atomics import READ_MODIFY_WRITE, is_plain, ordering, update, update_plainly
 from ..ops.atomics import read_modify_write as one_by_one
 from .atomic_reduction import ATOMICRMW, COMBINED, combine, reduce
 from .emitter import AtomicEmitter
@@ -25,6 +26,7 @@ from .lane_indices import Place, place_by_index
 
 _LINES_OF_TURN = 6  # of LLVM IR for each lane
 
+_NEUTRAL_ZERO = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicOr, Op.AtomicXor)
 _SUBTRACTS = (Op.AtomicISub, Op.AtomicIDecrement)
 
 
@@ -79,9 +81,32 @@ def each_by_itself(e: AtomicEmitter, i: Instruction) -> None:
     if is_plain(pointer) and e.is_varying(pointer):
         _turns(e, i)()
     elif e.histogram.has(i):
-        emit_versions(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, one_by_one))
+        lowering = _lowering_of_lane(e, i)
+        emit_versions(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, lowering))
     else:
-        e.lane_by_lane(i, one_by_one)
+        e.lane_by_lane(i, _lowering_of_lane(e, i))
+
+
+def _lowering_of_lane(e: AtomicEmitter, i: Instruction) -> Lowering:
+    """What is done in each lane."""
+    may_do_nothing = i.op in _NEUTRAL_ZERO and not isinstance(i.operands[3], Constant) and not e.is_used(i)
+    is_relaxed = ordering(e, i.operands[2]) == "monotonic"
+    return _unless_zero if may_do_nothing and is_relaxed and not is_plain(i.operands[0]) else one_by_one
+
+
+def _unless_zero(e: FunctionEmitter, i: Instruction) -> None:
+    """Where nobody asks for the old value, and nothing else waits for the operation, one that changes nothing
+    is left out: an atomic operation takes much longer than a branch. Most elements of a histogram of a few
+    pixels are zeros, which each group adds to those of the whole image."""
+    t, value = ir_type(i.type), e.operand(i.operands[3])
+    changes = e.emit(f"icmp ne {t} {value}, 0")
+    body, after = e.new_label("changes"), e.new_label("done")
+    e.emit_void(f"br i1 {changes}, label %{body}, label %{after}")
+    e.begin_block(body)
+    update(e, READ_MODIFY_WRITE[i.op], i, e.operand(i.operands[0]), value)
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
+    e.define(i, "0")
 
 
 def _turns(e: AtomicEmitter, i: Instruction) -> Callable[[], None]:

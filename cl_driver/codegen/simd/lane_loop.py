@@ -94,13 +94,13 @@ def loop_over_lanes(e: WideOperands, i: Instruction, lowering: Lowering) -> list
         else:
             parameters.append((ir_type(value.type), e.operand(value)))
     return shared(
-        e, _key(i, mask is not None, given), parameters, [e.form(t) for t in scalars],
+        e, (lowering, *_key(i, mask is not None, given)), parameters, [e.form(t) for t in scalars],
         lambda names: _loop(e, i, lowering, scalars, mask is not None, given, names),
     )  # fmt: skip
 
 
-def _key(i: Instruction, is_masked: bool, given: list[_Given]) -> Hashable:
-    """What tells apart the functions for instructions."""
+def _key(i: Instruction, is_masked: bool, given: list[_Given]) -> tuple[Hashable, ...]:
+    """What tells apart the functions for instructions that are lowered alike."""
     numbers = {value: k for k, (value, _, _) in enumerate(given)}
     operands = []
     for o in i.operands:
