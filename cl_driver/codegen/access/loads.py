@@ -350,11 +350,12 @@ def load_single(
     e: AccessEmitter, address: str, type_: Type, alignment: int, mask: str | None, metadata: str = ""
 ) -> str:
     """One value for all lanes. If no lane takes part, what is loaded is a place that is always there."""
-    if mask is not None:
+    some = "true" if mask is None else e.any_lane(mask)
+    if some != "true":
         size = max(size_of(type_), 1)
         spare = e.alloca(f"[{size} x i8]", max(alignment, 1))
         e.prologue.append(f"  store [{size} x i8] zeroinitializer, ptr {spare}, align 1")
-        address = e.emit(f"select i1 {e.any_lane(mask)}, ptr {address}, ptr {spare}")
+        address = e.emit(f"select i1 {some}, ptr {address}, ptr {spare}")
     return load_value(e, address, type_, alignment, metadata=metadata)
 
 

@@ -291,14 +291,13 @@ def store_single(
     """All lanes store to one place: what the first of them stores stays, if there is any."""
     after = None
     leaves: list[str] = []
-    if mask is not None:
-        body, after = e.new_label("store"), e.new_label("stored")
-        if uniform is None:
-            leaves = leaves_of()
-        e.emit_void(f"br i1 {e.any_lane(mask)}, label %{body}, label %{after}")
-        e.begin_block(body)
-    elif uniform is None:
+    if uniform is None:
         leaves = leaves_of()
+    some = "true" if mask is None else e.any_lane(mask)
+    if some != "true":
+        body, after = e.new_label("store"), e.new_label("stored")
+        e.emit_void(f"br i1 {some}, label %{body}, label %{after}")
+        e.begin_block(body)
     if uniform is not None:
         single = e.operand(uniform)
     else:

@@ -117,6 +117,7 @@ class FunctionEmitter:
         # Phis that wait for their operands: where their text goes, name, instruction, block.
         self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
         self._next = 0
+        self._loads: dict[str, int] = {}  # names of loads, and when each was emitted
 
     # Text.
 
@@ -130,7 +131,15 @@ class FunctionEmitter:
         self._next = number = self._next + 1
         name = f"%v{number}"
         self.lines.append(f"  {name} = {text}")
+        if text.startswith("load "):
+            self._loads[name] = number
         return name
+
+    def as_loaded(self, a: str, b: str) -> tuple[str, str]:
+        """Two operands that may be exchanged: of two loads the later one comes last. It is what LLVM makes an
+        operand in memory, so it stays behind the other one. CPUs foresee what is read in ascending order."""
+        first, second = self._loads.get(a), self._loads.get(b)
+        return (b, a) if first is not None and second is not None and first > second else (a, b)
 
     def emit_void(self, text: str) -> None:
         """Appends an instruction without a result."""

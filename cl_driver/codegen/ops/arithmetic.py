@@ -29,6 +29,8 @@ _INTEGER = {Op.IAdd: "add", Op.ISub: "sub", Op.IMul: "mul"}
 @componentwise(*_INTEGER)
 def integer_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str) -> str:
     """OpIAdd, OpISub, OpIMul."""
+    if i.op is not Op.ISub:
+        a, b = e.as_loaded(a, b)
     return e.emit(f"{_INTEGER[i.op]}{_no_wrap(i)} {f(_element(i))} {a}, {b}")
 
 
@@ -162,6 +164,8 @@ def float_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
         return reciprocals.reciprocal(e, f, b)
     if i.op is Op.FDiv and reciprocals.pays_for_quotient(e, f, i):
         return reciprocals.quotient(e, f, a, b)
+    if i.op in (Op.FAdd, Op.FMul):
+        a, b = e.as_loaded(a, b)
     return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
 
 

@@ -301,6 +301,9 @@ class WideOperands(AtomicEmitter):
         return None
 
     def any_lane(self, mask: str) -> str:
-        """i1: whether any lane of a mask is set."""
+        """i1: whether any lane of a mask is set. Of a mask that is a number it is one, too: a jump over what
+        is always done would have LLVM move code behind it, loads in reverse order, before it sees that."""
+        if not is_register(mask):
+            return "true" if "i1 true" in mask else "false"
         bits = self.emit(f"bitcast {self.form('i1')} {mask} to i{self.width}")
         return self.emit(f"icmp ne i{self.width} {bits}, 0")

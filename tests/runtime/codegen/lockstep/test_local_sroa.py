@@ -11,9 +11,13 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
 from cl_driver.interp.run import run as interpret
+from cl_driver.jit import emit
+from tests.bench.model import kernel_file
+from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Local, Program, compile_c
 
-OPTIONS = CodegenOptions(features=frozenset(host_target(os.environ.get("CL_DRIVER_TEST_CPU", "")).features))
+TARGET = host_target(os.environ.get("CL_DRIVER_TEST_CPU", ""))
+OPTIONS = CodegenOptions(features=frozenset(TARGET.features))
 
 TREES = """
 kernel void trees(global int *out, global const int *in, local int *t) {
@@ -238,3 +242,15 @@ def test_columns(width):
     )
     assert "gather" not in text and not re.search(r"extractelement|insertelement", text)
     assert text.count("shufflevector") == 2 * width * (width.bit_length() - 1)
+
+
+@pytest.mark.skipif(IS_EMULATED or "avx2" not in TARGET.features, reason="reads x86 assembly")
+@pytest.mark.parametrize("type_", ("float", "int"))
+def test_reads_ascend(type_):
+    """A group reads what its tree adds up in the order of addresses: no other order is foreseen by CPUs."""
+    source = kernel_file("reduce_tree").read_text().replace("float", type_)
+    width, size = TARGET.vector_bits // 32, 256
+    built = Program(compile_c(source), OPTIONS, width, group=(size, 1, 1), parts=size // width)
+    text = emit.assembly(built.code("reduce_tree").text, TARGET, "short")
+    places = [int(place or 0) for place in re.findall(r"\s(\d*)\(%r\w+,%r\w+,4\), %[xyz]mm", text)]
+    assert places == list(range(0, 4 * size, 4 * width))
