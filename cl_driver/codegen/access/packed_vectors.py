@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from ...passes.cost.packed_profit import LEAST_LOADS
+from ...passes.cost.streams import LEAST_LOADS
 from ...passes.ir.instructions import users
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, Value

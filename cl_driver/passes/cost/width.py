@@ -18,9 +18,9 @@ from ..ir.ops import PassOp
 from ..ir.plan import KernelPlan, PlanOptions, Region, recurs
 from ..ir.remarks import Remarks
 from .operations import LOADS, STORES
-from .packed_profit import stays_packed
 from .pressure import divergent_loops
 from .row_reuse import share_of_rows
+from .streams import lanes_of_streams, stays_packed
 from .work import UNKNOWN_TRIPS, WORTH, PlanCosts, RegionCosts, Work, work_of
 
 # The narrowest vectors of work-items.
@@ -40,6 +40,7 @@ _PLAIN = frozenset((
     Std.s_mul24, Std.u_mul24, Std.s_add_sat, Std.u_add_sat, Std.s_sub_sat, Std.u_sub_sat, Std.s_hadd,
     Std.u_hadd, Std.s_rhadd, Std.u_rhadd, Std.rotate, Std.clz, Std.ctz, Std.popcount,
 ))  # fmt: skip
+_DIFFERENCES = frozenset((Std.s_abs_diff, Std.u_abs_diff))
 _MUCH = 1.5  # what shuffles must add for a kernel to do without lanes that does not mostly read
 
 # The share of values that are vectors in kernels that work on them.
@@ -117,6 +118,10 @@ def choose(
     if lanes > 1 and widest >= least and _reads_registers(functions, target.vector_bits):
         say(f"it works on vectors of {least} bits or more as they are in memory")
         return 1
+    more = lanes_of_streams(functions, lanes, target.vector_bits, _PLAIN | _DIFFERENCES)
+    if more > lanes > 1 and required_local_size[0] % more == 0:
+        say(f"bytes or shorts stream through it: {more} lanes take as many instructions as {lanes}")
+        return more
     return lanes
 
 
