@@ -5,6 +5,7 @@
 #include "abi/kernel_abi.h"
 #include "kernel/prefetch_trial.h"
 #include "object/objects.h"
+#include "runtime/alone.h"
 
 struct cld_code;    /* loader/load.h: a mapped object file */
 struct cld_mem;     /* memory/mem.h */
@@ -145,6 +146,7 @@ struct cld_kernel_info {
     _Atomic uint64_t item_time;      /* running estimate of ns per work-item, times 1024; 0 is unknown */
     struct cld_prefetch_trial ahead; /* whether it pays to do so, for READS_AHEAD */
     _Atomic uint32_t launches;       /* counts the short ones, of which only some are timed */
+    struct cld_alone alone;          /* whether one thread executes them sooner than several */
 };
 
 struct cld_kernel {

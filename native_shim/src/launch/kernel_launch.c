@@ -192,6 +192,14 @@ static void begin_kernel(struct cld_event *command) {
             cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
 }
 
+/* Launches that are compared for another reason stay as they are. */
+static struct cld_alone_run *alone_kernel(struct cld_event *command) {
+    struct cld_kernel_info *info = command->kernel.info;
+    if (trial_of(command) || command->kernel.ahead_piece)
+        return NULL;
+    return cld_alone_begin(&info->alone, info->name, code_of(command), command->total);
+}
+
 static void end_kernel(struct cld_event *command, cl_int status) {
     if (command->kernel.ahead_piece)
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
@@ -210,7 +218,8 @@ static const struct cld_operation kernel_operation = {.begin = begin_kernel,
                                                       .run = run_kernel,
                                                       .leave = cld_histogram_leave,
                                                       .end = end_kernel,
-                                                      .learn = learn};
+                                                      .learn = learn,
+                                                      .alone = alone_kernel};
 
 /* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
  * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel

@@ -9,6 +9,7 @@
 #include "base/error_names.h"
 #include "base/log.h"
 #include "memory/mem.h"
+#include "runtime/alone.h"
 #include "runtime/callback.h"
 #include "runtime/context_notify.h"
 #include "runtime/work_stealing.h"
@@ -22,6 +23,9 @@ enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
 /* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a
  * chunk, the first chunk of a range, and the time after which one calls that might have joined by then. */
 enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
+
+/* Of a command that one thread executes to see whether it is sooner done; it looks after each. */
+enum { ALONE_PIECES = 32 };
 
 struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
                                   const struct cld_operation *operation, bool with_event) {
@@ -378,7 +382,11 @@ static void *call_for_another(void *pointer) {
 }
 
 static void finish_execution(struct cld_event *command, struct cld_ready *ready) {
-    cld_event_complete(command, atomic_load(&command->error), ready);
+    int32_t error = atomic_load(&command->error);
+    if (command->alone)
+        cld_alone_end(command->alone, cld_now(), error);
+    command->alone = NULL;
+    cld_event_complete(command, error, ready);
 }
 
 /* The executing thread is about to be gone. */
@@ -492,6 +500,22 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     return true;
 }
 
+/* Begins with a command that may be sooner done by one thread, if it is one. Returns how far it came: to the
+ * end, or to where others should join. */
+static uint64_t run_ahead(struct cld_event *command, struct cld_self *self) {
+    struct cld_alone_run *alone = command->operation->alone ? command->operation->alone(command) : NULL;
+    if (!(command->alone = alone))
+        return 0;
+    uint64_t done = 0, piece = command->total / ALONE_PIECES + 1;
+    alone->start = cld_now();
+    while (alone->is_alone && done < command->total && (!done || cld_alone_goes_on(alone, cld_now(), done))) {
+        uint64_t end = command->total - done < piece ? command->total : done + piece;
+        run_timed(command, self, done, end);
+        done = atomic_load_explicit(&command->error, memory_order_relaxed) ? command->total : end;
+    }
+    return done;
+}
+
 /* Executes the units from done on, in this thread alone. */
 static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t done) {
     if (command->timed && !done) {
@@ -506,6 +530,7 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
 }
 
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    command->alone = NULL;
     if (atomic_load_explicit(&command->error, memory_order_relaxed)) {
         finish_execution(command, ready);
         return;
@@ -523,7 +548,10 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
     bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;
-    if (sharable && (is_long || probe(command, self, &done)) && share(command, self, done, ready))
+    if (sharable && is_long)
+        done = run_ahead(command, self);
+    if (sharable && done < command->total && (is_long || probe(command, self, &done)) &&
+        share(command, self, done, ready))
         return;
     if (done < command->total)
         run_alone(command, self, done);

@@ -44,6 +44,8 @@ struct cld_operation {
     void (*end)(struct cld_event *command, cl_int status);
     /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
     void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
+    /* What there is to find out about one thread or several (runtime/alone.h), or NULL. May be NULL. */
+    struct cld_alone_run *(*alone)(struct cld_event *command);
 };
 
 enum cld_time {
@@ -81,7 +83,10 @@ struct cld_event {
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
-    struct cld_event *next;          /* in a queue's pending list, in a list of ready commands */
+    union {
+        struct cld_event *next;      /* in a queue's pending list, in a list of ready commands */
+        struct cld_alone_run *alone; /* while it is executed: malloced, or NULL */
+    };
     struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
     struct cld_edge edges[CLD_INLINE_EDGES];
     struct cld_edge *more_edges; /* malloced, instead of edges */
