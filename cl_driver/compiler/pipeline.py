@@ -67,6 +67,7 @@ _KERNEL = 64
 
 # The variant that is to be there as soon as can be (variants.py).
 SOON = "soon"
+ITEMS = "items"  # the same: one work-item at a time, for kernels that may be faster so
 
 # Rows that code for any image takes at a time (passes/cost/width.py).
 _MOST_ROWS = 8
@@ -478,11 +479,11 @@ def llvm_ways(
 ) -> tuple[str, int]:
     """LLVM's passes for a kernel or one of its variants, and the level of its code generator."""
     level = 0 if code.is_unoptimised else 2
-    is_like_entry = not variant or code.is_for_any_image or (code.width == 1 and has_argument_values)
     if variant == SOON:
         return "short", level
+    takes_long = variant in ("", ITEMS) or code.is_for_any_image or (code.width == 1 and has_argument_values)
     # What a launch waits for is not to wait for a look at the order of instructions.
-    return llvm_passes(context, code) if is_like_entry else "ordered", level
+    return llvm_passes(context, code) if takes_long else "ordered", level
 
 
 def llvm_passes(context: Context, code: codegen.KernelCode) -> str:

@@ -17,7 +17,7 @@ from ..passes.cost.width import has_loops
 from ..records import replace
 from ..spirv import reflect
 from ..spirv.errors import SpirvError
-from .pipeline import SOON, WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
+from .pipeline import ITEMS, SOON, WIDE_TEXT, Prepared, about, codegen_options, lower, narrow, object_of
 from .required_rows import lanes_of_any_size, requires_short_rows
 
 # The same up to which unrolled loops are for several vectors together: with more, values fill the registers.
@@ -37,10 +37,12 @@ _UNROLLED_TEXT = 300_000
 # which takes launches of which that is not true. "linear" is for groups of one size whose rows leave lanes
 # idle: lanes go on in the next row. "short" is what "any" is for groups of which no row fills a vector: none
 # is full. "plain" is for launches that do not exchange dimensions, of kernels whose other code does.
+# "items" is for all launches of kernels that may be faster with one work-item at a time: nobody waits for it
+# as for "narrow", so LLVM takes the time that it takes for entries.
 Values: TypeAlias = tuple[tuple[int, bytes], ...]  # PlanOptions.argument_values
 
-KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear", "short", "plain"
-NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR, SHORT, PLAIN = KINDS
+KINDS = "narrow", "rest", "tiled", "group", "more", "any", SOON, "overlap", "linear", "short", "plain", ITEMS
+NARROW, REST, TILED, GROUP, MORE, ANY, _, OVERLAP, LINEAR, SHORT, PLAIN, _ = KINDS
 
 # struct cld_variant_key: how much work goes into code (enum cld_tier), and which launches it is for, and
 # how it takes their work-items (enum cld_launch_shape).
@@ -53,6 +55,7 @@ _KIND_OF = {
     (FIRST, "any"): ANY,
     (FIRST, "short"): SHORT,
     (FIRST, "plain"): PLAIN,
+    (HOT, "items"): ITEMS,
     (HOT, "tiles"): TILED,
     (HOT, "group"): GROUP,
     (HOT, "linear"): LINEAR,
@@ -121,6 +124,8 @@ def variant(
             return linear_code(program, name, size, options)
         if kind == NARROW:
             return lower(program, name, narrow(program, name), fixed=True)
+        if kind == ITEMS:
+            return lower(program, name, replace(narrow(program, name), apart=frozenset(apart)), fixed=True)
         if kind == ANY:
             return lower(program, name, options, "full and rest")
         if kind == SHORT:

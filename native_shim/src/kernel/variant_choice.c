@@ -261,7 +261,8 @@ static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *in
  * data, so it is tried. */
 static void try_items(struct cld_event *command, const struct cld_kernel *kernel) {
     static const struct cld_ab_kind kind = {"one work-item at a time", 10, true};
-    static const struct cld_variant_key key = {.tier = CLD_TIER_FIRST, .shape = CLD_SHAPE_ITEMS};
+    static const struct cld_variant_key key = {
+        .tier = CLD_TIER_HOT, .shape = CLD_SHAPE_ITEMS, .assumes_apart = true};
     const struct cld_variant *chosen = command->kernel.variant;
     const uint64_t *size = command->kernel.launch.global_size;
     if (chosen && (!cld_variant_is_there(chosen) || !chosen->key.assumes_apart))

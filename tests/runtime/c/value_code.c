@@ -301,6 +301,7 @@ static void one_at_a_time(uint64_t flags, int pace, int32_t state, int most_laun
         CHECK(!items);
     } else {
         CHECK(items && items->key.shape == CLD_SHAPE_ITEMS && !items->key.values);
+        CHECK(items->key.tier == CLD_TIER_HOT && items->key.assumes_apart); /* as what it is compared with */
         atomic_store(&special_groups, 0);
         atomic_store(&special_pace, pace);
         install(items);

@@ -271,6 +271,18 @@ def test_what_entries_leave_is_made_however_large_it_is(monkeypatch):
     assert rest.size > 100
 
 
+def test_one_work_item_at_a_time_is_tried_with_code_as_good_as_an_entry():
+    """Launches wait for the other one, which is to be there soon."""
+    program = prepared(AVX512)
+    ways = {}
+    for kind in (variants.NARROW, variants.ITEMS):
+        code = variants.variant(program, "local_chain", kind, [0, 0, 0])
+        assert code.width == 1
+        ways[kind], _ = pipeline.llvm_ways(program.context, code, kind)
+    assert ways == {variants.NARROW: "short", variants.ITEMS: pipeline.usual_passes(code)}
+    assert ways[variants.ITEMS] != "short"
+
+
 @pytest.mark.parametrize("size, is_wide", [(1 << 10, True), (1 << 19, False)])
 def test_lanes_share_the_caches(size, is_wide):
     """Private memory that no cache holds for all lanes is that of one work-item at a time."""

@@ -86,12 +86,14 @@ def test_both_entries_of_a_kernel_run_at_every_width(make_service, width):
     assert info.is_wide == (info.width > 1) and info.width == (width or executable_width(executable))
     assert info.has_narrow == info.is_wide and len(executable.objects) == 1
     if info.is_wide:
-        code = service.kernel_variant(executable.options, executable.il, "scale", NARROW, [0] * 3, [], [])
-        executable.objects[0], info.symbol = code.object, code.symbol
-        assert scaled(executable) == EXPECTED
+        for key in (NARROW, ITEMS):
+            code = service.kernel_variant(executable.options, executable.il, "scale", key, [0] * 3, [], [])
+            executable.objects[0], info.symbol = code.object, code.symbol
+            assert scaled(executable) == EXPECTED
 
 
 NARROW, TILED = [0, variants.SHAPES.index("items"), 0, 0], [1, variants.SHAPES.index("tiles"), 1, 0]
+ITEMS = [1, variants.SHAPES.index("items"), 1, 0]
 
 
 def executable_width(executable: Executable) -> int:
