@@ -7,6 +7,7 @@ import math
 from ...spirv.enums import Op, StorageClass
 from ...spirv.layout import size_of
 from ...spirv.module import Instruction, Kind, Type, Variable
+from ..analysis.guarded_work import guarded_by_data
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.instructions import ADDRESS, ATOMICS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
 from ..ir.ops import PassOp
@@ -14,7 +15,7 @@ from .access_costs import leaf_bits
 from .inner_loops import cycles_with_inner_loops
 from .operations import size_of_value
 from .pressure import mostly_gathers
-from .work import WORTH, PlanCosts, RegionCosts
+from .work import WORTH, PlanCosts, RegionCosts, asks_lanes
 
 # Bytes of private memory of all lanes, with which no cache is left.
 _MOST_PRIVATE = 8 << 20
@@ -63,17 +64,35 @@ def prefers_one(costs: PlanCosts) -> bool:
 
 def depends_on_data(costs: PlanCosts) -> bool:
     """Whether a kernel whose work-items have lanes may be better off without, by what they do: much of its
-    work is jumped over where no lane needs it, so that few lanes may make all of them do it. Or lanes go
-    through rows of their own at the same time: of rows a power of two apart, caches have room for few. Or
-    loops access places of their own, and are not estimated to gain much."""
+    work is jumped over where no lane needs it, or done for nothing but what is, so that few lanes may make
+    all of them do it. Or lanes go through rows of their own at the same time: of rows a power of two apart,
+    caches have room for few. Or loops access places of their own, and are not estimated to gain much."""
     region = costs.of_lanes
     if region is None or costs.plan.uses_barrier or costs.plan.vector_functions:
         return False
     gain = region.cycles_alone / region.cycles_with_lanes
     if gain < _NEAR_ROWS if region.work.walks else gain < _NEAR_PLACES and _loops_over_places(region):
         return True
+    if gain >= _NEAR:
+        return False
     questions = sum(i.op is PassOp.AnyLane for b in region.function.blocks for i in b.instructions)
-    return questions >= _MANY_QUESTIONS and gain < _NEAR
+    if questions >= _MANY_QUESTIONS:
+        return True
+    share = _share_of_guarded(region)
+    return share > 0 and gain * (1 - share) < 1
+
+
+def _share_of_guarded(region: RegionCosts) -> float:
+    """Of the work, what only lanes need that the data let through: without lanes, none may be left of it. Not
+    what is in loops that lanes leave one by one, for most lanes enter these."""
+    guarded = guarded_by_data(region.function, region.tree, region.before)
+    for loop, leaving in region.nest.leaving().items():
+        if any(asks_lanes(block.terminator.operands[0]) for block in leaving):
+            guarded.difference_update(i for block in loop.blocks for i in block.instructions)
+    if not guarded:
+        return 0.0
+    weights = region.work.weights
+    return sum(weight for i, weight in weights.items() if i in guarded) / sum(weights.values())
 
 
 def _why(costs: PlanCosts) -> str | None:

@@ -162,10 +162,10 @@ class RegionCosts:
         self.operations = Operations(model, region.shapes, width, calls.cycles if calls else None)
         self.sums = Sums()
         self.of_rows: set[Instruction] | None = None  # what depends on ids of dimension 1 (width.py)
-        self._before = predecessors(self.function)
-        self.tree = dominators(self.function, self._before)
-        self.nest = LoopNest(self.function, self.tree, self._before)
-        self._edges = region.edges if region.edges in self._before else None
+        self.before = predecessors(self.function)
+        self.tree = dominators(self.function, self.before)
+        self.nest = LoopNest(self.function, self.tree, self.before)
+        self._edges = region.edges if region.edges in self.before else None
 
     @functools.cached_property
     def known(self) -> dict[Loop, float | None]:
@@ -322,7 +322,7 @@ def work_of(costs: RegionCosts, operations: Operations, own: Container[Instructi
                     of_shared += cost.code - weight
             ends = block.terminator.operands[:1]
             is_latch = loop is not None and block in loop.latches
-            if len(block.successors()) > 1 and ends and _asks_lanes(ends[0]) and not is_latch:
+            if len(block.successors()) > 1 and ends and asks_lanes(ends[0]) and not is_latch:
                 work.once += _MISSED * model.mispredicted * often
             if loop is not None:
                 work.walks = work.walks or any(_walks(i, loop, costs.shapes) for i in block.instructions)
@@ -395,7 +395,8 @@ def _steps(value: Instruction, loop: Loop) -> tuple[int, int] | None:
     return start, step - (step >> bits - 1 << bits)
 
 
-def _asks_lanes(condition: object) -> bool:
+def asks_lanes(condition: object) -> bool:
+    """Whether a jump asks whether any lane of a mask is left."""
     return isinstance(condition, Instruction) and condition.op is PassOp.AnyLane
 
 

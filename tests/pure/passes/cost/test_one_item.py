@@ -291,6 +291,28 @@ def test_what_few_work_items_need_may_be_faster_without_lanes(body, depends):
     assert depends_on_data(costs) == depends
 
 
+MOSTLY_FOR_ONE_WAY = """float4 f = y[at[i + 1]]; float r = f.x / f.y + f.z / f.w; r = sqrt(r) / (r + 3);
+    float a[2] = {r, f.x};"""
+
+
+@pytest.mark.parametrize(
+    "then, depends",
+    [
+        ("if (at[i] == 3) out[i] = r / f.y + f.z;", True),
+        ("if (at[i] == 3) out[i] = a[n & 1];", True),
+        ("if (i < n) out[i] = r / f.y + f.z;", False),  # the ids decide, not the data
+        ("if (at[i] == 3) out[i] = 1; out[i] += r / f.y + f.z;", False),  # all lanes need it
+        ("if (at[i] == 3) out[i] = r; out[n] += a[n & 1];", False),
+    ],
+    ids=["one way", "by way of an array", "ids", "both ways", "array of both ways"],
+)
+def test_what_one_way_needs_may_be_faster_without_lanes_as_data_have_it(then, depends):
+    source = "kernel void k(global float *out, global const float4 *y, global const int *at, int n) "
+    body = f"{{ int i = get_global_id(0); {MOSTLY_FOR_ONE_WAY} {then} }}"
+    costs = PlanCosts(make_plan(compile_cl(source + body), "k", width=8), AVX2)
+    assert depends_on_data(costs) == depends
+
+
 ROWS = """int i = get_global_id(0);
     for (int k = 1; k < n; k++) {{ float f = y[{0}] - y[{0} - 1] * x[k]; y[{0}] = f / w[{0}]; }}"""
 
