@@ -38,6 +38,7 @@ ORDER = (
     "codegen.lockstep",
     "codegen.access",
     "codegen.atomic",
+    "codegen.footprints",
     "codegen.simd",
     "codegen.kernel",
     "codegen",

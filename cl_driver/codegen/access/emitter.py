@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...passes.cost.cpu_models import CpuModel, find_model
 from ...passes.ir.plan import KernelPlan
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from .interleaved_access import InterleavedAccess
     from .load_transpose import CountedLoops
     from .store_merging import MergedStores
+
+
+class Inside(Protocol):
+    """What is known of instructions in a version of a block."""
+
+    def define(self, e: AccessEmitter, i: Instruction) -> bool:
+        """Lowers an instruction of which something is known. False for all others."""
 
 
 class MaskedStore(NamedTuple):
@@ -67,6 +74,8 @@ class AccessEmitter(LockstepEmitter):
         # masked_access.py: stores that wait for others, by their masks, with the parts that they belong to;
         # instructions since the first; whether few masks are full, in what is left of a row.
         self.waiting: dict[str, tuple[set[int], list[MaskedStore]]] = {}
+        # ../footprints/versions.py: what is known in one of its versions.
+        self.inside: Inside | None = None
         self.waited = 0
         self.in_rest = False
         self.spare_vectors: dict[int, str] = {}  # zeros on the stack, by their size in bytes

@@ -141,8 +141,8 @@ def _lanes_of(
         def by_lane(places: Iterator[str], _: list[str], metadata: str) -> list[str]:
             values = [e.emit(f"load {t}, ptr {at}, align {alignment}{metadata}") for at in list(places)]
             if t in _JOINED and e.width * _JOINED[t] >= 64:
-                return [_joined(e, t, values)]
-            return [_inserted(e, t, values)]
+                return [joined(e, t, values)]
+            return [inserted(e, t, values)]
 
         places = Places(e, addresses, mask, affine, "spare", offset)
         key = "load", t, alignment
@@ -155,14 +155,15 @@ def _lanes_of(
     )
 
 
-def _inserted(e: AccessEmitter, t: str, values: list[str]) -> str:
+def inserted(e: AccessEmitter, t: str, values: list[str]) -> str:
+    """Scalars as a vector."""
     f, result = form(len(values)), "zeroinitializer"
     for k, value in enumerate(values):
         result = e.emit(f"insertelement {f(t)} {result}, {t} {value}, i32 {k}")
     return result
 
 
-def _joined(e: AccessEmitter, t: str, values: list[str]) -> str:
+def joined(e: AccessEmitter, t: str, values: list[str]) -> str:
     """Small integers as a vector, by way of integers of 64 bits: x86 has one port to insert elements, which
     with vectors of 512 bits is one of two for all that is done to these, and more of them for scalars."""
     bits, words = _JOINED[t], []
@@ -172,7 +173,7 @@ def _joined(e: AccessEmitter, t: str, values: list[str]) -> str:
         while len(pieces) > 1:
             pieces = [e.emit(f"or i64 {a}, {b}") for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
         words += pieces
-    whole = _inserted(e, "i64", words)
+    whole = inserted(e, "i64", words)
     return e.emit(f"bitcast <{len(words)} x i64> {whole} to <{len(values)} x {t}>")
 
 

@@ -12,7 +12,7 @@ What is worth asking for is guessed before (natures.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ...passes.analysis.sums import BOUNDS
@@ -178,6 +178,10 @@ class Contiguity(Natures):
             firsts.append(f"[ {first}, %{e.exits[before]} ]")
         lines[at] = f"  {names[0]} = phi i1 {', '.join(conditions)}"
         lines[at + 1] = f"  {names[1]} = phi {t} {', '.join(firsts)}"
+
+    def forget(self, values: Container[Value]) -> None:
+        """Forgets answers about values that are computed anew, or elsewhere."""
+        self._answers = {key: found for key, found in self._answers.items() if key[0] not in values}
 
     def finish(self) -> None:
         """Completes the answers of loops, all blocks of which there are now."""

@@ -26,6 +26,7 @@ from ..access import block_versioning, masked_access, packed_vectors
 from ..access.interleaved_access import find_interleaved
 from ..access.runtime_contiguity import Contiguity
 from ..access.store_merging import find_merged_stores
+from ..footprints import versions
 from ..library.shared_code import is_written_out
 from ..llvm.emitter import Components, ModuleText, instruction_name
 from ..llvm.errors import CodegenError
@@ -90,7 +91,13 @@ class WideEmitter(WideOperands):
             return
         divided = block_versioning.divide(self, instructions)
         if divided is None:
-            self.emit_in_order(instructions)
+            footprints = versions.find(self, instructions)
+            if footprints is None:
+                self.emit_in_order(instructions)
+                return
+            self.emit_in_order(footprints.before)
+            versions.emit(self, footprints)
+            self.emit_in_order(footprints.behind)
             return
         before, inside, behind, sums = divided
         self.emit_in_order(before)
@@ -175,6 +182,8 @@ class WideEmitter(WideOperands):
         """Lowers one instruction. CodegenError if it has no lowering."""
         if self.shapes.part_of:
             self.select_part(self.shapes.part_of.get(i, 0))
+        if self.inside is not None and self.inside.define(self, i):
+            return
         op = i.op
         if op is Op.FunctionCall and i.operands[0] in self.plan.vector_functions:
             call_vector_function(self, i)
