@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from ...passes.ir.instructions import is_constant_int
 from ...passes.ir.remarks import ROWS
-from ...spirv.module import Instruction, Kind, Type
+from ...spirv.enums import Op
+from ...spirv.module import Instruction, Kind, Type, Value
 from ..access.block_transpose import one_vector, shuffle
 from ..access.emitter import AccessEmitter
 from ..access.gather_scatter import inserted, joined, split
@@ -15,6 +17,7 @@ from .search import Group
 from .sums import Term
 
 _WORD = 4  # bytes of what is moved between lanes
+_HALF = 16  # bits
 _BLOCK = 4  # words of a register that a shuffle moves among themselves
 _ONE = Term(None, None)
 
@@ -39,9 +42,11 @@ class GroupLoads:
     """
 
     def __init__(
-        self, e: AccessEmitter, group: Group, base: str, places: list[str], adjusted: dict[Term, int]
-    ) -> None:
+        self, e: AccessEmitter, group: Group, users: dict[Value, list[Instruction]], base: str,
+        places: list[str], adjusted: dict[Term, int],
+    ) -> None:  # fmt: skip
         self.e, self.base, self.places = e, base, places
+        self.halved = {i for i in group.loads if is_halved(i, users)}
         self.rows: dict[_Row, list[str]] = {}
         self.runs: dict[Instruction, _Run] = {}
         rows: dict[_Row, list[tuple[int, Instruction]]] = {}
@@ -76,11 +81,13 @@ class GroupLoads:
         if not _is_words(i.type):
             e.define_leaves(i, _alone(e, places, i.type, alignment, metadata))
             return
-        t = "float" if all(ir_type(t) == "float" for t in leaf_types(i.type)) else "i32"
+        t = ir_type(leaf_types(i.type)[0])
+        if t != "float":
+            t = "i16" if all(load in self.halved for load, _ in run.loads) else "i32"
         words = _words(e, places, t, run.end // _WORD, alignment, metadata)
         for load, offset in run.loads:
             own = words[offset // _WORD : (offset + size_of(load.type)) // _WORD]
-            e.define_leaves(load, _leaves(e, t, own, load.type))
+            e.define_leaves(load, _leaves(e, "i32" if t == "i16" else t, own, load.type))
 
     def _places_of(self, run: _Run) -> list[str]:
         """Each lane's address of the first of a run."""
@@ -112,6 +119,25 @@ def common_offset(e: AccessEmitter, terms: dict[Term, int]) -> str:
             product = operand if product == "1" else e.emit(f"mul i64 {operand}, {product}")
         total = product if total == "0" else e.emit(f"add i64 {total}, {product}")
     return total
+
+
+def is_halved(value: Value, users: dict[Value, list[Instruction]]) -> bool:
+    """Whether all that is done with words is to take their halves."""
+    for user in users.get(value, ()):
+        bits = [o.value for o in user.operands if is_constant_int(o)]
+        element = user.type.element if user.type is not None and user.type.kind is Kind.VECTOR else user.type
+        if user.op in (Op.CompositeExtract, Op.VectorShuffle):
+            if not is_halved(user, users):
+                return False
+        elif user.op is Op.Bitcast or user.op is Op.UConvert:
+            if element.kind not in (Kind.INT, Kind.FLOAT) or element.width != _HALF:
+                return False
+        elif user.op is Op.ShiftRightLogical:
+            if bits != [_HALF]:
+                return False
+        elif user.op is not Op.BitwiseAnd or bits != [(1 << _HALF) - 1]:
+            return False
+    return True
 
 
 def _is_words(type_: Type) -> bool:
@@ -156,11 +182,15 @@ def _words(
 ) -> list[str]:
     """So many words from each lane's place on, each of all lanes."""
     words: list[str] = []
+    t, row_type = ("i32", "i16") if t == "i16" else (t, t)
     while len(words) < count:
         offset = len(words) * _WORD
         there = [e.emit(f"getelementptr i8, ptr {at}, i64 {offset}") if offset else at for at in places]
         rest = count - len(words)
-        if rest >= _BLOCK:
+        if rest >= _BLOCK and row_type == "i16":
+            rows = [e.emit(f"load <8 x i16>, ptr {at}, align {alignment}{metadata}") for at in there]
+            words += _columns_of_halves(e, rows)
+        elif rest >= _BLOCK:
             rows = [e.emit(f"load <4 x {t}>, ptr {at}, align {alignment}{metadata}") for at in there]
             words += _columns(e, t, rows)
         elif rest >= 2:
@@ -181,6 +211,44 @@ def _columns(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
         first, second = (_of_blocks(e, t, x, y, lower, turns=True) for x, y in ((a, b), (c, d)))
         columns += [_of_blocks(e, t, first, second, pair) for pair in ((0, 1), (2, 3))]
     return columns
+
+
+def _columns_of_halves(e: AccessEmitter, rows: list[str]) -> list[str]:
+    """The same of eight numbers of 16 bits for each lane, two of which are a word: the code that uses the
+    words takes them apart again, so that LLVM finds the numbers."""
+    count = 2 * e.width
+    a, b, c, d = (one_vector(e, "i16", rows[k::_BLOCK], 2 * _BLOCK) for k in range(_BLOCK))
+    blocks = range(0, count, 2 * _BLOCK)
+    words = []
+    for lower in (0, _BLOCK):
+        turns = [
+            k
+            for block in blocks
+            for n in range(lower, lower + _BLOCK)
+            for k in (block + n, count + block + n)
+        ]
+        pairs = [shuffle(e, "i16", count, x, y, turns) for x, y in ((a, b), (c, d))]
+        for first in (0, _BLOCK):
+            # Of each block one number of four lanes, then the next number of them.
+            both = [
+                k + block + first + n for block in blocks for n in (0, 2) for k in (0, 1, count, count + 1)
+            ]
+            two = shuffle(e, "i16", count, pairs[0], pairs[1], both)
+            low, high = (
+                shuffle(
+                    e, "i16", count, two, "poison", [block + n + k for block in blocks for k in range(_BLOCK)]
+                )
+                for n in (0, _BLOCK)
+            )
+            words.append(_word_of_halves(e, low, high))
+    return words
+
+
+def _word_of_halves(e: AccessEmitter, low: str, high: str) -> str:
+    f = e.form
+    lower, upper = (e.emit(f"zext {f('i16')} {half} to {f('i32')}") for half in (low, high))
+    upper = e.emit(f"shl {f('i32')} {upper}, {f.splat('i32', '16')}")
+    return e.emit(f"or {f('i32')} {lower}, {upper}")
 
 
 def _halves(e: AccessEmitter, t: str, pairs: list[str]) -> list[str]:

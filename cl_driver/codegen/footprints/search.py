@@ -68,6 +68,7 @@ class Footprints:
         self.inside: list[Instruction] = []
         self.behind: list[Instruction] = []
         self.outputs: list[Instruction] = []
+        self.users: dict[Value, list[Instruction]] = {}  # of all values of the region
 
 
 def find(e: AccessEmitter, instructions: Sequence[Instruction]) -> Footprints | None:
@@ -191,7 +192,8 @@ def _divide(
                 wrong.add(i)
     if wrong:
         return wrong
-    _cut(footprints, list(inside), loads, _users(e))
+    footprints.users = _users(e)
+    _cut(footprints, list(inside), loads)
     if len(footprints.inside) > _MOST_COPIED:
         return loads
     chosen = set(footprints.inside)
@@ -205,9 +207,9 @@ def _cut(
     footprints: Footprints,
     candidates: list[Instruction],
     loads: set[Instruction],
-    used_by: dict[Value, list[Instruction]],
 ) -> None:
     """Chooses where the versions end: behind the last load, where the fewest vectors are in use."""
+    used_by = footprints.users
     last = max(k for k, i in enumerate(candidates) if i in loads)
     uses = Counter({i: len(used_by.get(i, ())) for i in candidates})
     alive: dict[Instruction, int] = {}

@@ -136,7 +136,14 @@ def _group_loads(
             adjusted[factor] = adjusted.get(factor, 0) - added
     is_short = _are_short(group)
     places = (_short_places if is_short else _places)(e, group, least)
-    return GroupLoads(e, group, e.operand(group.base), places, {term: n for term, n in adjusted.items() if n})
+    return GroupLoads(
+        e,
+        group,
+        footprints.users,
+        e.operand(group.base),
+        places,
+        {term: n for term, n in adjusted.items() if n},
+    )
 
 
 def _are_short(group: Group) -> bool:

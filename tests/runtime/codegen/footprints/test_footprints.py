@@ -14,6 +14,8 @@ KERNELS = {
     "three": "to[i] = FAR(P(x, -1), y) + 2 * FAR(x, y) + 4 * FAR(P(x, 1), y) + 8 * FAR(P(x, 3), y); }",
     "bytes": "global const uchar *b = (global const uchar *)in; size_t p = 4 * w; int u = 4 * w - 1; to[i] = b[clamp(y, 0, h - 1) * p + clamp(x, 0, u)] + 3 * b[clamp(P(y, 1), 0, h - 1) * p + clamp(P(x, 1), 0, u)]; }",
     "pixels": "global const uchar4 *b = (global const uchar4 *)in; uchar4 p = b[clamp(y, 0, h - 1) * (size_t)w + clamp(x, 0, w - 1)], q = b[clamp(y, 0, h - 1) * (size_t)w + clamp(P(x, 1), 0, w - 1)]; to[i] = p.x + 3 * p.w + 5 * q.y + 7 * q.z; }",
+    "halves": "global const uint2 *b = (global const uint2 *)in; uint2 p = b[clamp(y, 0, h - 1) * (size_t)(w / 2) + clamp(x, 0, w / 2)], q = b[clamp(y, 0, h - 1) * (size_t)(w / 2) + clamp(P(x, 1), 0, w / 2)]; to[i] = (p.x & 0xffff) + 3 * (p.x >> 16) + 5 * (p.y & 0xffff) + 7 * (q.x & 0xffff) + 9 * (q.y >> 16); }",
+    "halves_and_more": "global const uint2 *b = (global const uint2 *)in; uint2 p = b[clamp(x, 0, w / 2)], q = b[clamp(P(x, 1), 0, w / 2)]; to[i] = (p.x & 0xffff) + 3 * (p.y >> 15) + 5 * (q.x & 0x1ffff) + 7 * (q.y >> 16); }",
     "doubled": "global const long *b = (global const long *)in; long p = b[clamp(x, 0, w / 2)] - b[clamp(P(x, 1), 0, w / 2)]; to[i] = (float)(p >> 40); }",
     "border": "float s = 0; for (int k = 0; k < 2; k++) { s = 3 * s + (P(x, k) >= 0 && P(x, k) < w && (uint)y < (uint)h ? FAR(P(x, k), y) : 100.0f); } to[i] = s; }",
     "by_max": "to[i] = in[max(min(x, w - 1), 0)] + 3 * in[max(min(P(x, 2), w - 1), 0)]; }",
