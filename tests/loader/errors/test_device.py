@@ -96,7 +96,7 @@ def test_spirv_queries(opencl, device):
         pointers = opencl.words("clGetDeviceInfo", device, param_name)
         return [ctypes.string_at(pointer).decode() for pointer in pointers]
 
-    assert strings(0x12B9) == ["OpenCL.std"]
+    assert strings(0x12B9) == ["OpenCL.std", "OpenCL.DebugInfo.100"]
     assert "SPV_KHR_no_integer_wrap_decoration" in strings(0x12BA)
     data = opencl.info("clGetDeviceInfo", device, 0x12BB)
     numbers = [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]

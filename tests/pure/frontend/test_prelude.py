@@ -70,7 +70,8 @@ def has(spirv: bytes, wanted: str) -> bool:
 
 @pytest.mark.parametrize("options", STANDARDS)
 def test_every_extension_has_its_macro(options, language):
-    lines = [f"#if !defined({name}) || {name} != 1\n#error {name}\n#endif\n" for name in language.extensions]
+    names = set(language.extensions) - {"cl_ext_cxx_for_opencl"}  # a language, without one
+    lines = [f"#if !defined({name}) || {name} != 1\n#error {name}\n#endif\n" for name in names]
     result = compiled("".join(lines) + "kernel void k() {}", options, language)
     assert result.spirv is not None, result.log
     assert len(language.extensions) > 30
