@@ -32,7 +32,7 @@ DOUBLES = {
     "sinpi": 1.5, "cospi": 1.6, "ldexp": 0,
 }  # fmt: skip
 FLOATS = {
-    "pow": 1.1, "powr": 1.1, "pown": 1.1, "rootn": 1.1, "tanh": 1.6, "exp": 1.1, "log": 1.0, "fmod": 0,
+    "pow": 1.1, "powr": 1.1, "pown": 1.1, "rootn": 1.1, "tanh": 1.6, "exp": 1.1, "log": 1.25, "fmod": 0,
     "remainder": 0, "rsqrt": 1.5, "sinpi": 1.6, "cospi": 1.7, "ldexp": 0,
 }  # fmt: skip
 FUNCTIONS_OF = [("double", name, limit) for name, limit in DOUBLES.items()]

@@ -1,9 +1,6 @@
 /* Lengths in single precision, for code of several work-items. Squares that may overflow or vanish go by way
  * of double precision, in the lanes that have them. */
 
-#define TINY_SQUARE 0x1p-90f
-#define HUGE_SQUARE 0x1p+126f
-
 SLOW_PATH float __cld_slow_length_f32(float x, float y, float z, float w) {
     double a = x, b = y, c = z, d = w;
     return (float)SQRT(a * a + b * b + c * c + d * d);
@@ -22,11 +19,6 @@ SLOW_PATH float4 __cld_slow_normalize_f32(float4 v) {
     double root = SQRT(a * a + b * b + c * c + d * d);
     root = root == 0.0 ? 1.0 : root;
     return (float4)((float)(a / root), (float)(b / root), (float)(c / root), (float)(d / root));
-}
-
-/* Also true of NaN. */
-HELPER bool has_no_square_f32(float square) {
-    return !(square > TINY_SQUARE && square < HUGE_SQUARE);
 }
 
 float __cld_length_f32x1(float v) {

@@ -41,38 +41,31 @@ float __cld_asinh_f32(float x) {
     float residual = FMA(-s, s, w) + (w_low + z_low);
     /* (c - (h - s) + residual / (2 s)) / h */
     float low = FMA(c - (h - s), 2.0f * s, residual) / (2.0f * s * h);
-    float k, f = split_f32(huge ? ax : h, &k) - 1.0f;
-    float large = log_sum_f32(huge ? k + 1.0f : k, f, huge ? 0.0f : low);
+    float k, f = split_near_f32(huge ? ax : h, &k) - 1.0f;
+    float large = log_sum_low_f32(huge ? k + 1.0f : k, f, huge ? 0.0f : low);
     float result = ax < 0.5f ? small : large;
     return ax < INF_F32 ? COPYSIGN(result, x) : x;
 }
 
-/* log1p(u + s) with u = x - 1 and s = sqrt(u (u + 2)) in two parts. */
+/* sqrt(2 u) p(u) with u = x - 1 below 2, from there on log(x + sqrt(x^2 - 1)). */
 float __cld_acosh_f32(float x) {
-    bool huge = x > 0x1p15f;
-    float u = (huge ? 2.0f : x) - 1.0f;
-    float v = u + 2.0f, v_low = u - (v - 2.0f);
-    float w = u * v, w_low = FMA(u, v, -w);
-    float s = SQRT(w), h = s + u;
-    float s_low = (FMA(-s, s, w) + FMA(u, v_low, w_low)) / (2.0f * s);
-    float low = (u - (h - s)) + s_low;
-    float k, f_low, f = log1p_reduce_f32(h, low, &k, &f_low);
-    float k_huge, f_huge = split_f32(x, &k_huge) - 1.0f; /* log(2 x) */
-    float result = log_sum_f32(huge ? k_huge + 1.0f : k, huge ? f_huge : f, huge ? 0.0f : f_low);
-    result = x == 1.0f ? 0.0f : result;
-    result = x == INF_F32 ? x : result;
-    return x >= 1.0f ? result : NAN_F32;
+    float u = x - 1.0f, s = SQRT(x < 2.0f ? u + u : FMA(x, x, -1.0f));
+    float k, f = split_near_f32(x + s, &k) - 1.0f;
+    float result = x >= 2.0f ? log_sum_f32(k, f) : FMA(s * u, poly_acosh_f32(u), s);
+    if (RARELY(x > 0x1p60f)) { /* log(2 x) */
+        f = split_near_f32(x, &k) - 1.0f;
+        result = x < INF_F32 ? log_sum_f32(k + 1.0f, f) : x;
+    }
+    return result;
 }
 
-/* log1p(2 x / (1 - x)) / 2 with the quotient in two parts */
+/* A polynomial below 1/2, from there on log((1 + x) / (1 - x)) / 2. */
 float __cld_atanh_f32(float x) {
-    float ax = ABS(x);
-    float d = 1.0f - ax, d_low = (1.0f - d) - ax;
-    float inverse = 1.0f / d, twice = 2.0f * ax;
-    float q = twice * inverse;
-    float low = (FMA(-q, d, twice) - q * d_low) * inverse;
-    float result = 0.5f * log1p_pair_f32(q, low);
-    result = ax < 0x1p-13f ? ax : result;
-    result = ax == 1.0f ? INF_F32 : result;
-    return ax <= 1.0f ? COPYSIGN(result, x) : NAN_F32;
+    float ax = ABS(x), z = ax * ax;
+    float small = FMA(ax * z, poly_atanh_f32(z), ax);
+    float k, f = split_near_f32((1.0f + ax) / (1.0f - ax), &k) - 1.0f;
+    float result = ax < 0.5f ? small : 0.5f * log_sum_f32(k, f);
+    if (RARELY(!(ax < 1.0f)))
+        result = ax == 1.0f ? INF_F32 : NAN_F32;
+    return flip_f32(result, as_uint(x));
 }

@@ -3,6 +3,7 @@
  * accuracy. */
 
 #define SQRT_HALF_BITS_F32 0x3f3504f3
+#define LN2_F32 0x1.62e43p-1f
 
 /* Splits a positive finite x; denormals are scaled up first. */
 HELPER float split_f32(float x, __private float *k) {
@@ -32,11 +33,14 @@ HELPER float log_special_f32(float x, float result) {
     return x >= 0.0f ? result : NAN_F32;
 }
 
-/* k ln2 + log(1 + f) + low */
-HELPER float log_sum_f32(float k, float f, float low) {
-    float s = f * f;
-    float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, FMA(k, LN2_LO_F32, low)));
-    return FMA(k, LN2_HI_F32, f + t);
+/* k ln2 + log(1 + f). ln2 is a float but for 2^-29 of it. */
+HELPER float log_sum_f32(float k, float f) {
+    return FMA(k, LN2_F32, FMA(f * f, FMA(f, poly_log_f32(f), -0.5f), f));
+}
+
+/* The same + low, for functions with smaller bounds. */
+HELPER float log_sum_low_f32(float k, float f, float low) {
+    return FMA(k, LN2_F32, f + FMA(f * f, FMA(f, poly_log1p_f32(f), -0.5f), low));
 }
 
 HELPER float log2_sum_f32(float k, float f) {
@@ -49,10 +53,10 @@ HELPER float log10_sum_f32(float k, float f) {
 }
 
 float __cld_log_f32(float x) {
-    float k, f = split_near_f32(x, &k) - 1.0f, result = log_sum_f32(k, f, 0.0f);
+    float k, f = split_near_f32(x, &k) - 1.0f, result = log_sum_f32(k, f);
     if (RARELY(is_abnormal_f32(x))) {
         f = split_f32(x, &k) - 1.0f;
-        result = log_special_f32(x, log_sum_f32(k, f, 0.0f));
+        result = log_special_f32(x, log_sum_f32(k, f));
     }
     return result;
 }
@@ -90,7 +94,7 @@ HELPER float log1p_reduce_f32(float x, float low, __private float *k, __private 
 /* log(1 + x + low) */
 HELPER float log1p_pair_f32(float x, float low) {
     float k, f_low, f = log1p_reduce_f32(x, low, &k, &f_low);
-    return log_sum_f32(k, f, f_low);
+    return log_sum_low_f32(k, f, f_low);
 }
 
 float __cld_log1p_f32(float x) {

@@ -47,8 +47,21 @@ HELPER float poly_expm1_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -26.970245361328125 */
+/* log2 of the relative error of the whole approximation: -24.916229248046875 */
 HELPER float poly_log_f32(float t)
+{
+    float p = 0x1.644418p-4f;
+    p = FMA(p, t, -0x1.2431bcp-3f);
+    p = FMA(p, t, 0x1.317842p-3f);
+    p = FMA(p, t, -0x1.538282p-3f);
+    p = FMA(p, t, 0x1.98d79ap-3f);
+    p = FMA(p, t, -0x1.00038p-2f);
+    p = FMA(p, t, 0x1.5556dap-2f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -26.970245361328125 */
+HELPER float poly_log1p_f32(float t)
 {
     float p = -0x1.43097p-4f;
     p = FMA(p, t, 0x1.08451ep-3f);
@@ -238,34 +251,32 @@ HELPER float poly_asinpi_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -28.5003662109375 */
+/* log2 of the relative error of the whole approximation: -25.833343505859375 */
 HELPER float poly_atan_f32(float t)
 {
-    float p = -0x1.d5a1aap-10f;
-    p = FMA(p, t, 0x1.6551e2p-7f);
-    p = FMA(p, t, -0x1.fe7d24p-6f);
-    p = FMA(p, t, 0x1.da9c2ep-5f);
-    p = FMA(p, t, -0x1.5825f2p-4f);
-    p = FMA(p, t, 0x1.c0946cp-4f);
-    p = FMA(p, t, -0x1.24211ap-3f);
-    p = FMA(p, t, 0x1.9991ecp-3f);
-    p = FMA(p, t, -0x1.55553ep-2f);
+    float p = 0x1.7ec1c4p-9f;
+    p = FMA(p, t, -0x1.0c23fep-6f);
+    p = FMA(p, t, 0x1.61f756p-5f);
+    p = FMA(p, t, -0x1.3553f4p-4f);
+    p = FMA(p, t, 0x1.b4dfdcp-4f);
+    p = FMA(p, t, -0x1.230abp-3f);
+    p = FMA(p, t, 0x1.9978eep-3f);
+    p = FMA(p, t, -0x1.5554dcp-2f);
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -28.634918212890625 */
+/* log2 of the relative error of the whole approximation: -25.96380615234375 */
 HELPER float poly_atanpi_f32(float t)
 {
-    float p = -0x1.24c01cp-11f;
-    p = FMA(p, t, 0x1.bf96eap-9f);
-    p = FMA(p, t, -0x1.41528cp-7f);
-    p = FMA(p, t, 0x1.2c2738p-6f);
-    p = FMA(p, t, -0x1.b4e584p-6f);
-    p = FMA(p, t, 0x1.1d52fep-5f);
-    p = FMA(p, t, -0x1.73e4b6p-5f);
-    p = FMA(p, t, 0x1.04bca2p-4f);
-    p = FMA(p, t, -0x1.b29934p-4f);
-    p = FMA(p, t, 0x1.9f6496p-27f);
+    float p = 0x1.db87ep-11f;
+    p = FMA(p, t, -0x1.4f2a12p-8f);
+    p = FMA(p, t, 0x1.bd414ep-7f);
+    p = FMA(p, t, -0x1.875916p-6f);
+    p = FMA(p, t, 0x1.1577f2p-5f);
+    p = FMA(p, t, -0x1.725f52p-5f);
+    p = FMA(p, t, 0x1.04a9c4p-4f);
+    p = FMA(p, t, -0x1.b2988p-4f);
+    p = FMA(p, t, 0x1.125968p-27f);
     return p;
 }
 
@@ -287,6 +298,31 @@ HELPER float poly_asinh_f32(float t)
     p = FMA(p, t, -0x1.6b971ep-5f);
     p = FMA(p, t, 0x1.3324fap-4f);
     p = FMA(p, t, -0x1.555536p-3f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -29.4212646484375 */
+HELPER float poly_atanh_f32(float t)
+{
+    float p = 0x1.692dc6p-3f;
+    p = FMA(p, t, 0x1.a6ddeap-5f);
+    p = FMA(p, t, 0x1.e3fbcep-4f);
+    p = FMA(p, t, 0x1.234ddp-3f);
+    p = FMA(p, t, 0x1.99a674p-3f);
+    p = FMA(p, t, 0x1.55554p-2f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -31.4896240234375 */
+HELPER float poly_acosh_f32(float t)
+{
+    float p = -0x1.c3c79ep-16f;
+    p = FMA(p, t, 0x1.703a4ap-13f);
+    p = FMA(p, t, -0x1.4b3d3cp-11f);
+    p = FMA(p, t, 0x1.ea75fcp-10f);
+    p = FMA(p, t, -0x1.6d4b5cp-8f);
+    p = FMA(p, t, 0x1.333036p-6f);
+    p = FMA(p, t, -0x1.55554ep-4f);
     return p;
 }
 

@@ -56,9 +56,16 @@ float __cld_cbrt_f32(float x) {
     return ((ax > 0.0f) & (ax < INF_F32)) ? COPYSIGN(t, x) : x;
 }
 
+#define TINY_SQUARE 0x1p-90f
+#define HUGE_SQUARE 0x1p+126f
+
+/* Whether a sum of squares may have lost bits; also true of NaN. */
+HELPER bool has_no_square_f32(float square) {
+    return !(square > TINY_SQUARE && square < HUGE_SQUARE);
+}
+
 /* Scaled by a power of two near the larger argument. */
-float __cld_hypot_f32(float x, float y) {
-    float ax = ABS(x), ay = ABS(y);
+HELPER float hypot_far_f32(float ax, float ay) {
     float larger = ax > ay ? ax : ay;
     bool big = larger > 0x1p60f, tiny = larger < 0x1p-50f;
     float scale = tiny ? 0x1p90f : (big ? 0x1p-80f : 1.0f),
@@ -66,6 +73,13 @@ float __cld_hypot_f32(float x, float y) {
     float a = ax * scale, b = ay * scale;
     float result = SQRT(FMA(a, a, b * b)) * unscale;
     return ((ax == INF_F32) | (ay == INF_F32)) ? INF_F32 : result;
+}
+
+float __cld_hypot_f32(float x, float y) {
+    float square = FMA(x, x, y * y), result = SQRT(square);
+    if (RARELY(has_no_square_f32(square)))
+        result = hypot_far_f32(ABS(x), ABS(y));
+    return result;
 }
 
 /* 1 / sqrt(x) and one Newton step on the residual 1 - x y^2, x y being taken in two parts. */

@@ -41,9 +41,8 @@ HELPER float split_scaled_f32(float x, __private float *k) {
 }
 
 float __cld_log_f32_scaled(float x) {
-    float k, f = split_scaled_f32(x, &k), s = f * f;
-    float t = FMA(s * f, poly_log_f32(f), FMA(s, -0.5f, k * LN2_LO_F32));
-    return __cld_op_log_limit(FMA(k, LN2_HI_F32, f + t), x);
+    float k, f = split_scaled_f32(x, &k);
+    return __cld_op_log_limit(log_sum_f32(k, f), x);
 }
 
 float __cld_log2_f32_scaled(float x) {

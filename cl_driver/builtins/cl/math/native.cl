@@ -42,7 +42,6 @@ float __cld_native_exp2_f32(float y) {
 
 #define LOG2_E_F32 0x1.715476p0f
 #define LOG2_10_F32 0x1.a934fp1f
-#define LN2_F32 0x1.62e43p-1f
 #define LOG10_2_F32 0x1.344136p-2f
 
 float __cld_native_exp_f32(float x) {
