@@ -93,7 +93,7 @@ _ALL = (
     Function("sinpi", (4, 4, 2), (1.6, 1.5), "exact reduction, one polynomial up to 1/2"),
     Function("tan", (5, 5, 2.5), (2.5, 2.5), "as cos; polynomial, -1 / tan (float), quotient (double)"),
     Function("tanh", (5, 5, 2), (1.5, 2.5), "polynomial or 1 - 2 / (exp(2 x) + 1); expm1(2 x) (double)"),
-    Function("tanpi", (6, 6, 2), (1.7, 2.8), "exact reduction, as tan"),
+    Function("tanpi", (6, 6, 2), (2, 2.8), "exact reduction, as tan"),
     Function("lgamma", (None, None, None), (None, None), "product and 1/gamma(1 + t); Stirling; reflection"),
     Function("lgamma_r", (None, None, None), (None, None), "as lgamma"),
     Function("tgamma", (16, 16, 4), (0.52, 7), "1/gamma(1 + t); Stirling in pairs; reflection (double)"),

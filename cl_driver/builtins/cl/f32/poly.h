@@ -115,8 +115,22 @@ HELPER float poly_native_exp2_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -25.01446533203125 */
+/* log2 of the relative error of the whole approximation: -22.322113037109375 */
 HELPER float poly_native_log2_f32(float t)
+{
+    float p = -0x1.27d436p-3f;
+    p = FMA(p, t, 0x1.dddcf6p-3f);
+    p = FMA(p, t, -0x1.fe0fp-3f);
+    p = FMA(p, t, 0x1.261abcp-2f);
+    p = FMA(p, t, -0x1.70e12ep-2f);
+    p = FMA(p, t, 0x1.ec75cap-2f);
+    p = FMA(p, t, -0x1.715528p-1f);
+    p = FMA(p, t, 0x1.715476p0f);
+    return p;
+}
+
+/* log2 of the relative error of the whole approximation: -25.01446533203125 */
+HELPER float poly_native_powr_f32(float t)
 {
     float p = 0x1.026ecep-3f;
     p = FMA(p, t, -0x1.a80ebep-3f);
@@ -214,17 +228,16 @@ HELPER float poly_cospi_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -29.664703369140625 */
+/* log2 of the relative error of the whole approximation: -25.863433837890625 */
 HELPER float poly_tanpi_f32(float t)
 {
-    float p = 0x1.eeeb4p16f;
-    p = FMA(p, t, -0x1.34d0a2p5f);
-    p = FMA(p, t, 0x1.91f5b2p11f);
-    p = FMA(p, t, 0x1.3c8c08p9f);
-    p = FMA(p, t, 0x1.469e96p7f);
-    p = FMA(p, t, 0x1.4666b6p5f);
-    p = FMA(p, t, 0x1.4abbdep3f);
-    p = FMA(p, t, -0x1.871adap-24f);
+    float p = 0x1.aecd42p14f;
+    p = FMA(p, t, 0x1.aad19cp9f);
+    p = FMA(p, t, 0x1.6e9a18p9f);
+    p = FMA(p, t, 0x1.4244d2p7f);
+    p = FMA(p, t, 0x1.4694bap5f);
+    p = FMA(p, t, 0x1.4abb28p3f);
+    p = FMA(p, t, -0x1.3aab2cp-25f);
     return p;
 }
 
@@ -280,13 +293,12 @@ HELPER float poly_atanpi_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -31.388031005859375 */
+/* log2 of the relative error of the whole approximation: -25.321044921875 */
 HELPER float poly_sinh_f32(float t)
 {
-    float p = 0x1.76771ep-19f;
-    p = FMA(p, t, 0x1.a01c22p-13f);
-    p = FMA(p, t, 0x1.1110eap-7f);
-    p = FMA(p, t, 0x1.555556p-3f);
+    float p = 0x1.ab3fdp-13f;
+    p = FMA(p, t, 0x1.10f768p-7f);
+    p = FMA(p, t, 0x1.555598p-3f);
     return p;
 }
 
@@ -326,15 +338,14 @@ HELPER float poly_acosh_f32(float t)
     return p;
 }
 
-/* log2 of the relative error of the whole approximation: -32.401123046875 */
+/* log2 of the relative error of the whole approximation: -27.712554931640625 */
 HELPER float poly_tanh_f32(float t)
 {
-    float p = 0x1.1abac8p-9f;
-    p = FMA(p, t, -0x1.0c84eep-7f);
-    p = FMA(p, t, 0x1.63ac7p-6f);
-    p = FMA(p, t, -0x1.b9f218p-5f);
-    p = FMA(p, t, 0x1.11107cp-3f);
-    p = FMA(p, t, -0x1.555554p-2f);
+    float p = -0x1.758facp-8f;
+    p = FMA(p, t, 0x1.5211c4p-6f);
+    p = FMA(p, t, -0x1.b838ap-5f);
+    p = FMA(p, t, 0x1.110704p-3f);
+    p = FMA(p, t, -0x1.555532p-2f);
     return p;
 }
 

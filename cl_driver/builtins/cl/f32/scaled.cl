@@ -89,10 +89,16 @@ SHORT_LOGARITHMS(native)
 EXP2_OF_REST(half)
 SHORT_LOGARITHMS(half)
 
+/* Of native_powr and half_powr. */
+HELPER float log2_powr_scaled(float x) {
+    float k, f = split_scaled_f32(x, &k);
+    return __cld_op_log_limit(FMA(f, poly_native_powr_f32(f), k), x);
+}
+
 float __cld_native_powr_f32_scaled(float x, float y) {
-    return __cld_native_exp2_f32_scaled(y * __cld_native_log2_f32_scaled(x));
+    return __cld_native_exp2_f32_scaled(y * log2_powr_scaled(x));
 }
 
 float __cld_half_powr_f32_scaled(float x, float y) {
-    return __cld_half_exp2_f32_scaled(y * __cld_native_log2_f32_scaled(x));
+    return __cld_half_exp2_f32_scaled(y * log2_powr_scaled(x));
 }

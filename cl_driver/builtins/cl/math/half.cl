@@ -37,10 +37,10 @@ float __cld_half_log10_f32(float x) {
 
 /* Its logarithm takes more bits: seven are lost in the product. */
 float __cld_half_powr_f32(float x, float y) {
-    float k, f = split_near_f32(x, &k) - 1.0f, l = FMA(f, poly_native_log2_f32(f), k);
+    float k, f = split_near_f32(x, &k) - 1.0f, l = FMA(f, poly_native_powr_f32(f), k);
     if (RARELY(is_abnormal_f32(x))) {
         f = split_f32(x, &k) - 1.0f;
-        l = log_special_f32(x, FMA(f, poly_native_log2_f32(f), k));
+        l = log_special_f32(x, FMA(f, poly_native_powr_f32(f), k));
     }
     return __cld_half_exp2_f32(y * l);
 }

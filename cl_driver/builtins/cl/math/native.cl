@@ -30,14 +30,13 @@ float __cld_native_tan_f32(float x) {
     return as_int(t) & 1 ? -1.0f / y : y;
 }
 
-/* 2^y: 0 for results below about 2^-125, infinity where it overflows. */
+/* 2^y: 0 for results below about 2^-126, infinity where it overflows: the exponents before and after those of
+ * numbers. */
 float __cld_native_exp2_f32(float y) {
-    float c = y > 129.0f ? 129.0f : y;
-    c = c < -126.0f ? -126.0f : c;
-    float t = c + ROUND_F32;
-    int k = as_int(t) - as_int(ROUND_F32);
-    float r = c - (t - ROUND_F32);
-    return FMA(r, poly_native_exp2_f32(r), 1.0f) * pow2_f32(k - 1) * 2.0f;
+    float c = y > 128.0f ? 128.0f : y;
+    c = c < -127.0f ? -127.0f : c;
+    float t = c + ROUND_F32, r = c - (t - ROUND_F32);
+    return scale_near_f32(FMA(r, poly_native_exp2_f32(r), 1.0f), t);
 }
 
 #define LOG2_E_F32 0x1.715476p0f
@@ -52,14 +51,15 @@ float __cld_native_exp10_f32(float x) {
     return __cld_native_exp2_f32(x * LOG2_10_F32);
 }
 
-/* For normal x > 0; -infinity for 0. */
-float __cld_native_log2_f32(float x) {
-    int bits = as_int(x);
-    int e = (bits - SQRT_HALF_BITS_F32) >> 23;
-    float f = as_float(bits - (e << 23)) - 1.0f;
-    float result = FMA(f, poly_native_log2_f32(f), (float)e);
+/* What the approximation gives for normal x > 0; infinity and NaN as they are, -infinity for 0. */
+HELPER float log_limit_native(float result, float x) {
     result = x < INF_F32 ? result : x;
     return x == 0.0f ? -INF_F32 : result;
+}
+
+float __cld_native_log2_f32(float x) {
+    float k, f = split_near_f32(x, &k) - 1.0f;
+    return log_limit_native(FMA(f, poly_native_log2_f32(f), k), x);
 }
 
 float __cld_native_log_f32(float x) {
@@ -70,8 +70,10 @@ float __cld_native_log10_f32(float x) {
     return __cld_native_log2_f32(x) * LOG10_2_F32;
 }
 
+/* Its logarithm takes more bits: some are lost in the product. */
 float __cld_native_powr_f32(float x, float y) {
-    return __cld_native_exp2_f32(y * __cld_native_log2_f32(x));
+    float k, f = split_near_f32(x, &k) - 1.0f;
+    return __cld_native_exp2_f32(y * log_limit_native(FMA(f, poly_native_powr_f32(f), k), x));
 }
 
 /* In double precision there is nothing to gain that anybody has asked for. */
