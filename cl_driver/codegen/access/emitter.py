@@ -16,6 +16,7 @@ from .runtime_contiguity import Contiguity
 if TYPE_CHECKING:
     from .interleaved_access import InterleavedAccess
     from .load_transpose import CountedLoops
+    from .lut_permute import LookUp
     from .store_merging import MergedStores
 
 
@@ -61,6 +62,9 @@ class AccessEmitter(LockstepEmitter):
         self.counted_loops: CountedLoops | None = None
         # lut_permute.py: small constant arrays in registers, by the array and the elements of a register.
         self.table_registers: dict[tuple[Variable, int], list[str]] = {}
+        # Look-ups that wait for others, with the places as they are given; whether any may.
+        self.look_ups: list[tuple[Instruction, LookUp, str]] = []
+        self.has_waiting_look_ups = False
         # packed_vectors.py: values of the region that it holds; those that are the same in all lanes,
         # repeated; components of a packed value, by the label of the block where they were taken.
         self.packed: frozenset[Instruction] = frozenset()

@@ -211,7 +211,7 @@ def _placed_anywhere(e: AccessEmitter, access: Access, _: bool) -> None:
 
 def _table(e: AccessEmitter, access: Access, table: LookUp) -> None:
     e.note(SHUFFLED, "a table in registers", access.i.mask is not None)
-    e.define_leaves(access.i, [look_up(e, access.i, table)])
+    look_up(e, access.i, table)
 
 
 def _cost_of_table(reach: Reach, model: CpuModel, table: LookUp) -> Cost:

@@ -1,14 +1,17 @@
 """Look-ups in small constant arrays: the array lies in vector registers, of which a permute picks one element
 for each lane. Nothing is read from memory, so lanes outside of a mask need no care.
+
+Bytes of all lanes seldom fill a register. On x86 look-ups of a block in one array wait until they fill one,
+or until somebody needs what one of them finds, and are done together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...passes.ir.instructions import ADDRESS
+from ...passes.ir.instructions import ADDRESS, PURE
 from ...records import record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Value, Variable
@@ -25,7 +28,8 @@ Look: TypeAlias = "Callable[[AccessEmitter, Variable, str, str], str]"
 
 _LARGEST = 128  # bytes of an array: in two registers of 512 bits, or eight of 128; places are not negative
 
-_CHANGES = -16  # the key of _changes, where others have how many elements are in a register
+_MOST_HELD = 32  # instructions that are put off until more is looked up
+_PLACE = 32  # bits of a place before it becomes a byte
 
 # Bits of an element: the feature, and the permutes of one and of two registers of 512 bits.
 _PERMUTES = {
@@ -69,8 +73,114 @@ def find_table(e: AccessEmitter, access: Access) -> LookUp | None:
     return None if found is None else LookUp(base, index, *found)
 
 
-def look_up(e: AccessEmitter, i: Instruction, table: LookUp) -> str:
-    """The leaf of such a load."""
+def look_up(e: AccessEmitter, i: Instruction, table: LookUp) -> None:
+    """Defines the leaf of such a load, at once or in flush()."""
+    if not e.has_waiting_look_ups or table.look is not _bytes_by_sign or 2 * e.width > _lanes(e):
+        e.define_leaves(i, [_look_up(e, i, table)])
+        return
+    e.look_ups.append((i, table, e.leaf(table.at)))
+
+
+def brought_together(e: AccessEmitter, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
+    """A block's instructions, with what is made of a look-up behind the others that may be done with it."""
+    found = _method(e.options, 8, 16, e.width)
+    if found is None or found[0] is not _bytes_by_sign or 2 * e.width > _lanes(e):
+        return instructions
+    look_ups = {i for i in instructions if _looks_bytes_up(e, i)}
+    if not e.has_waiting_look_ups or len(look_ups) < 2:
+        return instructions
+    made: list[Instruction] = []
+    held: list[Instruction] = []
+    waiting: set[Instruction] = set()  # those held, and look-ups that may be waiting
+    count = 0
+    for i in instructions:
+        uses = i.mask in waiting or not waiting.isdisjoint(o for o in i.operands if type(o) is Instruction)
+        if uses and i.op in PURE and i.op is not Op.Phi and len(held) < _MOST_HELD:
+            held.append(i)
+            waiting.add(i)
+            continue
+        if uses or _ends_waiting(i) or count * e.width >= _lanes(e):
+            made += held
+            held, waiting, count = [], set(), 0
+        made.append(i)
+        if i in look_ups:
+            waiting.add(i)
+            count += 1
+    return made + held
+
+
+def _looks_bytes_up(e: AccessEmitter, i: Instruction) -> bool:
+    """Whether an instruction looks like what find_table() will find, a table of bytes."""
+    if i.op is not Op.Load or i.type.kind is not Kind.INT or size_of(i.type) != 1:
+        return False
+    base = i.operands[0]
+    if not e.is_varying(base):
+        return False
+    while isinstance(base, Instruction) and base.op in (*ADDRESS, Op.Bitcast, Op.CopyObject):
+        base = base.operands[0]
+    return isinstance(base, Variable) and _is_table(e, base, 1)
+
+
+def must_flush(e: AccessEmitter, i: Instruction) -> bool:
+    """Whether look-ups that wait must be done before an instruction."""
+    if _ends_waiting(i) or len(e.look_ups) * e.width >= _lanes(e):
+        return True
+    waiting = [look_up[0] for look_up in e.look_ups]
+    return any(operand in waiting for operand in i.operands) or i.mask in waiting
+
+
+def _ends_waiting(i: Instruction) -> bool:
+    """Whether nothing waits for more look-ups behind an instruction: it does something, or ends the block."""
+    return i.op not in PURE and i.op is not Op.Load
+
+
+def flush(e: AccessEmitter) -> list[Instruction]:
+    """Does the look-ups that wait; the loads that they are."""
+    waiting, e.look_ups = e.look_ups, []
+    of_array: dict[Variable, list[tuple[Instruction, LookUp, str]]] = {}
+    for one in waiting:
+        of_array.setdefault(one[1].array, []).append(one)
+    for together in of_array.values():
+        if len(together) == 1:
+            i, table, _ = together[0]
+            e.define_leaves(i, [_look_up(e, i, table)])
+        else:
+            _look_up_together(e, together)
+    return [i for i, _, _ in waiting]
+
+
+def _look_up_together(e: AccessEmitter, together: list[tuple[Instruction, LookUp, str]]) -> None:
+    """Defines the leaves of look-ups of bytes in one array."""
+    lanes, width = _lanes(e), e.width
+    given = []
+    for _, table, index in together:
+        bits = table.at.type.width
+        given.append((e.resized(e.form, index, f"i{bits}", f"i{_PLACE}"), table))
+    whole = form(lanes)
+    count = 1
+    pieces = [place for place, _ in given]
+    while count * width < lanes:
+        f, both = form(count * width)(f"i{_PLACE}"), ", ".join(f"i32 {k}" for k in range(2 * count * width))
+        pieces += ["poison"] * (len(pieces) % 2)
+        pieces = [
+            e.emit(f"shufflevector {f} {a}, {f} {b}, <{2 * count * width} x i32> <{both}>")
+            for a, b in zip(pieces[::2], pieces[1::2], strict=True)
+        ]
+        count *= 2
+    (places,) = pieces
+    places = e.emit(f"trunc {whole(f'i{_PLACE}')} {places} to {whole('i8')}")
+    found = _by_sign(e, together[0][1].array, "i8", e.emit(f"freeze {whole('i8')} {places}"), lanes)
+    for k, (i, _, _) in enumerate(together):
+        leaf = _elements(e, "i8", found, lanes, range(k * width, (k + 1) * width))
+        e.define_leaves(i, [leaf])
+
+
+def _lanes(e: AccessEmitter) -> int:
+    """How many bytes are looked up at once."""
+    return 32 if "avx2" in e.options.features and e.options.vector_bits >= 256 else 16
+
+
+def _look_up(e: AccessEmitter, i: Instruction, table: LookUp) -> str:
     type_, index = i.type, table.at
     bits = 8 * size_of(type_)
     f, t, given = e.form, f"i{bits}", ir_type(index.type)
@@ -178,9 +288,10 @@ def _bytes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
     return _in_pieces(e, t, places, 16, look)
 
 
-def _changes(e: AccessEmitter, variable: Variable, t: str) -> list[str]:
-    """Sixteen bytes of the array, and in what each sixteen differ from those before."""
-    key = variable, _CHANGES
+def _changes(e: AccessEmitter, variable: Variable, t: str, lanes: int) -> list[str]:
+    """Sixteen bytes of the array, and in what each sixteen differ from those before; over and over in so many
+    lanes."""
+    key = variable, -lanes  # others have how many elements are in a register
     if key not in e.table_registers:
         first, *others = _registers(e, variable, t, 16)
         outer, e.lines = e.lines, e.prologue
@@ -188,25 +299,32 @@ def _changes(e: AccessEmitter, variable: Variable, t: str) -> list[str]:
         for register in others:
             changes.append(e.emit(f"xor {form(16)(t)} {before}, {register}"))
             before = register
+        if lanes > 16:
+            f, repeated = form(16)(t), ", ".join(f"i32 {k % 16}" for k in range(lanes))
+            changes = [
+                e.emit(f"shufflevector {f} {change}, {f} poison, <{lanes} x i32> <{repeated}>")
+                for change in changes
+            ]
         e.table_registers[key] = changes
         e.lines = outer
     return e.table_registers[key]
 
 
 def _bytes_by_sign(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:
+    """See _by_sign()."""
+    return _in_pieces(e, t, places, 16, lambda piece: _by_sign(e, variable, t, piece, 16))
+
+
+def _by_sign(e: AccessEmitter, variable: Variable, t: str, places: str, lanes: int) -> str:
     """A shuffle that gives 0 where a place is negative, and else goes by its lowest four bits: of the first
     sixteen bytes of the array, then of what changes where 16, 32, ... can be taken off."""
-    changes, f = _changes(e, variable, t), form(16)
-
-    def look(piece: str) -> str:
-        found = ""
-        for k, change in enumerate(changes):
-            here = e.emit(f"sub {f(t)} {piece}, {f.splat(t, str(16 * k))}") if k else piece
-            permuted = e.emit(f"call {f(t)} @llvm.x86.ssse3.pshuf.b.128({f(t)} {change}, {f(t)} {here})")
-            found = e.emit(f"xor {f(t)} {found}, {permuted}") if found else permuted
-        return found
-
-    return _in_pieces(e, t, places, 16, look)
+    f, found = form(lanes), ""
+    shuffle = "avx2.pshuf.b" if lanes == 32 else "ssse3.pshuf.b.128"
+    for k, change in enumerate(_changes(e, variable, t, lanes)):
+        here = e.emit(f"sub {f(t)} {places}, {f.splat(t, str(16 * k))}") if k else places
+        permuted = e.emit(f"call {f(t)} @llvm.x86.{shuffle}({f(t)} {change}, {f(t)} {here})")
+        found = e.emit(f"xor {f(t)} {found}, {permuted}") if found else permuted
+    return found
 
 
 def _two_permutes(e: AccessEmitter, variable: Variable, t: str, places: str) -> str:

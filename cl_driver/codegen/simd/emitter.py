@@ -22,7 +22,7 @@ from ...passes.ir.plan import KernelPlan
 from ...passes.ir.remarks import LANES
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Kind, Undef, Value
-from ..access import block_versioning, masked_access, packed_vectors
+from ..access import block_versioning, lut_permute, masked_access, packed_vectors
 from ..access.interleaved_access import find_interleaved
 from ..access.runtime_contiguity import Contiguity
 from ..access.store_merging import find_merged_stores
@@ -108,6 +108,8 @@ class WideEmitter(WideOperands):
         """Lowers instructions one by one."""
         after_phis: Lines | None = None
         late: Lines
+        self.has_waiting_look_ups = self.lane_constants is None
+        instructions = lut_permute.brought_together(self, instructions)
         self.interleaved = interleaved = find_interleaved(self, instructions)
         self.merged_stores = find_merged_stores(self, instructions, interleaved)
         runs = find_runs(self, instructions)
@@ -118,6 +120,8 @@ class WideEmitter(WideOperands):
                 self.nontemporal.flush(self)
             if self.waiting and not may_wait(self, i) and masked_access.must_flush(self, i):
                 masked_access.flush(self)
+            if self.look_ups and lut_permute.must_flush(self, i):
+                self._look_up()
             if i.op is Op.Phi:
                 self.phi(i)
                 continue
@@ -167,6 +171,15 @@ class WideEmitter(WideOperands):
                 late = self.late[i] = []
                 self.lines.append(late)
         masked_access.flush(self)
+        self._look_up()
+        self.has_waiting_look_ups = False
+
+    def _look_up(self) -> None:
+        """Does the look-ups that wait."""
+        for i in lut_permute.flush(self):
+            late: Lines = []
+            self.late[i] = late
+            self.lines.append(late)
 
     def _leave_out(self, i: Instruction) -> None:
         """Defines the result, if there is one, of what happens in no lane."""

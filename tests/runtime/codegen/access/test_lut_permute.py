@@ -62,7 +62,7 @@ def test_small_tables(compiled, cpu, width, parts):
 
 
 @pytest.mark.parametrize(("cpu", "width", "instruction"), [
-    ("vbmi", 16, "permvar.qi.512"), ("v4", 16, "pshuf.b.128"), ("v3", 8, "pshuf.b.128"), ("v2", 4, "pshuf.b"),
+    ("vbmi", 16, "permvar.qi.512"), ("v4", 16, "avx2.pshuf.b"), ("v3", 8, "pshuf.b"), ("v2", 4, "pshuf.b"),
 ])  # fmt: skip
 def test_bytes_are_permuted(compiled, cpu, width, instruction):
     """Not a load is left of a table of 64 bytes but that of the table."""
@@ -71,3 +71,63 @@ def test_bytes_are_permuted(compiled, cpu, width, instruction):
     text = program.code(name_of("uchar", 64)).text
     assert instruction in text
     assert len(re.findall(r"load .*@constant", text)) == 1
+
+
+TOGETHER = """
+constant uchar one[64] = {{{}}};
+constant char other[40] = {{{}}};
+kernel void pairs(global uchar4 *out, global const uint *in) {{
+    size_t x = get_global_id(0);
+    uint v = in[x];
+    out[x] = (uchar4)(one[v >> 26], one[v >> 20 & 63], one[v >> 14 & 63], one[v & 63]); }}
+kernel void after_one_another(global uchar4 *out, global const uint *in) {{
+    size_t x = get_global_id(0);
+    uint v = in[x], a = one[v & 63], b = one[a & 63] ^ v;
+    char c = other[b % 40];
+    if (v & 256) {{ c += other[(v >> 9) % 40] * one[v >> 26]; a ^= one[(b >> 4) & 63]; }}
+    out[x] = (uchar4)(a, b, c, one[(uchar)c & 31] + other[(v >> 3) % 40]); }}
+kernel void in_a_loop(global uchar4 *out, global const uint *in) {{
+    size_t x = get_global_id(0);
+    uint v = in[x], sum = 0;
+    for (uint k = 0; k < (v & 7); k++) {{
+        uchar a = one[(v + k) & 63], b = one[(v >> k) & 63];
+        out[x].x = a; sum = sum * 3 + a + b; if (sum > 900) break; }}
+    out[x] = (uchar4)(sum, sum >> 8, sum >> 16, one[sum & 63]); }}
+""".format(
+    ", ".join(str(k * 37 % 256) for k in range(64)),
+    ", ".join(str(k * 29 % 120 - 60) for k in range(40)),
+)
+
+
+@pytest.fixture(scope="module")
+def together():
+    return compile_c(TOGETHER)
+
+
+@pytest.mark.parametrize("cpu", list(CPUS))
+@pytest.mark.parametrize(("width", "parts"), few_rows([(8, 2), (4, 1), (8, 1), (16, 1), (4, 3), (2, 4)], 3))
+def test_look_ups_together(together, cpu, width, parts):
+    features, bits = CPUS[cpu]
+    if not features <= set(host_cpu().features):
+        pytest.skip(f"this CPU is no {cpu}")
+    program = Program(together, CodegenOptions(frozenset(features), bits), width=width, parts=parts)
+    index = np.random.default_rng(width).integers(0, 1 << 32, 53).astype(np.uint32)
+    for name in ("pairs", "after_one_another", "in_a_loop"):
+        want, out = np.zeros((53, 4), np.uint8), np.zeros((53, 4), np.uint8)
+        interpret(program.module, name, [want, index.copy()], (53,), (53,))
+        program.run(name, 53, 53, out, index)
+        assert np.array_equal(out, want), name
+
+
+@pytest.mark.parametrize(("cpu", "width", "parts", "shuffles"), [
+    ("v3", 8, 1, 4), ("v3", 8, 2, 8), ("v3", 4, 1, 4), ("v3", 16, 1, 8), ("v2", 4, 1, 4), ("v2", 8, 1, 8),
+])  # fmt: skip
+def test_registers_are_full(together, cpu, width, parts, shuffles):
+    """Four look-ups for each work-item, in four pieces of a table of 64 bytes."""
+    features, bits = CPUS[cpu]
+    options = CodegenOptions(frozenset(features), bits)
+    program = Program(together, options, width=width, parts=parts)
+    text = program.code("pairs").text.split("\nr0.rest:")[0]
+    name = "avx2.pshuf.b" if cpu == "v3" else "ssse3.pshuf.b.128"
+    assert text.count(f"@llvm.x86.{name}(") == shuffles
+    assert text.count("pshuf.b") == shuffles
