@@ -6,6 +6,8 @@ loops whose lanes leave one by one pack each mask and unpack it again in every i
 passed on as vectors of integers, of which the upper bits count. A use asks whether an element is negative,
 which costs nothing where the CPU itself looks at upper bits: blends, masked accesses, movmsk.
 
+A select that asks for one bit of a number asks for the sign of what is shifted there: one operation less.
+
 This comes after LLVM's passes on IR, which would make it what it was.
 """
 
@@ -38,6 +40,8 @@ _CHOICE = re.compile(
 )
 _COMPARED = re.compile(rf"  ({_NAME}) = [if]cmp (?:\w+ )+<\d+ x (\w+)> ")
 _CHOSEN = re.compile(rf"select (?:\w+ )*<(\d+) x i1> ({_NAME}), <\d+ x (\w+)> ")
+_BIT = re.compile(rf"  ({_NAME}) = and <\d+ x (i32|i64)> ({_NAME}), splat \(i\d+ (-?\d+)\)")
+_ASKED = re.compile(rf"  ({_NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({_NAME}), zeroinitializer(.*)")
 _RESULT = re.compile(rf"  ({_NAME}) = ")
 
 
@@ -123,6 +127,40 @@ class _Function:
         wide = {name for name in wide if self._operations[name].width in self._bits}
         return self._write(wide) if wide else None
 
+    def _signs(self) -> dict[str, list[str]]:
+        """Lines in place of comparisons that ask for one bit, and that only selects of such numbers use."""
+        bits: dict[str, tuple[str, int]] = {}
+        made: dict[str, list[str]] = {}
+        elements: dict[str, str] = {}
+        uses: Counter[str] = Counter()
+        for line in self._lines:
+            if found := _BIT.match(line):
+                number = int(found[4]) % (1 << _BITS[found[2]])
+                if number and not number & (number - 1):
+                    bits[found[1]] = found[3], number.bit_length() - 1
+            elif (asked := _ASKED.match(line)) and asked[5] in bits:
+                name, how, width, element, of, tail = asked.groups()
+                value, bit = bits[of]
+                t, shifted = f"<{width} x {element}>", self._named("bit", name)
+                sign = "slt", "zeroinitializer"
+                if how == "eq":
+                    sign = "sgt", f"splat ({element} -1)"
+                made[name] = [
+                    f"  {shifted} = shl {t} {value}, splat ({element} {_BITS[element] - 1 - bit}){tail}",
+                    f"  {name} = icmp {sign[0]} {t} {shifted}, {sign[1]}{tail}",
+                ]
+                elements[name] = element
+                uses[name] = -1
+        for line in self._lines if made else ():
+            for name in _USE.findall(line):
+                if name in made:
+                    uses[name] += 1
+            if (chosen := _CHOSEN.search(line)) and _BITS.get(chosen[3]) == _BITS.get(
+                elements.get(chosen[2], "")
+            ):
+                uses[chosen[2]] -= 1
+        return {name: lines for name, lines in made.items() if uses[name] == 0}
+
     def _find(self) -> None:
         block = ""
         for line in self._lines:
@@ -185,6 +223,7 @@ class _Function:
         arguments = set(extended)
         made: list[str] = []
         after_phis: list[str] = []
+        signs = self._signs()
         for line in self._lines:
             name = found[1] if (found := _RESULT.match(line)) else ""
             arguments.discard(name)
@@ -201,7 +240,7 @@ class _Function:
                     f"  {name} = icmp slt {t} {self._named('mask', name)}, zeroinitializer{operation.tail}"
                 )
                 continue
-            made.append(line)
+            made += signs.get(name) or [line]
             if name in extended:
                 behind.append(self._extension(name, extended[name]))
         if arguments:  # of the function

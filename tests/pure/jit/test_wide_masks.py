@@ -125,6 +125,25 @@ def test_masks_that_other_blocks_use():
     assert wide_masks.widen(alone, 256) is None
 
 
+def test_a_select_that_asks_for_a_bit():
+    odd = "  %a = and <8 x {t}> %w, splat ({t} {bit})\n  %o = icmp {how} <8 x {t}> %a, zeroinitializer\n"
+    use = "  %s = select <8 x i1> %o, <8 x {u}> %w1, <8 x {u}> %w2\n"
+    more = "  %more = and <8 x i1> %live, %c"
+
+    def made(t="i32", bit="1", how="ne", u="i32", other=""):
+        return lines(loop(odd.format(t=t, bit=bit, how=how) + use.format(u=u) + other + more))
+
+    assert "%wide.bit.o = shl <8 x i32> %w, splat (i32 31)" in made()
+    assert "%o = icmp slt <8 x i32> %wide.bit.o, zeroinitializer" in made()
+    assert "%o = icmp sgt <8 x i32> %wide.bit.o, splat (i32 -1)" in made(how="eq")
+    assert "%wide.bit.o = shl <8 x i32> %w, splat (i32 11)" in made(bit="1048576", u="float")
+    assert "%wide.bit.o = shl <8 x i32> %w, splat (i32 0)" in made(bit="-2147483648")
+    assert "%wide.bit.o = shl <8 x i64> %w, splat (i64 63)" in made(t="i64", u="double")
+    kept = [made(bit="3"), made(bit="0"), made(u="i64"), made(t="i64", u="i32"),
+            made(other="  %e = bitcast <8 x i1> %o to i8\n")]  # fmt: skip
+    assert not any("wide.bit" in line for text in kept for line in text)
+
+
 def test_only_where_a_mask_takes_a_vector():
     for features, expected in ((("avx2",), True), (("avx2", "avx512f"), False)):
         target = Target("x86_64-unknown-linux-gnu", features, 256)

@@ -23,6 +23,17 @@ kernel void leave(global {t} *to, global const {t} *from, int most) {{
   to[i] = sum * 64 + n;
 }}
 """
+BITS = """
+kernel void bits(global {t} *to, global const {t} *from, int most) {{
+  int i = get_global_id(0); {t} x = from[i] * 77 - most, y = x;
+  for (int n = 0; n < most && y != 1; n++) {{
+    y = y & 1 ? y * 3 + 1 : y >> 1;
+    if (y & (({t})1 << ({high}))) y ^= x;
+    if (!(y & 64)) y += n;
+  }}
+  to[i] = y;
+}}
+"""
 TYPES = {"int": np.int32, "long": np.int64, "float": np.float32, "short": np.int16, "double": np.float64}
 ITEMS = 80
 
@@ -53,3 +64,20 @@ def test_lanes_leave_as_they_do_alone(name):
             assert "wide.mask" in made
     for form, found in results.items():
         assert np.array_equal(found, results[1, 1]), form
+
+
+@pytest.mark.parametrize(("name", "high"), [("int", 31), ("long", 63), ("long", 40), ("short", 14)])
+def test_questions_of_a_bit(name, high):
+    target = avx2()
+    compiled = compile_c(BITS.format(t=name, high=high))
+    given = np.random.default_rng(7).integers(-60, 60, ITEMS).astype(TYPES[name])
+    results = []
+    for width, parts in ((1, 1), (4, 1), (8, 1), (8, 2), (16, 1)):
+        program = Program(compiled, CodegenOptions(frozenset(AVX2), 256), width, parts=parts)
+        to = np.zeros(ITEMS, TYPES[name])
+        program.run("bits", ITEMS, 40, to, given, np.int32(40))
+        results.append(to)
+        assert np.array_equal(to, results[0]), (width, parts)
+        if width == 8 and name != "short":
+            _, made = emit.commented_assembly(program.code("bits").text, target, "short", 2)
+            assert "wide.bit" in made
