@@ -24,8 +24,8 @@ LEAST = 200
 
 # Registers stored or loaded again, as a share of a block's instructions, from which on another order is
 # looked for, and what that may take of the time.
-WORTH = 0.1
-GAIN = 0.9
+WORTH = 0.2
+GAIN = 0.8
 
 # A core: how many instructions on vectors it starts in a cycle, how long they and loads of what was stored
 # take, and how far behind the oldest that is not done it looks for others.

@@ -108,9 +108,9 @@ def test_names_that_llvm_numbers():
 
 def test_what_other_blocks_want_is_kept():
     """Of phis of the block itself, too."""
-    lines = [f"%s{k} = phi {V} [ %a, %entry ], [ %x{k}.7, %loop ]" for k in range(20)]
+    lines = [f"%s{k} = phi {V} [ %a, %entry ], [ %x{k}.7, %loop ]" for k in range(30)]
     lines += [
-        re.sub(r"^%x(\d+)\.7 = .*", rf"%x\1.7 = fadd {V} %s\1, %x\1.6", line) for line in chains(20, 12)
+        re.sub(r"^%x(\d+)\.7 = .*", rf"%x\1.7 = fadd {V} %s\1, %x\1.6", line) for line in chains(30, 12)
     ]
     body = "\n".join(f"  {line}" for line in lines)
     text = (
@@ -122,7 +122,7 @@ def test_what_other_blocks_want_is_kept():
     assert made is not None
     lines = made.split("\n")
     loop = lines[lines.index("loop:") + 1 :]
-    assert all(" = phi " in line for line in loop[:20]) and " = phi " not in loop[20]
+    assert all(" = phi " in line for line in loop[:30]) and " = phi " not in loop[30]
     assert sorted(lines) == sorted(text.split("\n"))
 
 
