@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...spirv.enums import BuiltIn, Op
+from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import size_of
 from ...spirv.module import Argument, Constant, Instruction, Kind, Type, Value
 from ..ir.instructions import ADDRESS, int_value, is_complement, is_constant_int, is_id
 
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject))
 _SHIFTS = frozenset((Op.ShiftLeftLogical, Op.ShiftRightArithmetic))
+_PRODUCTS = (Std.s_mul24, Std.u_mul24, Std.s_mad24, Std.u_mad24)  # and sums
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
 _DEPTH = 60
 
@@ -55,6 +57,8 @@ class Strides:
         if is_complement(value):
             step = self.of(operands[0], depth + 1)
             return None if step is None else -step
+        if value.op is Op.ExtInst and operands[1] in _PRODUCTS:
+            return self._of_product24(value, depth + 1)
         if value.op not in _SHIFTS and value.op not in (Op.IAdd, Op.ISub, Op.IMul):
             return None
         a, b = (self.of(o, depth + 1) for o in operands)
@@ -63,6 +67,18 @@ class Strides:
         if value.op in (Op.IAdd, Op.ISub):
             return a + b if value.op is Op.IAdd else a - b
         return _of_product(value, a or b) if a or b else 0
+
+    def _of_product24(self, value: Instruction, depth: int) -> int | None:
+        """Of mul24 and mad24: what they are beyond 24 bits is left open."""
+        _, _, a, b, *added = value.operands
+        of_a, of_b = self.of(a, depth), self.of(b, depth)
+        total = self.of(added[0], depth) if added else 0
+        if of_a is None or of_b is None or total is None:
+            return None
+        if not (of_a or of_b):
+            return total
+        factor = next((int_value(o) for o in (a, b) if is_constant_int(o)), None)
+        return None if factor is None else total + (of_a or of_b) * factor
 
     def _of_phi(self, phi: Instruction, depth: int) -> int | None:
         """That of what a loop begins with, if what it goes on with has it, too, as long as the phi has it."""

@@ -71,12 +71,13 @@ def _vector_step(value: Value, offset: Value, pointer: Value, steps: Strides) ->
 
 def lanes_of_streams(functions: list[Function], native: int, bits: int, plain: Container[int]) -> int:
     """How many lanes fill vectors of so many bits; `native` where that is not sure to pay: where work-items
-    are not neighbours in memory, where there are loops, private or local memory, or calls of other functions
-    than those of `plain`, or numbers of 64 bits."""
+    are not neighbours in memory, where there are private or local memory, calls of other functions than those
+    of `plain`, or numbers of 64 bits, or of more than 16 in loops."""
     if len(functions) > 1:
         return native
     streams = _Streams(functions[0], plain)
-    if not streams.are_all or not 0 < streams.narrowest <= _NARROW or streams.widest > _WIDE:
+    widest = _NARROW if streams.has_loops else _WIDE
+    if not streams.are_all or not 0 < streams.narrowest <= _NARROW or streams.widest > widest:
         return native
     lanes = min(bits // streams.narrowest, _MOST_LANES)
     while lanes > native and not streams.fit(lanes, bits):
@@ -91,9 +92,10 @@ class _Streams:
     def __init__(self, function: Function, plain: Container[int]) -> None:
         self.narrowest = self.widest = self.largest = 0
         self._plain = plain
-        self._steps = Strides(0)
-        has_loops = any(times > 1 for _, times in block_times(function, 2.0))
-        self.are_all = not has_loops and all(self._note(i) for b in function.blocks for i in b.instructions)
+        self._same: set[Value] = set()  # between work-items of a row
+        self._steps = Strides(0, lambda value: value not in self._same, loops=True)
+        self.has_loops = any(times > 1 for _, times in block_times(function, 2.0))
+        self.are_all = all(self._note(i) for block in function.blocks for i in block.instructions)
 
     def fit(self, lanes: int, bits: int) -> bool:
         """Whether values of so many lanes take few registers."""
@@ -111,14 +113,14 @@ class _Streams:
                 return False
         elif i.op not in PURE and i.op not in TERMINATORS:
             return False
-        if i.type is not None and i.op not in ADDRESS and self._steps.of(i) is None and not self._is_same(i):
+        if i.type is None or i.op in ADDRESS or self._steps.of(i) is not None:
+            return True
+        values = [o for o in i.operands if isinstance(o, Value)]
+        if i.op is not Op.Phi and all(self._steps.of(o) == 0 for o in values):
+            self._same.add(i)
+        elif not any(map(is_id, values)):
             self._note_number(i.type)
         return True
-
-    def _is_same(self, i: Instruction) -> bool:
-        """Whether all work-items compute the same, or ids."""
-        values = [o for o in i.operands if isinstance(o, Value)]
-        return all(is_id(o) or self._steps.of(o) == 0 for o in values)
 
     def _note_access(self, i: Instruction) -> bool:
         pointer, type_ = i.operands[0], i.operands[1].type if i.op is Op.Store else i.type

@@ -48,6 +48,8 @@ BYTES = (
         ("a[x] = convert_uchar_sat(f[x]);", 16, 32),
         ("v[x] = v[x].zyxw;", 32, 32),  # four registers of components
         ("a[x] = b[x] + b[n];", 32, 32),  # one place is the same for all
+        ("a[mad24(n, 4, mad24(x, 1, n))] = b[mul24(x, 1)];", 32, 32),
+        ("for (int k = 0; k < min(n, 9); k++) a[x + k * n] = max(a[x + k * n], b[x]);", 32, 32),
         # Nothing narrow; numbers of 64 bits; work-items that are no neighbours, or know no places.
         ("f[x] *= 2;", 8, 16),
         ("d[x] = b[x];", 8, 16),
@@ -57,8 +59,11 @@ BYTES = (
         ("a[x] = b[t[x]];", 8, 16),
         ("a[x] = b[clamp(x, 0, n)];", 8, 16),
         ("a[n] = b[x];", 8, 16),
-        # Loops, barriers, atomics, local and private memory, functions that take long, volatile memory.
-        ("for (int k = 0; k < n; k++) a[x + k * n] = b[x];", 8, 16),
+        ("a[mad24(x, 2, n)] = b[x];", 8, 16),
+        ("a[mad24(x, n, n)] = b[x];", 8, 16),
+        # Wide numbers in loops, barriers, atomics, local, private and volatile memory, slow functions.
+        ("for (int k = 0; k < n; k++) f[x + k * n] = b[x];", 8, 16),
+        ("for (int k = 0; k < n; k++) a[x * k] = b[x];", 8, 16),
         ("l[x] = b[x]; barrier(CLK_LOCAL_MEM_FENCE); a[x] = b[x];", 8, 16),
         ("a[x] = b[x] + l[x];", 8, 16),
         ("a[x] = b[x]; atomic_inc(t);", 8, 16),
