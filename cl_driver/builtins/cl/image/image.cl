@@ -17,44 +17,67 @@
 #define HALF(k) (float)as_half((ushort)SHORT(k))
 #define FOUR(f) f(0), f(1), f(2), f(3)
 
-/* Numbers of up to 16 bits: the product is within an ulp of the quotient, and exact at the ends. */
-HELPER float4 normalized(int4 channels, float4 scale) {
-    return __builtin_convertvector(channels, float4) * scale;
+HELPER float4 number(int4 channels) {
+    return __builtin_convertvector(channels, float4);
 }
-HELPER float4 signed_normalized(int4 channels, float scale) {
-    float4 x = normalized(channels, scale);
-    return x > -1.0f ? x : -1.0f;
+HELPER float4 signed_number(int4 channels, float lowest) {
+    float4 x = number(channels);
+    return x > lowest ? x : lowest;
 }
 
-/* The channels of a pixel, as they follow one another, as numbers. w: its bytes. */
-PART float4 __cld_image_channels_f32(uint4 w, uint type) {
+/* The channels of a pixel, as they follow one another, before they are normalized. w: its bytes. */
+PART float4 __cld_image_numbers_f32(uint4 w, uint type) {
     switch (type) {
     case SNORM_8:
-        return signed_normalized((int4)(FOUR(SIGNED_BYTE)), 1 / 127.0f);
+        return signed_number((int4)(FOUR(SIGNED_BYTE)), -127.0f);
     case SNORM_16:
-        return signed_normalized((int4)(FOUR(SIGNED_SHORT)), 1 / 32767.0f);
+        return signed_number((int4)(FOUR(SIGNED_SHORT)), -32767.0f);
     case UNORM_8:
-        return normalized((int4)(FOUR(BYTE)), 1 / 255.0f);
+        return number((int4)(FOUR(BYTE)));
     case UNORM_16:
-        return normalized((int4)(FOUR(SHORT)), 1 / 65535.0f);
+        return number((int4)(FOUR(SHORT)));
     case UNORM_24:
-        return (float4)((float)(w.x & 0xffffff) * (1 / 16777215.0f), 0, 0, 0);
+        return (float4)((float)(w.x & 0xffffff), 0, 0, 0);
     case UNORM_565:
-        return normalized((int4)(w.x >> 11, w.x >> 5 & 63, w.x & 31, 0),
-                          (float4)(1 / 31.0f, 1 / 63.0f, 1 / 31.0f, 0));
+        return number((int4)(w.x >> 11, w.x >> 5 & 63, w.x & 31, 0));
     case UNORM_555:
-        return normalized((int4)(w.x >> 10 & 31, w.x >> 5 & 31, w.x & 31, 0), 1 / 31.0f);
+        return number((int4)(w.x >> 10 & 31, w.x >> 5 & 31, w.x & 31, 0));
     case UNORM_101010:
-        return normalized((int4)(w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023, 0), 1 / 1023.0f);
+        return number((int4)(w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023, 0));
     case UNORM_101010_2:
-        return normalized((int4)(w.x >> 22, w.x >> 12 & 1023, w.x >> 2 & 1023, w.x & 3),
-                          (float4)(1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 3.0f));
+        return number((int4)(w.x >> 22, w.x >> 12 & 1023, w.x >> 2 & 1023, w.x & 3));
     case HALF_FLOAT:
         return (float4)(FOUR(HALF));
     case FLOAT:
         return as_float4(w);
     default:
         return 0;
+    }
+}
+
+/* Numbers of up to 16 bits: the product is within an ulp of the quotient, and exact at the ends. */
+PART float4 __cld_image_scaled_f32(float4 channels, uint type) {
+    switch (type) {
+    case SNORM_8:
+        return channels * (1 / 127.0f);
+    case SNORM_16:
+        return channels * (1 / 32767.0f);
+    case UNORM_8:
+        return channels * (1 / 255.0f);
+    case UNORM_16:
+        return channels * (1 / 65535.0f);
+    case UNORM_24:
+        return channels * (1 / 16777215.0f);
+    case UNORM_565:
+        return channels * (float4)(1 / 31.0f, 1 / 63.0f, 1 / 31.0f, 0);
+    case UNORM_555:
+        return channels * (1 / 31.0f);
+    case UNORM_101010:
+        return channels * (1 / 1023.0f);
+    case UNORM_101010_2:
+        return channels * (float4)(1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 3.0f);
+    default:
+        return channels;
     }
 }
 
@@ -133,7 +156,7 @@ HELPER bool is_srgb(uint order) {
 }
 
 PART float4 __cld_image_decode_f32(uint4 w, uint order, uint type) {
-    float4 c = __cld_image_channels_f32(w, type);
+    float4 c = __cld_image_scaled_f32(__cld_image_numbers_f32(w, type), type);
     if (is_srgb(order)) {
         c.xyz = (float3)(linear_of_srgb[BYTE(0)], linear_of_srgb[BYTE(1)], linear_of_srgb[BYTE(2)]);
     }
@@ -418,7 +441,30 @@ HELPER float neighbours(float s, int size, uint sampler, __private int *first, _
 DEFINE_NEAREST(f32, float4)
 DEFINE_NEAREST(i32, uint4)
 
-PART float4 __cld_image_linear_f32(PIXELS(constant), uint sampler, int dims, int arrayed, float4 at) {
+/* The numbers of a pixel, those of a border being 0. */
+PART float4 __cld_image_texel_numbers(PIXELS(constant), uint sampler, int dims, int x, int y, int z,
+                                      int layer) {
+    int4 at = (int4)(x, y, z, 0);
+    bool may_miss = ADDRESSING(sampler) == ADDRESS_CLAMP;
+    if (may_miss) {
+        at = all_inside(at, size, dims);
+    }
+    data += row_offset(at.y, dims == 3 ? at.z : layer, row_pitch, slice_pitch, dims);
+    float4 numbers = __cld_image_numbers_f32(__cld_image_get(data, at.x, element), type);
+    if (may_miss) {
+        numbers = is_inside((int4)(x, y, z, 0), size, dims) ? numbers : 0;
+    }
+    return numbers;
+}
+
+/* Whether numbers can be mixed before they are colours: alpha, where it is not among them, is the same in a
+ * border, and the numbers are proportional to the colours. */
+HELPER bool is_mixed_first(uint sampler, uint order) {
+    bool has_own_border = order == ORDER_RX || order == ORDER_RGX || order == ORDER_RGBX;
+    return !is_srgb(order) && !(has_own_border && ADDRESSING(sampler) == ADDRESS_CLAMP);
+}
+
+HELPER float4 linear(PIXELS(constant), uint sampler, int dims, int arrayed, float4 at, bool of_numbers) {
     float rounded = RINT(dims == 1 ? at.y : at.z), highest = size.w - 1, b = 0.0f, c = 0.0f;
     rounded = rounded > 0.0f ? rounded : 0.0f;
     int layer = arrayed ? (int)(rounded < highest ? rounded : highest) : 0;
@@ -431,7 +477,9 @@ PART float4 __cld_image_linear_f32(PIXELS(constant), uint sampler, int dims, int
         c = neighbours(at.z, size.z, sampler, &z0, &z1);
     }
     float4 sum;
-#define TEXEL(x, y, z) __cld_image_texel_f32(SAME_PIXELS, sampler, dims, x, y, z, layer)
+#define TEXEL(x, y, z)                                                                                       \
+    (of_numbers ? __cld_image_texel_numbers(SAME_PIXELS, sampler, dims, x, y, z, layer)                      \
+                : __cld_image_texel_f32(SAME_PIXELS, sampler, dims, x, y, z, layer))
 #define ADD(y, z, share)                                                                                     \
     sum = FMA(TEXEL(x0, y, z), (float4)((1.0f - a) * (share)), sum);                                         \
     sum = FMA(TEXEL(x1, y, z), (float4)(a * (share)), sum)
@@ -448,6 +496,14 @@ PART float4 __cld_image_linear_f32(PIXELS(constant), uint sampler, int dims, int
 #undef ADD
 #undef TEXEL
     return sum;
+}
+
+PART float4 __cld_image_linear_f32(PIXELS(constant), uint sampler, int dims, int arrayed, float4 at) {
+    if (is_mixed_first(sampler, order)) {
+        float4 sum = linear(SAME_PIXELS, sampler, dims, arrayed, at, true);
+        return __cld_image_colour_f32(__cld_image_scaled_f32(sum, type), order);
+    }
+    return linear(SAME_PIXELS, sampler, dims, arrayed, at, false);
 }
 
 float4 __cld_image_sample_f32(PIXELS(constant), uint sampler, int dims, int arrayed, float4 at) {
